@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The seam: what the rest of the library needs of a network, in terms of connections that carry
+// whole messages and remote writes. Two implementations: libfabric (netio/fabric/, opened by
+// open_fabric) and the deterministic simulator of the tests.
+//
+// Rules that every implementation keeps and every user may rely on:
+//   - A call never calls back. Handlers run from the event loop only.
+//   - Every operation that was accepted (Status::ok) ends in exactly one Completion, unless the
+//     connection is destroyed; close() ends those still outstanding as canceled.
+//   - on_closed is the last word: no event of that connection follows it. It comes also when the
+//     connection could not be established, and after close().
+//   - Destroying a connection is immediate and silent, and legal in its own handler: lent memory is
+//     free when the destructor returns.
+//   - A message arrives whole, in one posted receive; messages arrive in the order of sending.
+//   - A message that finds no posted receive, or one that is too small, is a bug of the user of
+//     this seam: it may break the connection. Credits prevent it (netio/link.hpp).
+// All of it belongs to the loop's thread.
+
+#include "netio/buffer.hpp"
+#include "netio/event_loop.hpp"
+#include "netio/status.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio {
+
+// What names an operation in its completion; chosen by the caller, opaque to the transport.
+enum class Cookie : std::uint64_t {};
+
+// Connection data: the bytes that travel with connect, accept and reject. 55 is what RDMA
+// connection managers leave to a user; a longer datum is a bug on every provider.
+inline constexpr std::size_t connection_data_limit = 55;
+
+// What a connection's provider can do. Code asks these, never the provider's name.
+struct Capabilities {
+    std::string provider;            // for people and reports only
+    std::size_t segment_limit = 1;   // slices per send and per write
+    std::size_t inject_bytes = 0;    // sends up to this size need no registration
+    std::size_t immediate_bytes = 0; // immediate data a write can carry; 0: none
+    std::size_t message_bytes = 0;   // largest message or write
+    bool write_consumes_receive = false; // a write with immediate takes a posted receive at the peer
+    bool connector_speaks_first = false; // iWARP: the accepting side must not send before it received
+};
+
+struct Completion {
+    enum class Kind : std::uint8_t {
+        send,
+        receive,
+        write,
+        remote_write, // the peer wrote here, with immediate data
+    };
+    enum class Outcome : std::uint8_t {
+        done,
+        canceled, // by close(), or flushed because the connection broke
+        failed,   // the provider reports an error; the connection is about to close
+    };
+    Kind kind = Kind::send;
+    Outcome outcome = Outcome::done;
+    Cookie cookie{};           // remote_write: that of the receive it consumed, if it consumed one
+    std::size_t bytes = 0;     // receive: size of the message
+    std::uint32_t immediate{}; // remote_write
+    bool consumed_receive = false; // remote_write: cookie is valid and that receive is used up
+};
+
+// A place in the peer's memory that the peer advertised.
+struct RemoteSlice {
+    std::uint64_t address = 0; // Registration::base() + offset
+    std::uint64_t key = 0;
+};
+
+// How many operations may be outstanding at once; more is a bug of the caller (checked).
+struct QueueLimits {
+    std::size_t send_count = 64; // sends and writes
+    std::size_t receive_count = 64;
+};
+
+class Connection {
+  public:
+    class Handler {
+      public:
+        // Established; the peer's connection data (hello or answer).
+        virtual void on_connected(std::span<const std::byte> data) = 0;
+        virtual void on_completion(const Completion& completion) = 0;
+        virtual void on_closed(const Closed& closed) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    virtual ~Connection() = default;
+
+    // Starts connecting, or accepts. Receives are posted before it. Once.
+    virtual void open(std::span<const std::byte> data) = 0;
+
+    // All slices together are one message; at most capabilities().segment_limit of them. closed
+    // after the connection broke; ok otherwise. May throw FabricError when a buffer is used for
+    // the first time in this connection's domain and cannot be registered.
+    virtual Status post_send(std::span<const Slice> slices, Cookie cookie) = 0;
+    virtual Status post_receive(std::span<const Slice> slices, Cookie cookie) = 0;
+    // Writes into the peer's memory; with `immediate` the peer gets a remote_write completion
+    // (capabilities().immediate_bytes must be at least 4).
+    virtual Status post_write(std::span<const Slice> slices, const RemoteSlice& target,
+                              std::optional<std::uint32_t> immediate, Cookie cookie) = 0;
+
+    // Ends the connection: outstanding operations are reported canceled, then on_closed(local).
+    // Messages whose send has completed still reach the peer. Calling it twice is legal.
+    virtual void close() = 0;
+
+    virtual const Capabilities& capabilities() const noexcept = 0;
+    virtual MemoryDomain& domain() noexcept = 0;
+    // When the peer's host last showed that it lives, as far as the provider knows below our
+    // messages (acknowledgements of a stopped process's kernel count). min(): unknown.
+    virtual TimePoint last_sign_of_life() = 0;
+    virtual std::string peer_address() const = 0;
+};
+
+// A peer that asks to be connected. Lives during on_request only; one that is neither accepted nor
+// rejected when the handler returns is rejected without data.
+class ConnectionRequest {
+  public:
+    virtual std::span<const std::byte> data() const noexcept = 0;
+    virtual std::string peer_address() const = 0;
+    // Makes the endpoint; post receives and call open(answer) to accept. May throw FabricError.
+    virtual std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
+                                                        Connection::Handler& handler) = 0;
+    virtual void reject(std::span<const std::byte> data) = 0;
+
+  protected:
+    ~ConnectionRequest() = default;
+};
+
+class Listener {
+  public:
+    class Handler {
+      public:
+        virtual void on_request(ConnectionRequest& request) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    virtual ~Listener() = default; // stops listening; connections made stay
+    virtual Address address() const = 0; // with the port that was really bound
+    virtual const std::string& provider() const noexcept = 0;
+};
+
+class Transport {
+  public:
+    virtual ~Transport() = default;
+    virtual EventLoop& loop() noexcept = 0;
+
+    // The providers that can reach (or serve) an address, best first. Throws FabricError with the
+    // address and the reason if there is none.
+    virtual std::vector<std::string> providers_to(const Address& remote) = 0;
+    virtual std::vector<std::string> providers_at(const Address& local) = 0;
+
+    // An endpoint that will connect to `remote` when opened. `local_host` may be empty (any).
+    virtual std::unique_ptr<Connection> make_connection(const std::string& provider,
+                                                        const Address& remote,
+                                                        const std::string& local_host,
+                                                        const QueueLimits& limits,
+                                                        Connection::Handler& handler) = 0;
+    // Throws FabricError: in use, not a local address.
+    virtual std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,
+                                             Listener::Handler& handler) = 0;
+};
+
+} // namespace netio
