@@ -40,6 +40,7 @@ using Duration = std::chrono::nanoseconds;
 class EventSource {
   public:
     EventSource() = default;
+    virtual ~EventSource() = default;
     EventSource(const EventSource&) = delete;
     EventSource& operator=(const EventSource&) = delete;
 
@@ -54,9 +55,6 @@ class EventSource {
     // True: draining without waiting for the descriptor is cheap and finds work earlier, so a
     // spinning loop does it every turn. False: drained only after the descriptor fired.
     virtual bool worth_polling() const noexcept { return false; }
-
-  protected:
-    ~EventSource() = default;
 
   private:
     friend class EventLoop;

@@ -88,6 +88,8 @@ class Connection {
       public:
         // Established; the peer's connection data (hello or answer).
         virtual void on_connected(std::span<const std::byte> data) = 0;
+        // The listener is there and does not want us; on_closed(rejected) follows.
+        virtual void on_rejected(std::span<const std::byte> data) = 0;
         virtual void on_completion(const Completion& completion) = 0;
         virtual void on_closed(const Closed& closed) = 0;
 
