@@ -22,8 +22,8 @@ namespace netio {
 class Registration {
   public:
     virtual ~Registration() = default;
-    virtual void* descriptor() const noexcept = 0;   // for local operations; may be null
-    virtual std::uint64_t key() const noexcept = 0;  // for the peer, where access allows it
+    virtual void* descriptor() const noexcept = 0;  // for local operations; may be null
+    virtual std::uint64_t key() const noexcept = 0; // for the peer, where access allows it
     // What the peer adds an offset to: the virtual address, or 0 where the provider counts from 0.
     virtual std::uint64_t base() const noexcept = 0;
 };

@@ -134,6 +134,8 @@ class EpollPoller final : public Poller {
 
 } // namespace
 
-std::unique_ptr<Poller> make_epoll_poller() { return std::make_unique<EpollPoller>(); }
+std::unique_ptr<Poller> make_epoll_poller() {
+    return std::make_unique<EpollPoller>();
+}
 
 } // namespace netio

@@ -29,7 +29,9 @@ constexpr unsigned turns_between_looks = 64;
 
 } // namespace
 
-std::uint32_t EventSource::wait_events() const noexcept { return EPOLLIN; }
+std::uint32_t EventSource::wait_events() const noexcept {
+    return EPOLLIN;
+}
 
 EventLoop::EventLoop() : EventLoop(Options{}) {}
 
@@ -55,8 +57,8 @@ void EventLoop::run() {
             last_work_ = now_;
             continue;
         }
-        const bool spin = options_.mode == LoopMode::busy ||
-                          (options_.mode == LoopMode::adaptive && now_ - last_work_ < options_.spin);
+        const bool spin = options_.mode == LoopMode::busy || (options_.mode == LoopMode::adaptive &&
+                                                              now_ - last_work_ < options_.spin);
         if (spin) {
             if (++turns_since_look_ >= turns_between_looks) wait(TimePoint::min());
         } else if (arm_sources()) {
@@ -79,7 +81,9 @@ bool EventLoop::run_once(TimePoint wait_until) {
     return worked;
 }
 
-int EventLoop::pollable_fd() { return poller_.pollable_fd(next_deadline()); }
+int EventLoop::pollable_fd() {
+    return poller_.pollable_fd(next_deadline());
+}
 
 void EventLoop::dispatch() {
     adopt_thread();
@@ -125,7 +129,8 @@ bool EventLoop::run_posted_tasks() {
         const std::lock_guard lock{tasks_mutex_};
         tasks.swap(tasks_);
     }
-    for (const auto& task : tasks) task();
+    for (const auto& task : tasks)
+        task();
     return !tasks.empty();
 }
 
@@ -147,7 +152,8 @@ bool EventLoop::drain_sources() {
     draining_ = false;
     if (std::exchange(holes_, false)) {
         std::erase(sources_, nullptr);
-        for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i]->index_ = i;
+        for (std::size_t i = 0; i < sources_.size(); ++i)
+            sources_[i]->index_ = i;
     }
     return work > 0;
 }
@@ -169,7 +175,8 @@ void EventLoop::wait(TimePoint deadline) {
         deadline = TimePoint::min();
     }
     poller_.wait(deadline, fired_);
-    for (EventSource* const source : fired_) source->active_ = true;
+    for (EventSource* const source : fired_)
+        source->active_ = true;
     // A spinning loop polls queues without waiting for their descriptors.
     if (options_.mode != LoopMode::blocking) {
         for (EventSource* const source : sources_) {
@@ -204,9 +211,13 @@ void EventLoop::remove(EventSource& source) {
     source.active_ = false;
 }
 
-void EventLoop::activate(EventSource& source) { source.active_ = true; }
+void EventLoop::activate(EventSource& source) {
+    source.active_ = true;
+}
 
-void EventLoop::retire(std::unique_ptr<Retired> object) { retired_.push_back(std::move(object)); }
+void EventLoop::retire(std::unique_ptr<Retired> object) {
+    retired_.push_back(std::move(object));
+}
 
 void EventLoop::adopt_thread() noexcept {
     NETIO_CHECK_MSG(thread_.load() == std::thread::id{}, "the loop is running already");
@@ -297,12 +308,20 @@ Timer::~Timer() {
     if (loop_.firing_ == node_.get()) loop_.retire(std::move(node_));
 }
 
-void Timer::start(Duration delay) { loop_.start_timer(*node_, loop_.now() + delay); }
+void Timer::start(Duration delay) {
+    loop_.start_timer(*node_, loop_.now() + delay);
+}
 
-void Timer::start_at(TimePoint due) { loop_.start_timer(*node_, due); }
+void Timer::start_at(TimePoint due) {
+    loop_.start_timer(*node_, due);
+}
 
-void Timer::cancel() noexcept { loop_.stop_timer(*node_); }
+void Timer::cancel() noexcept {
+    loop_.stop_timer(*node_);
+}
 
-bool Timer::armed() const noexcept { return node_->position != EventLoop::TimerNode::not_armed; }
+bool Timer::armed() const noexcept {
+    return node_->position != EventLoop::TimerNode::not_armed;
+}
 
 } // namespace netio

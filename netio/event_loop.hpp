@@ -100,8 +100,8 @@ class EventLoop {
   public:
     struct Options {
         LoopMode mode = LoopMode::blocking;
-        std::chrono::microseconds spin{50};  // adaptive: how long to spin after the last work
-        std::size_t drain_limit = 256;       // pieces of work per source and turn
+        std::chrono::microseconds spin{50}; // adaptive: how long to spin after the last work
+        std::size_t drain_limit = 256;      // pieces of work per source and turn
     };
 
     EventLoop();

@@ -7,30 +7,48 @@ namespace netio {
 
 std::string_view to_string(Status status) noexcept {
     switch (status) {
-    case Status::ok: return "ok";
-    case Status::no_subscribers: return "no subscribers";
-    case Status::again: return "again";
-    case Status::partial: return "partial";
-    case Status::too_many_segments: return "too many segments";
-    case Status::too_large: return "too large";
-    case Status::closed: return "closed";
+    case Status::ok:
+        return "ok";
+    case Status::no_subscribers:
+        return "no subscribers";
+    case Status::again:
+        return "again";
+    case Status::partial:
+        return "partial";
+    case Status::too_many_segments:
+        return "too many segments";
+    case Status::too_large:
+        return "too large";
+    case Status::closed:
+        return "closed";
     }
     return "unknown status";
 }
 
 std::string_view to_string(CloseReason reason) noexcept {
     switch (reason) {
-    case CloseReason::local: return "closed here";
-    case CloseReason::orderly: return "closed by the peer";
-    case CloseReason::lost: return "connection lost";
-    case CloseReason::refused: return "connection refused";
-    case CloseReason::unreachable: return "unreachable";
-    case CloseReason::rejected: return "rejected by the listener";
-    case CloseReason::connect_timeout: return "connect time-out";
-    case CloseReason::handshake_timeout: return "handshake time-out";
-    case CloseReason::silent: return "peer silent";
-    case CloseReason::protocol_error: return "protocol error";
-    case CloseReason::failed: return "failed";
+    case CloseReason::local:
+        return "closed here";
+    case CloseReason::orderly:
+        return "closed by the peer";
+    case CloseReason::lost:
+        return "connection lost";
+    case CloseReason::refused:
+        return "connection refused";
+    case CloseReason::unreachable:
+        return "unreachable";
+    case CloseReason::rejected:
+        return "rejected by the listener";
+    case CloseReason::connect_timeout:
+        return "connect time-out";
+    case CloseReason::handshake_timeout:
+        return "handshake time-out";
+    case CloseReason::silent:
+        return "peer silent";
+    case CloseReason::protocol_error:
+        return "protocol error";
+    case CloseReason::failed:
+        return "failed";
     }
     return "unknown reason";
 }

@@ -17,7 +17,7 @@
 namespace netio {
 
 // What became of a message handed to the library. The meanings are those of NetIO-next.
-enum class [[nodiscard]] Status : std::uint8_t {
+enum class [[nodiscard]] Status : std::uint8_t{
     ok,                // accepted; a completion follows where one was asked for
     no_subscribers,    // accepted, and nobody wants it; nothing was sent, no completion follows
     again,             // nothing was sent to anyone: no room now, try again after on_writable
@@ -49,8 +49,9 @@ std::string_view to_string(CloseReason reason) noexcept;
 // The last word about a connection.
 struct Closed {
     CloseReason reason = CloseReason::local;
-    std::string detail;                     // one line for people: address, error, remedy
-    std::uint32_t required_receive_bytes{}; // rejected: the receive size the listener asks for, or 0
+    std::string detail; // one line for people: address, error, remedy
+    std::uint32_t
+        required_receive_bytes{}; // rejected: the receive size the listener asks for, or 0
 };
 
 // "HOST:PORT", with an IPv6 address in brackets. Port 0 asks for any free port when listening.

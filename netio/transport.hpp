@@ -46,8 +46,10 @@ struct Capabilities {
     std::size_t inject_bytes = 0;    // sends up to this size need no registration
     std::size_t immediate_bytes = 0; // immediate data a write can carry; 0: none
     std::size_t message_bytes = 0;   // largest message or write
-    bool write_consumes_receive = false; // a write with immediate takes a posted receive at the peer
-    bool connector_speaks_first = false; // iWARP: the accepting side must not send before it received
+    bool write_consumes_receive =
+        false; // a write with immediate takes a posted receive at the peer
+    bool connector_speaks_first =
+        false; // iWARP: the accepting side must not send before it received
 };
 
 struct Completion {
@@ -80,6 +82,9 @@ struct RemoteSlice {
 struct QueueLimits {
     std::size_t send_count = 64; // sends and writes
     std::size_t receive_count = 64;
+    // The peer will write here with immediate data. Some providers do not say which connection
+    // such a write came in on, so it must be announced.
+    bool remote_writes = false;
 };
 
 class Connection {
@@ -103,7 +108,7 @@ class Connection {
     virtual void open(std::span<const std::byte> data) = 0;
 
     // All slices together are one message; at most capabilities().segment_limit of them. closed
-    // after the connection broke; ok otherwise. May throw FabricError when a buffer is used for
+    // before the connection is established (sends, writes) and after it broke; ok otherwise. May throw FabricError when a buffer is used for
     // the first time in this connection's domain and cannot be registered.
     virtual Status post_send(std::span<const Slice> slices, Cookie cookie) = 0;
     virtual Status post_receive(std::span<const Slice> slices, Cookie cookie) = 0;
@@ -119,8 +124,10 @@ class Connection {
     virtual const Capabilities& capabilities() const noexcept = 0;
     virtual MemoryDomain& domain() noexcept = 0;
     // When the peer's host last showed that it lives, as far as the provider knows below our
-    // messages (acknowledgements of a stopped process's kernel count). min(): unknown.
-    virtual TimePoint last_sign_of_life() = 0;
+    // messages: the acknowledgements of a stopped process's kernel count. The first call sees to
+    // it that an idle peer shows such a sign about once an interval (on tcp not below a second).
+    // min(): unknown.
+    virtual TimePoint last_sign_of_life(Duration interval) = 0;
     virtual std::string peer_address() const = 0;
 };
 
@@ -149,7 +156,7 @@ class Listener {
         ~Handler() = default;
     };
 
-    virtual ~Listener() = default; // stops listening; connections made stay
+    virtual ~Listener() = default;       // stops listening; connections made stay
     virtual Address address() const = 0; // with the port that was really bound
     virtual const std::string& provider() const noexcept = 0;
 };

@@ -50,7 +50,8 @@ DescriptorWatch::~DescriptorWatch() {
 struct SignalWatch::Descriptor {
     explicit Descriptor(const std::vector<int>& signals) {
         sigemptyset(&mask);
-        for (const int signal : signals) sigaddset(&mask, signal);
+        for (const int signal : signals)
+            sigaddset(&mask, signal);
         pthread_sigmask(SIG_BLOCK, &mask, &previous);
         fd = ::signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
         if (fd < 0) {

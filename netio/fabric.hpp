@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Opens the real network: libfabric's connection-oriented (MSG) endpoints. `verbs` carries RDMA
+// hardware (InfiniBand, RoCE, iWARP), `tcp` everything else. No environment variable is needed.
+//
+//     netio::EventLoop loop;
+//     auto transport = netio::open_fabric(loop);
+
+#include "netio/transport.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio {
+
+struct FabricOptions {
+    // "auto": verbs where the address belongs to an RDMA device, then tcp. "tcp" or "verbs": that
+    // one only. Any other provider is refused with the reason.
+    std::string provider = "auto";
+    // How long a stranger that has sent half a handshake may hold up the loop (tcp: the provider
+    // reads the rest of it blocking). Honest peers send it in one piece.
+    std::chrono::milliseconds half_handshake_timeout{20};
+    // A tcp client that has connected and not finished the provider's handshake is cut off after
+    // one to two times this.
+    std::chrono::milliseconds stranger_timeout{5000};
+    // Endpoints that share one completion queue, and its size in entries.
+    std::size_t queue_endpoint_limit = 64;
+    std::size_t queue_entry_limit = 32768;
+};
+
+// Throws FabricError: the provider is refused or not there. The loop must outlive the transport.
+std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = {});
+
+// What can be used on this machine, for people.
+struct FabricDescription {
+    std::string provider;
+    std::string domain;                // the device or interface
+    std::vector<std::string> addresses;
+    Capabilities capabilities;
+    std::size_t send_queue_limit = 0;
+    std::size_t receive_queue_limit = 0;
+};
+
+std::vector<FabricDescription> describe_fabric();
+// The version of libfabric that is loaded.
+std::string fabric_version();
+// Why a provider cannot be chosen; empty if it can.
+std::string provider_refusal(const std::string& provider);
+
+} // namespace netio

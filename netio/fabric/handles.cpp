@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/handles.hpp"
+
+#include "netio/check.hpp"
+
+#include <cstdlib>
+#include <rdma/fi_errno.h>
+
+namespace netio::fabric {
+namespace {
+
+class Category final : public std::error_category {
+  public:
+    const char* name() const noexcept override { return "fabric"; }
+    std::string message(int code) const override { return ::fi_strerror(code); }
+};
+
+} // namespace
+
+void close_handle(::fid& handle) noexcept {
+    const int result = ::fi_close(&handle);
+    NETIO_CHECK_MSG(result == 0, ::fi_strerror(-result));
+}
+
+const std::error_category& fabric_category() noexcept {
+    static const Category category;
+    return category;
+}
+
+std::string fabric_error_text(long code) { return ::fi_strerror(static_cast<int>(std::labs(code))); }
+
+void require(long code, const std::string& what) {
+    if (code < 0) throw FabricError{{static_cast<int>(-code), fabric_category()}, what};
+}
+
+} // namespace netio::fabric

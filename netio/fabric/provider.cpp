@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/provider.hpp"
+
+#include "netio/fabric.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+
+namespace netio::fabric {
+namespace {
+
+// The version whose behaviour we ask for and have measured. A newer library keeps it for callers
+// that name it (fi_getinfo(3)), so it must not follow the header.
+constexpr std::uint32_t api_version = FI_VERSION(1, 17);
+
+struct ProviderTraits {
+    std::string_view name;
+    std::string_view refusal; // empty: may be used
+    bool kernel_sockets = false;
+};
+
+// Best first. The reasons were measured with libfabric 1.17.
+constexpr std::array<ProviderTraits, 6> providers{{
+    {"verbs", "", false},
+    {"tcp", "", true},
+    {"sockets", "a port scan crashes it, and connecting blocks the event loop; use tcp", false},
+    {"net", "its descriptors stay readable for ever, so a waiting loop burns a core; use tcp",
+     false},
+    {"shm", "it has no connections (MSG endpoints) and no descriptor to wait for; use tcp", false},
+    {"udp", "it has no connections (MSG endpoints); use tcp", false},
+}};
+
+struct AddressListCloser {
+    void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
+};
+using AddressList = std::unique_ptr<addrinfo, AddressListCloser>;
+
+AddressList resolve(const Address& address, bool passive) {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = passive ? AI_PASSIVE : 0;
+    addrinfo* found = nullptr;
+    const std::string port = std::to_string(address.port);
+    const int result = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
+    if (result != 0) {
+        const bool system = result == EAI_SYSTEM;
+        throw FabricError{
+            {system ? errno : EHOSTUNREACH, std::system_category()},
+            "cannot resolve '" + address.host + "'" +
+                (system ? std::string{} : " (" + std::string{::gai_strerror(result)} + ")")};
+    }
+    return AddressList{found};
+}
+
+std::string numeric_host(const addrinfo& entry) {
+    std::array<char, NI_MAXHOST> host{};
+    const int result = ::getnameinfo(entry.ai_addr, entry.ai_addrlen, host.data(), host.size(),
+                                     nullptr, 0, NI_NUMERICHOST);
+    return result == 0 ? std::string{host.data()} : std::string{};
+}
+
+Info make_hints(const std::string& provider, const QueueLimits& limits) {
+    Info hints{::fi_allocinfo()};
+    if (!hints) throw std::bad_alloc{};
+    hints->caps = FI_MSG | FI_RMA;
+    // Without this mode bit verbs carries no immediate data (fi_verbs(7)). FI_CONTEXT is left out
+    // on purpose: operations are named by numbers, not by pointers (netio/fabric/operations.hpp).
+    hints->mode = FI_RX_CQ_DATA;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN; // one thread: the loop's
+    hints->fabric_attr->prov_name = ::strdup(provider.c_str()); // freed by fi_freeinfo
+    hints->tx_attr->size = limits.send_count;
+    hints->rx_attr->size = limits.receive_count;
+    return hints;
+}
+
+} // namespace
+
+std::vector<std::string> usable_providers() {
+    std::vector<std::string> names;
+    for (const auto& traits : providers) {
+        if (traits.refusal.empty()) names.emplace_back(traits.name);
+    }
+    return names;
+}
+
+std::string refusal(std::string_view provider) {
+    for (const auto& traits : providers) {
+        if (traits.name == provider) return std::string{traits.refusal};
+    }
+    if (provider.find(';') != std::string_view::npos ||
+        provider.find("rxm") != std::string_view::npos ||
+        provider.find("rxd") != std::string_view::npos) {
+        return "it has datagram (RDM) endpoints only, and this library needs connections (MSG); "
+               "use the core provider";
+    }
+    return "it is not known to this library; use auto, verbs or tcp";
+}
+
+Info query(const InfoRequest& request) {
+    const bool listening = request.role == Role::listen;
+    const AddressList addresses = resolve(request.address, listening);
+    Info hints = make_hints(request.provider, request.limits);
+    if (!request.local_host.empty()) {
+        const AddressList local = resolve({request.local_host, 0}, false);
+        hints->src_addr = std::malloc(local->ai_addrlen); // freed by fi_freeinfo
+        if (hints->src_addr == nullptr) throw std::bad_alloc{};
+        std::memcpy(hints->src_addr, local->ai_addr, local->ai_addrlen);
+        hints->src_addrlen = local->ai_addrlen;
+        hints->addr_format = local->ai_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+    }
+    const std::string port = std::to_string(request.address.port);
+    for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
+        ::fi_info* found = nullptr;
+        const int result = ::fi_getinfo(api_version, numeric_host(*entry).c_str(), port.c_str(),
+                                        listening ? FI_SOURCE : 0, hints.get(), &found);
+        if (result == 0) return Info{found};
+        if (result != -FI_ENODATA) {
+            require(result, "cannot ask libfabric for provider '" + request.provider + "'");
+        }
+    }
+    return nullptr;
+}
+
+Info query_all(const std::string& provider) {
+    const Info hints = make_hints(provider, {.send_count = 0, .receive_count = 0});
+    ::fi_info* found = nullptr;
+    const int result = ::fi_getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
+    if (result == -FI_ENODATA) return nullptr;
+    require(result, "cannot ask libfabric for provider '" + provider + "'");
+    return Info{found};
+}
+
+Capabilities capabilities_of(const ::fi_info& info) {
+    return {
+        .provider = info.fabric_attr->prov_name,
+        .segment_limit = std::min(info.tx_attr->iov_limit, info.rx_attr->iov_limit),
+        .inject_bytes = info.tx_attr->inject_size,
+        .immediate_bytes = info.domain_attr->cq_data_size,
+        .message_bytes = info.ep_attr->max_msg_size,
+        .write_consumes_receive = (info.mode & FI_RX_CQ_DATA) != 0,
+        .connector_speaks_first = info.ep_attr->protocol == FI_PROTO_IWARP,
+    };
+}
+
+bool uses_kernel_sockets(const ::fi_info& info) {
+    for (const auto& traits : providers) {
+        if (traits.name == info.fabric_attr->prov_name) return traits.kernel_sockets;
+    }
+    return false;
+}
+
+Address to_address(const void* socket_address) {
+    std::array<char, INET6_ADDRSTRLEN> host{};
+    sa_family_t family = AF_UNSPEC;
+    std::memcpy(&family, static_cast<const std::byte*>(socket_address) +
+                             offsetof(sockaddr, sa_family), sizeof family);
+    if (family == AF_INET) {
+        sockaddr_in address{};
+        std::memcpy(&address, socket_address, sizeof address);
+        ::inet_ntop(AF_INET, &address.sin_addr, host.data(), host.size());
+        return {host.data(), ntohs(address.sin_port)};
+    }
+    if (family == AF_INET6) {
+        sockaddr_in6 address{};
+        std::memcpy(&address, socket_address, sizeof address);
+        ::inet_ntop(AF_INET6, &address.sin6_addr, host.data(), host.size());
+        return {host.data(), ntohs(address.sin6_port)};
+    }
+    return {"unknown", 0};
+}
+
+} // namespace netio::fabric
+
+namespace netio {
+
+std::string provider_refusal(const std::string& provider) { return fabric::refusal(provider); }
+
+std::string fabric_version() {
+    const std::uint32_t version = ::fi_version();
+    return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
+}
+
+std::vector<FabricDescription> describe_fabric() {
+    std::vector<FabricDescription> descriptions;
+    for (const auto& provider : fabric::usable_providers()) {
+        const fabric::Info list = fabric::query_all(provider);
+        for (const ::fi_info* info = list.get(); info != nullptr; info = info->next) {
+            const std::string domain = info->domain_attr->name;
+            auto same = [&](const FabricDescription& known) {
+                return known.provider == provider && known.domain == domain;
+            };
+            auto place = std::find_if(descriptions.begin(), descriptions.end(), same);
+            if (place == descriptions.end()) {
+                place = descriptions.insert(place, {.provider = provider,
+                                                    .domain = domain,
+                                                    .addresses = {},
+                                                    .capabilities = fabric::capabilities_of(*info),
+                                                    .send_queue_limit = info->tx_attr->size,
+                                                    .receive_queue_limit = info->rx_attr->size});
+            }
+            if (info->src_addr != nullptr) {
+                place->addresses.push_back(fabric::to_address(info->src_addr).host);
+            }
+        }
+    }
+    return descriptions;
+}
+
+} // namespace netio

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// All knowledge of particular providers: which may be used, what to ask libfabric for, and what
+// its answer means. Everywhere else code asks Capabilities.
+
+#include "netio/fabric/handles.hpp"
+#include "netio/transport.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace netio::fabric {
+
+// The providers that can be chosen, best first.
+std::vector<std::string> usable_providers();
+// Why a provider is refused; empty if it may be used.
+std::string refusal(std::string_view provider);
+
+enum class Role : std::uint8_t { connect, listen };
+
+struct InfoRequest {
+    std::string provider;
+    Role role = Role::connect;
+    Address address;        // the remote one to connect to, or the local one to listen at
+    std::string local_host; // connect: the local address to use; empty: any
+    QueueLimits limits;
+};
+
+// What libfabric offers for it; null if nothing. Throws FabricError: the host cannot be resolved.
+Info query(const InfoRequest& request);
+// Everything that a provider offers on this machine (a list through fi_info::next).
+Info query_all(const std::string& provider);
+
+Capabilities capabilities_of(const ::fi_info& info);
+// The provider's connections are kernel TCP sockets (netio/fabric/tcp_sockets.hpp).
+bool uses_kernel_sockets(const ::fi_info& info);
+
+Address to_address(const void* socket_address);
+
+} // namespace netio::fabric
