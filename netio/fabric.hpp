@@ -37,7 +37,7 @@ std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = 
 // What can be used on this machine, for people.
 struct FabricDescription {
     std::string provider;
-    std::string domain;                // the device or interface
+    std::string domain; // the device or interface
     std::vector<std::string> addresses;
     Capabilities capabilities;
     std::size_t send_queue_limit = 0;

@@ -108,8 +108,9 @@ class Connection {
     virtual void open(std::span<const std::byte> data) = 0;
 
     // All slices together are one message; at most capabilities().segment_limit of them. closed
-    // before the connection is established (sends, writes) and after it broke; ok otherwise. May throw FabricError when a buffer is used for
-    // the first time in this connection's domain and cannot be registered.
+    // before the connection is established (sends, writes) and after it broke; ok otherwise. May
+    // throw FabricError when a buffer is used for the first time in this connection's domain and
+    // cannot be registered.
     virtual Status post_send(std::span<const Slice> slices, Cookie cookie) = 0;
     virtual Status post_receive(std::span<const Slice> slices, Cookie cookie) = 0;
     // Writes into the peer's memory; with `immediate` the peer gets a remote_write completion

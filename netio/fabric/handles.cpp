@@ -27,7 +27,9 @@ const std::error_category& fabric_category() noexcept {
     return category;
 }
 
-std::string fabric_error_text(long code) { return ::fi_strerror(static_cast<int>(std::labs(code))); }
+std::string fabric_error_text(long code) {
+    return ::fi_strerror(static_cast<int>(std::labs(code)));
+}
 
 void require(long code, const std::string& what) {
     if (code < 0) throw FabricError{{static_cast<int>(-code), fabric_category()}, what};

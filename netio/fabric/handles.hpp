@@ -21,7 +21,8 @@ namespace netio::fabric {
 void close_handle(::fid& handle) noexcept;
 
 struct HandleCloser {
-    template <typename Handle> void operator()(Handle* handle) const noexcept {
+    template <typename Handle>
+    void operator()(Handle* handle) const noexcept {
         close_handle(handle->fid);
     }
 };

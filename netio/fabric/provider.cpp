@@ -73,9 +73,8 @@ Info make_hints(const std::string& provider, const QueueLimits& limits) {
     // on purpose: operations are named by numbers, not by pointers (netio/fabric/operations.hpp).
     hints->mode = FI_RX_CQ_DATA;
     hints->ep_attr->type = FI_EP_MSG;
-    hints->domain_attr->mr_mode =
-        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-    hints->domain_attr->threading = FI_THREAD_DOMAIN; // one thread: the loop's
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;           // one thread: the loop's
     hints->fabric_attr->prov_name = ::strdup(provider.c_str()); // freed by fi_freeinfo
     hints->tx_attr->size = limits.send_count;
     hints->rx_attr->size = limits.receive_count;
@@ -161,8 +160,9 @@ bool uses_kernel_sockets(const ::fi_info& info) {
 Address to_address(const void* socket_address) {
     std::array<char, INET6_ADDRSTRLEN> host{};
     sa_family_t family = AF_UNSPEC;
-    std::memcpy(&family, static_cast<const std::byte*>(socket_address) +
-                             offsetof(sockaddr, sa_family), sizeof family);
+    std::memcpy(&family,
+                static_cast<const std::byte*>(socket_address) + offsetof(sockaddr, sa_family),
+                sizeof family);
     if (family == AF_INET) {
         sockaddr_in address{};
         std::memcpy(&address, socket_address, sizeof address);
@@ -182,7 +182,9 @@ Address to_address(const void* socket_address) {
 
 namespace netio {
 
-std::string provider_refusal(const std::string& provider) { return fabric::refusal(provider); }
+std::string provider_refusal(const std::string& provider) {
+    return fabric::refusal(provider);
+}
 
 std::string fabric_version() {
     const std::uint32_t version = ::fi_version();

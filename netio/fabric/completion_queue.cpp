@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/completion_queue.hpp"
+
+#include "netio/fabric/connection.hpp"
+
+#include <algorithm>
+#include <rdma/fi_errno.h>
+#include <utility>
+
+namespace netio::fabric {
+
+CompletionQueue::CompletionQueue(EventLoop& loop, ::fid_fabric& fabric, ::fid_domain& domain,
+                                 std::size_t entry_limit, std::size_t endpoint_limit)
+    : loop_{loop}, fabric_{fabric}, entry_limit_{entry_limit}, endpoint_limit_{endpoint_limit} {
+    ::fi_cq_attr attributes{};
+    attributes.size = entry_limit;
+    attributes.format = FI_CQ_FORMAT_DATA;
+    attributes.wait_obj = FI_WAIT_FD;
+    ::fid_cq* queue = nullptr;
+    require(::fi_cq_open(&domain, &attributes, &queue, nullptr),
+            "cannot open a completion queue of " + std::to_string(entry_limit) + " entries");
+    queue_.reset(queue);
+    require(::fi_control(&queue_->fid, FI_GETWAIT, &wait_fd_),
+            "cannot get the descriptor of a completion queue");
+    loop_.add(*this);
+}
+
+CompletionQueue::~CompletionQueue() {
+    NETIO_CHECK_MSG(members_.empty(), "connections must be destroyed before their transport");
+    loop_.remove(*this);
+}
+
+bool CompletionQueue::has_room(std::size_t entry_count) const noexcept {
+    return members_.size() < endpoint_limit_ && entries_reserved_ + entry_count <= entry_limit_;
+}
+
+void CompletionQueue::join(Connection& connection, std::size_t entry_count) {
+    members_.push_back(&connection);
+    entries_reserved_ += entry_count;
+}
+
+void CompletionQueue::leave(Connection& connection, std::size_t entry_count) noexcept {
+    std::erase(members_, &connection);
+    std::replace(closing_.begin(), closing_.end(), &connection, static_cast<Connection*>(nullptr));
+    entries_reserved_ -= entry_count;
+}
+
+void CompletionQueue::settle_operation(std::uint32_t index) {
+    operations_.orphan(index);
+    orphans_.push_back(index);
+    activate();
+}
+
+void CompletionQueue::settle_connection(Connection& connection) {
+    closing_.push_back(&connection);
+    activate();
+}
+
+std::size_t CompletionQueue::drain(std::size_t budget) {
+    draining_ = true;
+    const std::size_t work = read_and_settle(budget);
+    draining_ = false;
+    return work;
+}
+
+std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
+    std::size_t work = 0;
+    while (work < budget) {
+        const auto count = ::fi_cq_read(queue_.get(), entries_.data(), entries_.size());
+        if (count > 0) {
+            for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+                deliver(entries_[i]);
+            work += static_cast<std::size_t>(count);
+        } else if (count == -FI_EAGAIN) {
+            return work + settle();
+        } else if (count == -FI_EAVAIL) {
+            deliver_error(); // an error entry blocks the head of the queue until it is read
+            ++work;
+        } else {
+            fail_all(count);
+            return work + settle() + 1;
+        }
+    }
+    return work;
+}
+
+bool CompletionQueue::may_sleep() {
+    if (!closing_.empty() || !orphans_.empty()) return false;
+    ::fid* handle = &queue_->fid;
+    return ::fi_trywait(&fabric_, &handle, 1) == 0;
+}
+
+void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
+    Completion completion{};
+    const bool written = (entry.flags & FI_REMOTE_WRITE) != 0;
+    if (written) {
+        completion.kind = Completion::Kind::remote_write;
+        completion.immediate = static_cast<std::uint32_t>(entry.data);
+    }
+    if (entry.op_context == nullptr) {
+        // A provider whose writes consume no receive does not say which endpoint was written to;
+        // connections that announced such writes have a queue of their own.
+        if (written && members_.size() == 1) members_.front()->handler().on_completion(completion);
+        return;
+    }
+    const std::uint32_t index = operations_.find(entry.op_context);
+    if (index == OperationTable::none) return;
+    Connection* const owner = operations_[index].owner;
+    if (owner == nullptr) return; // an orphan; settle() frees it
+    completion.cookie = operations_[index].cookie;
+    completion.bytes = entry.len;
+    if (written) {
+        completion.consumed_receive = true;
+    } else {
+        completion.kind = operations_[index].kind;
+    }
+    owner->complete(index, completion);
+}
+
+void CompletionQueue::deliver_error() {
+    ::fi_cq_err_entry error{};
+    if (::fi_cq_readerr(queue_.get(), &error, 0) != 1) return;
+    const std::uint32_t index = operations_.find(error.op_context);
+    if (index == OperationTable::none) return;
+    Connection* const owner = operations_[index].owner;
+    if (owner == nullptr) return;
+    owner->complete_with_error(index, error.err);
+}
+
+std::size_t CompletionQueue::settle() {
+    for (const std::uint32_t index : std::exchange(orphans_, {}))
+        operations_.release(index);
+    std::size_t settled = 0;
+    // By index: a handler may close or destroy any connection of this queue.
+    for (std::size_t i = 0; i < closing_.size(); ++i) {
+        Connection* const connection = std::exchange(closing_[i], nullptr);
+        if (connection == nullptr) continue;
+        connection->finish_close();
+        ++settled;
+    }
+    closing_.clear();
+    return settled;
+}
+
+void CompletionQueue::fail_all(long error) {
+    for (Connection* const connection : members_) {
+        connection->break_off(CloseReason::failed,
+                              "the completion queue failed: " + fabric_error_text(error));
+    }
+}
+
+} // namespace netio::fabric

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/connection.hpp"
+
+#include "netio/fabric/provider.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <utility>
+
+namespace netio::fabric {
+namespace {
+
+CloseReason reason_of(int error, bool opening) {
+    switch (error) {
+    case FI_ECONNREFUSED:
+        return opening ? CloseReason::refused : CloseReason::lost;
+    case FI_EHOSTUNREACH:
+    case FI_ENETUNREACH:
+    case FI_EADDRNOTAVAIL:
+        return opening ? CloseReason::unreachable : CloseReason::lost;
+    case FI_ETRUNC:
+        return CloseReason::protocol_error;
+    default:
+        return opening ? CloseReason::failed : CloseReason::lost;
+    }
+}
+
+std::size_t entries_for(const QueueLimits& limits) {
+    return limits.send_count + limits.receive_count;
+}
+
+} // namespace
+
+Connection::Connection(Domain& domain, Info info, bool accepting, const QueueLimits& limits,
+                       Handler& handler)
+    : domain_{domain}, info_{std::move(info)}, accepting_{accepting}, limits_{limits},
+      handler_{handler}, capabilities_{capabilities_of(*info_)},
+      queue_{domain.queue_for(entries_for(limits),
+                              limits.remote_writes && !capabilities_.write_consumes_receive)} {
+    // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
+    // sizes here, since the request carries the listener's.
+    info_->tx_attr->size = limits.send_count;
+    info_->rx_attr->size = limits.receive_count;
+    ::fid_ep* endpoint = nullptr;
+    require(::fi_endpoint(&domain.handle(), info_.get(), &endpoint, nullptr),
+            "cannot open an endpoint for " + std::to_string(limits.send_count) + " sends and " +
+                std::to_string(limits.receive_count) + " receives");
+    endpoint_.reset(endpoint);
+    require(::fi_ep_bind(endpoint, &domain.fabric().events().handle().fid, 0),
+            "cannot bind an endpoint to its event queue");
+    require(::fi_ep_bind(endpoint, &queue_.handle().fid, FI_TRANSMIT | FI_RECV),
+            "cannot bind an endpoint to its completion queue");
+    require(::fi_enable(endpoint), "cannot enable an endpoint");
+    queue_.join(*this, entries_for(limits_));
+    domain_.fabric().events().join(&endpoint_->fid, *this);
+}
+
+Connection::~Connection() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+    close_endpoint();
+    for (std::uint32_t index = operations_; index != OperationTable::none;) {
+        const std::uint32_t next = queue_.operations()[index].next;
+        queue_.settle_operation(index);
+        index = next;
+    }
+    queue_.leave(*this, entries_for(limits_));
+    if (limits_.remote_writes && !capabilities_.write_consumes_receive) domain_.release(queue_);
+}
+
+void Connection::open(std::span<const std::byte> data) {
+    NETIO_CHECK(state_ == State::idle);
+    NETIO_CHECK(data.size() <= connection_data_limit);
+    state_ = State::opening;
+    const int result =
+        accepting_ ? ::fi_accept(endpoint_.get(), data.data(), data.size())
+                   : ::fi_connect(endpoint_.get(), info_->dest_addr, data.data(), data.size());
+    domain_.loop().activate(domain_.fabric().events());
+    if (result < 0) {
+        break_off(reason_of(-result, true),
+                  std::string{accepting_ ? "cannot accept " : "cannot connect to "} +
+                      peer_address() + ": " + fabric_error_text(result));
+    }
+}
+
+// --- posting --------------------------------------------------------------------------------
+
+void Connection::gather(std::span<const Slice> slices, Vectors& vectors) {
+    NETIO_CHECK_MSG(slices.size() <= capabilities_.segment_limit &&
+                        slices.size() <= vectors.pieces.size(),
+                    "more slices than the provider takes corrupt memory silently");
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+        vectors.pieces[i] = {slices[i].data, slices[i].size};
+        vectors.descriptors[i] = nullptr;
+        if (domain_.needs_registration()) {
+            NETIO_CHECK_MSG(slices[i].buffer != nullptr, "this memory is not registered");
+            vectors.descriptors[i] = slices[i].buffer->registration(domain_).descriptor();
+        }
+    }
+}
+
+std::uint32_t Connection::begin(Completion::Kind kind, Cookie cookie) {
+    return queue_.operations().begin(*this, kind, cookie, operations_);
+}
+
+Status Connection::posted(long result, std::uint32_t operation, const char* step) {
+    queue_.activate();
+    if (result == 0) return Status::ok;
+    queue_.operations().end(operation, operations_);
+    break_off(CloseReason::lost, "cannot " + std::string{step} + " " + peer_address() + ": " +
+                                     fabric_error_text(result));
+    return Status::closed;
+}
+
+Status Connection::post_send(std::span<const Slice> slices, Cookie cookie) {
+    if (state_ != State::open) return Status::closed;
+    NETIO_CHECK_MSG(sends_outstanding_ < limits_.send_count, "more sends than announced");
+    Vectors vectors;
+    gather(slices, vectors);
+    const std::uint32_t operation = begin(Completion::Kind::send, cookie);
+    const auto result =
+        ::fi_sendv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(),
+                   slices.size(), 0, queue_.operations().name_of(operation));
+    const Status status = posted(result, operation, "send to");
+    if (status == Status::ok) ++sends_outstanding_;
+    return status;
+}
+
+Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
+    if (state_ == State::closing || state_ == State::closed) return Status::closed;
+    NETIO_CHECK_MSG(receives_outstanding_ < limits_.receive_count, "more receives than announced");
+    Vectors vectors;
+    gather(slices, vectors);
+    const std::uint32_t operation = begin(Completion::Kind::receive, cookie);
+    const auto result =
+        ::fi_recvv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(),
+                   slices.size(), 0, queue_.operations().name_of(operation));
+    const Status status = posted(result, operation, "receive from");
+    if (status == Status::ok) ++receives_outstanding_;
+    return status;
+}
+
+Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& target,
+                              std::optional<std::uint32_t> immediate, Cookie cookie) {
+    if (state_ != State::open) return Status::closed;
+    NETIO_CHECK_MSG(sends_outstanding_ < limits_.send_count, "more writes than announced");
+    NETIO_CHECK(!immediate || capabilities_.immediate_bytes >= sizeof(std::uint32_t));
+    Vectors vectors;
+    gather(slices, vectors);
+    ::fi_rma_iov remote{};
+    remote.addr = target.address;
+    remote.key = target.key;
+    for (const Slice& slice : slices)
+        remote.len += slice.size;
+    const std::uint32_t operation = begin(Completion::Kind::write, cookie);
+    ::fi_msg_rma message{};
+    message.msg_iov = vectors.pieces.data();
+    message.desc = vectors.descriptors.data();
+    message.iov_count = slices.size();
+    message.rma_iov = &remote;
+    message.rma_iov_count = 1;
+    message.context = queue_.operations().name_of(operation);
+    message.data = immediate.value_or(0);
+    const auto result = ::fi_writemsg(endpoint_.get(), &message,
+                                      FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0));
+    const Status status = posted(result, operation, "write to");
+    if (status == Status::ok) ++sends_outstanding_;
+    return status;
+}
+
+// --- completions and events -----------------------------------------------------------------
+
+void Connection::complete(std::uint32_t operation, const Completion& completion) {
+    if (queue_.operations()[operation].kind == Completion::Kind::receive) {
+        --receives_outstanding_;
+    } else {
+        --sends_outstanding_;
+        last_acknowledged_ = domain_.loop().now();
+    }
+    queue_.operations().end(operation, operations_);
+    handler_.on_completion(completion); // may destroy this connection
+}
+
+void Connection::complete_with_error(std::uint32_t operation, int error) {
+    const bool flushed = error == FI_ECANCELED;
+    Completion completion{};
+    completion.kind = queue_.operations()[operation].kind;
+    completion.cookie = queue_.operations()[operation].cookie;
+    completion.outcome = flushed ? Completion::Outcome::canceled : Completion::Outcome::failed;
+    --(completion.kind == Completion::Kind::receive ? receives_outstanding_ : sends_outstanding_);
+    queue_.operations().end(operation, operations_);
+    // A flushed operation announces the end that an event will explain; any other error is the
+    // explanation. Not every provider sends an event after it.
+    if (!flushed) {
+        break_off(reason_of(error, false),
+                  "connection to " + peer_address() + ": " + fabric_error_text(error));
+    }
+    handler_.on_completion(completion);
+}
+
+void Connection::on_event(const CmEvent& event) {
+    if (event.type == FI_CONNECTED && state_ == State::opening) {
+        state_ = State::open;
+        last_acknowledged_ = domain_.loop().now();
+        handler_.on_connected(event.data);
+    } else if (event.type == FI_SHUTDOWN) {
+        break_off(CloseReason::lost, "the connection to " + peer_address() + " was shut down");
+    }
+}
+
+void Connection::on_event_error(const CmError& error) {
+    const bool opening = state_ == State::opening;
+    const std::string where = (opening ? "connecting to " : "connection to ") + peer_address();
+    if (opening && error.error == FI_ECONNREFUSED && !error.data.empty()) {
+        break_off(CloseReason::rejected, where + ": rejected by the listener");
+        handler_.on_rejected(error.data);
+        return;
+    }
+    // tcp reports whatever errno was left when the other side did not speak its protocol.
+    const bool stranger = opening && error.error == ENOPROTOOPT;
+    break_off(reason_of(error.error, opening),
+              where + ": " +
+                  (stranger ? "what listens there does not speak this protocol"
+                            : fabric_error_text(error.error)));
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void Connection::break_off(CloseReason reason, std::string detail) {
+    if (state_ == State::closing || state_ == State::closed) return;
+    state_ = State::closing;
+    closed_ = {.reason = reason, .detail = std::move(detail)};
+    queue_.settle_connection(*this);
+}
+
+void Connection::close() {
+    if (state_ == State::closing || state_ == State::closed) return;
+    break_off(CloseReason::local, {});
+    close_endpoint();
+}
+
+void Connection::close_endpoint() noexcept {
+    if (!endpoint_) return;
+    domain_.fabric().events().leave(&endpoint_->fid);
+    // Tells the peer; without it verbs leaves that to a time-out. Fails if not connected: fine.
+    if (state_ != State::idle) ::fi_shutdown(endpoint_.get(), 0);
+    endpoint_.reset();
+    kernel_socket_ = -1;
+}
+
+void Connection::finish_close() {
+    close_endpoint();
+    state_ = State::closed;
+    struct Outstanding {
+        Completion::Kind kind;
+        Cookie cookie;
+    };
+    std::vector<Outstanding> outstanding;
+    while (operations_ != OperationTable::none) {
+        const std::uint32_t index = operations_;
+        const Operation& operation = queue_.operations()[index];
+        outstanding.push_back({operation.kind, operation.cookie});
+        operations_ = operation.next;
+        queue_.settle_operation(index); // the provider may still report it
+    }
+    sends_outstanding_ = receives_outstanding_ = 0;
+    bool destroyed = false;
+    destroyed_ = &destroyed;
+    // The list is most recent first; reports come in the order of posting.
+    for (auto entry = outstanding.rbegin(); entry != outstanding.rend(); ++entry) {
+        Completion completion{};
+        completion.kind = entry->kind;
+        completion.cookie = entry->cookie;
+        completion.outcome = Completion::Outcome::canceled;
+        handler_.on_completion(completion);
+        if (destroyed) return;
+    }
+    destroyed_ = nullptr;
+    const Closed closed = std::move(closed_);
+    handler_.on_closed(closed); // may destroy this connection
+}
+
+// --- the peer -------------------------------------------------------------------------------
+
+std::string Connection::peer_address() const {
+    if (info_->dest_addr == nullptr) return "unknown peer";
+    return to_string(to_address(info_->dest_addr));
+}
+
+int Connection::kernel_socket(Duration interval) {
+    TcpSockets* const sockets = domain_.fabric().sockets();
+    if (sockets == nullptr || !endpoint_) return -1;
+    if (kernel_socket_ < 0) {
+        kernel_socket_ = sockets->find_connection(*endpoint_);
+        if (kernel_socket_ >= 0) TcpSockets::probe_when_idle(kernel_socket_, interval);
+    }
+    return kernel_socket_;
+}
+
+TimePoint Connection::last_sign_of_life(Duration interval) {
+    if (const int fd = kernel_socket(interval); fd >= 0) {
+        return domain_.loop().now() - TcpSockets::silence(fd);
+    }
+    return last_acknowledged_;
+}
+
+} // namespace netio::fabric

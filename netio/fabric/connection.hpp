@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A connection over a libfabric MSG endpoint. It turns the provider's many ways of ending (error
+// completions, shutdown events in either order, silence after a close) into the seam's one: every
+// outstanding operation ends, then on_closed.
+//
+//     idle --open--> opening --FI_CONNECTED--> open
+//       |               |                       |
+//       +---------------+----- break_off / close+--> closing --queue settled--> closed
+//
+// In `closing` what had arrived is still delivered, nothing is posted any more.
+
+#include "netio/fabric/domain.hpp"
+#include "netio/transport.hpp"
+
+#include <array>
+#include <vector>
+
+namespace netio::fabric {
+
+class Connection final : public netio::Connection {
+  public:
+    // Takes an info from fi_getinfo (to connect) or from a connection request (to accept).
+    Connection(Domain& domain, Info info, bool accepting, const QueueLimits& limits,
+               Handler& handler);
+    ~Connection() override;
+
+    void open(std::span<const std::byte> data) override;
+    Status post_send(std::span<const Slice> slices, Cookie cookie) override;
+    Status post_receive(std::span<const Slice> slices, Cookie cookie) override;
+    Status post_write(std::span<const Slice> slices, const RemoteSlice& target,
+                      std::optional<std::uint32_t> immediate, Cookie cookie) override;
+    void close() override;
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    MemoryDomain& domain() noexcept override { return domain_; }
+    TimePoint last_sign_of_life(Duration interval) override;
+    std::string peer_address() const override;
+
+    // From the queues.
+    Handler& handler() noexcept { return handler_; }
+    bool is_opening() const noexcept { return state_ == State::opening; }
+    void complete(std::uint32_t operation, const Completion& completion);
+    void complete_with_error(std::uint32_t operation, int error);
+    void on_event(const CmEvent& event);
+    void on_event_error(const CmError& error);
+    void finish_close();
+    // Something broke: no more posting; the last word follows when the queue is settled.
+    void break_off(CloseReason reason, std::string detail);
+
+  private:
+    enum class State : std::uint8_t { idle, opening, open, closing, closed };
+    // The pieces of one post in libfabric's terms.
+    struct Vectors {
+        std::array<::iovec, 32> pieces;
+        std::array<void*, 32> descriptors;
+    };
+
+    void gather(std::span<const Slice> slices, Vectors& vectors);
+    std::uint32_t begin(Completion::Kind kind, Cookie cookie);
+    Status posted(long result, std::uint32_t operation, const char* step);
+    void close_endpoint() noexcept;
+    int kernel_socket(Duration interval);
+
+    Domain& domain_;
+    Info info_;
+    bool accepting_;
+    QueueLimits limits_;
+    Handler& handler_;
+    Capabilities capabilities_;
+    CompletionQueue& queue_;
+    EndpointHandle endpoint_;
+    State state_ = State::idle;
+    std::uint32_t operations_ = OperationTable::none; // head of the list of outstanding ones
+    std::size_t sends_outstanding_ = 0;
+    std::size_t receives_outstanding_ = 0;
+    Closed closed_;
+    TimePoint last_acknowledged_ = TimePoint::min();
+    int kernel_socket_ = -1;
+    bool* destroyed_ = nullptr; // set by the destructor while finish_close gives its reports
+};
+
+} // namespace netio::fabric

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The libfabric objects that connections share: a Fabric per provider and network, with the event
+// queue of its endpoints, and in it a Domain per device, with its completion queues and memory.
+
+#include "netio/fabric.hpp"
+#include "netio/fabric/completion_queue.hpp"
+#include "netio/fabric/event_queue.hpp"
+#include "netio/fabric/handles.hpp"
+#include "netio/fabric/tcp_sockets.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::fabric {
+
+class Fabric;
+
+class Domain final : public MemoryDomain {
+  public:
+    Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::fi_info& info);
+
+    bool serves(const ::fi_info& info) const;
+    ::fid_domain& handle() noexcept { return *domain_; }
+    Fabric& fabric() noexcept { return fabric_; }
+    EventLoop& loop() noexcept { return loop_; }
+    // Sends and receives need registered memory here.
+    bool needs_registration() const noexcept { return needs_registration_; }
+
+    // A queue with room for so many outstanding operations; `alone`: shared with nobody.
+    CompletionQueue& queue_for(std::size_t entry_count, bool alone);
+    // A queue that was taken alone is closed with its connection.
+    void release(CompletionQueue& queue) noexcept;
+
+    std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
+                                                  Access access) override;
+
+  private:
+    void close_released() noexcept;
+
+    EventLoop& loop_;
+    const FabricOptions& options_;
+    Fabric& fabric_;
+    std::string name_;
+    bool needs_registration_;
+    bool virtual_addresses_;
+    bool provider_keys_;
+    std::size_t key_bytes_;
+    DomainHandle domain_;
+    std::vector<std::unique_ptr<CompletionQueue>> queues_;
+    std::vector<std::unique_ptr<CompletionQueue>> released_;
+};
+
+class Fabric {
+  public:
+    Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info);
+
+    bool serves(const ::fi_info& info) const;
+    ::fid_fabric& handle() noexcept { return *fabric_; }
+    EventQueue& events() noexcept { return *events_; }
+    // The domain that an endpoint of this info belongs to, opened at first use.
+    Domain& domain_for(::fi_info& info);
+    // Set where connections are kernel sockets.
+    TcpSockets* sockets() noexcept { return sockets_.get(); }
+
+  private:
+    EventLoop& loop_;
+    const FabricOptions& options_;
+    std::string provider_;
+    std::string name_;
+    FabricHandle fabric_;
+    std::unique_ptr<TcpSockets> sockets_;
+    std::unique_ptr<EventQueue> events_;
+    std::vector<std::unique_ptr<Domain>> domains_;
+};
+
+} // namespace netio::fabric

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/event_queue.hpp"
+
+#include "netio/fabric/connection.hpp"
+
+#include <algorithm>
+#include <rdma/fi_errno.h>
+
+namespace netio::fabric {
+
+CmReader::Result CmReader::read(::fid_eq& queue) {
+    std::uint32_t type = 0;
+    const auto size = ::fi_eq_read(&queue, &type, storage_.data(), storage_.size(), 0);
+    if (size >= static_cast<ssize_t>(sizeof(::fi_eq_cm_entry))) {
+        const auto* entry = reinterpret_cast<const ::fi_eq_cm_entry*>(storage_.data());
+        event_ = {.type = type,
+                  .handle = entry->fid,
+                  .info = type == FI_CONNREQ ? entry->info : nullptr,
+                  .data = std::span<const std::byte>{storage_}.subspan(
+                      sizeof(::fi_eq_cm_entry),
+                      static_cast<std::size_t>(size) - sizeof(::fi_eq_cm_entry))};
+        return Result::event;
+    }
+    if (size == -FI_EAVAIL) {
+        ::fi_eq_err_entry entry{}; // zeroed: err_data null, so that the provider lends its own
+        if (::fi_eq_readerr(&queue, &entry, 0) < 0) return Result::nothing;
+        error_ = {.handle = entry.fid, .error = entry.err, .data = {}};
+        if (entry.err_data != nullptr) {
+            error_.data = {static_cast<const std::byte*>(entry.err_data), entry.err_data_size};
+        }
+        return Result::error;
+    }
+    if (size < 0 && size != -FI_EAGAIN) {
+        // iWARP: a refused connection comes back as the result of the read and names nobody.
+        error_ = {.handle = nullptr, .error = static_cast<int>(-size), .data = {}};
+        return Result::error;
+    }
+    return Result::nothing;
+}
+
+EventQueueHandle open_event_queue(::fid_fabric& fabric, int& wait_fd) {
+    ::fi_eq_attr attributes{};
+    attributes.wait_obj = FI_WAIT_FD;
+    ::fid_eq* queue = nullptr;
+    require(::fi_eq_open(&fabric, &attributes, &queue, nullptr), "cannot open an event queue");
+    EventQueueHandle handle{queue};
+    require(::fi_control(&queue->fid, FI_GETWAIT, &wait_fd),
+            "cannot get the descriptor of an event queue");
+    return handle;
+}
+
+EventQueue::EventQueue(EventLoop& loop, ::fid_fabric& fabric)
+    : loop_{loop}, fabric_{fabric}, queue_{open_event_queue(fabric, wait_fd_)} {
+    loop_.add(*this);
+}
+
+EventQueue::~EventQueue() {
+    loop_.remove(*this);
+}
+
+void EventQueue::join(::fid_t endpoint, Connection& connection) {
+    members_.emplace(endpoint, &connection);
+    loop_.activate(*this);
+}
+
+void EventQueue::leave(::fid_t endpoint) noexcept {
+    members_.erase(endpoint);
+}
+
+std::size_t EventQueue::drain(std::size_t budget) {
+    std::size_t work = 0;
+    while (work < budget) {
+        const auto result = reader_.read(*queue_);
+        if (result == CmReader::Result::nothing) break;
+        ++work;
+        if (result == CmReader::Result::error) {
+            deliver_error(reader_.error());
+            continue;
+        }
+        const CmEvent& event = reader_.event();
+        const auto found = members_.find(event.handle);
+        if (found != members_.end()) found->second->on_event(event);
+    }
+    return work;
+}
+
+void EventQueue::deliver_error(const CmError& error) {
+    auto found = members_.find(error.handle);
+    if (found == members_.end() && error.handle == nullptr) {
+        // Nobody was named; it can only be one that is still connecting.
+        found = std::find_if(members_.begin(), members_.end(),
+                             [](const auto& member) { return member.second->is_opening(); });
+    }
+    if (found != members_.end()) found->second->on_event_error(error);
+}
+
+bool EventQueue::may_sleep() {
+    ::fid* handle = &queue_->fid;
+    return ::fi_trywait(&fabric_, &handle, 1) == 0;
+}
+
+} // namespace netio::fabric

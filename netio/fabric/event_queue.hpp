@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The event queue of a fabric's active endpoints: established, refused, shut down. It also drives
+// their connecting and accepting, which happens inside fi_eq_read on some providers, so it is read
+// whenever its descriptor fires, although most reads find no event.
+
+#include "netio/event_loop.hpp"
+#include "netio/fabric/handles.hpp"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <unordered_map>
+
+namespace netio::fabric {
+
+class Connection;
+
+// A connection-management event with its data. `entry` points into the reader's storage.
+struct CmEvent {
+    std::uint32_t type = 0; // FI_CONNREQ, FI_CONNECTED, FI_SHUTDOWN
+    ::fid_t handle = nullptr;
+    ::fi_info* info = nullptr; // FI_CONNREQ: to be freed
+    std::span<const std::byte> data;
+};
+struct CmError {
+    ::fid_t handle = nullptr; // may be null: some providers do not say
+    int error = 0;
+    std::span<const std::byte> data; // of a rejection
+};
+
+// Reads one event; used by this queue and by listeners.
+class CmReader {
+  public:
+    enum class Result : std::uint8_t { event, error, nothing };
+    Result read(::fid_eq& queue);
+    const CmEvent& event() const noexcept { return event_; }
+    const CmError& error() const noexcept { return error_; }
+
+  private:
+    // Room for the largest connection data that a provider passes on (256 bytes on tcp).
+    alignas(::fi_eq_cm_entry) std::array<std::byte, sizeof(::fi_eq_cm_entry) + 512> storage_{};
+    CmEvent event_;
+    CmError error_;
+};
+
+EventQueueHandle open_event_queue(::fid_fabric& fabric, int& wait_fd);
+
+class EventQueue final : public EventSource {
+  public:
+    EventQueue(EventLoop& loop, ::fid_fabric& fabric);
+    ~EventQueue();
+
+    ::fid_eq& handle() noexcept { return *queue_; }
+    void join(::fid_t endpoint, Connection& connection);
+    void leave(::fid_t endpoint) noexcept;
+
+    int wait_fd() const noexcept override { return wait_fd_; }
+    std::size_t drain(std::size_t budget) override;
+    bool may_sleep() override;
+
+  private:
+    void deliver_error(const CmError& error);
+
+    EventLoop& loop_;
+    ::fid_fabric& fabric_;
+    int wait_fd_ = -1;
+    EventQueueHandle queue_;
+    CmReader reader_;
+    // Events name an endpoint by its handle; one that is not here any more was destroyed.
+    std::unordered_map<::fid_t, Connection*> members_;
+};
+
+} // namespace netio::fabric

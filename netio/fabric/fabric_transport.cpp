@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The seam's implementation over libfabric: chooses providers and opens what connections share.
+
+#include "netio/fabric.hpp"
+#include "netio/fabric/connection.hpp"
+#include "netio/fabric/domain.hpp"
+#include "netio/fabric/listener.hpp"
+#include "netio/fabric/provider.hpp"
+#include "netio/fabric/signal_handlers.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace netio {
+namespace fabric {
+namespace {
+
+class FabricTransport final : public Transport {
+  public:
+    FabricTransport(EventLoop& loop, FabricOptions options)
+        : loop_{loop}, options_{std::move(options)} {
+        if (options_.provider == "auto") {
+            providers_ = usable_providers();
+            return;
+        }
+        if (const std::string reason = refusal(options_.provider); !reason.empty()) {
+            throw FabricError{{EINVAL, std::system_category()},
+                              "provider '" + options_.provider + "' is refused: " + reason};
+        }
+        providers_ = {options_.provider};
+    }
+
+    EventLoop& loop() noexcept override { return loop_; }
+
+    std::vector<std::string> providers_to(const Address& remote) override {
+        return candidates({.provider = {},
+                           .role = Role::connect,
+                           .address = remote,
+                           .local_host = {},
+                           .limits = {}});
+    }
+
+    std::vector<std::string> providers_at(const Address& local) override {
+        return candidates({.provider = {},
+                           .role = Role::listen,
+                           .address = local,
+                           .local_host = {},
+                           .limits = {}});
+    }
+
+    std::unique_ptr<netio::Connection> make_connection(const std::string& provider,
+                                                       const Address& remote,
+                                                       const std::string& local_host,
+                                                       const QueueLimits& limits,
+                                                       Connection::Handler& handler) override {
+        Info info = offer({.provider = provider,
+                           .role = Role::connect,
+                           .address = remote,
+                           .local_host = local_host,
+                           .limits = limits});
+        Domain& domain = fabric_for(*info).domain_for(*info);
+        return std::make_unique<Connection>(domain, std::move(info), false, limits, handler);
+    }
+
+    std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& local,
+                                            Listener::Handler& handler) override {
+        Info info = offer({.provider = provider,
+                           .role = Role::listen,
+                           .address = local,
+                           .local_host = {},
+                           .limits = {}});
+        Fabric& fabric = fabric_for(*info);
+        return std::make_unique<Listener>(loop_, options_, fabric, std::move(info), local, handler);
+    }
+
+  private:
+    std::vector<std::string> candidates(InfoRequest request) {
+        std::vector<std::string> names;
+        for (const auto& provider : providers_) {
+            request.provider = provider;
+            if (query(request)) names.push_back(provider);
+        }
+        if (names.empty()) throw no_offer(request);
+        return names;
+    }
+
+    Info offer(const InfoRequest& request) {
+        Info info = query(request);
+        if (!info) throw no_offer(request);
+        return info;
+    }
+
+    static FabricError no_offer(const InfoRequest& request) {
+        const bool listening = request.role == Role::listen;
+        return FabricError{{listening ? EADDRNOTAVAIL : EHOSTUNREACH, std::system_category()},
+                           std::string{"provider '"} + request.provider + "' cannot " +
+                               (listening ? "listen at " : "reach ") + to_string(request.address) +
+                               (request.local_host.empty() ? "" : " from " + request.local_host)};
+    }
+
+    Fabric& fabric_for(::fi_info& info) {
+        for (const auto& fabric : fabrics_) {
+            if (fabric->serves(info)) return *fabric;
+        }
+        fabrics_.push_back(std::make_unique<Fabric>(loop_, options_, info));
+        return *fabrics_.back();
+    }
+
+    EventLoop& loop_;
+    FabricOptions options_;
+    std::vector<std::string> providers_;
+    std::vector<std::unique_ptr<Fabric>> fabrics_;
+};
+
+} // namespace
+} // namespace fabric
+
+std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options) {
+    fabric::undo_foreign_signal_handlers();
+    return std::make_unique<fabric::FabricTransport>(loop, std::move(options));
+}
+
+} // namespace netio
