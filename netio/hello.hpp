@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The handshake's connection data (docs/wire-formats.md, "Connection data"). No I/O.
+
+#include "netio/transport.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace netio {
+
+enum class Service : std::uint8_t {
+    messages = 1,
+    publish_subscribe = 2,
+    stream = 3,
+};
+
+inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::size_t hello_bytes = 24;
+inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
+
+// The service's own bytes in the handshake.
+struct ServiceData {
+    std::array<std::byte, service_data_limit> bytes{};
+    std::size_t size = 0;
+
+    std::span<const std::byte> span() const noexcept { return {bytes.data(), size}; }
+};
+
+// What a side says of itself when it connects or accepts.
+struct Hello {
+    Service service = Service::messages;
+    std::uint32_t receive_bytes = 0;
+    std::uint16_t receive_count = 0;
+    std::uint16_t heartbeat_ms = 0;
+    std::uint64_t instance = 0;
+    ServiceData service_data;
+};
+
+enum class RejectCode : std::uint8_t {
+    none = 0,
+    not_this_protocol = 1,
+    other_service = 2,
+    receive_too_small = 3,
+    full = 4,
+    service_data = 5,
+};
+std::string_view to_string(RejectCode code) noexcept;
+
+struct Rejection {
+    RejectCode code = RejectCode::not_this_protocol;
+    std::uint32_t required_receive_bytes = 0;
+};
+
+using ConnectionData = std::array<std::byte, connection_data_limit>;
+
+// Return the number of bytes written.
+std::size_t encode(const Hello& hello, ConnectionData& out) noexcept;
+std::size_t encode(const Rejection& rejection, ConnectionData& out) noexcept;
+
+// Some fabrics pad connection data with zeros: bytes after the last field are not an error.
+// none: `hello` is valid. Otherwise the reason to reject with.
+RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hello& hello) noexcept;
+// none: not a rejection of ours.
+Rejection decode_rejection(std::span<const std::byte> in) noexcept;
+
+// Tells this process and run from others.
+std::uint64_t process_instance() noexcept;
+
+} // namespace netio

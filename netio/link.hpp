@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A link is an established connection that speaks our protocol: frames in both directions, flow
+// control by receive credits, heartbeats, an orderly goodbye. Sockets are made of links; users
+// of sockets do not see them.
+//
+//     connecting:  opening --connected, open frame sent--> open
+//     accepting:   opening --connected--> awaiting the open frame --> open
+//     open --finish()--> finishing --peer answered--> closed
+//     any --close(), fail(), broken--> closed          (on_closed: the last word)
+//
+// Sending never blocks and never queues: a frame either goes to the fabric at once, with its lent
+// slices, or the answer is `again` and on_room follows when it is worth trying. Every accepted
+// frame that asked for it is answered by exactly one on_sent. Belongs to the loop's thread; may be
+// destroyed in any of its handlers.
+
+#include "netio/frame.hpp"
+#include "netio/hello.hpp"
+#include "netio/transport.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio {
+
+struct LinkOptions {
+    std::size_t receive_bytes = 66 * 1024;     // per receive buffer; the largest frame we can take
+    std::size_t receive_count = 64;            // receive buffers, and so the peer's credits
+    std::size_t send_count = 64;               // frames in the fabric's hands at once
+    std::chrono::milliseconds heartbeat{5000}; // send something at least this often; 0: never
+    std::chrono::milliseconds dead_after{30000}; // silence that makes a peer dead; 0: none does
+    std::chrono::milliseconds connect_timeout{5000};
+    std::chrono::milliseconds handshake_timeout{5000}; // accepted, but no open frame
+    std::chrono::milliseconds goodbye_timeout{5000};   // finish() without an answer
+};
+
+// Throws std::invalid_argument naming the option and what is allowed.
+void validate(const LinkOptions& options);
+
+// A frame to send. The extension is copied; slices are lent until on_sent.
+struct OutgoingFrame {
+    std::uint8_t kind = first_service_kind;
+    std::uint8_t flags = 0;
+    std::span<const std::byte> extension; // at most link_extension_limit bytes
+    std::span<const Slice> slices;        // at most link_slice_limit
+};
+inline constexpr std::size_t link_extension_limit = 56;
+// NetIO-next's limit. More slices than the provider takes are gathered into one by copying.
+inline constexpr std::size_t link_slice_limit = 28;
+
+struct IncomingFrame {
+    std::uint8_t kind = 0;
+    std::uint8_t flags = 0;
+    std::span<const std::byte> body; // extension and payload; valid during on_frame only
+};
+
+class Link final : private Connection::Handler {
+  public:
+    class Handler {
+      public:
+        virtual void on_open(Link& link) = 0;
+        virtual void on_frame(Link& link, const IncomingFrame& frame) = 0;
+        virtual void on_sent(Link& link, Cookie cookie, Completion::Outcome outcome) = 0;
+        // There is room again after send() said there was none.
+        virtual void on_room(Link& link) = 0;
+        virtual void on_closed(Link& link, const Closed& closed) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Connects. Throws FabricError if the provider cannot reach the address at all, and
+    // std::invalid_argument for options; every later failure is an on_closed.
+    struct Target {
+        std::string provider;
+        Address remote;
+        std::string local_host; // empty: any
+    };
+    Link(Transport& transport, const Target& target, const Hello& hello, const LinkOptions& options,
+         Handler& handler);
+    // Accepts a peer whose hello has been checked (netio/link_listener.hpp does).
+    Link(Transport& transport, ConnectionRequest& request, const Hello& peer, const Hello& hello,
+         const LinkOptions& options, Handler& handler);
+    ~Link();
+    Link(const Link&) = delete;
+    Link& operator=(const Link&) = delete;
+
+    // ok, again, closed, too_large (than the peer's receive buffers), too_many_segments.
+    // `cookie` absent: no on_sent for this frame.
+    Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie);
+    // Whether send() would find credits and a slot.
+    bool has_room() const noexcept;
+
+    // Says goodbye: what was sent arrives, then on_closed(local). Nothing can be sent any more.
+    void finish();
+    // Ends at once: outstanding sends are canceled, then on_closed(local).
+    void close();
+    // Ends at once for a reason that the service found.
+    void fail(CloseReason reason, std::string detail);
+
+    bool is_open() const noexcept { return state_ == State::open; }
+    const Hello& peer() const noexcept { return peer_; }
+    const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
+    std::string peer_address() const { return connection_->peer_address(); }
+    EventLoop& loop() noexcept { return loop_; }
+    // Bytes of extension and payload that fit into one frame to this peer.
+    std::size_t body_limit() const noexcept;
+    std::size_t sends_outstanding() const noexcept { return slots_.size() - free_slots_.size(); }
+
+  private:
+    enum class State : std::uint8_t { opening, awaiting_open, open, finishing, closing };
+    static constexpr std::size_t slot_bytes = frame_header_bytes + link_extension_limit;
+    static constexpr std::uint32_t no_gather = UINT32_MAX;
+
+    // One frame in the fabric's hands. Its header lives in slot_memory_ until it is sent.
+    struct Slot {
+        std::optional<Cookie> cookie;
+        std::uint32_t gather = no_gather;
+    };
+
+    Link(Transport& transport, const Hello& hello, const LinkOptions& options, Handler& handler);
+    static QueueLimits limits_of(const LinkOptions& options);
+    void post_all_receives();
+
+    void on_connected(std::span<const std::byte> data) override;
+    void on_rejected(std::span<const std::byte> data) override;
+    void on_completion(const Completion& completion) override;
+    void on_closed(const Closed& closed) override;
+
+    void on_send_completion(const Completion& completion);
+    void on_receive_completion(const Completion& completion);
+    // False: the link was closed or destroyed, or the frame ended it.
+    bool take_frame(std::span<const std::byte> bytes);
+    bool take_link_frame(const FrameHeader& header);
+    void become_open();
+
+    bool may_send_data() const noexcept;
+    Status send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
+                      std::optional<Cookie> cookie);
+    void send_control(FrameKind kind);
+    std::size_t attach_slices(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces);
+    bool take_gather_buffer(Slot& slot);
+    std::size_t slices_kept(std::size_t slice_count) const noexcept;
+    void return_credits();
+    void announce_room();
+    void say_goodbye();
+    void beat();
+
+    EventLoop& loop_;
+    LinkOptions options_;
+    Hello hello_;
+    Hello peer_;
+    Handler& handler_;
+    bool accepted_ = false;
+    State state_ = State::opening;
+    RegisteredBuffer slot_memory_;
+    RegisteredBuffer receive_memory_;
+    std::unique_ptr<RegisteredBuffer> gather_memory_; // made at first use
+    std::vector<std::uint32_t> free_gathers_;
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> free_slots_;
+    std::size_t credits_ = 0; // receives the peer is known to have posted
+    std::size_t owed_ = 0;    // receives posted here that the peer does not know of
+    std::uint32_t next_sequence_ = 0;
+    std::uint32_t expected_sequence_ = 0;
+    bool room_wanted_ = false;
+    bool goodbye_due_ = false;        // bye is waiting for room
+    bool goodbye_answer_due_ = false; // so is the answer
+    bool peer_said_goodbye_ = false;
+    bool sent_since_beat_ = false;
+    TimePoint last_received_;
+    Rejection rejection_{.code = RejectCode::none};
+    std::optional<Closed> verdict_; // the reason we found ourselves
+    bool* destroyed_ = nullptr;
+    Timer deadline_; // connecting, handshake, goodbye
+    Timer heartbeat_;
+    std::unique_ptr<Connection> connection_; // last: goes first
+};
+
+} // namespace netio

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/link_listener.hpp"
+
+#include <cerrno>
+
+namespace netio {
+namespace {
+
+void reject_request(ConnectionRequest& request, const Rejection& rejection) {
+    ConnectionData data;
+    const std::size_t size = encode(rejection, data);
+    request.reject(std::span{data}.first(size));
+}
+
+} // namespace
+
+std::unique_ptr<Link> IncomingLink::accept(const Hello& hello, const LinkOptions& options,
+                                           Link::Handler& handler) {
+    return std::make_unique<Link>(transport_, request_, peer_, hello, options, handler);
+}
+
+void IncomingLink::reject(const Rejection& rejection) {
+    reject_request(request_, rejection);
+}
+
+LinkListener::LinkListener(Transport& transport, Options options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler} {
+    if (options_.addresses.empty()) {
+        throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
+    }
+    for (const Address& wanted : options_.addresses) {
+        Address address = wanted;
+        bool first = true;
+        for (const std::string& provider : transport_.providers_at(wanted)) {
+            try {
+                listeners_.push_back(transport_.listen(provider, address, *this));
+            } catch (const FabricError&) {
+                // The best provider must work; the others share its port where they can.
+                if (first) throw;
+                continue;
+            }
+            address.port = listeners_.back()->address().port;
+            first = false;
+        }
+    }
+}
+
+std::vector<LinkListener::Endpoint> LinkListener::endpoints() const {
+    std::vector<Endpoint> endpoints;
+    for (const auto& listener : listeners_) {
+        endpoints.push_back({.provider = listener->provider(), .address = listener->address()});
+    }
+    return endpoints;
+}
+
+void LinkListener::on_request(ConnectionRequest& request) {
+    Hello peer;
+    const RejectCode problem = decode(request.data(), options_.service_bytes, peer);
+    if (problem == RejectCode::not_this_protocol) {
+        return reject_request(request, {.code = problem});
+    }
+    if (peer.service != options_.service) {
+        return reject_request(request, {.code = RejectCode::other_service});
+    }
+    if (problem != RejectCode::none || peer.receive_count < 4) {
+        return reject_request(request, {.code = RejectCode::service_data});
+    }
+    if (peer.receive_bytes < options_.required_receive_bytes || peer.receive_bytes < 256) {
+        return reject_request(request, {.code = RejectCode::receive_too_small,
+                                        .required_receive_bytes = static_cast<std::uint32_t>(
+                                            options_.required_receive_bytes)});
+    }
+    IncomingLink incoming{transport_, request, peer};
+    handler_.on_incoming(incoming);
+}
+
+} // namespace netio

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The sending half of a link: credits, slots, and fitting slices to what the provider takes.
+
+#include "netio/check.hpp"
+#include "netio/destruction_watch.hpp"
+#include "netio/link.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace netio {
+namespace {
+
+// Buffers for frames of more slices than the provider takes; each holds a whole frame.
+constexpr std::size_t gather_count = 4;
+
+std::byte* append(std::byte* out, std::span<const std::byte> bytes) noexcept {
+    if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
+    return out + bytes.size();
+}
+
+} // namespace
+
+std::size_t Link::body_limit() const noexcept {
+    const std::size_t frame_limit =
+        std::min<std::size_t>(peer_.receive_bytes, connection_->capabilities().message_bytes);
+    return frame_limit > frame_header_bytes ? frame_limit - frame_header_bytes : 0;
+}
+
+bool Link::may_send_data() const noexcept {
+    // The last credit is for a frame that returns some, the last slot for a credit frame.
+    return free_slots_.size() > 1 && (credits_ > 1 || (credits_ == 1 && owed_ > 0));
+}
+
+bool Link::has_room() const noexcept {
+    return state_ == State::open && !peer_said_goodbye_ && may_send_data();
+}
+
+Status Link::send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
+    NETIO_CHECK(frame.extension.size() <= link_extension_limit);
+    NETIO_CHECK(frame.kind >= first_service_kind);
+    if (state_ != State::open || peer_said_goodbye_) return Status::closed;
+    if (frame.slices.size() > link_slice_limit) return Status::too_many_segments;
+    std::size_t body_bytes = frame.extension.size();
+    for (const Slice& slice : frame.slices)
+        body_bytes += slice.size;
+    if (body_bytes > body_limit()) return Status::too_large;
+    if (!may_send_data()) {
+        room_wanted_ = true;
+        return Status::again;
+    }
+    return send_frame(frame, body_bytes, cookie);
+}
+
+Status Link::send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
+                        std::optional<Cookie> cookie) {
+    const std::uint32_t index = free_slots_.back();
+    Slot& slot = slots_[index];
+    slot = {.cookie = cookie};
+    const Slice head = slot_memory_.slice(index * slot_bytes, slot_bytes);
+    std::array<Slice, 32> pieces;
+    std::size_t piece_count = 1;
+    std::byte* const end = append(head.data + frame_header_bytes, frame.extension);
+    if (body_bytes <= link_extension_limit) {
+        // Small frames leave in one piece: a second one costs more than the copy.
+        std::byte* out = end;
+        for (const Slice& slice : frame.slices)
+            out = append(out, {slice.data, slice.size});
+        pieces[0] = {head.buffer, head.data, frame_header_bytes + body_bytes};
+    } else {
+        pieces[0] = {head.buffer, head.data, frame_header_bytes + frame.extension.size()};
+        const std::size_t added = attach_slices(frame, slot, std::span{pieces}.subspan(1));
+        if (added == 0) {
+            room_wanted_ = true;
+            return Status::again;
+        }
+        piece_count += added;
+    }
+    encode({.kind = frame.kind,
+            .flags = frame.flags,
+            .credits = static_cast<std::uint16_t>(owed_),
+            .sequence = next_sequence_},
+           std::span<std::byte, frame_header_bytes>{head.data, frame_header_bytes});
+    const Status status = connection_->post_send({pieces.data(), piece_count}, Cookie{index});
+    if (status != Status::ok) {
+        if (slot.gather != no_gather) free_gathers_.push_back(slot.gather);
+        return status;
+    }
+    free_slots_.pop_back();
+    ++next_sequence_;
+    owed_ = 0;
+    --credits_;
+    sent_since_beat_ = true;
+    return Status::ok;
+}
+
+std::size_t Link::slices_kept(std::size_t slice_count) const noexcept {
+    // One piece is the header's; if the rest does not fit, another is the gathered tail.
+    const std::size_t room = connection_->capabilities().segment_limit - 1;
+    return slice_count <= room ? slice_count : room - 1;
+}
+
+std::size_t Link::attach_slices(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces) {
+    const std::size_t kept = slices_kept(frame.slices.size());
+    std::copy_n(frame.slices.begin(), kept, pieces.begin());
+    if (kept == frame.slices.size()) return kept;
+    if (!take_gather_buffer(slot)) return 0;
+    const std::size_t bytes = body_limit();
+    const Slice tail = gather_memory_->slice(slot.gather * bytes, bytes);
+    std::byte* out = tail.data;
+    for (const Slice& slice : frame.slices.subspan(kept)) {
+        out = append(out, {slice.data, slice.size});
+    }
+    pieces[kept] = {tail.buffer, tail.data, static_cast<std::size_t>(out - tail.data)};
+    return kept + 1;
+}
+
+bool Link::take_gather_buffer(Slot& slot) {
+    if (!gather_memory_) {
+        gather_memory_ =
+            std::make_unique<RegisteredBuffer>(gather_count * body_limit(), Access::send);
+        for (std::uint32_t i = 0; i < gather_count; ++i)
+            free_gathers_.push_back(i);
+    }
+    if (free_gathers_.empty()) return false;
+    slot.gather = free_gathers_.back();
+    free_gathers_.pop_back();
+    return true;
+}
+
+void Link::send_control(FrameKind kind) {
+    // Callers have made sure of a slot and a credit; a broken connection tells by on_closed.
+    [[maybe_unused]] const Status status = send_frame(
+        {.kind = static_cast<std::uint8_t>(kind), .flags = 0, .extension = {}, .slices = {}}, 0,
+        std::nullopt);
+}
+
+void Link::return_credits() {
+    const std::size_t threshold = std::max<std::size_t>(2, options_.receive_count / 2);
+    const bool established = state_ == State::open || state_ == State::finishing;
+    if (established && owed_ >= threshold && credits_ > 0 && !free_slots_.empty()) {
+        send_control(FrameKind::credit);
+    }
+    say_goodbye();
+}
+
+void Link::announce_room() {
+    if (room_wanted_ && has_room()) {
+        room_wanted_ = false;
+        handler_.on_room(*this); // may destroy this link
+    }
+}
+
+void Link::on_send_completion(const Completion& completion) {
+    const auto index = static_cast<std::uint32_t>(completion.cookie);
+    const Slot slot = std::exchange(slots_[index], Slot{});
+    free_slots_.push_back(index);
+    if (slot.gather != no_gather) free_gathers_.push_back(slot.gather);
+    if (slot.cookie) {
+        const DestructionWatch watch{destroyed_};
+        handler_.on_sent(*this, *slot.cookie, completion.outcome);
+        if (watch.destroyed()) return;
+    }
+    if (state_ == State::closing) return;
+    return_credits();
+    announce_room();
+}
+
+} // namespace netio

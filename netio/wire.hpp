@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Unaligned little-endian loads and stores: what all wire formats here are made of.
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace netio::wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "on a big-endian machine these two functions must swap bytes");
+
+template <typename Integer>
+void store(std::byte* out, Integer value) noexcept {
+    static_assert(std::is_integral_v<Integer> || std::is_enum_v<Integer>);
+    std::memcpy(out, &value, sizeof value);
+}
+
+template <typename Integer>
+Integer load(const std::byte* in) noexcept {
+    static_assert(std::is_integral_v<Integer> || std::is_enum_v<Integer>);
+    Integer value{};
+    std::memcpy(&value, in, sizeof value);
+    return value;
+}
+
+} // namespace netio::wire
