@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// NoFlaws: the test seam by which the mutation tests break one rule at a time.
+//
+// Sender, Receiver and Credits are templates over a type with these members. The product uses
+// NoFlaws, whose members are constants, so that nothing of the seam is left in its code; the tests
+// inject a type with variables of the same names and expect that the checkers notice each of them.
+
+namespace stream {
+
+struct NoFlaws {
+    // Sender
+    static constexpr bool accept_any_sequence = false;  // R1
+    static constexpr bool accept_any_phase = false;     // R1
+    static constexpr bool no_phase_jump = false;        // R2
+    static constexpr bool cross_ring_end = false;       // R4
+    static constexpr bool ignore_ring_space = false;    // R4
+    static constexpr bool sender_stays_direct = false;  // R6
+    static constexpr bool keep_used_advert = false;     // R8
+    static constexpr bool drop_wait_all_advert = false; // R8
+    static constexpr bool end_before_data = false;      // R12
+    // Receiver
+    static constexpr bool advertise_received_bytes = false; // R3, R5
+    static constexpr bool no_hold_off = false;              // R3
+    static constexpr bool skip_unadvertised = false;        // R3
+    static constexpr bool literal_estimate = false;         // R5
+    static constexpr bool receiver_stays_direct = false;    // R6
+    static constexpr bool revoke_nothing = false;           // R7
+    static constexpr bool advertise_from_start = false;     // R8
+    static constexpr bool complete_wait_all_early = false;  // R9
+    static constexpr bool acknowledge_arrival = false;      // R10
+    static constexpr bool never_acknowledge = false;        // R10
+    // Credits
+    static constexpr bool no_credit_reserve = false;    // R13
+    static constexpr bool no_credit_check = false;      // R13
+    static constexpr bool any_credit_threshold = false; // R13
+};
+
+} // namespace stream

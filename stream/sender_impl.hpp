@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The definitions of BasicSender. Included by sender.cpp, which instantiates the product's Sender,
+// and by tests that inject flaws; everybody else includes stream/sender.hpp.
+
+#include "stream/sender.hpp"
+
+#include "netio/check.hpp"
+
+#include <algorithm>
+
+namespace stream {
+
+template <class Flaws>
+BasicSender<Flaws>::BasicSender(const SenderOptions& options, Flaws flaws)
+    : options_{options}, flaws_{flaws} {
+    validate(options);
+}
+
+template <class Flaws>
+void BasicSender<Flaws>::submit(SendId id, std::uint64_t bytes) {
+    NETIO_CHECK_MSG(!finishing_, "submit() after finish()");
+    sends_.push_back(Send{id, submitted_, bytes});
+    submitted_ += bytes;
+    skip_finished_sends(); // R11
+}
+
+template <class Flaws>
+void BasicSender<Flaws>::finish() {
+    NETIO_CHECK_MSG(!finishing_, "finish() twice");
+    finishing_ = true;
+}
+
+template <class Flaws>
+ProtocolError BasicSender<Flaws>::on_advert(const Advert& advert) {
+    if (error_ != ProtocolError::none) return error_;
+    if (advert.terms.bytes == 0 || !advert.terms.phase.is_direct()) {
+        return fail(ProtocolError::advert_malformed);
+    }
+    ++counters_.adverts_received;
+    adverts_.push_back(advert);
+    // A stale advert never becomes usable again, for S_s and P_s only grow. Dropping it at once
+    // bounds the queue by the peer's open adverts, even if nothing is sent for long.
+    discard_stale_adverts();
+    if (error_ == ProtocolError::none && adverts_.size() > options_.advert_limit_count) {
+        return fail(ProtocolError::advert_limit); // R14
+    }
+    return error_;
+}
+
+template <class Flaws>
+ProtocolError BasicSender<Flaws>::on_ack(std::uint64_t total_bytes) {
+    if (error_ != ProtocolError::none) return error_;
+    if (total_bytes < ring_acked_ || total_bytes > ring_sent_) {
+        return fail(ProtocolError::ack_out_of_range); // R14
+    }
+    ring_acked_ = total_bytes; // R4, R10
+    return error_;
+}
+
+template <class Flaws>
+void BasicSender<Flaws>::on_transfer_done(std::uint64_t number) {
+    NETIO_CHECK(number >= first_posted_ && number - first_posted_ < posted_.size());
+    Posted& posted = posted_[static_cast<std::size_t>(number - first_posted_)];
+    NETIO_CHECK_MSG(!posted.done, "a transfer finished twice");
+    posted.done = true;
+    backlog_bytes_ -= posted.bytes;
+    while (!posted_.empty() && posted_.front().done) {
+        done_ += posted_.pop_front().bytes;
+        ++first_posted_;
+    }
+}
+
+template <class Flaws>
+std::optional<Transfer> BasicSender<Flaws>::next_transfer(std::span<Piece> pieces) {
+    NETIO_CHECK_MSG(!pieces.empty(), "a transfer has at least one piece");
+    if (error_ != ProtocolError::none || unsent_ == sends_.size()) return std::nullopt;
+    discard_stale_adverts(); // sending may have made some stale
+    if (error_ != ProtocolError::none || is_corked(pieces.size())) return std::nullopt;
+
+    const bool ring_allowed = options_.mode != TransferMode::direct_only && has_ring_space();
+    if (options_.mode != TransferMode::indirect_only && !adverts_.empty() &&
+        !(ring_allowed && prefers_ring())) {
+        return send_direct(pieces);
+    }
+    if (!ring_allowed) {
+        ++(options_.mode == TransferMode::direct_only ? counters_.waits_for_advert
+                                                      : counters_.waits_for_ring);
+        return std::nullopt;
+    }
+    if (hopes_for_advert()) {
+        ++counters_.waits_for_advert;
+        return std::nullopt;
+    }
+    return send_indirect(pieces);
+}
+
+template <class Flaws>
+std::optional<SendId> BasicSender<Flaws>::next_completion() {
+    if (unsent_ == 0 || sends_.front().end() > done_) return std::nullopt;
+    --unsent_;
+    return sends_.pop_front().id;
+}
+
+template <class Flaws>
+std::optional<std::uint64_t> BasicSender<Flaws>::next_fin() {
+    if (!finishing_ || fin_given_ || error_ != ProtocolError::none) return std::nullopt;
+    if (next_ != submitted_ && !flaws_.end_before_data) return std::nullopt; // R12
+    fin_given_ = true;
+    return submitted_.value();
+}
+
+template <class Flaws>
+ProtocolError BasicSender<Flaws>::fail(ProtocolError error) {
+    error_ = error;
+    return error_;
+}
+
+template <class Flaws>
+void BasicSender<Flaws>::skip_finished_sends() {
+    while (unsent_ < sends_.size() && sends_[unsent_].end() == next_)
+        ++unsent_;
+}
+
+template <class Flaws>
+void BasicSender<Flaws>::discard_stale_adverts() {
+    while (!adverts_.empty()) {
+        const AdvertTerms& terms = adverts_.front().terms;
+        const std::int32_t distance = terms.phase - phase_;
+        if (phase_.is_direct()) {
+            // Both sides are in step until the next indirect transfer, so it is usable.
+            if (distance != 0) error_ = ProtocolError::advert_phase; // R14
+            return;
+        }
+        // Adverts come in the order of their phases, every even phase has one, and a rejected one
+        // takes us to the phase after it: so it is at most one phase away.
+        if (distance != 1 && distance != -1) {
+            error_ = ProtocolError::advert_phase; // R14
+            return;
+        }
+        if (distance > 0 || flaws_.accept_any_phase) {
+            if (terms.sequence == next_ || flaws_.accept_any_sequence) return; // R1
+            if (terms.sequence > next_ || next_ - terms.sequence > options_.ring_bytes) {
+                // R14: the first advert of a phase says what was delivered, and the bytes behind
+                // that are in the ring or on their way into it.
+                error_ = terms.sequence > next_ ? ProtocolError::advert_ahead
+                                                : ProtocolError::advert_behind;
+                return;
+            }
+            ++counters_.adverts_rejected_by_sequence;
+            if (!flaws_.no_phase_jump) phase_ = terms.phase.next(); // R2
+        } else {
+            ++counters_.adverts_rejected_by_phase;
+        }
+        adverts_.pop_front();
+    }
+}
+
+// P4: everything queued would fit one gathered transfer, and a write is under way whose end will
+// call us again.
+template <class Flaws>
+bool BasicSender<Flaws>::is_corked(std::size_t piece_limit) const {
+    return options_.cork && !finishing_ && backlog_bytes_ > 0 &&
+           queued_bytes() < options_.coalesce_limit_bytes && sends_.size() - unsent_ < piece_limit;
+}
+
+// P2
+template <class Flaws>
+bool BasicSender<Flaws>::prefers_ring() const {
+    return options_.mode == TransferMode::dynamic &&
+           sends_[unsent_].bytes < options_.direct_threshold_bytes;
+}
+
+template <class Flaws>
+bool BasicSender<Flaws>::has_ring_space() const {
+    const std::uint64_t free = ring_free_bytes();
+    if (flaws_.ignore_ring_space) return true;
+    if (free == 0) return false; // R4
+    // P3: the peer acknowledges at the latest when half of the ring is free (P6).
+    const std::uint64_t left = sends_[unsent_].end() - next_;
+    return !options_.avoid_slivers || free >= std::min(left, options_.ring_bytes / 8);
+}
+
+// P1: the link has still enough to do, and an advert may come meanwhile. Short sends would not use
+// it (P2).
+template <class Flaws>
+bool BasicSender<Flaws>::hopes_for_advert() const {
+    return options_.mode == TransferMode::dynamic && !prefers_ring() &&
+           backlog_bytes_ > options_.backlog_limit_bytes;
+}
+
+// R6: called only where the kind of transfer changes.
+template <class Flaws>
+void BasicSender<Flaws>::set_phase(Phase phase) {
+    phase_ = phase;
+    ++counters_.phase_switches;
+}
+
+template <class Flaws>
+Transfer BasicSender<Flaws>::send_direct(std::span<Piece> pieces) {
+    Advert& advert = adverts_.front();
+    if (!phase_.is_direct()) set_phase(advert.terms.phase); // R6
+    Transfer transfer{.kind = TransferKind::direct, .address = advert.address, .key = advert.key};
+    gather(advert.terms.bytes, pieces, transfer);
+    advert.address += transfer.bytes;
+    advert.terms.bytes -= transfer.bytes;
+    // R8: a plain receive completes with this transfer, however short; a wait-all one stays open.
+    const bool stays_open =
+        (advert.terms.wait_all && !flaws_.drop_wait_all_advert) || flaws_.keep_used_advert;
+    if (!stays_open || advert.terms.bytes == 0) adverts_.pop_front();
+    ++counters_.direct_transfers;
+    counters_.direct_bytes += transfer.bytes;
+    return transfer;
+}
+
+template <class Flaws>
+Transfer BasicSender<Flaws>::send_indirect(std::span<Piece> pieces) {
+    // R4: into free bytes, and never across the ring's end; the rest is the next transfer.
+    const std::uint64_t offset = ring_sent_ % options_.ring_bytes;
+    const std::uint64_t free = flaws_.ignore_ring_space ? options_.ring_bytes : ring_free_bytes();
+    const std::uint64_t room =
+        flaws_.cross_ring_end ? free : std::min(free, options_.ring_bytes - offset);
+    if (phase_.is_direct() && !flaws_.sender_stays_direct) set_phase(phase_.next()); // R6
+    Transfer transfer{.kind = TransferKind::indirect, .ring_offset = offset};
+    gather(room, pieces, transfer);
+    ring_sent_ += transfer.bytes;
+    ++counters_.indirect_transfers;
+    counters_.indirect_bytes += transfer.bytes;
+    return transfer;
+}
+
+// Fills the transfer with the next bytes: what fits of the first send, and behind it whole sends as
+// long as all of it stays short (P4).
+template <class Flaws>
+void BasicSender<Flaws>::gather(std::uint64_t room, std::span<Piece> pieces, Transfer& transfer) {
+    room = std::min<std::uint64_t>(room, options_.longest_transfer_bytes);
+    const Send& first = sends_[unsent_];
+    std::uint64_t total = std::min(room, first.end() - next_);
+    pieces[0] = Piece{first.id, next_ - first.begin, total};
+    transfer.piece_count = 1;
+    if (next_ + total == first.end()) {
+        const std::uint64_t limit = std::min(room, options_.coalesce_limit_bytes);
+        for (std::size_t i = unsent_ + 1; i < sends_.size(); ++i) {
+            const Send& send = sends_[i];
+            if (send.bytes == 0) continue; // R11
+            if (transfer.piece_count == pieces.size() || total + send.bytes > limit) break;
+            pieces[transfer.piece_count++] = Piece{send.id, 0, send.bytes};
+            total += send.bytes;
+        }
+    }
+    transfer.number = first_posted_ + posted_.size();
+    transfer.sequence = next_;
+    transfer.bytes = static_cast<std::uint32_t>(total);
+    posted_.push_back(Posted{total, false});
+    backlog_bytes_ += total;
+    next_ += total;
+    skip_finished_sends();
+}
+
+template <class Flaws>
+void BasicSender<Flaws>::check_invariants() const {
+    NETIO_CHECK(done_ <= next_ && next_ <= submitted_);
+    NETIO_CHECK(ring_acked_ <= ring_sent_ && ring_sent_ <= next_.value());
+    NETIO_CHECK(ring_sent_ - ring_acked_ <= options_.ring_bytes);
+    NETIO_CHECK(adverts_.size() <= options_.advert_limit_count || error_ != ProtocolError::none);
+    NETIO_CHECK(unsent_ <= sends_.size());
+    NETIO_CHECK(unsent_ == sends_.size()
+                    ? next_ == submitted_
+                    : (sends_[unsent_].begin <= next_ && next_ < sends_[unsent_].end()));
+    NETIO_CHECK(posted_.empty() == (done_ == next_));
+    NETIO_CHECK(counters_.direct_bytes + counters_.indirect_bytes == next_.value());
+}
+
+} // namespace stream

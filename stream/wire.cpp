@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/wire.hpp"
+
+#include "netio/check.hpp"
+
+#include <concepts>
+
+namespace stream {
+
+namespace {
+
+constexpr std::uint32_t indirect_bit = 1U << 31;
+constexpr std::uint32_t reserved_bit = 1U << 30;
+constexpr std::uint8_t ack_part = 1;
+constexpr std::uint8_t fin_part = 2;
+constexpr std::uint32_t wait_all_flag = 1;
+constexpr std::uint8_t advertises_flag = 1;
+constexpr std::uint8_t wants_notices_flag = 2;
+// No memory is longer, and sums of such lengths do not wrap.
+constexpr std::uint64_t longest_advert_bytes = std::uint64_t{1} << 62;
+
+// The pictures in the header, once more in numbers.
+static_assert(transfer_limit_bytes == reserved_bit - 1);
+static_assert(control_header_bytes ==
+              4 * sizeof(std::uint8_t) + 2 * sizeof(std::uint16_t) + 2 * sizeof(std::uint64_t));
+static_assert(advert_bytes == 2 * sizeof(std::uint32_t) + 4 * sizeof(std::uint64_t));
+static_assert(notice_bytes == 4 * sizeof(std::uint8_t) + sizeof(std::uint32_t));
+static_assert(hello_bytes ==
+              2 * sizeof(std::uint8_t) + 2 * sizeof(std::uint16_t) + 3 * sizeof(std::uint64_t));
+static_assert(control_limit_bytes == 1304);
+
+class Writer {
+  public:
+    explicit Writer(std::span<std::byte> space) : space_{space} {}
+
+    template <std::unsigned_integral T>
+    void put(T value) {
+        NETIO_CHECK_MSG(used_ + sizeof(T) <= space_.size(), "no room for the message");
+        for (std::size_t i = 0; i < sizeof(T); ++i) {
+            space_[used_++] = static_cast<std::byte>((std::uint64_t{value} >> (8 * i)) & 0xFFU);
+        }
+    }
+    std::size_t used() const { return used_; }
+
+  private:
+    std::span<std::byte> space_;
+    std::size_t used_ = 0;
+};
+
+// The caller has checked that the bytes are there.
+class Reader {
+  public:
+    explicit Reader(std::span<const std::byte> bytes) : bytes_{bytes} {}
+
+    template <std::unsigned_integral T>
+    T get() {
+        std::uint64_t value = 0;
+        for (std::size_t i = 0; i < sizeof(T); ++i) {
+            value |= std::uint64_t{std::to_integer<std::uint8_t>(bytes_[used_++])} << (8 * i);
+        }
+        return static_cast<T>(value);
+    }
+
+  private:
+    std::span<const std::byte> bytes_;
+    std::size_t used_ = 0;
+};
+
+DecodeError read_advert(Reader& reader, Advert& out) {
+    out.terms.sequence = Sequence{reader.get<std::uint64_t>()};
+    out.terms.phase = Phase{reader.get<std::uint32_t>()};
+    const auto flags = reader.get<std::uint32_t>();
+    out.address = reader.get<std::uint64_t>();
+    out.key = reader.get<std::uint64_t>();
+    out.terms.bytes = reader.get<std::uint64_t>();
+    out.terms.wait_all = flags == wait_all_flag;
+    if ((flags & ~wait_all_flag) != 0) return DecodeError::unknown_bits;
+    if (!out.terms.phase.is_direct()) return DecodeError::bad_phase;
+    if (out.terms.bytes == 0 || out.terms.bytes > longest_advert_bytes) {
+        return DecodeError::bad_length;
+    }
+    return DecodeError::none;
+}
+
+// A message whose length must be exactly `expected`.
+DecodeError check_length(std::size_t actual, std::size_t expected) {
+    if (actual < expected) return DecodeError::truncated;
+    return actual > expected ? DecodeError::trailing_bytes : DecodeError::none;
+}
+
+} // namespace
+
+std::string_view to_string(DecodeError error) noexcept {
+    switch (error) {
+    case DecodeError::none:
+        return "no error";
+    case DecodeError::truncated:
+        return "truncated";
+    case DecodeError::trailing_bytes:
+        return "trailing bytes";
+    case DecodeError::unknown_kind:
+        return "unknown kind of message";
+    case DecodeError::unknown_bits:
+        return "unknown bits set";
+    case DecodeError::bad_length:
+        return "impossible length";
+    case DecodeError::bad_phase:
+        return "advert of an odd phase";
+    case DecodeError::too_many_adverts:
+        return "too many adverts in a message";
+    case DecodeError::unknown_version:
+        return "unknown version";
+    }
+    return "unknown error";
+}
+
+std::uint32_t encode_immediate(const Immediate& immediate) {
+    NETIO_CHECK(immediate.bytes > 0 && immediate.bytes <= transfer_limit_bytes); // R11
+    return immediate.bytes | (immediate.kind == TransferKind::indirect ? indirect_bit : 0U);
+}
+
+DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept {
+    if ((word & reserved_bit) != 0) return DecodeError::unknown_bits;
+    out.kind = (word & indirect_bit) != 0 ? TransferKind::indirect : TransferKind::direct;
+    out.bytes = word & ~indirect_bit;
+    return out.bytes == 0 ? DecodeError::bad_length : DecodeError::none;
+}
+
+DecodeError decode_kind(std::span<const std::byte> message, MessageKind& out) noexcept {
+    if (message.empty()) return DecodeError::truncated;
+    const auto kind = std::to_integer<std::uint8_t>(message[0]);
+    if (kind != static_cast<std::uint8_t>(MessageKind::control) &&
+        kind != static_cast<std::uint8_t>(MessageKind::notice)) {
+        return DecodeError::unknown_kind;
+    }
+    out = static_cast<MessageKind>(kind);
+    return DecodeError::none;
+}
+
+std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space) {
+    NETIO_CHECK(message.advert_count <= adverts_per_message);
+    Writer writer{space};
+    writer.put(static_cast<std::uint8_t>(MessageKind::control));
+    writer.put(static_cast<std::uint8_t>((message.acknowledged_bytes ? ack_part : 0) |
+                                         (message.end_bytes ? fin_part : 0)));
+    writer.put(static_cast<std::uint8_t>(message.advert_count));
+    writer.put(std::uint8_t{0});
+    writer.put(message.credits);
+    writer.put(std::uint16_t{0});
+    writer.put(message.acknowledged_bytes.value_or(0));
+    writer.put(message.end_bytes.value_or(0));
+    for (std::size_t i = 0; i < message.advert_count; ++i) {
+        const Advert& advert = message.adverts[i];
+        writer.put(advert.terms.sequence.value());
+        writer.put(advert.terms.phase.value());
+        writer.put(advert.terms.wait_all ? wait_all_flag : 0U);
+        writer.put(advert.address);
+        writer.put(advert.key);
+        writer.put(advert.terms.bytes);
+    }
+    return writer.used();
+}
+
+DecodeError decode_control(std::span<const std::byte> message, ControlMessage& out) noexcept {
+    if (message.size() < control_header_bytes) return DecodeError::truncated;
+    Reader reader{message};
+    const auto kind = reader.get<std::uint8_t>();
+    const auto parts = reader.get<std::uint8_t>();
+    const auto advert_count = reader.get<std::uint8_t>();
+    const auto zero = reader.get<std::uint8_t>();
+    out.credits = reader.get<std::uint16_t>();
+    const auto more_zero = reader.get<std::uint16_t>();
+    const auto acknowledged = reader.get<std::uint64_t>();
+    const auto end = reader.get<std::uint64_t>();
+
+    if (kind != static_cast<std::uint8_t>(MessageKind::control)) return DecodeError::unknown_kind;
+    const bool has_ack = (parts & ack_part) != 0;
+    const bool has_fin = (parts & fin_part) != 0;
+    if ((parts & ~(ack_part | fin_part)) != 0 || zero != 0 || more_zero != 0 ||
+        (!has_ack && acknowledged != 0) || (!has_fin && end != 0)) {
+        return DecodeError::unknown_bits;
+    }
+    if (advert_count > adverts_per_message) return DecodeError::too_many_adverts;
+    const DecodeError length =
+        check_length(message.size(), control_header_bytes + advert_count * advert_bytes);
+    if (length != DecodeError::none) return length;
+
+    out.acknowledged_bytes = has_ack ? std::optional{acknowledged} : std::nullopt;
+    out.end_bytes = has_fin ? std::optional{end} : std::nullopt;
+    out.advert_count = advert_count;
+    for (std::size_t i = 0; i < out.advert_count; ++i) {
+        const DecodeError error = read_advert(reader, out.adverts[i]);
+        if (error != DecodeError::none) return error;
+    }
+    return DecodeError::none;
+}
+
+std::array<std::byte, notice_bytes> encode_notice(const Immediate& immediate) {
+    std::array<std::byte, notice_bytes> message{};
+    Writer writer{message};
+    writer.put(std::uint32_t{static_cast<std::uint8_t>(MessageKind::notice)});
+    writer.put(encode_immediate(immediate));
+    return message;
+}
+
+DecodeError decode_notice(std::span<const std::byte> message, Immediate& out) noexcept {
+    const DecodeError length = check_length(message.size(), notice_bytes);
+    if (length != DecodeError::none) return length;
+    Reader reader{message};
+    const auto kind = reader.get<std::uint8_t>();
+    const std::uint32_t zero = reader.get<std::uint8_t>() | reader.get<std::uint16_t>();
+    if (kind != static_cast<std::uint8_t>(MessageKind::notice)) return DecodeError::unknown_kind;
+    if (zero != 0) return DecodeError::unknown_bits;
+    return decode_immediate(reader.get<std::uint32_t>(), out);
+}
+
+std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
+    std::array<std::byte, hello_bytes> data{};
+    Writer writer{data};
+    writer.put(hello_version);
+    writer.put(static_cast<std::uint8_t>((hello.advertises ? advertises_flag : 0) |
+                                         (hello.wants_notices ? wants_notices_flag : 0)));
+    writer.put(hello.receive_count);
+    writer.put(hello.advert_limit_count);
+    writer.put(hello.ring_address);
+    writer.put(hello.ring_key);
+    writer.put(hello.ring_bytes);
+    return data;
+}
+
+DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
+    if (data.empty()) return DecodeError::truncated;
+    Reader reader{data};
+    // A newer version may be longer, so its number comes first.
+    if (reader.get<std::uint8_t>() != hello_version) return DecodeError::unknown_version;
+    const DecodeError length = check_length(data.size(), hello_bytes);
+    if (length != DecodeError::none) return length;
+    const auto flags = reader.get<std::uint8_t>();
+    if ((flags & ~(advertises_flag | wants_notices_flag)) != 0) return DecodeError::unknown_bits;
+    out.advertises = (flags & advertises_flag) != 0;
+    out.wants_notices = (flags & wants_notices_flag) != 0;
+    out.receive_count = reader.get<std::uint16_t>();
+    out.advert_limit_count = reader.get<std::uint16_t>();
+    out.ring_address = reader.get<std::uint64_t>();
+    out.ring_key = reader.get<std::uint64_t>();
+    out.ring_bytes = reader.get<std::uint64_t>();
+    return DecodeError::none;
+}
+
+} // namespace stream

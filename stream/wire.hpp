@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a stream puts on the wire besides the user's bytes. All numbers are little-endian.
+//
+// Immediate data of a transfer (32 bits, what the smallest provider carries):
+//
+//      31        30        29                                          0
+//     +---------+---------+---------------------------------------------+
+//     | 1 = ring| 0       | length, 1 .. 2^30-1                         |
+//     +---------+---------+---------------------------------------------+
+//
+// Control message: ADVERT, ACK, FIN and CREDIT parts in any combination, for one of them costs as
+// much as all together: one receive and one completion at the peer.
+//
+//      0      1       2         3   4         6   8             16            24
+//     +------+-------+---------+---+---------+---+-------------+-------------+----------
+//     | kind | parts | adverts | 0 | credits | 0 | acknowledged| end of stream| adverts
+//     |  =1  |       | 0 .. 32 |   | 16 bits |   | total bytes | total bytes | 40 bytes each
+//     +------+-------+---------+---+---------+---+-------------+-------------+----------
+//     parts: bit 0 ACK, bit 1 FIN; a total whose bit is not set is 0
+//
+//      0          8       12      16        24      32      40
+//     +----------+-------+-------+---------+-------+-------+
+//     | sequence | phase | flags | address | key   | bytes |    flags: bit 0 wait-all
+//     +----------+-------+-------+---------+-------+-------+
+//
+// Notice: says what the immediate data says, as a message of its own behind a plain write, where
+// writes carry no immediate data (iWARP).
+//
+//      0      1   4            8
+//     +------+---+------------+
+//     | kind | 0 | immediate  |
+//     |  =2  |   |            |
+//     +------+---+------------+
+//
+// Hello: the stream's part of the connection data, both ways.
+//
+//      0         1       2          4          6         14     22           30
+//     +---------+-------+----------+----------+---------+------+------------+
+//     | version | flags | receives | adverts  | ring    | ring | ring       |
+//     |  =1     |       | posted   | accepted | address | key  | bytes      |
+//     +---------+-------+----------+----------+---------+------+------------+
+//     flags: bit 0 advertises receives, bit 1 wants notices instead of immediate data
+//
+// The decoders take anything: they check every length and every bit that must be 0, and answer
+// with a DecodeError; `out` is meaningful only if that is `none`.
+
+#include "stream/protocol.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace stream {
+
+enum class [[nodiscard]] DecodeError : std::uint8_t{
+    none,
+    truncated,      // shorter than its kind or its advert count says
+    trailing_bytes, // longer
+    unknown_kind,
+    unknown_bits, // a bit is set that must be 0
+    bad_length,   // a transfer of 0 bytes, an advert of 0 bytes or beyond the address space
+    bad_phase,    // an advert of an odd phase
+    too_many_adverts,
+    unknown_version,
+};
+
+std::string_view to_string(DecodeError error) noexcept;
+
+// --- Immediate data -----------------------------------------------------------------------------
+
+struct Immediate {
+    TransferKind kind = TransferKind::direct;
+    std::uint32_t bytes = 0;
+
+    friend bool operator==(const Immediate&, const Immediate&) = default;
+};
+
+// `immediate.bytes` is from 1 to transfer_limit_bytes.
+std::uint32_t encode_immediate(const Immediate& immediate);
+DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept;
+
+// --- Control message ----------------------------------------------------------------------------
+
+inline constexpr std::size_t adverts_per_message = 32;
+inline constexpr std::size_t control_header_bytes = 24;
+inline constexpr std::size_t advert_bytes = 40;
+inline constexpr std::size_t control_limit_bytes =
+    control_header_bytes + adverts_per_message * advert_bytes;
+inline constexpr std::size_t notice_bytes = 8;
+
+struct ControlMessage {
+    std::uint16_t credits = 0;
+    std::optional<std::uint64_t> acknowledged_bytes; // Receiver::next_ack
+    std::optional<std::uint64_t> end_bytes;          // Sender::next_fin
+    std::size_t advert_count = 0;
+    std::array<Advert, adverts_per_message> adverts{};
+
+    std::size_t item_count() const noexcept {
+        return advert_count + (acknowledged_bytes ? 1 : 0) + (end_bytes ? 1 : 0);
+    }
+};
+
+// The first byte of every message of a stream.
+enum class MessageKind : std::uint8_t { control = 1, notice = 2 };
+DecodeError decode_kind(std::span<const std::byte> message, MessageKind& out) noexcept;
+
+// Writes the message to the front of `space`, which has room for control_limit_bytes, and gives its
+// length.
+std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space);
+DecodeError decode_control(std::span<const std::byte> message, ControlMessage& out) noexcept;
+
+std::array<std::byte, notice_bytes> encode_notice(const Immediate& immediate);
+DecodeError decode_notice(std::span<const std::byte> message, Immediate& out) noexcept;
+
+// --- Hello --------------------------------------------------------------------------------------
+
+inline constexpr std::size_t hello_bytes = 30; // of the 31 that netio leaves to a service
+inline constexpr std::uint8_t hello_version = 1;
+
+struct Hello {
+    std::uint16_t receive_count = 0;      // Credits
+    std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count
+    bool advertises = true;               // false: indirect-only receiver
+    bool wants_notices = false;
+    std::uint64_t ring_address = 0;
+    std::uint64_t ring_key = 0;
+    std::uint64_t ring_bytes = 0;
+
+    friend bool operator==(const Hello&, const Hello&) = default;
+};
+
+std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept;
+DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept;
+
+} // namespace stream
