@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The receiving side of point-to-point connections: a listen socket makes a receive socket for
+// every sender that connects, and owns it. Receive buffers are allocated, registered and posted
+// by the library; their size is told to the sender, which refuses larger messages.
+//
+//     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
+//
+// Belongs to the loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/link_listener.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace netio {
+
+class ListenSocket;
+
+// One connected sender. Lent to handlers; gone when on_closed has returned.
+class ReceiveSocket final {
+  public:
+    std::string peer_address() const { return link_->peer_address(); }
+    // Ends the connection; on_closed(local) follows.
+    void close() { link_->close(); }
+    // For the user: what belongs to this sender.
+    std::uint64_t tag = 0;
+
+  private:
+    friend class ListenSocket;
+    std::unique_ptr<Link> link_;
+    bool announced_ = false;
+};
+
+class ListenSocket final : private LinkListener::Handler, private Link::Handler {
+  public:
+    struct Options {
+        std::vector<Address> addresses;
+        LinkOptions link = {.send_count = 16}; // sends only credits
+        std::size_t peer_limit = 4096;         // senders connected at once
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(ReceiveSocket& socket) = 0;
+        // A message; its bytes are valid during the call only.
+        virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
+                                std::optional<std::uint64_t> immediate) = 0;
+        virtual void on_closed(ReceiveSocket& socket, const Closed& closed) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws FabricError: an address is in use, not local, or served by no provider.
+    ListenSocket(Transport& transport, Options options, Handler& handler);
+    ~ListenSocket();
+    ListenSocket(const ListenSocket&) = delete;
+    ListenSocket& operator=(const ListenSocket&) = delete;
+
+    std::vector<LinkListener::Endpoint> endpoints() const { return listener_->endpoints(); }
+    std::size_t peer_count() const noexcept { return peers_.size(); }
+
+  private:
+    void on_incoming(IncomingLink& incoming) override;
+    void on_open(Link& link) override;
+    void on_frame(Link& link, const IncomingFrame& frame) override;
+    void on_sent(Link& link, Cookie cookie, Completion::Outcome outcome) override;
+    void on_room(Link& link) override;
+    void on_closed(Link& link, const Closed& closed) override;
+
+    Options options_;
+    Handler& handler_;
+    std::unique_ptr<LinkListener> listener_;
+    std::unordered_map<const Link*, std::unique_ptr<ReceiveSocket>> peers_;
+};
+
+} // namespace netio

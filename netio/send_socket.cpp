@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/send_socket.hpp"
+
+#include "netio/check.hpp"
+#include "netio/messages.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace netio {
+
+SendSocket::SendSocket(Transport& transport, Options options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler} {
+    validate(options_.link);
+}
+
+SendSocket::~SendSocket() = default;
+
+void SendSocket::connect(const Address& remote) {
+    NETIO_CHECK_MSG(!link_, "the socket is connected or connecting");
+    remote_ = remote;
+    providers_ = transport_.providers_to(remote);
+    std::ranges::reverse(providers_);
+    try_next_provider();
+}
+
+void SendSocket::try_next_provider() {
+    provider_ = providers_.back();
+    providers_.pop_back();
+    link_ = std::make_unique<Link>(
+        transport_,
+        Link::Target{.provider = provider_, .remote = remote_, .local_host = options_.local_host},
+        Hello{.service = Service::messages, .service_data = {}}, options_.link,
+        static_cast<Link::Handler&>(*this));
+}
+
+void SendSocket::disconnect() {
+    if (link_) link_->finish();
+}
+
+Status SendSocket::send(const Slice& slice, Cookie key, std::optional<std::uint64_t> immediate) {
+    return sendv({&slice, 1}, key, immediate);
+}
+
+Status SendSocket::sendv(std::span<const Slice> slices, Cookie key,
+                         std::optional<std::uint64_t> immediate) {
+    if (!link_) return Status::closed;
+    std::array<std::byte, messages::immediate_bytes> extension;
+    if (immediate) wire::store(extension.data(), *immediate);
+    return link_->send({.kind = messages::message_kind,
+                        .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
+                        .extension = std::span{extension}.first(immediate ? extension.size() : 0),
+                        .slices = slices},
+                       key);
+}
+
+std::size_t SendSocket::message_limit() const noexcept {
+    return link_ ? link_->body_limit() - messages::immediate_bytes : 0;
+}
+
+void SendSocket::on_open(Link&) {
+    providers_.clear();
+    handler_.on_connected(*this);
+}
+
+void SendSocket::on_frame(Link& link, const IncomingFrame&) {
+    link.fail(CloseReason::protocol_error, "a receive socket sends no messages");
+}
+
+void SendSocket::on_sent(Link&, Cookie cookie, Completion::Outcome outcome) {
+    handler_.on_send_completed(*this, cookie, outcome);
+}
+
+void SendSocket::on_room(Link&) {
+    handler_.on_room(*this);
+}
+
+void SendSocket::on_closed(Link&, const Closed& closed) {
+    link_.reset();
+    // What was connected has no candidates left; what was closed here wants none.
+    if (!providers_.empty() && closed.reason != CloseReason::local) {
+        try {
+            return try_next_provider();
+        } catch (const FabricError& error) {
+            return handler_.on_closed(*this, {.reason = CloseReason::failed,
+                                              .detail = error.what(),
+                                              .required_receive_bytes = 0});
+        }
+    }
+    handler_.on_closed(*this, closed);
+}
+
+} // namespace netio
