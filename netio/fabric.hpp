@@ -28,7 +28,7 @@ struct FabricOptions {
     std::chrono::milliseconds stranger_timeout{5000};
     // Endpoints that share one completion queue, and its size in entries.
     std::size_t queue_endpoint_limit = 64;
-    std::size_t queue_entry_limit = 32768;
+    std::size_t queue_entry_limit = 16384; // devices take 32767 and more
 };
 
 // Throws FabricError: the provider is refused or not there. The loop must outlive the transport.
