@@ -29,6 +29,8 @@ std::string_view to_string(RejectCode code) noexcept {
         return "it has no room for another peer";
     case RejectCode::service_data:
         return "it does not accept what this side asks for";
+    case RejectCode::messages_too_large:
+        return "it sends messages larger than this side takes";
     }
     return "unknown reason";
 }
@@ -51,7 +53,7 @@ std::size_t encode(const Rejection& rejection, ConnectionData& out) noexcept {
     wire::store(out.data(), magic);
     wire::store(out.data() + 4, wire_version);
     wire::store(out.data() + 6, rejection.code);
-    wire::store(out.data() + 8, rejection.required_receive_bytes);
+    wire::store(out.data() + 8, rejection.required_bytes);
     return rejection_bytes;
 }
 
@@ -78,7 +80,7 @@ Rejection decode_rejection(std::span<const std::byte> in) noexcept {
         return {.code = RejectCode::none};
     }
     return {.code = wire::load<RejectCode>(in.data() + 6),
-            .required_receive_bytes = wire::load<std::uint32_t>(in.data() + 8)};
+            .required_bytes = wire::load<std::uint32_t>(in.data() + 8)};
 }
 
 std::uint64_t process_instance() noexcept {

@@ -48,12 +48,13 @@ enum class RejectCode : std::uint8_t {
     receive_too_small = 3,
     full = 4,
     service_data = 5,
+    messages_too_large = 6,
 };
 std::string_view to_string(RejectCode code) noexcept;
 
 struct Rejection {
     RejectCode code = RejectCode::not_this_protocol;
-    std::uint32_t required_receive_bytes = 0;
+    std::uint32_t required_bytes = 0; // receive_too_small: of a buffer; messages_too_large: of one
 };
 
 using ConnectionData = std::array<std::byte, connection_data_limit>;

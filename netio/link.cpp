@@ -296,6 +296,18 @@ void Link::fail(CloseReason reason, std::string detail) {
     close();
 }
 
+void Link::explain_rejection(Closed& closed) const {
+    if (rejection_.code == RejectCode::none) return;
+    closed.detail += ": " + std::string{to_string(rejection_.code)};
+    if (rejection_.required_bytes == 0) return;
+    closed.detail += " (" + std::to_string(rejection_.required_bytes) + " bytes required";
+    if (rejection_.code == RejectCode::receive_too_small) {
+        closed.required_receive_bytes = rejection_.required_bytes;
+        closed.detail += ", " + std::to_string(options_.receive_bytes) + " here";
+    }
+    closed.detail += ")";
+}
+
 void Link::on_closed(const Closed& closed) {
     Closed last = verdict_ ? *verdict_ : closed;
     if (!verdict_ && state_ == State::finishing) {
@@ -305,14 +317,7 @@ void Link::on_closed(const Closed& closed) {
         last.reason = CloseReason::orderly;
         last.detail.clear();
     } else if (closed.reason == CloseReason::rejected) {
-        if (rejection_.code != RejectCode::none) {
-            last.detail += ": " + std::string{to_string(rejection_.code)};
-            last.required_receive_bytes = rejection_.required_receive_bytes;
-        }
-        if (last.required_receive_bytes > 0) {
-            last.detail += " (" + std::to_string(options_.receive_bytes) + " bytes here, " +
-                           std::to_string(last.required_receive_bytes) + " required)";
-        }
+        explain_rejection(last);
     }
     state_ = State::closing;
     deadline_.cancel();

@@ -150,6 +150,7 @@ class Link final : private Connection::Handler {
     void return_credits();
     void announce_room();
     void say_goodbye();
+    void explain_rejection(Closed& closed) const;
     void beat();
 
     EventLoop& loop_;

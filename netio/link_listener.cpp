@@ -67,7 +67,7 @@ void LinkListener::on_request(ConnectionRequest& request) {
     }
     if (peer.receive_bytes < options_.required_receive_bytes || peer.receive_bytes < 256) {
         return reject_request(request, {.code = RejectCode::receive_too_small,
-                                        .required_receive_bytes = static_cast<std::uint32_t>(
+                                        .required_bytes = static_cast<std::uint32_t>(
                                             options_.required_receive_bytes)});
     }
     IncomingLink incoming{transport_, request, peer};

@@ -43,6 +43,8 @@ std::string_view to_string(CloseReason reason) noexcept {
         return "connect time-out";
     case CloseReason::handshake_timeout:
         return "handshake time-out";
+    case CloseReason::too_slow:
+        return "peer too slow";
     case CloseReason::silent:
         return "peer silent";
     case CloseReason::protocol_error:

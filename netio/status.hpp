@@ -40,6 +40,7 @@ enum class CloseReason : std::uint8_t {
     connect_timeout,   // no answer within the connect time-out
     handshake_timeout, // the peer connected and never finished the handshake
     silent,            // no sign of life for the dead-peer time
+    too_slow,          // a policy of ours: it took too little for too long
     protocol_error,    // the peer sent something that its protocol does not allow
     failed,            // the provider reported an error that fits none of the above
 };
