@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Buffered publishing: messages are copied into pages, several messages and fids in one, and a page
+// leaves for everybody in its group when it is full, at the watermark, after the flush time, when
+// its links are idle (option), or on flush().
+//
+//     pubsub::BufferedPublishSocket socket{*transport,
+//         {.publisher = {.addresses = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
+//     Status status = socket.publish(Fid{7}, bytes);
+//
+// The bytes are copied before publish() returns. A message larger than a page travels in several
+// and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
+// handlers.
+
+#include "netio/status.hpp"
+#include "pubsub/page.hpp"
+#include "pubsub/page_pool.hpp"
+#include "pubsub/subscriber_links.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace pubsub {
+
+class BufferedPublishSocket final : private SubscriberLinks::Owner {
+  public:
+    struct Options {
+        PublisherOptions publisher;
+        std::size_t page_bytes = 64 * 1024; // a subscriber's receive buffers are at least 8 larger
+        std::size_t page_count = 128;
+        // Pages that one subscriber may hold, waiting or being sent; then its slow_policy decides.
+        // 0: half of them.
+        std::size_t pages_per_subscriber = 0;
+        std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
+        std::chrono::microseconds flush_time{1000}; // of the oldest message in a page; 0: no timer
+        bool flush_when_idle = false; // a page leaves as soon as its links have nothing
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
+    // served by no provider.
+    BufferedPublishSocket(netio::Transport& transport, const Options& options,
+                          PublisherHandler& handler);
+    ~BufferedPublishSocket() = default;
+    BufferedPublishSocket(const BufferedPublishSocket&) = delete;
+    BufferedPublishSocket& operator=(const BufferedPublishSocket&) = delete;
+
+    // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken; on_room
+    // says when to try again. too_large: never possible. closed: after finish().
+    netio::Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
+        return publishv(fid, {&message, 1}, status);
+    }
+    // The parts, one behind the other, are one message.
+    netio::Status publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
+                           std::uint8_t status = 0);
+
+    // Sends what is coalesced now.
+    void flush();
+    // Ends in order: what was published arrives, every subscriber learns how much it was, then
+    // on_finished().
+    void finish();
+
+    std::vector<netio::LinkListener::Endpoint> endpoints() const { return links_.endpoints(); }
+    const PublisherCounters& counters() noexcept;
+    // The largest message that publish() takes.
+    std::size_t message_limit() const noexcept { return message_limit_; }
+
+  private:
+    // A page that is being filled for a group.
+    struct OpenPage {
+        Group* group = nullptr; // nullptr: this place is free
+        std::uint32_t page = 0;
+        netio::TimePoint opened;
+        PageWriter writer;
+    };
+
+    void before_change() override { flush(); }
+    void on_page_released(std::uint32_t page) override;
+    void on_debts_settled(PublicationId publication, std::size_t count) override;
+    void on_progress() override;
+
+    std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
+    bool open_page(Group& group);
+    bool block_for_slow(const Group& group, std::size_t pages);
+    bool over_share(const Subscriber& subscriber, std::size_t pages) const noexcept;
+    netio::Status publish_large(Group& group, Fid fid,
+                                std::span<const std::span<const std::byte>> parts,
+                                std::size_t bytes, std::uint8_t status);
+    void send_to_group(const Group& group, std::uint32_t page, std::size_t bytes,
+                       std::span<const std::byte> fragment_extension);
+    void drop_page(Subscriber& subscriber, std::uint32_t page, std::size_t bytes);
+    void flush_page(std::size_t place);
+    void flush_old();
+    void flush_idle();
+    void arm_flush_timer();
+    netio::Status refuse();
+
+    Options options_;
+    PublisherHandler& handler_;
+    std::size_t message_limit_;
+    PagePool pages_;
+    std::vector<OpenPage> open_;
+    std::vector<std::size_t> free_places_;
+    std::deque<std::pair<std::size_t, netio::TimePoint>> flush_order_; // place, opened
+    std::uint32_t next_number_ = 0;
+    PublisherCounters counters_;
+    bool room_wanted_ = false;
+    netio::Timer flush_timer_;
+    netio::Timer idle_timer_;
+    SubscriberLinks links_; // last: goes first
+};
+
+} // namespace pubsub

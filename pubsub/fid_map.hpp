@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A flat hash map from fids to small values: one cache line per look-up in the usual case. Every
+// message costs a look-up on either side, which is why it is not std::unordered_map. Pointers and
+// references are good until the next insertion or removal.
+
+#include "pubsub/fid.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace pubsub {
+
+template <typename Value>
+class FidMap {
+  public:
+    // The value of a fid, made if it is not there.
+    Value& operator[](Fid fid) {
+        if ((size_ + 1) * 2 > slots_.size()) grow();
+        std::size_t at = home(fid);
+        while (slots_[at].used && slots_[at].fid != fid)
+            at = next(at);
+        Slot& slot = slots_[at];
+        if (!slot.used) {
+            slot.used = true;
+            slot.fid = fid;
+            ++size_;
+        }
+        return slot.value;
+    }
+
+    Value* find(Fid fid) noexcept {
+        if (slots_.empty()) return nullptr;
+        std::size_t at = home(fid);
+        while (slots_[at].used) {
+            if (slots_[at].fid == fid) return &slots_[at].value;
+            at = next(at);
+        }
+        return nullptr;
+    }
+    const Value* find(Fid fid) const noexcept { return const_cast<FidMap*>(this)->find(fid); }
+
+    bool erase(Fid fid) {
+        if (slots_.empty()) return false;
+        std::size_t at = home(fid);
+        while (slots_[at].used && slots_[at].fid != fid)
+            at = next(at);
+        if (!slots_[at].used) return false;
+        --size_;
+        close_hole(at);
+        return true;
+    }
+
+    std::size_t size() const noexcept { return size_; }
+    bool empty() const noexcept { return size_ == 0; }
+    void clear() noexcept {
+        slots_.clear();
+        size_ = 0;
+    }
+
+    // Calls visit(fid, value) for each; in no order. The map must not change meanwhile.
+    template <typename Visit>
+    void for_each(Visit visit) {
+        for (Slot& slot : slots_)
+            if (slot.used) visit(slot.fid, slot.value);
+    }
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const Slot& slot : slots_)
+            if (slot.used) visit(slot.fid, slot.value);
+    }
+
+  private:
+    struct Slot {
+        Fid fid{};
+        bool used = false;
+        Value value{};
+    };
+
+    std::size_t home(Fid fid) const noexcept {
+        // Fibonacci hashing: the top bits of the product depend on all bits of the fid.
+        return static_cast<std::size_t>((to_integer(fid) * 0x9e3779b97f4a7c15U) >> shift_);
+    }
+    std::size_t next(std::size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
+
+    void grow() {
+        std::vector<Slot> old = std::exchange(slots_, {});
+        slots_.resize(old.empty() ? 8 : old.size() * 2);
+        shift_ = old.empty() ? 61 : shift_ - 1;
+        size_ = 0;
+        for (Slot& slot : old)
+            if (slot.used) (*this)[slot.fid] = std::move(slot.value);
+    }
+
+    // Moves later entries of the same run forward, so that no search stops short.
+    void close_hole(std::size_t hole) {
+        const std::size_t mask = slots_.size() - 1;
+        for (std::size_t at = next(hole); slots_[at].used; at = next(at)) {
+            const std::size_t distance = (at - home(slots_[at].fid)) & mask;
+            if (distance >= ((at - hole) & mask)) {
+                slots_[hole] = std::move(slots_[at]);
+                hole = at;
+            }
+        }
+        slots_[hole] = Slot{};
+    }
+
+    std::vector<Slot> slots_; // a power of two, at most half full
+    std::size_t size_ = 0;
+    unsigned shift_ = 61;
+};
+
+} // namespace pubsub

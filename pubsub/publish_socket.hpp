@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Unbuffered publishing: every message leaves zero-copy from the user's registered memory to
+// everybody who wants its fid. The memory is lent until on_publish_completed(key), which comes
+// exactly once for every publication that was answered with ok: when the last subscriber's send is
+// complete, or the subscriber is gone.
+//
+//     pubsub::PublishSocket socket{*transport, {.publisher = {.addresses = {{"10.0.0.1", 1234}}}},
+//                                  handler};
+//     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
+//
+// A message larger than a subscriber's receive buffer is sent to it in fragments and arrives whole.
+// Belongs to the loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/status.hpp"
+#include "pubsub/delivery_tracker.hpp"
+#include "pubsub/subscriber_links.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pubsub {
+
+class PublishSocket final : private SubscriberLinks::Owner {
+  public:
+    struct Options {
+        PublisherOptions publisher;
+        // Publications whose memory is lent at once; beyond: again.
+        std::size_t outstanding_limit = 256;
+        // Publications that may wait for one subscriber beyond what its link takes; then its
+        // slow_policy decides.
+        std::size_t remainder_limit = 64;
+    };
+
+    class Handler : public PublisherHandler {
+      public:
+        // The memory behind `key` may be used again.
+        virtual void on_publish_completed(netio::Cookie key) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
+    // served by no provider.
+    PublishSocket(netio::Transport& transport, const Options& options, Handler& handler);
+    ~PublishSocket() = default;
+    PublishSocket(const PublishSocket&) = delete;
+    PublishSocket& operator=(const PublishSocket&) = delete;
+
+    // What goes in front of the message's memory, and with it.
+    struct Extras {
+        std::uint8_t status = 0;
+        std::span<const std::byte> header; // up to 8 bytes, copied: the message's first bytes
+    };
+    static constexpr std::size_t header_limit = 8;
+
+    // ok: on_publish_completed(key) follows. no_subscribers: nobody wants the fid; nothing follows.
+    // again: no subscriber got it; on_room says when to try again. too_large, too_many_segments:
+    // never possible. closed: after finish().
+    netio::Status publish(Fid fid, const netio::Slice& slice, netio::Cookie key) {
+        return publishv(fid, {&slice, 1}, key, Extras{});
+    }
+    // Up to netio::link_slice_limit slices, of one or several buffers, are one message.
+    netio::Status publishv(Fid fid, std::span<const netio::Slice> slices, netio::Cookie key,
+                           const Extras& extras);
+    netio::Status publishv(Fid fid, std::span<const netio::Slice> slices, netio::Cookie key) {
+        return publishv(fid, slices, key, Extras{});
+    }
+
+    // Ends in order: what was published arrives, every subscriber learns how much it was, then
+    // on_finished().
+    void finish() { links_.finish(); }
+
+    std::vector<netio::LinkListener::Endpoint> endpoints() const { return links_.endpoints(); }
+    const PublisherCounters& counters() noexcept;
+    std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
+
+  private:
+    void before_change() override;
+    void on_page_released(std::uint32_t page) override;
+    void on_debts_settled(PublicationId publication, std::size_t count) override;
+    void on_progress() override;
+
+    bool takes(const Subscriber& subscriber) const noexcept;
+    bool block_for_slow(const Group& group);
+    void keep(PublicationId id, Fid fid, std::span<const netio::Slice> slices,
+              std::size_t total_bytes, const Extras& extras);
+    void deliver(PublicationId id, const Group& group);
+    void complete_undelivered();
+
+    Options options_;
+    Handler& handler_;
+    DeliveryTracker tracker_;
+    std::vector<Publication> publications_; // by the tracker's place
+    std::uint32_t next_number_ = 0;
+    PublisherCounters counters_;
+    bool room_wanted_ = false;
+    std::vector<netio::Cookie> undelivered_; // nobody could take it: complete without a send
+    netio::Timer undelivered_timer_;
+    SubscriberLinks links_; // last: goes first
+};
+
+} // namespace pubsub

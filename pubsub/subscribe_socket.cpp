@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The connection to the publisher and the requests to it. What arrives is taken in
+// subscribe_socket_frames.cpp.
+
+#include "pubsub/subscribe_socket.hpp"
+
+#include "netio/check.hpp"
+#include "netio/destruction_watch.hpp"
+#include "pubsub/fid_ranges.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+namespace pubsub {
+
+using netio::Closed;
+using netio::CloseReason;
+using netio::Status;
+
+SubscribeSocket::SubscribeSocket(netio::Transport& transport, Options options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler},
+      reassembly_{options_.largest_message_bytes},
+      retry_timer_{transport.loop(), [this] {
+                       try {
+                           start();
+                       } catch (const netio::FabricError&) {
+                           retry_timer_.start(options_.retry_interval); // the name may come back
+                       }
+                   }} {
+    netio::validate(options_.link);
+    if (options_.largest_message_bytes == 0 || options_.largest_message_bytes > UINT32_MAX) {
+        throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
+    }
+    if (options_.retry_interval.count() <= 0) {
+        throw std::invalid_argument{"retry_interval must be positive"};
+    }
+    start();
+}
+
+SubscribeSocket::~SubscribeSocket() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+// --- connecting -----------------------------------------------------------------------------
+
+void SubscribeSocket::start() {
+    providers_ = transport_.providers_to(options_.publisher);
+    std::ranges::reverse(providers_);
+    try_next_provider();
+}
+
+void SubscribeSocket::try_next_provider() {
+    provider_ = providers_.back();
+    providers_.pop_back();
+    connect();
+}
+
+void SubscribeSocket::connect() {
+    netio::Hello hello{.service = netio::Service::publish_subscribe, .service_data = {}};
+    netio::wire::store(hello.service_data.bytes.data(),
+                       static_cast<std::uint32_t>(options_.largest_message_bytes));
+    hello.service_data.size = 4;
+    link_ = std::make_unique<netio::Link>(
+        transport_,
+        netio::Link::Target{
+            .provider = provider_, .remote = options_.publisher, .local_host = options_.local_host},
+        hello, options_.link, static_cast<netio::Link::Handler&>(*this));
+}
+
+void SubscribeSocket::on_open(netio::Link&) {
+    was_open_ = true;
+    providers_.clear();
+    arrivals_.forget_all();
+    send_requests(subscribe_kind, wanted_);
+    handler_.on_connected(*this);
+}
+
+void SubscribeSocket::close() {
+    closing_ = true;
+    retry_timer_.cancel();
+    if (link_) return link_->finish();
+    // Between two attempts there is no link that could have the last word.
+    transport_.loop().post([] {});
+}
+
+// --- the end of a connection ----------------------------------------------------------------
+
+bool SubscribeSocket::may_retry(const Closed& closed) const noexcept {
+    if (closing_ || closed.reason == CloseReason::local) return false;
+    if (!was_open_) {
+        // What stays wrong until somebody changes the configuration is not tried again.
+        return options_.wait_for_publisher && closed.reason != CloseReason::rejected &&
+               closed.reason != CloseReason::protocol_error;
+    }
+    if (closed.reason != CloseReason::orderly) return options_.reconnect;
+    // The publisher let us go because nothing was wanted any more, and meanwhile something is.
+    return totals_seen_ ? options_.reconnect : !wanted_.empty();
+}
+
+void SubscribeSocket::forget_connection() {
+    link_.reset();
+    waiting_.clear();
+    sent_.clear();
+    totals_.clear();
+    reassembly_.abandon();
+}
+
+void SubscribeSocket::on_closed(netio::Link&, const Closed& closed) {
+    const Closed last = closed; // the link goes now
+    forget_connection();
+    try {
+        if (!closing_ && !was_open_ && last.reason == CloseReason::rejected &&
+            last.required_receive_bytes > options_.link.receive_bytes) {
+            options_.link.receive_bytes = last.required_receive_bytes;
+            return connect();
+        }
+        if (!closing_ && !was_open_ && !providers_.empty()) return try_next_provider();
+    } catch (const netio::FabricError& error) {
+        return handler_.on_closed(
+            *this,
+            {.reason = CloseReason::failed, .detail = error.what(), .required_receive_bytes = 0},
+            false);
+    }
+    const bool retrying = may_retry(last);
+    if (retrying) {
+        const bool at_once = was_open_ && last.reason == CloseReason::orderly && !totals_seen_;
+        retry_timer_.start(at_once ? std::chrono::milliseconds{0} : options_.retry_interval);
+    }
+    was_open_ = false;
+    totals_seen_ = false;
+    handler_.on_closed(*this, last, retrying);
+}
+
+// --- requests -------------------------------------------------------------------------------
+
+void SubscribeSocket::subscribe(const FidRange& range) {
+    subscribe(std::span{&range, 1});
+}
+
+void SubscribeSocket::subscribe(std::span<const FidRange> ranges) {
+    for (const FidRange& range : ranges) {
+        if (range.last < range.first) {
+            throw std::invalid_argument{"a range of fids ends before it begins: " +
+                                        to_string(range)};
+        }
+    }
+    wanted_.insert(wanted_.end(), ranges.begin(), ranges.end());
+    wanted_ = normalised(wanted_);
+    if (is_connected()) {
+        send_requests(subscribe_kind, ranges);
+    } else if (!link_ && !closing_ && !retry_timer_.armed()) {
+        retry_timer_.start(netio::Duration::zero()); // we were let go
+    }
+}
+
+void SubscribeSocket::unsubscribe(const FidRange& range) {
+    wanted_ = without(wanted_, range);
+    if (is_connected()) send_requests(unsubscribe_kind, {&range, 1});
+}
+
+void SubscribeSocket::send_requests(std::uint8_t kind, std::span<const FidRange> ranges) {
+    const std::size_t limit =
+        (std::min<std::size_t>(link_->body_limit(), 4096) - request_header_bytes) / range_bytes;
+    while (!ranges.empty()) {
+        const auto part = ranges.first(std::min(limit, ranges.size()));
+        ranges = ranges.subspan(part.size());
+        Request request{.kind = kind,
+                        .number = next_request_++,
+                        .ranges = {part.begin(), part.end()},
+                        .body = std::make_unique<netio::RegisteredBuffer>(
+                            request_header_bytes + part.size() * range_bytes)};
+        encode_request(request.number, part, request.body->memory());
+        waiting_.push_back(std::move(request));
+    }
+    send_waiting();
+}
+
+void SubscribeSocket::send_waiting() {
+    while (!waiting_.empty()) {
+        Request& request = waiting_.front();
+        const netio::Slice slice = request.body ? request.body->slice() : netio::Slice{};
+        const Status status = link_->send({.kind = request.kind,
+                                           .flags = 0,
+                                           .extension = {},
+                                           .slices = {&slice, request.body ? std::size_t{1} : 0}},
+                                          std::nullopt);
+        if (status != Status::ok) return; // on_room or on_closed follows
+        // The answer comes after the request has been sent: its memory is kept until then.
+        if (request.kind != totals_answer_kind) sent_.emplace(request.number, std::move(request));
+        waiting_.pop_front();
+    }
+}
+
+void SubscribeSocket::on_sent(netio::Link&, netio::Cookie, netio::Completion::Outcome) {}
+
+void SubscribeSocket::on_room(netio::Link&) {
+    send_waiting();
+}
+
+} // namespace pubsub

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Subscribes to a publisher, buffered or unbuffered: the same socket receives both.
+//
+//     struct Handler : pubsub::SubscribeSocket::Handler {
+//         void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid,
+//                         std::span<const std::byte> message, std::uint8_t status) override;
+//     } handler;
+//     pubsub::SubscribeSocket socket{*transport, {.publisher = {"10.0.0.1", 1234}}, handler};
+//     socket.subscribe({pubsub::Fid{0}, pubsub::Fid{63}});
+//     loop.run();
+//
+// The socket connects by itself, and waits for a publisher that is not there yet. Subscriptions may
+// be made at any time; those made before it is connected, and all of them after it has reconnected,
+// are asked for when it is. A publisher lets a subscriber go that has unsubscribed from everything;
+// the next subscribe() connects again. Belongs to the loop's thread; may be destroyed in any of its
+// handlers.
+
+#include "netio/link.hpp"
+#include "pubsub/arrival_counter.hpp"
+#include "pubsub/fid.hpp"
+#include "pubsub/reassembly.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pubsub {
+
+class SubscribeSocket final : private netio::Link::Handler {
+  public:
+    struct Options {
+        netio::Address publisher;
+        std::string local_host;                       // empty: any
+        netio::LinkOptions link = {.send_count = 16}; // receive_bytes, receive_count: for data
+        // Messages larger than a receive buffer arrive in fragments and are put together here.
+        std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
+        // Try again when nobody listens yet, and after the connection was lost.
+        bool wait_for_publisher = true;
+        bool reconnect = false;
+        std::chrono::milliseconds retry_interval{250};
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(SubscribeSocket&) {}
+        // The publisher has accepted; messages published from now on arrive.
+        virtual void on_subscribed(SubscribeSocket&, const FidRange&) {}
+        virtual void on_unsubscribed(SubscribeSocket&, const FidRange&) {}
+        // The publisher refused: this link has as many ranges as its limit allows.
+        virtual void on_subscription_refused(SubscribeSocket&, const FidRange&) {}
+        // The bytes are valid during the call only.
+        virtual void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+                                std::uint8_t status) = 0;
+        // This subscriber was too slow, and the publisher's policy is to drop: in the order of the
+        // stream, `count` messages of this fid are missing here.
+        virtual void on_gap(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
+        // The publisher has ended in order; arrivals() has the loss. on_closed(orderly) follows.
+        virtual void on_totals(SubscribeSocket&) {}
+        // The connection ended. With `retrying` the socket goes on by itself.
+        virtual void on_closed(SubscribeSocket&, const netio::Closed& closed, bool retrying) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: no provider reaches the publisher.
+    SubscribeSocket(netio::Transport& transport, Options options, Handler& handler);
+    ~SubscribeSocket();
+    SubscribeSocket(const SubscribeSocket&) = delete;
+    SubscribeSocket& operator=(const SubscribeSocket&) = delete;
+
+    void subscribe(const FidRange& range);
+    void subscribe(std::span<const FidRange> ranges);
+    void unsubscribe(const FidRange& range);
+    // Ends in order: on_closed(local) follows.
+    void close();
+
+    const std::vector<FidRange>& wanted() const noexcept { return wanted_; }
+    bool is_connected() const noexcept { return link_ && link_->is_open(); }
+    // The provider in use; valid while connected and in on_closed.
+    const std::string& provider() const noexcept { return provider_; }
+    // Which kinds of publishing have arrived.
+    bool received_buffered() const noexcept { return received_buffered_; }
+    bool received_unbuffered() const noexcept { return received_unbuffered_; }
+    const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
+
+  private:
+    // A request to the publisher, or the answer to its totals, on its way.
+    struct Request {
+        std::uint8_t kind = 0;
+        std::uint32_t number = 0;
+        std::vector<FidRange> ranges;
+        std::unique_ptr<netio::RegisteredBuffer> body;
+    };
+
+    void start();
+    void try_next_provider();
+    void connect();
+    // Whether to go on by itself after the connection has ended.
+    bool may_retry(const netio::Closed& closed) const noexcept;
+    void send_requests(std::uint8_t kind, std::span<const FidRange> ranges);
+    void send_waiting();
+    void forget_connection();
+
+    void on_open(netio::Link& link) override;
+    void on_frame(netio::Link& link, const netio::IncomingFrame& frame) override;
+    void on_sent(netio::Link& link, netio::Cookie cookie,
+                 netio::Completion::Outcome outcome) override;
+    void on_room(netio::Link& link) override;
+    void on_closed(netio::Link& link, const netio::Closed& closed) override;
+
+    // Each returns whether the frame was sound; after it this socket may be destroyed.
+    bool take_frame(const netio::IncomingFrame& frame);
+    bool take_page(std::span<const std::byte> body);
+    bool take_message(std::span<const std::byte> body);
+    bool take_fragment(std::span<const std::byte> body);
+    bool take_gaps(std::span<const std::byte> body);
+    bool take_answer(std::span<const std::byte> body);
+    bool take_totals(const netio::IncomingFrame& frame);
+    void deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status);
+
+    netio::Transport& transport_;
+    Options options_;
+    Handler& handler_;
+    ArrivalCounter arrivals_;
+    Reassembly reassembly_;
+    std::vector<FidRange> wanted_;       // disjoint, ascending
+    std::vector<std::string> providers_; // still to be tried, best last
+    std::string provider_;
+    bool was_open_ = false; // this connection has been established
+    bool closing_ = false;
+    bool totals_seen_ = false;
+    bool received_buffered_ = false;
+    bool received_unbuffered_ = false;
+    std::uint32_t next_request_ = 1;
+    std::deque<Request> waiting_;                     // for room
+    std::unordered_map<std::uint32_t, Request> sent_; // until answered
+    std::vector<FidCount> totals_;                    // of several frames
+    bool* destroyed_ = nullptr;
+    netio::Timer retry_timer_;
+    std::unique_ptr<netio::Link> link_; // last: goes first
+};
+
+} // namespace pubsub

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Subscribers come and go, and what they want. The orderly end is in publisher_end.cpp.
+
+#include "pubsub/subscriber_links.hpp"
+
+#include "netio/check.hpp"
+#include "netio/destruction_watch.hpp"
+
+#include <algorithm>
+#include <ranges>
+#include <stdexcept>
+#include <utility>
+
+namespace pubsub {
+namespace {
+
+using netio::Closed;
+using netio::CloseReason;
+using netio::Hello;
+using netio::RejectCode;
+
+constexpr std::size_t service_bytes = 4; // the largest message
+
+netio::ServiceData service_data(std::size_t largest_message_bytes) {
+    netio::ServiceData data;
+    netio::wire::store(data.bytes.data(), static_cast<std::uint32_t>(largest_message_bytes));
+    data.size = service_bytes;
+    return data;
+}
+
+SubscriberPeer peer_of(const Subscriber& subscriber) {
+    return {.id = subscriber.id(), .address = subscriber.peer_address()};
+}
+
+} // namespace
+
+void validate(const PublisherOptions& options) {
+    const auto require = [](bool good, const char* rule) {
+        if (!good) throw std::invalid_argument{rule};
+    };
+    netio::validate(options.link);
+    require(!options.addresses.empty(), "addresses must not be empty");
+    require(options.disconnect_after.count() > 0, "disconnect_after must be positive");
+    require(options.finish_timeout.count() > 0, "finish_timeout must be positive");
+    require(options.subscriber_limit > 0, "subscriber_limit must be positive");
+    require(options.ranges_per_subscriber_limit > 0,
+            "ranges_per_subscriber_limit must be positive");
+    require(options.largest_message_bytes > 0 &&
+                options.largest_message_bytes <= largest_message_limit,
+            "largest_message_bytes must be from 1 to 1073741823");
+}
+
+SubscriberLinks::SubscriberLinks(netio::Transport& transport, const PublisherOptions& options,
+                                 std::size_t required_receive_bytes, Owner& owner,
+                                 PublisherHandler& handler)
+    : options_{(validate(options), options)}, owner_{owner}, handler_{handler},
+      loop_{transport.loop()}, table_{options.ranges_per_subscriber_limit},
+      slow_timer_{loop_, [this] { disconnect_slow(); }}, finish_timer_{loop_,
+                                                                       [this] { end_the_stuck(); }},
+      finished_timer_{loop_, [this] { handler_.on_finished(); }} {
+    listener_ = std::make_unique<netio::LinkListener>(
+        transport,
+        netio::LinkListener::Options{.service = netio::Service::publish_subscribe,
+                                     .addresses = options.addresses,
+                                     .service_bytes = service_bytes,
+                                     .required_receive_bytes = required_receive_bytes},
+        static_cast<netio::LinkListener::Handler&>(*this));
+}
+
+SubscriberLinks::~SubscriberLinks() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+void SubscriberLinks::refresh(Fid fid, FidState& state) {
+    const GroupId id = table_.find(fid);
+    std::unique_ptr<Group>& group = groups_[id];
+    if (!group) {
+        group = std::make_unique<Group>();
+        for (const LinkId link : table_.members(id))
+            group->subscribers.push_back(subscribers_.at(link).get());
+    }
+    state.group = group.get();
+    state.generation = generation_;
+}
+
+// --- coming and going -----------------------------------------------------------------------
+
+void SubscriberLinks::on_incoming(netio::IncomingLink& incoming) {
+    if (finishing_ || subscribers_.size() >= options_.subscriber_limit) {
+        return incoming.reject({.code = RejectCode::full});
+    }
+    const auto largest =
+        netio::wire::load<std::uint32_t>(incoming.peer().service_data.bytes.data());
+    if (largest < options_.largest_message_bytes) {
+        return incoming.reject(
+            {.code = RejectCode::messages_too_large,
+             .required_bytes = static_cast<std::uint32_t>(options_.largest_message_bytes)});
+    }
+    const LinkId id{next_link_++};
+    try {
+        const Hello hello{.service = netio::Service::publish_subscribe,
+                          .service_data = service_data(options_.largest_message_bytes)};
+        subscribers_.emplace(id,
+                             std::make_unique<Subscriber>(id, incoming, hello, options_.link,
+                                                          static_cast<Subscriber::Owner&>(*this)));
+    } catch (const netio::FabricError&) {
+        return; // no memory or descriptors for another one: the request is rejected
+    }
+}
+
+void SubscriberLinks::on_subscriber_open(Subscriber& subscriber) {
+    if (finishing_) return subscriber.link().finish();
+    subscriber.announced = true;
+    ++announced_count_;
+    handler_.on_connected(peer_of(subscriber));
+}
+
+void SubscriberLinks::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
+    begin_change();
+    table_.remove_link(subscriber.id());
+    generation_ = table_.generation();
+    const auto node = subscribers_.extract(subscriber.id());
+    if (node.mapped()->announced) --announced_count_;
+    check_finished();
+    const netio::DestructionWatch watch{destroyed_};
+    if (node.mapped()->announced) handler_.on_closed(peer_of(*node.mapped()), closed);
+    if (!watch.destroyed()) owner_.on_progress(); // nobody waits for the one that is gone
+}
+
+// What is coalesced leaves for those it was meant for; then no group is valid any more.
+void SubscriberLinks::begin_change() {
+    owner_.before_change();
+    for (const auto& [id, group] : groups_)
+        NETIO_CHECK(group->place == Group::nowhere);
+    groups_.clear();
+    generation_ = 0; // no state agrees until the change is over
+}
+
+// --- requests -------------------------------------------------------------------------------
+
+void SubscriberLinks::on_subscriber_frame(Subscriber& subscriber,
+                                          const netio::IncomingFrame& frame) {
+    const bool subscribing = frame.kind == subscribe_kind;
+    if ((subscribing || frame.kind == unsubscribe_kind) && frame.flags == 0) {
+        if (const auto request = decode_request(frame.body)) {
+            return subscribing ? take_subscribe(subscriber, *request)
+                               : take_unsubscribe(subscriber, *request);
+        }
+    } else if (frame.kind == totals_answer_kind && frame.flags == 0 && frame.body.empty() &&
+               subscriber.totals_sent) {
+        subscriber.leaving = true;
+        return leave_when_drained(subscriber);
+    }
+    subscriber.link().fail(CloseReason::protocol_error, subscriber.peer_address() +
+                                                            " sent a malformed frame of kind " +
+                                                            std::to_string(frame.kind));
+}
+
+void SubscriberLinks::take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request) {
+    if (finishing_ || subscriber.leaving) return; // it is told so by the goodbye
+    begin_change();
+    std::vector<FidRange> added;
+    const bool done = add_all(subscriber, request.ranges, added);
+    generation_ = table_.generation();
+    std::array<std::byte, answer_bytes> answer;
+    encode({.request = request.request,
+            .result = done ? SubscriptionResult::accepted : SubscriptionResult::table_full},
+           answer);
+    subscriber.send_answer(subscription_answer_kind, 0, answer);
+    if (!done) return;
+    for (const FidRange& range : added)
+        note_published_before(subscriber, range);
+    const SubscriberPeer peer = peer_of(subscriber);
+    const netio::DestructionWatch watch{destroyed_};
+    for (const FidRange& range : request.ranges) {
+        handler_.on_subscribe(peer, range);
+        if (watch.destroyed()) return;
+    }
+}
+
+void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request) {
+    if (finishing_ || subscriber.leaving) return;
+    begin_change();
+    std::vector<FidRange> removed;
+    const bool done = remove_all(subscriber, request.ranges, removed);
+    generation_ = table_.generation();
+    std::array<std::byte, answer_bytes> answer;
+    encode({.request = request.request,
+            .result = done ? SubscriptionResult::accepted : SubscriptionResult::table_full},
+           answer);
+    subscriber.send_answer(subscription_answer_kind, 0, answer);
+    if (!done) return;
+    if (!removed.empty() && !table_.wants_anything(subscriber.id())) {
+        subscriber.leaving = true;
+        leave_when_drained(subscriber);
+    }
+    const SubscriberPeer peer = peer_of(subscriber);
+    const netio::DestructionWatch watch{destroyed_};
+    for (const FidRange& range : request.ranges) {
+        handler_.on_unsubscribe(peer, range);
+        if (watch.destroyed()) return;
+    }
+}
+
+// All or nothing: what was done before the one that failed is undone in reverse.
+bool SubscriberLinks::add_all(Subscriber& subscriber, std::span<const FidRange> ranges,
+                              std::vector<FidRange>& added) {
+    for (const FidRange& range : ranges) {
+        if (table_.add(subscriber.id(), range, added)) continue;
+        std::vector<FidRange> undone;
+        for (const FidRange& done : added | std::views::reverse)
+            NETIO_CHECK(table_.remove(subscriber.id(), done, undone));
+        return false;
+    }
+    return true;
+}
+
+bool SubscriberLinks::remove_all(Subscriber& subscriber, std::span<const FidRange> ranges,
+                                 std::vector<FidRange>& removed) {
+    for (const FidRange& range : ranges) {
+        if (table_.remove(subscriber.id(), range, removed)) continue;
+        std::vector<FidRange> undone;
+        for (const FidRange& done : removed | std::views::reverse)
+            NETIO_CHECK(table_.add(subscriber.id(), done, undone));
+        return false;
+    }
+    return true;
+}
+
+// The totals of a subscriber count from its subscription on.
+void SubscriberLinks::note_published_before(Subscriber& subscriber, const FidRange& range) {
+    const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
+    if (width < fids_.size()) {
+        for (std::uint64_t i = 0; i <= width; ++i) {
+            const Fid fid{to_integer(range.first) + i};
+            if (const FidState* state = fids_.find(fid)) {
+                subscriber.published_before[fid] = state->published;
+            }
+        }
+    } else {
+        fids_.for_each([&](Fid fid, const FidState& state) {
+            if (contains(range, fid)) subscriber.published_before[fid] = state.published;
+        });
+    }
+}
+
+// --- progress -------------------------------------------------------------------------------
+
+void SubscriberLinks::on_page_released(Subscriber& subscriber, std::uint32_t page) {
+    note_moving(subscriber);
+    owner_.on_page_released(page);
+}
+
+void SubscriberLinks::on_debts_settled(Subscriber& subscriber, PublicationId publication,
+                                       std::size_t count) {
+    note_moving(subscriber);
+    owner_.on_debts_settled(publication, count);
+}
+
+void SubscriberLinks::on_progress(Subscriber& subscriber) {
+    note_moving(subscriber);
+    if (subscriber.leaving) leave_when_drained(subscriber);
+    owner_.on_progress();
+}
+
+void SubscriberLinks::note_moving(Subscriber& subscriber) noexcept {
+    subscriber.slow_since = netio::TimePoint::max();
+    subscriber.moving = true;
+}
+
+void SubscriberLinks::note_slow(Subscriber& subscriber) {
+    if (options_.slow_policy != SlowPolicy::disconnect ||
+        subscriber.slow_since != netio::TimePoint::max()) {
+        return;
+    }
+    subscriber.slow_since = loop_.now();
+    if (!slow_timer_.armed()) slow_timer_.start(options_.disconnect_after);
+}
+
+void SubscriberLinks::disconnect_slow() {
+    netio::TimePoint next = netio::TimePoint::max();
+    for (const auto& [id, subscriber] : subscribers_) {
+        if (subscriber->slow_since == netio::TimePoint::max()) continue;
+        const netio::TimePoint due = subscriber->slow_since + options_.disconnect_after;
+        if (due > loop_.now()) {
+            next = std::min(next, due);
+        } else {
+            subscriber->link().fail(CloseReason::too_slow,
+                                    subscriber->peer_address() + " took nothing for more than " +
+                                        std::to_string(options_.disconnect_after.count()) + " ms");
+        }
+    }
+    if (next != netio::TimePoint::max()) slow_timer_.start_at(next);
+}
+
+} // namespace pubsub
