@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/arrival_counter.hpp"
+#include "pubsub/gap_ledger.hpp"
+#include "pubsub/page_pool.hpp"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+namespace pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(GapLedger, AddsUpPerFidAndIsEmptyAfterwards) {
+    GapLedger ledger;
+    EXPECT_TRUE(ledger.empty());
+    ledger.add(Fid{9}, 2);
+    ledger.add(Fid{1}, 1);
+    ledger.add(Fid{9}, 3);
+    EXPECT_THAT(ledger.take(), ElementsAre(FidCount{.fid = Fid{1}, .count = 1},
+                                           FidCount{.fid = Fid{9}, .count = 5}));
+    EXPECT_TRUE(ledger.empty());
+    EXPECT_THAT(ledger.take(), IsEmpty());
+}
+
+TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
+    ArrivalCounter counter;
+    counter.add(Fid{1}, 10);
+    counter.add(Fid{1}, 20);
+    counter.add(Fid{2}, 5);
+    EXPECT_EQ(counter.messages(), 3U);
+    EXPECT_EQ(counter.bytes(), 35U);
+    EXPECT_FALSE(counter.complete());
+    EXPECT_EQ(counter.lost(), 0U);
+    const std::array<FidCount, 3> totals{FidCount{.fid = Fid{1}, .count = 5},
+                                         FidCount{.fid = Fid{2}, .count = 1},
+                                         FidCount{.fid = Fid{3}, .count = 2}};
+    counter.add_expected(totals);
+    EXPECT_TRUE(counter.complete());
+    EXPECT_EQ(counter.lost(), 3U + 0U + 2U);
+}
+
+TEST(ArrivalCounter, BeforeTheTotalsTheGapsAreTheLoss) {
+    ArrivalCounter counter;
+    counter.add(Fid{1}, 10);
+    counter.add_missed(Fid{1}, 4);
+    EXPECT_EQ(counter.lost(), 4U);
+    const FidCount total{.fid = Fid{1}, .count = 5};
+    counter.add_expected(std::span{&total, 1});
+    EXPECT_EQ(counter.lost(), 4U);
+}
+
+TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
+    ArrivalCounter counter;
+    for (std::uint64_t fid = 0; fid < 100; ++fid)
+        counter.add(Fid{fid}, 1);
+    counter.forget({.first = Fid{10}, .last = Fid{89}});
+    EXPECT_EQ(counter.fids().size(), 20U);
+    EXPECT_EQ(counter.fids().find(Fid{10}), nullptr);
+    EXPECT_NE(counter.fids().find(Fid{90}), nullptr);
+    EXPECT_EQ(counter.messages(), 100U);
+}
+
+TEST(PagePool, FreesAPageWithItsLastUser) {
+    PagePool pool{256, 2};
+    const auto page = pool.take();
+    ASSERT_TRUE(page);
+    pool.add_user(*page);
+    pool.release(*page);
+    EXPECT_EQ(pool.free_count(), 1U);
+    pool.release(*page);
+    EXPECT_EQ(pool.free_count(), 2U);
+}
+
+TEST(PagePool, PagesDoNotOverlapAndEndWithThePool) {
+    PagePool pool{256, 3};
+    std::set<std::byte*> places;
+    for (int i = 0; i < 3; ++i) {
+        const auto page = pool.take();
+        ASSERT_TRUE(page);
+        EXPECT_EQ(pool.memory(*page).size(), 256U);
+        EXPECT_EQ(pool.slice(*page, 10).data, pool.memory(*page).data());
+        places.insert(pool.memory(*page).data());
+    }
+    EXPECT_FALSE(pool.take());
+    EXPECT_EQ(places.size(), 3U);
+    EXPECT_EQ(*places.rbegin() - *places.begin(), 512);
+}
+
+} // namespace
+} // namespace pubsub
