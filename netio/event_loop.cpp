@@ -23,9 +23,9 @@ struct EventLoop::TimerNode final : Retired {
 
 namespace {
 
-// A spinning loop looks at the descriptors (signals, other threads, foreign descriptors, set-up of
+// A loop that always finds work looks at the descriptors (signals, foreign ones, set-up of
 // connections) once in so many turns, since each look is a system call.
-constexpr unsigned turns_between_looks = 64;
+constexpr unsigned turns_between_looks = 16;
 
 } // namespace
 
@@ -59,9 +59,7 @@ void EventLoop::run() {
         }
         const bool spin = options_.mode == LoopMode::busy || (options_.mode == LoopMode::adaptive &&
                                                               now_ - last_work_ < options_.spin);
-        if (spin) {
-            if (++turns_since_look_ >= turns_between_looks) wait(TimePoint::min());
-        } else if (arm_sources()) {
+        if (!spin && arm_sources()) {
             wait(next_deadline());
             // A wake-up counts as work: what woke us is rarely the last of its kind.
             if (options_.mode == LoopMode::adaptive) last_work_ = poller_.now();
@@ -111,6 +109,9 @@ void EventLoop::post(std::function<void()> task) {
 }
 
 bool EventLoop::turn() {
+    // However busy the active sources and the timers are: those that wait for their descriptors
+    // have their turn too.
+    if (++turns_since_look_ >= turns_between_looks) wait(TimePoint::min());
     now_ = poller_.now();
     bool worked = run_posted_tasks();
     worked = fire_due_timers() || worked;
