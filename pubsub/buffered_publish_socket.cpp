@@ -150,7 +150,7 @@ bool BufferedPublishSocket::open_page(Group& group) {
 bool BufferedPublishSocket::over_share(const Subscriber& subscriber,
                                        std::size_t pages) const noexcept {
     // A message that needs more than a share goes to a link that holds nothing.
-    return !subscriber.is_gone() && subscriber.held_pages() > 0 &&
+    return subscriber.held_pages() > 0 &&
            subscriber.held_pages() + pages > options_.pages_per_subscriber;
 }
 
@@ -182,7 +182,7 @@ void BufferedPublishSocket::send_to_group(const Group& group, std::uint32_t page
     const bool dropping = links_.options().slow_policy == SlowPolicy::drop;
     ++counters_.pages;
     for (Subscriber* subscriber : group.subscribers) {
-        if (subscriber->is_gone()) continue;
+        if (subscriber->is_gone()) continue; // its group has not been dissolved yet
         if (dropping && fragment_extension.empty() && over_share(*subscriber, 1)) {
             drop_page(*subscriber, page, bytes);
         } else {

@@ -2,6 +2,7 @@
 #include "pubsub/publish_socket.hpp"
 
 #include "netio/check.hpp"
+#include "netio/destruction_watch.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -24,6 +25,10 @@ PublishSocket::PublishSocket(netio::Transport& transport, const Options& options
     if (options.outstanding_limit == 0 || options.remainder_limit == 0) {
         throw std::invalid_argument{"outstanding_limit and remainder_limit must be positive"};
     }
+}
+
+PublishSocket::~PublishSocket() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
 Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie key,
@@ -59,8 +64,7 @@ Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie ke
 }
 
 bool PublishSocket::takes(const Subscriber& subscriber) const noexcept {
-    return subscriber.is_gone() || subscriber.can_send_now() ||
-           subscriber.remainder_count() < options_.remainder_limit;
+    return subscriber.can_send_now() || subscriber.remainder_count() < options_.remainder_limit;
 }
 
 bool PublishSocket::block_for_slow(const Group& group) {
@@ -90,7 +94,6 @@ void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slice
 void PublishSocket::deliver(PublicationId id, const Group& group) {
     const Publication& publication = publications_[DeliveryTracker::place_of(id)];
     for (Subscriber* subscriber : group.subscribers) {
-        if (subscriber->is_gone()) continue; // its end is being told right now
         if (takes(*subscriber)) {
             tracker_.add_debt(id, subscriber->frames_for(publication));
             subscriber->send_publication(publication);
@@ -107,11 +110,12 @@ void PublishSocket::deliver(PublicationId id, const Group& group) {
 }
 
 void PublishSocket::complete_undelivered() {
-    // One at a time, since the handler may publish or destroy this socket.
-    const Cookie key = undelivered_.back();
-    undelivered_.pop_back();
-    if (!undelivered_.empty()) undelivered_timer_.start(netio::Duration::zero());
-    handler_.on_publish_completed(key);
+    const netio::DestructionWatch watch{destroyed_};
+    for (const Cookie key : std::exchange(undelivered_, {})) {
+        handler_.on_publish_completed(key);
+        if (watch.destroyed()) return;
+    }
+    on_progress();
 }
 
 const PublisherCounters& PublishSocket::counters() noexcept {
@@ -127,7 +131,11 @@ void PublishSocket::on_page_released(std::uint32_t) {
 }
 
 void PublishSocket::on_debts_settled(PublicationId publication, std::size_t count) {
-    if (const auto key = tracker_.settle(publication, count)) handler_.on_publish_completed(*key);
+    const auto key = tracker_.settle(publication, count);
+    if (!key) return;
+    const netio::DestructionWatch watch{destroyed_};
+    handler_.on_publish_completed(*key);
+    if (!watch.destroyed()) on_progress(); // one publication less is outstanding
 }
 
 void PublishSocket::on_progress() {

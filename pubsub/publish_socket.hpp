@@ -47,7 +47,7 @@ class PublishSocket final : private SubscriberLinks::Owner {
     // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
     // served by no provider.
     PublishSocket(netio::Transport& transport, const Options& options, Handler& handler);
-    ~PublishSocket() = default;
+    ~PublishSocket();
     PublishSocket(const PublishSocket&) = delete;
     PublishSocket& operator=(const PublishSocket&) = delete;
 
@@ -99,6 +99,7 @@ class PublishSocket final : private SubscriberLinks::Owner {
     std::uint32_t next_number_ = 0;
     PublisherCounters counters_;
     bool room_wanted_ = false;
+    bool* destroyed_ = nullptr;
     std::vector<netio::Cookie> undelivered_; // nobody could take it: complete without a send
     netio::Timer undelivered_timer_;
     SubscriberLinks links_; // last: goes first

@@ -275,6 +275,7 @@ void Subscriber::on_room(netio::Link&) {
 
 void Subscriber::on_closed(netio::Link&, const netio::Closed& closed) {
     gone_ = true;
+    owner_.on_subscriber_gone(*this);
     const netio::DestructionWatch watch{destroyed_};
     for (Item& item : std::exchange(queue_, {})) {
         give_back(item);

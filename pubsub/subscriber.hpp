@@ -52,6 +52,10 @@ class Subscriber final : private netio::Link::Handler {
                                       std::size_t count) = 0;
         // Some of the queue has left.
         virtual void on_progress(Subscriber& subscriber) = 0;
+        // Nothing may be sent to it any more; what is queued is given back after this. Must not
+        // call the user.
+        virtual void on_subscriber_gone(Subscriber& subscriber) = 0;
+        // It has nothing any more; it may be destroyed.
         virtual void on_subscriber_closed(Subscriber& subscriber, const netio::Closed& closed) = 0;
 
       protected:

@@ -116,10 +116,12 @@ void SubscriberLinks::on_subscriber_open(Subscriber& subscriber) {
     handler_.on_connected(peer_of(subscriber));
 }
 
-void SubscriberLinks::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
+void SubscriberLinks::on_subscriber_gone(Subscriber& subscriber) {
     begin_change();
     table_.remove_link(subscriber.id());
-    generation_ = table_.generation();
+}
+
+void SubscriberLinks::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
     const auto node = subscribers_.extract(subscriber.id());
     if (node.mapped()->announced) --announced_count_;
     check_finished();
@@ -134,7 +136,7 @@ void SubscriberLinks::begin_change() {
     for (const auto& [id, group] : groups_)
         NETIO_CHECK(group->place == Group::nowhere);
     groups_.clear();
-    generation_ = 0; // no state agrees until the change is over
+    ++generation_; // what was looked up is void, also if the table stays as it is
 }
 
 // --- requests -------------------------------------------------------------------------------
@@ -162,7 +164,6 @@ void SubscriberLinks::take_subscribe(Subscriber& subscriber, const SubscriptionR
     begin_change();
     std::vector<FidRange> added;
     const bool done = add_all(subscriber, request.ranges, added);
-    generation_ = table_.generation();
     std::array<std::byte, answer_bytes> answer;
     encode({.request = request.request,
             .result = done ? SubscriptionResult::accepted : SubscriptionResult::table_full},
@@ -184,7 +185,6 @@ void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const Subscriptio
     begin_change();
     std::vector<FidRange> removed;
     const bool done = remove_all(subscriber, request.ranges, removed);
-    generation_ = table_.generation();
     std::array<std::byte, answer_bytes> answer;
     encode({.request = request.request,
             .result = done ? SubscriptionResult::accepted : SubscriptionResult::table_full},

@@ -86,6 +86,7 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
     void on_debts_settled(Subscriber& subscriber, PublicationId publication,
                           std::size_t count) override;
     void on_progress(Subscriber& subscriber) override;
+    void on_subscriber_gone(Subscriber& subscriber) override;
     void on_subscriber_closed(Subscriber& subscriber, const netio::Closed& closed) override;
 
     void refresh(Fid fid, FidState& state);
@@ -109,7 +110,7 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
     PublisherHandler& handler_;
     netio::EventLoop& loop_;
     SubscriptionTable table_;
-    std::uint64_t generation_ = 1; // the table's, as of the groups below
+    std::uint64_t generation_ = 1; // of the groups below
     FidMap<FidState> fids_;
     std::unordered_map<GroupId, std::unique_ptr<Group>> groups_;
     std::size_t announced_count_ = 0;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Publishers and subscribers that remember what they have seen, for scenarios.
+
+#include "pubsub/buffered_publish_socket.hpp"
+#include "pubsub/publish_socket.hpp"
+#include "pubsub/subscribe_socket.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pubsub::test {
+
+// A message says who it is: its number, and a body that follows from fid, number and size.
+inline std::vector<std::byte> make_message(Fid fid, std::uint64_t number, std::size_t size) {
+    std::vector<std::byte> message(std::max<std::size_t>(size, 8));
+    std::memcpy(message.data(), &number, 8);
+    for (std::size_t i = 8; i < message.size(); ++i)
+        message[i] = static_cast<std::byte>(to_integer(fid) + number * 31 + i);
+    return message;
+}
+
+struct Arrived {
+    std::uint64_t number = 0;
+    std::size_t size = 0;
+    std::uint8_t status = 0;
+    bool intact = false;
+};
+
+class SubscriberActor : public SubscribeSocket::Handler {
+  public:
+    void on_connected(SubscribeSocket& socket) override {
+        ++connected;
+        if (at_connected) at_connected(socket);
+    }
+    void on_subscribed(SubscribeSocket& socket, const FidRange& range) override {
+        subscribed.push_back(range);
+        if (at_subscribed) at_subscribed(socket);
+    }
+    void on_unsubscribed(SubscribeSocket& socket, const FidRange& range) override {
+        unsubscribed.push_back(range);
+        if (at_unsubscribed) at_unsubscribed(socket);
+    }
+    void on_subscription_refused(SubscribeSocket&, const FidRange& range) override {
+        refused.push_back(range);
+    }
+    void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
+                    std::uint8_t status) override {
+        ++messages;
+        Arrived arrived{.number = 0, .size = message.size(), .status = status};
+        if (message.size() >= 8) {
+            std::memcpy(&arrived.number, message.data(), 8);
+            const auto expected = make_message(fid, arrived.number, message.size());
+            arrived.intact = std::ranges::equal(expected, message);
+        }
+        by_fid[fid].push_back(arrived);
+        if (at_message) at_message(socket);
+    }
+    void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+        gaps[fid] += count;
+        // Where in the stream it was told.
+        gap_after[fid].push_back(by_fid[fid].empty() ? 0 : by_fid[fid].back().number + 1);
+        gap_counts[fid].push_back(count);
+    }
+    void on_totals(SubscribeSocket& socket) override {
+        ++totals;
+        lost = socket.arrivals().lost();
+        if (at_totals) at_totals(socket);
+    }
+    void on_closed(SubscribeSocket& socket, const netio::Closed& why, bool retrying) override {
+        closed.push_back(why);
+        last_retrying = retrying;
+        if (at_closed) at_closed(socket);
+    }
+
+    // All messages of a fid have the numbers first, first + 1, ..., and are intact.
+    void expect_contiguous(Fid fid, std::uint64_t first, std::size_t count) const {
+        const auto found = by_fid.find(fid);
+        const std::size_t arrived = found == by_fid.end() ? 0 : found->second.size();
+        ASSERT_EQ(arrived, count) << to_string(fid);
+        for (std::size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(found->second[i].number, first + i) << to_string(fid);
+            ASSERT_TRUE(found->second[i].intact) << to_string(fid) << " message " << i;
+        }
+    }
+
+    int connected = 0;
+    int totals = 0;
+    std::uint64_t lost = 0;
+    std::size_t messages = 0;
+    bool last_retrying = false;
+    std::vector<FidRange> subscribed, unsubscribed, refused;
+    std::map<Fid, std::vector<Arrived>> by_fid;
+    std::map<Fid, std::uint64_t> gaps;
+    std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;
+    std::vector<netio::Closed> closed;
+    std::function<void(SubscribeSocket&)> at_connected, at_subscribed, at_unsubscribed, at_message,
+        at_totals, at_closed;
+};
+
+class PublisherActor : public PublishSocket::Handler {
+  public:
+    void on_connected(const SubscriberPeer&) override {
+        ++connected;
+        if (at_connected) at_connected();
+    }
+    void on_subscribe(const SubscriberPeer&, const FidRange& range) override {
+        subscribed.push_back(range);
+        if (at_subscribe) at_subscribe();
+    }
+    void on_unsubscribe(const SubscriberPeer&, const FidRange& range) override {
+        unsubscribed.push_back(range);
+        if (at_unsubscribe) at_unsubscribe();
+    }
+    void on_closed(const SubscriberPeer&, const netio::Closed& why) override {
+        closed.push_back(why);
+        if (at_closed) at_closed();
+    }
+    void on_room() override {
+        ++room;
+        if (at_room) at_room();
+    }
+    void on_finished() override {
+        ++finished;
+        if (at_finished) at_finished();
+    }
+    void on_publish_completed(netio::Cookie key) override {
+        ++completions[static_cast<std::uint64_t>(key)];
+        if (at_completed) at_completed(static_cast<std::uint64_t>(key));
+    }
+
+    int connected = 0;
+    int room = 0;
+    int finished = 0;
+    std::vector<FidRange> subscribed, unsubscribed;
+    std::vector<netio::Closed> closed;
+    std::map<std::uint64_t, int> completions; // per key: must be one
+    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_room,
+        at_finished;
+    std::function<void(std::uint64_t)> at_completed;
+};
+
+inline FidRange range(std::uint64_t first, std::uint64_t last) {
+    return {.first = Fid{first}, .last = Fid{last}};
+}
+
+} // namespace pubsub::test

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The end in all its forms: subscribers and publishers that go away in mid-transfer, sockets that
+// are destroyed inside their own handlers, subscribers that wait for their publisher.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+namespace pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Status;
+
+using Closing = PubSubScenario;
+
+// Publishes `count` messages of fid 1 from one buffer, as fast as they are taken.
+class Pump {
+  public:
+    Pump(PublishSocket& socket, PublisherActor& actor, std::uint64_t count, std::size_t bytes)
+        : socket_{socket}, actor_{actor}, count_{count}, bytes_{bytes}, memory_{bytes} {
+        actor.at_room = [this] { go(); };
+    }
+    void go() {
+        while (next_ < count_) {
+            const Status status = socket_.publish(Fid{1}, memory_.slice(0, bytes_), Cookie{next_});
+            if (status == Status::again) return;
+            if (status == Status::ok) accepted_.push_back(next_);
+            ++next_;
+        }
+    }
+    bool done() const { return next_ == count_; }
+    void expect_all_completed_once() const {
+        EXPECT_EQ(actor_.completions.size(), accepted_.size());
+        for (const std::uint64_t key : accepted_) {
+            const auto found = actor_.completions.find(key);
+            ASSERT_TRUE(found != actor_.completions.end()) << "key " << key << " never came back";
+            EXPECT_EQ(found->second, 1) << "key " << key;
+        }
+    }
+    std::size_t accepted() const { return accepted_.size(); }
+
+  private:
+    PublishSocket& socket_;
+    PublisherActor& actor_;
+    std::uint64_t count_;
+    std::size_t bytes_;
+    netio::RegisteredBuffer memory_;
+    std::uint64_t next_ = 0;
+    std::vector<std::uint64_t> accepted_;
+};
+
+TEST_P(Closing, ASubscriberThatVanishesInMidTransferTakesNothingWithIt) {
+    auto publisher = unbuffered({.outstanding_limit = 32, .remainder_limit = 8});
+    auto& stays = subscribe({range(1, 1)});
+    auto& leaves = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until(
+        [&] { return stays.actor.subscribed.size() == 1 && leaves.actor.subscribed.size() == 1; }));
+    Pump pump{*publisher, publisher_actor, 2000, 20000};
+    leaves.actor.at_message = [&](SubscribeSocket&) {
+        if (leaves.actor.messages == 100) leaves.socket.reset(); // in its own handler
+    };
+    pump.go();
+    ASSERT_TRUE(run_until([&] { return pump.done(); }));
+    publisher->finish();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    EXPECT_EQ(leaves.actor.messages, 100U);
+    EXPECT_EQ(stays.actor.messages, 2000U);
+    EXPECT_EQ(stays.actor.lost, 0U);
+    pump.expect_all_completed_once();
+    ASSERT_GE(publisher_actor.closed.size(), 1U);
+    EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::lost);
+}
+
+TEST_P(Closing, WithTheLastSubscriberEveryKeyComesBack) {
+    auto publisher = unbuffered({.outstanding_limit = 64});
+    auto& only = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return only.actor.subscribed.size() == 1; }));
+    Pump pump{*publisher, publisher_actor, 1000, 50000};
+    only.actor.at_message = [&](SubscribeSocket&) { only.socket.reset(); };
+    pump.go();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1 && pump.done(); }));
+    EXPECT_EQ(publisher->outstanding(), 0U);
+    EXPECT_GT(pump.accepted(), 10U);
+    pump.expect_all_completed_once();
+}
+
+TEST_P(Closing, APublisherThatVanishesIsALossAndHalfAMessageIsNotDelivered) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{8 << 20};
+    std::ranges::copy(make_message(Fid{1}, 0, 64), memory.data());
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 64), Cookie{1}), Status::ok);
+    std::ranges::copy(make_message(Fid{1}, 1, memory.size()), memory.data());
+    ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == 1; }));
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{2}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    publisher.reset();
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::lost);
+    EXPECT_EQ(subscriber.actor.messages, 1U);
+    EXPECT_EQ(subscriber.actor.totals, 0);
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+}
+
+TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
+    {
+        auto first = unbuffered({}); // only to learn a free address
+    }
+    auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() >= 2; }));
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::refused);
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    netio::RegisteredBuffer memory{64};
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        PublishSocket::Options options{.publisher = {.addresses = {address}}};
+        PublishSocket publisher{transport(), options, publisher_actor};
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == round + 1; }));
+        std::ranges::copy(make_message(Fid{1}, round, 64), memory.data());
+        ASSERT_EQ(publisher.publish(Fid{1}, memory.slice(), Cookie{round}), Status::ok);
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == round + 1; }));
+    }
+    subscriber.actor.expect_contiguous(Fid{1}, 0, 3);
+}
+
+TEST_P(Closing, WithoutReconnectingALostPublisherIsTheEnd) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    publisher.reset();
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+    EXPECT_FALSE(subscriber.socket->is_connected());
+}
+
+TEST_P(Closing, CloseEndsInOrderOnBothSides) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->close();
+    ASSERT_TRUE(run_until(
+        [&] { return !subscriber.actor.closed.empty() && !publisher_actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(subscriber.actor.closed.size(), 1U);
+}
+
+TEST_P(Closing, AfterCloseNothingIsDelivered) {
+    auto publisher = buffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.actor.at_message = [](SubscribeSocket& socket) { socket.close(); };
+    for (std::uint64_t i = 0; i < 100; ++i) // one page
+        ASSERT_EQ(publish(*publisher, Fid{1}, i, 40), Status::ok);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return !publisher_actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.messages, 1U);
+}
+
+// --- destroyed in every handler -------------------------------------------------------------
+
+TEST_P(Closing, ASubscriberMayBeDestroyedInEachOfItsHandlers) {
+    using Hook = std::function<void(SubscribeSocket&)> SubscriberActor::*;
+    const Hook hooks[] = {&SubscriberActor::at_connected,    &SubscriberActor::at_subscribed,
+                          &SubscriberActor::at_unsubscribed, &SubscriberActor::at_message,
+                          &SubscriberActor::at_totals,       &SubscriberActor::at_closed};
+    for (std::size_t i = 0; i < std::size(hooks); ++i) {
+        publisher_actor = {};
+        auto publisher = buffered({});
+        auto& subscriber = subscribe({range(1, 1), range(3, 3)});
+        bool destroyed = false;
+        subscriber.actor.*hooks[i] = [&](SubscribeSocket&) {
+            subscriber.socket.reset();
+            destroyed = true;
+        };
+        publisher_actor.at_subscribe = [&] {
+            for (std::uint64_t n = 0; n < 10; ++n)
+                EXPECT_EQ(publish(*publisher, Fid{1}, n, 40), Status::ok);
+            publisher->flush();
+        };
+        ASSERT_TRUE(run_until([&] {
+            return destroyed ||
+                   (subscriber.actor.messages >= 10 && subscriber.actor.subscribed.size() == 2);
+        })) << i;
+        if (!destroyed) {
+            subscriber.socket->unsubscribe(range(3, 3));
+            ASSERT_TRUE(
+                run_until([&] { return destroyed || subscriber.actor.unsubscribed.size() == 1; }));
+        }
+        publisher->finish();
+        ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; })) << i;
+        ASSERT_TRUE(run_until([&] { return destroyed; })) << i;
+        subscribers.clear();
+    }
+}
+
+TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
+    using Hook = std::function<void()> PublisherActor::*;
+    const Hook hooks[] = {&PublisherActor::at_connected,   &PublisherActor::at_subscribe,
+                          &PublisherActor::at_unsubscribe, &PublisherActor::at_closed,
+                          &PublisherActor::at_room,        &PublisherActor::at_finished};
+    for (std::size_t i = 0; i < std::size(hooks) + 1; ++i) {
+        publisher_actor = {};
+        auto publisher = unbuffered({.outstanding_limit = 4, .remainder_limit = 2});
+        netio::RegisteredBuffer memory{100000};
+        bool destroyed = false;
+        const auto destroy = [&] {
+            publisher.reset();
+            destroyed = true;
+        };
+        if (i < std::size(hooks)) {
+            publisher_actor.*hooks[i] = destroy;
+        } else {
+            publisher_actor.at_completed = [&](std::uint64_t) { destroy(); };
+        }
+        auto& first = subscribe({range(1, 1), range(3, 3)});
+        auto& second = subscribe({range(1, 1), range(4, 4)});
+        const auto subscribed = [&] {
+            return first.actor.subscribed.size() == 2 && second.actor.subscribed.size() == 2;
+        };
+        ASSERT_TRUE(run_until([&] { return destroyed || subscribed(); })) << i;
+        for (std::uint64_t n = 0; !destroyed && n < 20; ++n)
+            static_cast<void>(publisher->publish(Fid{1}, memory.slice(), Cookie{n}));
+        if (!destroyed) first.socket->unsubscribe(range(3, 3));
+        ASSERT_TRUE(run_until([&] { return destroyed || first.actor.unsubscribed.size() == 1; }))
+            << i;
+        if (!destroyed) second.socket.reset();
+        ASSERT_TRUE(run_until([&] { return destroyed || !publisher_actor.closed.empty(); })) << i;
+        if (!destroyed) publisher->finish();
+        ASSERT_TRUE(run_until([&] { return destroyed; })) << i;
+        // The other side learns of it.
+        if (first.socket && first.socket->is_connected()) {
+            ASSERT_TRUE(run_until([&] { return !first.actor.closed.empty(); })) << i;
+        }
+        subscribers.clear();
+    }
+}
+
+TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
+    auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
+    for (std::uint64_t i = 0; i < 200; ++i)
+        subscribe({range(i % 10, i % 10)}, {.link = {.receive_bytes = 8192, .receive_count = 8}});
+    ASSERT_TRUE(run_until([&] {
+        return std::ranges::all_of(
+            subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });
+    }));
+    EXPECT_EQ(publisher->counters().subscribers, 200U);
+    std::uint64_t next = 0;
+    publisher_actor.at_room = [&] {
+        for (; next < 2000; ++next)
+            if (publish(*publisher, Fid{next % 10}, next / 10, 100) != Status::ok) return;
+        publisher->finish();
+    };
+    publisher_actor.at_room();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    for (std::size_t i = 0; i < subscribers.size(); ++i) {
+        subscribers[i]->actor.expect_contiguous(Fid{i % 10}, 0, 200);
+        EXPECT_EQ(subscribers[i]->actor.lost, 0U);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_beds(), bed_name);
+
+} // namespace
+} // namespace pubsub::test

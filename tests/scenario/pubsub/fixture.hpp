@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// One publisher and any number of subscribers on a test bed.
+
+#include "tests/scenario/pubsub/actors.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace pubsub::test {
+
+using netio::test::all_beds;
+using netio::test::Bed;
+using netio::test::bed_name;
+using netio::test::TestBed;
+
+class PubSubScenario : public testing::TestWithParam<Bed> {
+  protected:
+    struct Subscription {
+        SubscriberActor actor;
+        std::unique_ptr<SubscribeSocket> socket;
+    };
+
+    netio::EventLoop& loop() { return bed.loop(); }
+    netio::Transport& transport() { return bed.transport(); }
+    bool run_until(const std::function<bool()>& done) { return bed.run_until(done); }
+
+    std::unique_ptr<BufferedPublishSocket> buffered(BufferedPublishSocket::Options options) {
+        options.publisher.addresses = {bed.address()};
+        auto socket =
+            std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
+        address = socket->endpoints().front().address;
+        return socket;
+    }
+    std::unique_ptr<PublishSocket> unbuffered(PublishSocket::Options options) {
+        options.publisher.addresses = {bed.address()};
+        auto socket = std::make_unique<PublishSocket>(transport(), options, publisher_actor);
+        address = socket->endpoints().front().address;
+        return socket;
+    }
+    Subscription& subscribe(const std::vector<FidRange>& ranges,
+                            SubscribeSocket::Options options = {}) {
+        options.publisher = address;
+        Subscription& made = *subscribers.emplace_back(std::make_unique<Subscription>());
+        made.socket = std::make_unique<SubscribeSocket>(transport(), options, made.actor);
+        made.socket->subscribe(ranges);
+        return made;
+    }
+    static netio::Status publish(BufferedPublishSocket& socket, Fid fid, std::uint64_t number,
+                                 std::size_t size) {
+        return socket.publish(fid, make_message(fid, number, size));
+    }
+
+    TestBed bed{GetParam()};
+    PublisherActor publisher_actor;
+    netio::Address address;
+    std::vector<std::unique_ptr<Subscription>> subscribers;
+};
+
+} // namespace pubsub::test
