@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# Builds and runs the consumer as a CMake project that is told the prefix and nothing else.
+file(REMOVE_RECURSE ${WORK})
+execute_process(COMMAND_ERROR_IS_FATAL ANY
+    COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK} -G Ninja
+        -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS}
+        -DCMAKE_PREFIX_PATH=${PREFIX} -DWANTED_VERSION=${VERSION})
+execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_COMMAND} --build ${WORK})
+execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${WORK}/consumer ${VERSION})
