@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Strangers and misbehaving peers hurt nobody but themselves.
+
+#include "pubsub/frames.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/scenario/pubsub/intruder.hpp"
+#include "tests/scenario/pubsub/slow_pipe.hpp"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Service;
+using netio::Status;
+
+class Hostility : public PubSubScenario {
+  protected:
+    void start() {
+        publisher = unbuffered({});
+        honest = &subscribe({range(1, 1)});
+        ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
+    }
+    // The honest subscriber is served, and another one can still come.
+    void expect_service() {
+        const std::size_t before = honest->actor.messages;
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            ASSERT_TRUE(run_until([&] {
+                return publisher->publish(Fid{1}, memory.slice(), Cookie{next_key}) == Status::ok;
+            }));
+            ++next_key;
+        }
+        ASSERT_TRUE(run_until([&] { return honest->actor.messages == before + 20; }));
+        auto& late = subscribe({range(2, 2)});
+        ASSERT_TRUE(run_until([&] { return late.actor.subscribed.size() == 1; }));
+        EXPECT_TRUE(honest->actor.closed.empty());
+    }
+
+    netio::RegisteredBuffer memory{1000};
+    std::uint64_t next_key = 0;
+    std::unique_ptr<PublishSocket> publisher;
+    Subscription* honest = nullptr;
+};
+
+// --- inside: malformed frames ---------------------------------------------------------------
+
+using MalformedFrames = Hostility;
+
+struct Malformed {
+    const char* what;
+    std::function<void(Impostor&)> send;
+};
+
+std::vector<std::byte> bytes_of(std::size_t size, int value = 0) {
+    return std::vector<std::byte>(size, static_cast<std::byte>(value));
+}
+
+std::vector<Malformed> malformed_messages() {
+    const auto service_frame = [](std::uint8_t kind, std::vector<std::byte> body,
+                                  std::uint8_t flags = 0) {
+        return [=](Impostor& peer) {
+            peer.send_open();
+            peer.send_frame({.kind = kind, .flags = flags, .credits = 0, .sequence = 1}, body);
+        };
+    };
+    std::vector<std::byte> backwards(request_header_bytes + range_bytes);
+    const FidRange wrong{.first = Fid{2}, .last = Fid{1}};
+    encode_request(1, std::span{&wrong, 1}, backwards);
+    std::vector<std::byte> good(request_header_bytes + range_bytes);
+    const FidRange right{.first = Fid{1}, .last = Fid{2}};
+    encode_request(1, std::span{&right, 1}, good);
+    return {
+        {"a message shorter than a header", [](Impostor& peer) { peer.send(bytes_of(3)); }},
+        {"no open frame",
+         [](Impostor& peer) { peer.send_frame({.kind = 20, .sequence = 0}, bytes_of(24)); }},
+        {"a frame out of sequence",
+         [](Impostor& peer) {
+             peer.send_open();
+             peer.send_frame({.kind = 3, .sequence = 7});
+         }},
+        {"a second open frame",
+         [](Impostor& peer) {
+             peer.send_open();
+             peer.send_frame({.kind = 1, .sequence = 1});
+         }},
+        {"more credits than receives",
+         [](Impostor& peer) {
+             peer.send_open();
+             peer.send_frame({.kind = 2, .credits = 60000, .sequence = 1});
+         }},
+        {"an unknown kind of the link", service_frame(9, {})},
+        {"an unknown kind of the service", service_frame(200, {})},
+        {"a page, which only publishers send", service_frame(page_kind, bytes_of(100))},
+        {"totals answered that were not told", service_frame(totals_answer_kind, {})},
+        {"a subscription without ranges", service_frame(subscribe_kind, bytes_of(8))},
+        {"half a range", service_frame(subscribe_kind, bytes_of(20))},
+        {"a range backwards", service_frame(subscribe_kind, backwards)},
+        {"an unknown flag", service_frame(subscribe_kind, good, 128)},
+        {"an unsubscription in pieces", service_frame(unsubscribe_kind, bytes_of(9))},
+    };
+}
+
+TEST_P(MalformedFrames, CloseTheirLinkOnly) {
+    start();
+    for (const Malformed& each : malformed_messages()) {
+        SCOPED_TRACE(each.what);
+        const std::size_t closed_before = publisher_actor.closed.size();
+        Impostor impostor{transport(), address, Service::publish_subscribe};
+        ASSERT_TRUE(run_until([&] { return impostor.connected; }));
+        each.send(impostor);
+        ASSERT_TRUE(run_until([&] { return impostor.closed; }));
+        // The user is told of those it had been told of before.
+        for (std::size_t i = closed_before; i < publisher_actor.closed.size(); ++i)
+            EXPECT_EQ(publisher_actor.closed[i].reason, CloseReason::protocol_error);
+        expect_service();
+    }
+}
+
+TEST_P(MalformedFrames, RandomBytesAfterAGoodHandshakeToo) {
+    start();
+    for (unsigned seed = 0; seed < 30; ++seed) {
+        SCOPED_TRACE(seed);
+        std::mt19937_64 random{seed};
+        Impostor impostor{transport(), address, Service::publish_subscribe};
+        ASSERT_TRUE(run_until([&] { return impostor.connected; }));
+        impostor.send_open();
+        std::vector<std::byte> body(random() % 2000);
+        for (std::byte& byte : body)
+            byte = static_cast<std::byte>(random());
+        impostor.send_frame({.kind = static_cast<std::uint8_t>(random()),
+                             .flags = static_cast<std::uint8_t>(random() % 3),
+                             .credits = 0,
+                             .sequence = 1},
+                            body);
+        impostor.send_frame({.kind = 255, .sequence = 9999}); // if that was by chance in order
+        ASSERT_TRUE(run_until([&] { return impostor.closed; }));
+    }
+    expect_service();
+}
+
+TEST_P(MalformedFrames, AnotherServiceOrVersionIsTurnedAway) {
+    start();
+    Impostor impostor{transport(), address, Service::messages};
+    ASSERT_TRUE(run_until([&] { return impostor.closed; }));
+    EXPECT_FALSE(impostor.connected);
+    expect_service();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, MalformedFrames, all_beds(), bed_name);
+
+// --- outside: strangers on TCP --------------------------------------------------------------
+
+using Strangers = Hostility;
+
+TEST_P(Strangers, WhoSayNothingDisturbNobody) {
+    start();
+    std::vector<RawClient> silent;
+    for (int i = 0; i < 50; ++i)
+        silent.emplace_back(address);
+    expect_service();
+    silent.clear();
+    expect_service();
+}
+
+TEST_P(Strangers, WhoSendAMegabyteOfAnythingDisturbNobody) {
+    start();
+    for (unsigned seed = 0; seed < 10; ++seed) {
+        SCOPED_TRACE(seed);
+        std::mt19937_64 random{seed};
+        std::vector<std::byte> bytes(1 << 20);
+        for (std::byte& byte : bytes)
+            byte = seed == 0 ? std::byte{0} : static_cast<std::byte>(random());
+        RawClient client{address};
+        std::size_t sent = client.send(bytes);
+        ASSERT_TRUE(run_until([&] {
+            const std::size_t more = client.send(std::span{bytes}.subspan(sent));
+            sent += more;
+            return sent == bytes.size() || client.is_cut_off();
+        }));
+        expect_service();
+    }
+}
+
+// The tcp provider's connection request: 32 bytes of header that announce so many bytes of data.
+// Once it has seen the beginning it reads the rest blocking.
+std::vector<std::byte> connection_request(std::uint8_t type, std::uint16_t data_bytes) {
+    std::vector<std::byte> request(32U + data_bytes);
+    request[0] = std::byte{3}; // version
+    request[1] = std::byte{type};
+    request[2] = static_cast<std::byte>(data_bytes >> 8);
+    request[3] = static_cast<std::byte>(data_bytes);
+    return request;
+}
+
+TEST_P(Strangers, WhoStopInTheMiddleOfTheHandshakeDisturbNobody) {
+    start();
+    std::vector<RawClient> frozen;
+    for (const std::uint8_t type : {0, 1}) {
+        const auto request = connection_request(type, 256);
+        for (const std::size_t length : {1U, 2U, 4U, 8U, 16U, 31U, 32U, 33U, 100U, 287U}) {
+            SCOPED_TRACE(length);
+            frozen.emplace_back(address);
+            EXPECT_EQ(frozen.back().send(std::span{request}.first(length)), length);
+            expect_service();
+        }
+    }
+}
+
+// The time for which a half handshake is waited for must not be too short for an honest client
+// whose header and data arrive apart. (Within either of them the provider does not wait at all.)
+TEST_P(Strangers, AnHonestHandshakeMayArriveInTwoPartsTenMillisecondsApart) {
+    start();
+    for (int i = 0; i < 3; ++i) {
+        SlowPipe pipe{address, 32, std::chrono::milliseconds{10}};
+        const netio::Address real = std::exchange(address, pipe.address());
+        auto& slow = subscribe({range(3, 3)});
+        ASSERT_TRUE(run_until([&] { return slow.actor.subscribed.size() == 1; }));
+        EXPECT_EQ(slow.actor.closed.size(), 0U) << "it was turned away before";
+        address = real;
+        slow.socket.reset();
+    }
+    expect_service();
+}
+
+TEST_P(Strangers, WhoComeAndGoDisturbNobody) {
+    start();
+    for (int i = 0; i < 200; ++i) {
+        RawClient client{address};
+        if (i % 2 == 0) client.send(bytes_of(static_cast<std::size_t>(i)));
+    }
+    expect_service();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Strangers, testing::Values(Bed::fabric_tcp), bed_name);
+
+} // namespace
+} // namespace pubsub::test

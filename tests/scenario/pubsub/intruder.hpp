@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Clients that do not behave: one that speaks TCP only, and one that completes the handshake and
+// then says whatever it likes.
+
+#include "netio/frame.hpp"
+#include "netio/hello.hpp"
+#include "netio/transport.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pubsub::test {
+
+// A TCP connection of a stranger. It never blocks the test: what the other side does not take is
+// not sent.
+class RawClient {
+  public:
+    explicit RawClient(const netio::Address& address)
+        : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(address.port);
+        EXPECT_EQ(::inet_pton(AF_INET, address.host.c_str(), &to.sin_addr), 1);
+        sockaddr generic{};
+        std::memcpy(&generic, &to, sizeof to);
+        EXPECT_EQ(::connect(fd_, &generic, sizeof to), 0) << std::strerror(errno);
+    }
+    ~RawClient() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    RawClient(RawClient&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
+    RawClient(const RawClient&) = delete;
+    RawClient& operator=(const RawClient&) = delete;
+
+    // Returns how many bytes the other side's kernel took.
+    std::size_t send(std::span<const std::byte> bytes) const {
+        const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        return sent > 0 ? static_cast<std::size_t>(sent) : 0;
+    }
+    // Whether the other side has ended the connection.
+    bool is_cut_off() const {
+        std::byte byte{};
+        const ssize_t got = ::recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
+        return got == 0 || (got < 0 && errno != EAGAIN);
+    }
+
+  private:
+    int fd_;
+};
+
+// A peer that is let in with a good hello and then sends messages as it likes.
+class Impostor final : private netio::Connection::Handler {
+  public:
+    Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service)
+        : memory_{count * bytes}, send_memory_{bytes},
+          connection_{transport.make_connection(transport.providers_to(address).front(), address,
+                                                {}, {.send_count = 4, .receive_count = count},
+                                                *this)} {
+        for (std::size_t i = 0; i < count; ++i) {
+            const netio::Slice slice = memory_.slice(i * bytes, bytes);
+            EXPECT_EQ(connection_->post_receive({&slice, 1}, netio::Cookie{i}), netio::Status::ok);
+        }
+        netio::Hello hello{.service = service,
+                           .receive_bytes = bytes,
+                           .receive_count = count,
+                           .heartbeat_ms = 0,
+                           .instance = 1,
+                           .service_data = {}};
+        const std::uint32_t largest = UINT32_MAX;
+        std::memcpy(hello.service_data.bytes.data(), &largest, sizeof largest);
+        hello.service_data.size = service == netio::Service::publish_subscribe ? 4 : 0;
+        netio::ConnectionData data;
+        const std::size_t size = netio::encode(hello, data);
+        connection_->open(std::span{data}.first(size));
+    }
+
+    bool connected = false;
+    bool closed = false;
+    std::size_t sent = 0;
+
+    void send(std::span<const std::byte> message) {
+        std::ranges::copy(message, send_memory_.data());
+        const netio::Slice slice = send_memory_.slice(0, message.size());
+        EXPECT_EQ(connection_->post_send({&slice, 1}, netio::Cookie{0}), netio::Status::ok);
+    }
+    void send_frame(const netio::FrameHeader& header, std::span<const std::byte> body = {}) {
+        std::vector<std::byte> message(netio::frame_header_bytes + body.size());
+        netio::encode(header, std::span{message}.first<netio::frame_header_bytes>());
+        std::ranges::copy(body, message.begin() + netio::frame_header_bytes);
+        send(message);
+    }
+    // The frame that every connecting side sends first.
+    void send_open() {
+        send_frame({.kind = static_cast<std::uint8_t>(netio::FrameKind::open),
+                    .flags = 0,
+                    .credits = count,
+                    .sequence = 0});
+    }
+
+  private:
+    static constexpr std::size_t bytes = 128 * 1024;
+    static constexpr std::size_t count = 8;
+
+    void on_connected(std::span<const std::byte>) override { connected = true; }
+    void on_rejected(std::span<const std::byte>) override {}
+    void on_completion(const netio::Completion& completion) override {
+        if (completion.kind == netio::Completion::Kind::send) ++sent;
+    }
+    void on_closed(const netio::Closed&) override { closed = true; }
+
+    netio::RegisteredBuffer memory_;
+    netio::RegisteredBuffer send_memory_;
+    std::unique_ptr<netio::Connection> connection_;
+};
+
+} // namespace pubsub::test
