@@ -1,0 +1,449 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The project's own rules, those that a compiler does not know.
+
+    tidy.py [ROOT]       checks the tree; prints path:line: [rule] what; fails if there is any
+    tidy.py --self-test  checks each rule: its bad samples must be flagged, its good ones not
+
+A rule is a function from the tree (path -> Source) to findings (path, line, what). Beside it stand
+the samples that prove it: small trees, {path: text}.
+"""
+
+import functools
+import pathlib
+import re
+import sys
+
+FILE_LIMIT = 500
+FILE_GUIDE = 350
+FUNCTION_LIMIT = 80
+LAYERS = {  # who may include whom
+    "netio": {"netio"},
+    "pubsub": {"netio", "pubsub"},
+    "stream": {"netio", "stream"},
+    "apps": {"netio", "pubsub", "stream", "apps"},
+}
+HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
+THIS = "tests/tidy/tidy.py"  # it must name what it forbids
+
+TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
+      | (?P<string>R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')
+      | \b\d(?:'?\w)*  # so that a digit separator does not begin a character""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def blanked(text):
+    return re.sub(r"[^\n]", " ", text)
+
+
+class Source:
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.top = path.split("/")[0]
+        self.is_cpp = path.endswith((".hpp", ".cpp"))
+
+    @functools.cached_property
+    def code(self):  # without comments; lines and columns stay
+        return TOKEN.sub(lambda m: blanked(m[0]) if m["comment"] else m[0], self.text)
+
+    @functools.cached_property
+    def bare(self):  # without comments, literals and preprocessor lines
+        text = TOKEN.sub(lambda m: blanked(m[0]) if m["comment"] or m["string"] else m[0], self.text)
+        return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: blanked(m[0]), text, flags=re.M)
+
+    @functools.cached_property
+    def includes(self):  # (line, path, opening character)
+        found = re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)', self.code, re.M)
+        return [(line_of(self.code, m.start(1)), m[2], m[1]) for m in found]
+
+    def matches(self, pattern, text=None):
+        text = self.text if text is None else text
+        return [(line_of(text, m.start()), m) for m in re.finditer(pattern, text, re.M)]
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+RULES = []
+
+
+def rule(bad, good=()):
+    def register(check):
+        RULES.append((check.__name__, check, bad, good))
+        return check
+
+    return register
+
+
+def cpp(tree):
+    return [source for source in tree.values() if source.is_cpp]
+
+
+# --- layers --------------------------------------------------------------------------------------
+
+
+@rule(
+    bad=[{"pubsub/a.cpp": "#include <rdma/fabric.h>\n"}, {"netio/a.hpp": "# include <rdma/fi_cm.h>\n"}],
+    good=[{"netio/fabric/a.cpp": "#include <rdma/fabric.h>\n"}, {"netio/a.cpp": "// <rdma/fabric.h>\n"}],
+)
+def libfabric_stays_inside(tree):
+    for source in cpp(tree):
+        for line, path, _ in source.includes:
+            if path.startswith("rdma/") and not source.path.startswith("netio/fabric/"):
+                yield source.path, line, f"only netio/fabric includes <{path}>"
+
+
+@rule(
+    bad=[
+        {"netio/a.cpp": '#include "pubsub/fid.hpp"\n'},
+        {"pubsub/a.cpp": '#include "stream/wire.hpp"\n'},
+        {"stream/a.hpp": '#include "pubsub/fid.hpp"\n'},
+        {"stream/a.hpp": '#include "apps/main.hpp"\n'},
+        {"netio/a.cpp": '#include "tests/support/seed.hpp"\n'},
+    ],
+    good=[{"apps/a.cpp": '#include "pubsub/fid.hpp"\n'}, {"tests/a.cpp": '#include "stream/wire.hpp"\n'}],
+)
+def layers_look_down_only(tree):
+    folders = {*LAYERS, "tests", "bench"}
+    for source in cpp(tree):
+        for line, path, _ in source.includes:
+            target = path.split("/")[0]
+            if source.top in LAYERS and target in folders - LAYERS[source.top]:
+                yield source.path, line, f"{source.top} must not include {target}"
+
+
+@rule(
+    bad=[
+        {"netio/a.hpp": '#include "netio/fabric/domain.hpp"\n'},
+        {"pubsub/a.cpp": '#include "netio/fabric/domain.hpp"\n'},
+    ],
+    good=[
+        {"netio/fabric/a.hpp": '#include "netio/fabric/domain.hpp"\n'},
+        {"netio/a.hpp": '#include "netio/fabric.hpp"\n'},
+        {"tests/unit/netio/a_test.cpp": '#include "netio/fabric/domain.hpp"\n'},
+    ],
+)
+def fabric_folder_is_private(tree):
+    for source in cpp(tree):
+        inside = source.path.startswith("netio/fabric/") or source.top in ("tests", "bench")
+        for line, path, _ in source.includes:
+            public = source.top != "netio" or source.path.endswith(".hpp")
+            if path.startswith("netio/fabric/") and public and not inside:
+                yield source.path, line, f"{path} is private to netio's sources"
+
+
+@rule(
+    bad=[{"netio/a.cpp": '#include "b.hpp"\n', "netio/b.hpp": ""}],
+    good=[{"netio/a.cpp": '#include "netio/b.hpp"\n', "netio/b.hpp": ""}],
+)
+def includes_start_at_the_root(tree):
+    for source in cpp(tree):
+        for line, path, opening in source.includes:
+            if opening == '"' and path not in tree:
+                yield source.path, line, f'"{path}" is no file, seen from the repository root'
+
+
+PROVIDERS = "tcp|verbs|sockets|udp|shm|psm[23]?|efa|opx|usnic|gni|ofi_rxm|ofi_rxd"
+
+
+@rule(
+    bad=[{"netio/link.cpp": 'if (name == "tcp") {}\n'}, {"pubsub/a.cpp": 'f("verbs;ofi_rxm");\n'}],
+    good=[
+        {"netio/fabric/provider.cpp": 'f("tcp");\n'},
+        {"netio/a.hpp": '// "tcp" or "verbs"\n'},
+        {"apps/a.cpp": 'f("tcp");\n'},
+    ],
+)
+def provider_names_have_one_home(tree):
+    for source in cpp(tree):
+        if source.top in ("netio", "pubsub", "stream") and source.path != "netio/fabric/provider.cpp":
+            for line, match in source.matches(rf'"(?:{PROVIDERS})(?:;\w+)*"', source.code):
+                yield source.path, line, f"{match[0]}: what differs by provider is told by capabilities"
+
+
+@rule(
+    bad=[{"netio/a.cpp": 'std::getenv("X");\n'}, {"stream/a.cpp": "secure_getenv(name);\n"}],
+    good=[{"apps/a.cpp": "getenv(name);\n"}, {"netio/a.cpp": "// getenv\n"}],
+)
+def libraries_ignore_the_environment(tree):
+    for source in cpp(tree):
+        if source.top in ("netio", "pubsub", "stream") and not source.path.startswith("netio/fabric/"):
+            for line, _ in source.matches(r"\b(secure_)?getenv\b", source.code):
+                yield source.path, line, "behaviour is chosen by options, not by the environment"
+
+
+@rule(
+    bad=[{"netio/a.cpp": "#include <iostream>\n"}, {"pubsub/a.cpp": 'std::printf("x");\n'}],
+    good=[{"apps/a.cpp": "#include <iostream>\n"}, {"netio/a.cpp": 'std::fprintf(stderr, "x");\n'}],
+)
+def libraries_do_not_print(tree):
+    for source in cpp(tree):
+        if source.top in ("netio", "pubsub", "stream"):
+            for line, _ in source.matches(r"<iostream>|\b(printf|puts)\s*\(", source.code):
+                yield source.path, line, "standard output belongs to the program"
+
+
+# --- form ----------------------------------------------------------------------------------------
+
+
+@rule(
+    bad=[
+        {"netio/a.cpp": "int a;\n"},
+        {"netio/CMakeLists.txt": "add_library(a)\n"},
+        {"netio/a.hpp": HEAD + "int a;\n"},
+        {"netio/a.hpp": HEAD + "// words\n#include <map>\n#pragma once\n"},
+    ],
+    good=[{"netio/a.cpp": HEAD}, {"netio/a.hpp": HEAD + "#pragma once\n\n// words\n"}],
+)
+def files_begin_alike(tree):
+    for source in tree.values():
+        lines = source.text.split("\n")
+        known = source.path.endswith((".hpp", ".cpp", ".py", ".cmake", "CMakeLists.txt"))
+        if known and "SPDX-License-Identifier: Apache-2.0" not in "".join(lines[:2]):
+            yield source.path, 1, "the first line is the SPDX line"
+        if source.path.endswith(".hpp") and lines[1:2] != ["#pragma once"]:
+            yield source.path, 2, "the second line of a header is #pragma once"
+
+
+@rule(
+    bad=[{"netio/a.cpp": "\n" * (FILE_LIMIT + 1)}],
+    good=[{"netio/a.cpp": "\n" * FILE_LIMIT}, {"docs/a.md": "\n" * 2000}],
+)
+def files_are_short(tree):
+    for source in tree.values():
+        if source.path.endswith((".hpp", ".cpp", ".py")):
+            count = source.text.count("\n")
+            if count > FILE_LIMIT:
+                yield source.path, count, f"{count} lines; at most {FILE_LIMIT}, better {FILE_GUIDE}"
+
+
+def opens_scope(head):
+    """Whether a brace after this is a namespace's, a class's or an initialiser's."""
+    outside, count = head, 1
+    while count:  # keywords count outside of parentheses and template arguments only
+        outside, count = re.subn(r"\([^()]*\)|<[^<>]*>", " ", outside)
+    if re.search(r"\b(namespace|class|struct|union|enum|extern)\b|=\s*$", outside):
+        return True
+    return "(" not in head and re.match(r"\s*\w", head) is not None
+
+
+def functions(text):
+    """Yields (first line, last line) of each outermost block that is no scope in that sense."""
+    depth = 0
+    head = 0
+    inside = None  # depth at which the function began
+    for match in re.finditer(r"[{};]", text):
+        if match[0] == "{":
+            is_scope = inside is None and opens_scope(text[head : match.start()])
+            if inside is None and not is_scope:
+                inside = depth
+                begin = line_of(text, head + re.match(r"\s*", text[head:]).end())
+            depth += 1
+        elif match[0] == "}" and depth:
+            depth -= 1
+            if inside == depth:
+                inside = None
+                yield begin, line_of(text, match.start())
+        head = match.end()
+
+
+LONG_BODY = "{\n" + "    x();\n" * FUNCTION_LIMIT + "}\n"
+
+
+@rule(
+    bad=[
+        {"netio/a.cpp": "namespace n {\nclass A {\n    void f() " + LONG_BODY + "};\n}\n"},
+        {"netio/a.cpp": "A::A(int x)\n    : x_{x}, y_{1'000} " + LONG_BODY},
+        {"tests/a_test.cpp": "TEST(A, Does) " + LONG_BODY},
+        {"netio/a.hpp": "template <class T>\nvoid f(std::map<int, T>) noexcept " + LONG_BODY},
+    ],
+    good=[
+        {"netio/a.cpp": "struct A " + LONG_BODY},
+        {"netio/a.cpp": "int table[] = " + LONG_BODY},
+        {"netio/a.cpp": "class alignas(64) A : B<int> " + LONG_BODY},
+        {"netio/a.cpp": "std::array<int, 3> table" + LONG_BODY},
+        {"netio/a.cpp": "void f() {\n" + "    x();\n" * 60 + "}\n" + "void g() {\n" + "    x();\n" * 60 + "}\n"},
+    ],
+)
+def functions_are_short(tree):
+    for source in cpp(tree):
+        for begin, end in functions(source.bare):
+            if end - begin + 1 > FUNCTION_LIMIT:
+                count = end - begin + 1
+                yield source.path, begin, f"a function of {count} lines; at most {FUNCTION_LIMIT}"
+
+
+@rule(
+    bad=[{"tests/a_test.cpp": "#define private public\n"}, {"tests/a.hpp": "#  define protected public\n"}],
+    good=[{"tests/a_test.cpp": "// #define private public\n"}],
+)
+def nobody_opens_private_parts(tree):
+    for source in cpp(tree):
+        for line, _ in source.matches(r"^[ \t]*#[ \t]*define[ \t]+(private|protected)\b", source.code):
+            yield source.path, line, "test through the interface"
+
+
+@rule(
+    bad=[{"netio/a.cpp": "// TODO: later\n"}, {"docs/a.md": "FIXME\n"}, {"dev": "# XXX\n"}],
+    good=[{"netio/a.cpp": "int todo_count;\n"}],
+)
+def nothing_is_left_for_later(tree):
+    for source in tree.values():
+        for line, match in source.matches(r"\b(TODO|FIXME|XXX)\b"):
+            if source.path != THIS:
+                yield source.path, line, f"{match[0]}: do it, or write an issue"
+
+
+# --- tests and documents -------------------------------------------------------------------------
+
+
+@rule(
+    bad=[
+        {"tests/unit/a_test.cpp": "", "tests/unit/CMakeLists.txt": "b_test.cpp ba_test.cpp"},
+        {"tests/unit/a_test.cpp": "", "tests/unit/CMakeLists.txt": "# a_test.cpp"},
+        {"tests/unit/a_test.cpp": "", "tests/model/CMakeLists.txt": "a_test.cpp"},
+    ],
+    good=[
+        {"tests/unit/a_test.cpp": "", "tests/unit/CMakeLists.txt": "add(a_test.cpp)"},
+        {"tests/unit/n/a_test.cpp": "", "tests/unit/CMakeLists.txt": "add(n/a_test.cpp)"},
+    ],
+)
+def every_test_is_built(tree):
+    for path in tree:
+        if not (path.startswith("tests/") and path.endswith("_test.cpp")):
+            continue
+        for folder in pathlib.PurePosixPath(path).parents:
+            name = re.escape(str(pathlib.PurePosixPath(path).relative_to(folder)))
+            listed = tree.get(f"{folder}/CMakeLists.txt")
+            if listed and listed.matches(rf"^[^#\n]*(?<![\w./-]){name}(?![\w./-])"):
+                break
+        else:
+            yield path, 1, "no CMakeLists.txt lists it, so it never runs"
+
+
+@rule(
+    bad=[
+        {"tests/a_test.cpp": "std::this_thread::sleep_for(1ms);\n"},
+        {"tests/a.hpp": "::usleep(10);\n"},
+        {"tests/a.py": "time.sleep(1)\n"},
+        {"tests/run": "    sleep 1\n"},
+    ],
+    good=[{"tests/a_test.cpp": "bool may_sleep() { return loop.sleeps(); } // sleep(1)\n"}],
+)
+def tests_do_not_sleep(tree):
+    pattern = r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|\bsleep\s*\(|^[ \t]*sleep[ \t]+\d"
+    for source in tree.values():
+        if source.top == "tests" and source.path != THIS and not source.path.endswith(".md"):
+            for line, _ in source.matches(pattern, source.code if source.is_cpp else source.text):
+                yield source.path, line, "wait for the event itself, or move the simulator's clock"
+
+
+@rule(
+    bad=[
+        {"docs/a.md": "see [b](b.md)\n"},
+        {"docs/a.md": "see [b](/docs/a.md)\n"},
+        {"README.md": "![p](docs/p.svg)\n"},
+        {"README.md": "[d]: docs/d.md\n"},
+    ],
+    good=[
+        {"docs/a.md": "[b](../b.md#part) [w](https://example.org) [h](#part)\n", "b.md": ""},
+        {"a.md": "[folder](docs/) `[c](d)`\n```\n[x](y)\n```\n", "docs/b.md": ""},
+    ],
+)
+def links_lead_somewhere(tree):
+    places = {str(folder) for path in tree for folder in pathlib.PurePosixPath(path).parents} | set(tree)
+    for source in tree.values():
+        if not source.path.endswith(".md"):
+            continue
+        prose = re.sub(r"^ *```.*?^ *```|`[^`\n]*`", lambda m: blanked(m[0]), source.text, flags=re.S | re.M)
+        for line, match in source.matches(r"\]\(([^)\s]+)[^)]*\)|^\[[^\]\n]+\]:[ \t]*(\S+)", prose):
+            target = (match[1] or match[2]).strip("<>").split("#")[0]
+            if not target or re.match(r"[a-z]+:", target):
+                continue
+            steps = list(pathlib.PurePosixPath(source.path).parent.parts)
+            for step in target.rstrip("/").split("/"):
+                steps = steps[:-1] if step == ".." else steps if step == "." else [*steps, step]
+            if ("/".join(steps) or ".") not in places:
+                yield source.path, line, f"there is no {target}"
+
+
+@rule(
+    bad=[
+        {"docs/a.md": "run /home/me/netio\n"},
+        {"netio/a.cpp": "// as in /tmp/x.log\n"},
+        {"docs/a.md": "fixed in #12\n"},
+        {"netio/a.cpp": "// as the brief says\n"},
+        {"docs/a.md": "In this session we\n"},
+    ],
+    good=[
+        {"docs/a.md": "# 1 Part\n[a](#1-part) /dev/shm /proc/self/home/x\n"},
+        {"netio/a.cpp": "// libfabric issue 545\n#if 0\n"},
+    ],
+)
+def files_speak_of_the_project(tree):
+    forbidden = {
+        r"(?<![\w.~$}/-])/(?:home|root|tmp|work|workspace|mnt|Users)\b/?": "a path of one machine",
+        r"(?:^|[\s(])#\d{1,5}\b(?![-\w])": "a number that only one tracker knows; say what it is",
+        r"(?i)\b(this session|the brief|sub-?agents?|as instructed|my instructions)\b": "not of the project",
+    }
+    for source in tree.values():
+        for pattern, why in forbidden.items():
+            for line, match in source.matches(pattern):
+                if source.path not in (THIS, "LICENSE"):
+                    yield source.path, line, f"'{match[0].strip()}': {why}"
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def read_tree(root):
+    tree = {}
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        hidden = relative.parts[0].startswith((".", "build")) and relative.parts[0] != ".ci"
+        if hidden or "__pycache__" in relative.parts or not path.is_file():
+            continue
+        try:
+            tree[relative.as_posix()] = Source(relative.as_posix(), path.read_text("utf-8"))
+        except UnicodeDecodeError:
+            continue  # a picture or a captured packet
+    return tree
+
+
+def check_tree(root):
+    tree = read_tree(root)
+    if "tests/tidy/tidy.py" not in tree:
+        sys.exit(f"tidy: {root} is not the project's root")
+    findings = sorted({(*found, name) for name, check, _, _ in RULES for found in check(tree)})
+    for path, line, what, name in findings:
+        print(f"{path}:{line}: [{name}] {what}")
+    for source in cpp(tree):
+        if FILE_GUIDE < source.text.count("\n") <= FILE_LIMIT:
+            print(f"note: {source.path} has {source.text.count(chr(10))} lines, think of dividing it")
+    print(f"tidy: {len(tree)} files, {len(RULES)} rules, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+def self_test():
+    wrong = 0
+    for name, check, bad, good in RULES:
+        for samples, expected in ((bad, True), (good, False)):
+            for sample in samples:
+                tree = {path: Source(path, text) for path, text in sample.items()}
+                found = list(check(tree))
+                if bool(found) != expected:
+                    wrong += 1
+                    print(f"{name}: {'not flagged' if expected else f'flagged {found}'}: {sample}")
+    print(f"tidy: {len(RULES)} rules tried on their samples, {wrong} wrong")
+    return 1 if wrong or not all(bad for _, _, bad, _ in RULES) else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--self-test"]:
+        sys.exit(self_test())
+    here = pathlib.Path(__file__).resolve().parents[2]
+    sys.exit(check_tree(pathlib.Path(sys.argv[1]).resolve() if sys.argv[1:] else here))
