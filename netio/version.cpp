@@ -3,6 +3,8 @@
 
 namespace netio {
 
-const char* version() noexcept { return NETIO_VERSION; }
+const char* version() noexcept {
+    return NETIO_VERSION;
+}
 
 } // namespace netio
