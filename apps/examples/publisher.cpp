@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 int main(int argc, char** argv) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop);
-    struct : pubsub::PublisherHandler {
+    struct Handler final : pubsub::PublisherHandler {
     } handler; // subscribers may come and go
     pubsub::BufferedPublishSocket socket{
         *transport,

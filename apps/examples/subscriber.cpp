@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstdio>
 
-struct Printer : pubsub::SubscribeSocket::Handler {
+struct Printer final : pubsub::SubscribeSocket::Handler {
     void on_message(pubsub::SubscribeSocket& socket, pubsub::Fid fid,
                     std::span<const std::byte> message, std::uint8_t) override {
         if (socket.arrivals().messages() % 1000 == 0)

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The sub-commands of the program netio. Each adds itself to the command line and returns what to
+// run when it is chosen; that returns the exit status and may throw.
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace apps {
+
+using Command = std::function<int()>;
+
+Command add_publish(CLI::App& program);
+Command add_subscribe(CLI::App& program);
+Command add_info(CLI::App& program);
+
+} // namespace apps

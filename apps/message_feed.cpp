@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/message_feed.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace apps {
+namespace {
+
+std::unique_ptr<Source> make_source(const SourceConfig& config, pubsub::Fid fid,
+                                    std::size_t position) {
+    if (const auto* file = std::get_if<FileConfig>(&config)) {
+        const std::size_t which = file->paths.size() == 1 ? 0 : position;
+        return make_file_source(file->paths[which], file->repeat);
+    }
+    if (std::holds_alternative<PipeConfig>(config)) return make_pipe_source(STDIN_FILENO);
+    return make_pattern_source(fid);
+}
+
+} // namespace
+
+MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
+    for (const StreamConfig& config : configs) {
+        Stream stream{.flows = {},
+                      .turn = 0,
+                      .sizes = SizeSequence{config.sizes, config.seed},
+                      .rate = config.rate,
+                      .pacer = {},
+                      .allowed = 0,
+                      .wanted = {},
+                      .status = config.status};
+        for (const pubsub::FidRange& range : config.fids) {
+            for (std::uint64_t i = to_integer(range.first);; ++i) {
+                const pubsub::Fid fid{i};
+                stream.flows.push_back(
+                    {.fid = fid,
+                     .source = make_source(config.source, fid, stream.flows.size()),
+                     .left = config.count.value_or(std::numeric_limits<std::uint64_t>::max())});
+                if (fid == range.last) break;
+            }
+        }
+        largest_bytes_ = std::max(largest_bytes_, largest(config.sizes));
+        streams_.push_back(std::move(stream));
+    }
+}
+
+void MessageFeed::begin(netio::TimePoint now) {
+    for (Stream& stream : streams_)
+        if (stream.rate) stream.pacer.emplace(stream.rate->per_second, stream.rate->burst, now);
+}
+
+MessageFeed::Outcome MessageFeed::next(std::span<std::byte> memory, netio::TimePoint now) {
+    next_due_ = netio::TimePoint::max();
+    wait_fds_.clear();
+    bool all_ended = true;
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        Stream& stream = streams_[turn_];
+        if (++turn_ == streams_.size()) turn_ = 0;
+        const Outcome outcome = next_of(stream, memory, now);
+        if (outcome == Outcome::message) return outcome;
+        if (outcome == Outcome::waiting) all_ended = false;
+    }
+    return all_ended ? Outcome::ended : Outcome::waiting;
+}
+
+MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> memory,
+                                          netio::TimePoint now) {
+    if (stream.flows.empty()) return Outcome::ended;
+    if (stream.pacer && stream.allowed == 0) {
+        stream.allowed = stream.pacer->due(now);
+        if (stream.allowed == 0) {
+            next_due_ = std::min(next_due_, stream.pacer->next());
+            return Outcome::waiting;
+        }
+    }
+    // Those whose source has nothing now lose their turn; those that have ended leave.
+    for (std::size_t tries = stream.flows.size(); tries > 0; --tries) {
+        if (stream.turn >= stream.flows.size()) stream.turn = 0;
+        Flow& flow = stream.flows[stream.turn];
+        if (!stream.wanted) stream.wanted = stream.sizes.next();
+        const Source::Result result = flow.source->fill(memory.first(*stream.wanted));
+        if (result.outcome == Source::Outcome::not_ready) {
+            wait_fds_.push_back(flow.source->wait_fd());
+            ++stream.turn;
+            continue;
+        }
+        if (result.outcome == Source::Outcome::ended) {
+            stream.flows.erase(stream.flows.begin() + static_cast<std::ptrdiff_t>(stream.turn));
+            continue;
+        }
+        stream.wanted.reset();
+        message_ = {.fid = flow.fid, .bytes = result.bytes, .status = stream.status};
+        if (--flow.left == 0) {
+            stream.flows.erase(stream.flows.begin() + static_cast<std::ptrdiff_t>(stream.turn));
+        } else {
+            ++stream.turn;
+        }
+        if (stream.pacer) {
+            --stream.allowed;
+            stream.pacer->sent(1);
+        }
+        return Outcome::message;
+    }
+    return stream.flows.empty() ? Outcome::ended : Outcome::waiting;
+}
+
+} // namespace apps

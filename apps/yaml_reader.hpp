@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Reads a YAML document so that every mistake in it becomes one line that names the file, the line,
+// the column, the key, what is wrong and what is allowed. Unknown and repeated keys are mistakes.
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace apps {
+
+// what(): "FILE:LINE:COLUMN: KEY: problem; allowed: ..."
+class ConfigError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// A value in the document: it knows where it stands.
+class YamlValue {
+  public:
+    YamlValue(std::string file, std::string key, YAML::Node node, YAML::Mark mark)
+        : file_{std::move(file)}, key_{std::move(key)}, node_{std::move(node)}, mark_{mark} {}
+
+    // Throws ConfigError also if the text is not YAML.
+    static YamlValue document(const std::string& text, const std::string& file);
+
+    [[noreturn]] void fail(const std::string& problem, const std::string& allowed) const;
+
+    bool is_map() const { return node_.IsMap(); }
+    bool is_list() const { return node_.IsSequence(); }
+    bool is_scalar() const { return node_.IsScalar(); }
+    const std::string& key() const noexcept { return key_; }
+
+    // A map must have no other keys than these, each once.
+    void expect_keys(std::initializer_list<std::string_view> allowed) const;
+    std::optional<YamlValue> find(std::string_view key) const;
+    YamlValue get(std::string_view key) const; // required
+    std::vector<YamlValue> list() const;       // not empty
+
+    std::string text(const std::string& allowed) const;
+    std::uint64_t number(std::uint64_t min, std::uint64_t max) const;
+    double real(double above, double max) const; // above < value <= max
+    bool flag() const;
+    // A number of bytes; k, M and G stand for 1024, its square and its cube.
+    std::size_t bytes(std::size_t min, std::size_t max) const;
+    // The position of the value among the choices.
+    std::size_t choice(std::initializer_list<std::string_view> choices) const;
+
+  private:
+    std::string file_;
+    std::string key_;
+    YAML::Node node_;
+    YAML::Mark mark_;
+};
+
+} // namespace apps
