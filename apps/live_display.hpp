@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The line that a terminal shows while a program runs; nothing elsewhere.
+// What a program shows of itself while it runs.
 
 #include "apps/report.hpp"
 #include "netio/event_loop.hpp"
@@ -19,8 +19,13 @@ class LiveDisplay {
         std::uint64_t bytes = 0;
         std::optional<std::uint64_t> lost;
     };
-    // `sums` is asked once a second, if `wanted` and standard output is a terminal.
-    LiveDisplay(netio::EventLoop& loop, bool wanted, std::function<Sums()> sums);
+    enum class Form : std::uint8_t {
+        none,
+        one_line, // on standard output, if that is a terminal
+        log,      // a line of the log each time
+    };
+    // `sums` is asked once a second.
+    LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()> sums);
     // Ends the line, so that what follows begins on one of its own.
     ~LiveDisplay();
     LiveDisplay(const LiveDisplay&) = delete;
@@ -30,11 +35,18 @@ class LiveDisplay {
     void show();
 
     netio::EventLoop& loop_;
+    Form form_;
     std::function<Sums()> sums_;
     Sums last_;
     netio::TimePoint last_time_;
     bool shown_ = false;
     netio::Timer timer_;
 };
+
+// Programs that read the output want the report only; people may want either form.
+constexpr LiveDisplay::Form live_form(bool json, bool progress) noexcept {
+    if (progress) return LiveDisplay::Form::log;
+    return json ? LiveDisplay::Form::none : LiveDisplay::Form::one_line;
+}
 
 } // namespace apps

@@ -35,6 +35,7 @@ struct PublishArguments {
     std::optional<double> duration_s;
     std::optional<std::uint64_t> wait_subscribers;
     bool json = false;
+    bool progress = false;
 };
 
 PublisherConfig configured(const PublishArguments& arguments) {
@@ -61,7 +62,7 @@ class PublishRun final : public pubsub::PublishSocket::Handler {
     PublishRun(netio::EventLoop& loop, netio::Transport& transport, const PublisherConfig& config,
                const PublishArguments& arguments);
 
-    int run(bool json);
+    int run(bool json, bool progress);
 
   private:
     static constexpr std::size_t messages_per_turn = 4096;
@@ -155,9 +156,9 @@ void PublishRun::make_slots(const PublisherConfig& config) {
         free_slots_.push_back(static_cast<std::uint32_t>(i - 1));
 }
 
-int PublishRun::run(bool json) {
+int PublishRun::run(bool json, bool progress) {
     {
-        const LiveDisplay display{loop_, !json, [this] {
+        const LiveDisplay display{loop_, live_form(json, progress), [this] {
                                       return LiveDisplay::Sums{.messages = counters().messages,
                                                                .bytes = counters().bytes,
                                                                .lost = {}};
@@ -304,7 +305,7 @@ int run(const PublishArguments& arguments) {
     netio::EventLoop loop{config.loop};
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});
     PublishRun run{loop, *transport, config, arguments};
-    return run.run(arguments.json);
+    return run.run(arguments.json, arguments.progress);
 }
 
 } // namespace
@@ -320,6 +321,7 @@ Command add_publish(CLI::App& program) {
     command->add_option("--wait-subscribers", arguments->wait_subscribers,
                         "Begin when so many have subscribed");
     command->add_option("--provider", arguments->provider, "auto, tcp or verbs");
+    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return run(*arguments); };
 }

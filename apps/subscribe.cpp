@@ -38,6 +38,7 @@ struct SubscribeArguments {
     std::size_t buffer_bytes = pubsub::SubscribeSocket::Options{}.link.receive_bytes;
     bool verify = false;
     bool json = false;
+    bool progress = false;
 };
 
 std::vector<pubsub::FidRange> wanted_fids(const SubscribeArguments& arguments) {
@@ -116,7 +117,7 @@ SubscribeRun::SubscribeRun(netio::EventLoop& loop, netio::Transport& transport,
 
 int SubscribeRun::run() {
     {
-        const LiveDisplay display{loop_, !arguments_.json, [this] {
+        const LiveDisplay display{loop_, live_form(arguments_.json, arguments_.progress), [this] {
                                       return LiveDisplay::Sums{.messages =
                                                                    socket_.arrivals().messages(),
                                                                .bytes = socket_.arrivals().bytes(),
@@ -301,6 +302,7 @@ Command add_subscribe(CLI::App& program) {
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()
         ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));
+    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return run(*arguments); };
 }
