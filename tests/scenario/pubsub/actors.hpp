@@ -33,7 +33,7 @@ struct Arrived {
     bool intact = false;
 };
 
-class SubscriberActor : public SubscribeSocket::Handler {
+class SubscriberActor final : public SubscribeSocket::Handler {
   public:
     void on_connected(SubscribeSocket& socket) override {
         ++connected;
@@ -104,7 +104,7 @@ class SubscriberActor : public SubscribeSocket::Handler {
         at_totals, at_closed;
 };
 
-class PublisherActor : public PublishSocket::Handler {
+class PublisherActor final : public PublishSocket::Handler {
   public:
     void on_connected(const SubscriberPeer&) override {
         ++connected;

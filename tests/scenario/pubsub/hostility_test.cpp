@@ -200,7 +200,7 @@ std::vector<std::byte> connection_request(std::uint8_t type, std::uint16_t data_
 TEST_P(Strangers, WhoStopInTheMiddleOfTheHandshakeDisturbNobody) {
     start();
     std::vector<RawClient> frozen;
-    for (const std::uint8_t type : {0, 1}) {
+    for (const std::uint8_t type : {std::uint8_t{0}, std::uint8_t{1}}) {
         const auto request = connection_request(type, 256);
         for (const std::size_t length : {1U, 2U, 4U, 8U, 16U, 31U, 32U, 33U, 100U, 287U}) {
             SCOPED_TRACE(length);
