@@ -296,9 +296,6 @@ const PublisherCounters& BufferedPublishSocket::counters() noexcept {
 
 void BufferedPublishSocket::on_page_released(std::uint32_t page) {
     pages_.release(page);
-    if (options_.flush_when_idle && !idle_timer_.armed()) {
-        idle_timer_.start(netio::Duration::zero());
-    }
     on_progress();
 }
 
@@ -307,6 +304,9 @@ void BufferedPublishSocket::on_debts_settled(PublicationId, std::size_t) {
 }
 
 void BufferedPublishSocket::on_progress() {
+    if (options_.flush_when_idle && !idle_timer_.armed()) {
+        idle_timer_.start(netio::Duration::zero());
+    }
     if (std::exchange(room_wanted_, false)) handler_.on_room();
 }
 

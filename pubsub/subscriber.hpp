@@ -83,7 +83,8 @@ class Subscriber final : private netio::Link::Handler {
     std::size_t held_pages() const noexcept { return held_pages_; }
     // Publications in the queue that are not wholly in the fabric's hands.
     std::size_t remainder_count() const noexcept { return remainders_; }
-    bool is_idle() const noexcept { return queue_.empty() && link_->sends_outstanding() == 0; }
+    // It has everything, and the network too: the next page would leave at once.
+    bool is_idle() const noexcept { return queue_.empty() && held_pages_ == 0; }
     bool can_send_now() const noexcept { return queue_.empty() && link_->has_room(); }
     bool has_drained() const noexcept { return queue_.empty(); }
     // Its last word has been said; nothing may be sent to it any more.

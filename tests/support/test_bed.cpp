@@ -12,38 +12,60 @@ extern "C" const char* __lsan_default_suppressions() {
 
 namespace netio::test {
 namespace {
+// Of real or of virtual time.
 constexpr std::chrono::seconds deadline{60};
-}
+} // namespace
 
-TestBed::TestBed(Bed bed) {
-    switch (bed) {
-    case Bed::fabric_tcp:
-        transport_ = open_fabric(loop_, {.provider = "tcp"});
-        break;
+TestBed::TestBed(Bed bed, std::uint64_t seed) : seed_{seed} {
+    if (bed == Bed::fabric_tcp) {
+        loop_ = std::make_unique<EventLoop>();
+        transport_ = open_fabric(*loop_, {.provider = "tcp"});
+        return;
     }
+    world_ = std::make_unique<SimWorld>();
+    loop_ = std::make_unique<EventLoop>(EventLoop::Options{}, *world_);
+    auto sim = std::make_unique<SimTransport>(
+        *loop_, *world_, bed == Bed::sim_tcp ? tcp_profile() : verbs_profile(), seed);
+    sim_ = sim.get();
+    transport_ = std::move(sim);
 }
 
-TestBed::~TestBed() = default;
+TestBed::~TestBed() {
+    if (sim_ == nullptr) return;
+    for (const std::string& violation : sim_->violations())
+        ADD_FAILURE() << "violation (seed " << seed_ << "): " << violation;
+}
+
+TimePoint TestBed::now() const {
+    return world_ ? world_->now() : Clock::now();
+}
 
 Address TestBed::address() const {
     return {.host = "127.0.0.1", .port = 0};
 }
 
 bool TestBed::run_until(const std::function<bool()>& done) {
-    const TimePoint end = Clock::now() + deadline;
+    const TimePoint end = now() + deadline;
     while (!done()) {
-        if (Clock::now() > end) return false;
-        loop_.run_once(end);
+        if (now() >= end) return false;
+        loop_->run_once(end);
     }
     return true;
 }
 
 testing::internal::ParamGenerator<Bed> all_beds() {
-    return testing::Values(Bed::fabric_tcp);
+    return testing::Values(Bed::sim_tcp, Bed::sim_verbs, Bed::fabric_tcp);
+}
+testing::internal::ParamGenerator<Bed> simulated_beds() {
+    return testing::Values(Bed::sim_tcp, Bed::sim_verbs);
 }
 
 std::string bed_name(const testing::TestParamInfo<Bed>& info) {
     switch (info.param) {
+    case Bed::sim_tcp:
+        return "sim_tcp";
+    case Bed::sim_verbs:
+        return "sim_verbs";
     case Bed::fabric_tcp:
         return "fabric_tcp";
     }

@@ -6,6 +6,8 @@
 
 #include "netio/event_loop.hpp"
 #include "netio/transport.hpp"
+#include "tests/support/sim_transport.hpp"
+#include "tests/support/sim_world.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,18 +19,24 @@
 namespace netio::test {
 
 enum class Bed : std::uint8_t {
+    sim_tcp,    // the simulator with the manners of the tcp provider
+    sim_verbs,  // and with those of RDMA hardware
     fabric_tcp, // libfabric's tcp provider over the loopback interface
 };
 
 class TestBed {
   public:
-    explicit TestBed(Bed bed);
+    // `seed`: of the simulator's interleaving.
+    explicit TestBed(Bed bed, std::uint64_t seed = 1);
+    // Fails the test if the simulator has seen a violation.
     ~TestBed();
     TestBed(const TestBed&) = delete;
     TestBed& operator=(const TestBed&) = delete;
 
-    EventLoop& loop() noexcept { return loop_; }
+    EventLoop& loop() noexcept { return *loop_; }
     Transport& transport() noexcept { return *transport_; }
+    // The simulator; null on the fabric.
+    SimTransport* sim() noexcept { return sim_; }
     // Where to listen: any free port.
     Address address() const;
     // Runs the loop until it is done. False: the deadline has passed, which is far beyond what any
@@ -36,12 +44,18 @@ class TestBed {
     bool run_until(const std::function<bool()>& done);
 
   private:
-    EventLoop loop_;
+    TimePoint now() const;
+
+    std::uint64_t seed_;
+    std::unique_ptr<SimWorld> world_;
+    std::unique_ptr<EventLoop> loop_;
     std::unique_ptr<Transport> transport_;
+    SimTransport* sim_ = nullptr;
 };
 
 // For INSTANTIATE_TEST_SUITE_P.
 testing::internal::ParamGenerator<Bed> all_beds();
+testing::internal::ParamGenerator<Bed> simulated_beds();
 std::string bed_name(const testing::TestParamInfo<Bed>& info);
 
 } // namespace netio::test

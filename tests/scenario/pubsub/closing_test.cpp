@@ -94,8 +94,8 @@ TEST_P(Closing, APublisherThatVanishesIsALossAndHalfAMessageIsNotDelivered) {
     netio::RegisteredBuffer memory{8 << 20};
     std::ranges::copy(make_message(Fid{1}, 0, 64), memory.data());
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 64), Cookie{1}), Status::ok);
-    std::ranges::copy(make_message(Fid{1}, 1, memory.size()), memory.data());
     ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == 1; }));
+    std::ranges::copy(make_message(Fid{1}, 1, memory.size()), memory.data());
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{2}), Status::ok);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
     publisher.reset();

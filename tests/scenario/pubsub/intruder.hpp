@@ -63,9 +63,9 @@ class RawClient {
 class Impostor final : private netio::Connection::Handler {
   public:
     Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service)
-        : memory_{count * bytes}, send_memory_{bytes},
+        : memory_{count * bytes}, send_memory_{count * bytes},
           connection_{transport.make_connection(transport.providers_to(address).front(), address,
-                                                {}, {.send_count = 4, .receive_count = count},
+                                                {}, {.send_count = count, .receive_count = count},
                                                 *this)} {
         for (std::size_t i = 0; i < count; ++i) {
             const netio::Slice slice = memory_.slice(i * bytes, bytes);
@@ -90,9 +90,10 @@ class Impostor final : private netio::Connection::Handler {
     std::size_t sent = 0;
 
     void send(std::span<const std::byte> message) {
-        std::ranges::copy(message, send_memory_.data());
-        const netio::Slice slice = send_memory_.slice(0, message.size());
-        EXPECT_EQ(connection_->post_send({&slice, 1}, netio::Cookie{0}), netio::Status::ok);
+        ASSERT_LT(posted_, count);
+        const netio::Slice slice = send_memory_.slice(posted_ * bytes, message.size());
+        std::ranges::copy(message, slice.data);
+        EXPECT_EQ(connection_->post_send({&slice, 1}, netio::Cookie{posted_++}), netio::Status::ok);
     }
     void send_frame(const netio::FrameHeader& header, std::span<const std::byte> body = {}) {
         std::vector<std::byte> message(netio::frame_header_bytes + body.size());
@@ -120,7 +121,8 @@ class Impostor final : private netio::Connection::Handler {
     void on_closed(const netio::Closed&) override { closed = true; }
 
     netio::RegisteredBuffer memory_;
-    netio::RegisteredBuffer send_memory_;
+    netio::RegisteredBuffer send_memory_; // a piece for each message, since it is lent
+    std::size_t posted_ = 0;
     std::unique_ptr<netio::Connection> connection_;
 };
 
