@@ -30,6 +30,7 @@ void SubscriberLinks::send_totals(Subscriber& subscriber) {
         totals.push_back({.fid = fid, .count = state.published - (before ? *before : 0)});
     });
     std::ranges::sort(totals, {}, &FidCount::fid);
+    subscriber.send_gaps();
     subscriber.totals_sent = true;
     std::array<std::byte, 4096> body;
     const std::size_t limit =

@@ -254,6 +254,7 @@ void Subscriber::on_frame(netio::Link&, const netio::IncomingFrame& frame) {
 void Subscriber::on_sent(netio::Link&, Cookie cookie, netio::Completion::Outcome) {
     // Whatever the outcome, the memory is free; a failed link says so by on_closed.
     const auto number = static_cast<std::uint64_t>(cookie) & number_mask;
+    if (queue_.empty() && !gone_) send_gaps();
     switch (static_cast<Kind>(static_cast<std::uint64_t>(cookie) >> kind_shift)) {
     case Kind::page:
         --held_pages_;

@@ -91,8 +91,9 @@ class Subscriber final : private netio::Link::Handler {
     bool is_gone() const noexcept { return gone_; }
 
     // Messages that a slow link misses (policy drop). They are told in order: before the next page
-    // or publication that does go to this link.
+    // or publication that does go to this link, or as soon as nothing waits for it.
     void add_gap(Fid fid, std::uint64_t count);
+    void send_gaps();
 
     // For the owner's accounting of totals: messages published before this subscription.
     FidMap<std::uint64_t> published_before;
@@ -119,7 +120,6 @@ class Subscriber final : private netio::Link::Handler {
         std::unique_ptr<netio::RegisteredBuffer> body; // of an answer larger than the extension
     };
 
-    void send_gaps();
     void enqueue(Item item);
     void pump();
     netio::Status send_item(Item& item);

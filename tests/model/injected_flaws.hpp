@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// InjectedFlaws: stream/flaws.hpp with variables, so that a test can break one rule at a time.
+
+namespace stream {
+
+struct InjectedFlaws {
+    bool accept_any_sequence = false;
+    bool accept_any_phase = false;
+    bool no_phase_jump = false;
+    bool cross_ring_end = false;
+    bool ignore_ring_space = false;
+    bool sender_stays_direct = false;
+    bool keep_used_advert = false;
+    bool drop_wait_all_advert = false;
+    bool end_before_data = false;
+    bool advertise_received_bytes = false;
+    bool no_hold_off = false;
+    bool skip_unadvertised = false;
+    bool literal_estimate = false;
+    bool receiver_stays_direct = false;
+    bool revoke_nothing = false;
+    bool advertise_from_start = false;
+    bool complete_wait_all_early = false;
+    bool acknowledge_arrival = false;
+    bool never_acknowledge = false;
+    bool no_credit_reserve = false;
+    bool no_credit_check = false;
+    bool any_credit_threshold = false;
+};
+
+} // namespace stream

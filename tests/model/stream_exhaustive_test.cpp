@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every execution of small streams, in every mode and with every policy: bytes arrive once and in
+// order, a direct transfer hits the head receive at its fill level, the ring is never overrun, and
+// every execution ends with everything delivered. The numbers are small because the protocol has no
+// constants that larger ones would meet; stream_random_test has the larger ones.
+
+#include "tests/model/explore.hpp"
+#include "tests/model/world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+namespace stream {
+namespace {
+
+struct Case {
+    const char* name;
+    WorldOptions options;
+    bool find_cycles = false;
+};
+void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
+
+WorldOptions published() {
+    return {.sender = published_sender(2), .receiver = published_receiver(2), .stream_bytes = 3};
+}
+
+// Our policy, its thresholds scaled down so that they matter with sends of 1 or 2 bytes.
+WorldOptions improved() {
+    WorldOptions options{
+        .sender = improved_sender(2), .receiver = improved_receiver(2), .stream_bytes = 3};
+    options.sender.backlog_limit_bytes = 1;
+    options.sender.direct_threshold_bytes = 0;
+    options.receiver.ack_threshold_bytes = 1;
+    options.receiver.advert_threshold_bytes = 0;
+    return options;
+}
+
+template <class Change>
+WorldOptions with(WorldOptions options, Change change) {
+    change(options);
+    return options;
+}
+
+std::vector<Case> cases() {
+    using Options = WorldOptions&;
+    return {
+        {"Published", published(), true},
+        {"PublishedWithoutWaitAll",
+         with(published(), [](Options o) { o.wait_all = WaitAll::never, o.stream_bytes = 4; })},
+        {"PublishedWaitAllOnly",
+         with(published(), [](Options o) { o.wait_all = WaitAll::always, o.stream_bytes = 4; })},
+        {"PublishedNotEager", with(published(), [](Options o) { o.eager = false; })},
+        {"PublishedCopiesInPieces", with(published(), [](Options o) { o.partial_copies = true; })},
+        {"PublishedIsDirectWhenItCan",
+         with(published(),
+              [](Options o) {
+                  o.check_efficiency = o.prompt_copies = true;
+                  o.stream_bytes = 4;
+              })},
+        {"PublishedRingOfOne",
+         with(published(), [](Options o) { o.sender.ring_bytes = o.receiver.ring_bytes = 1; })},
+        {"ExactNumbers",
+         with(published(), [](Options o) { o.receiver.advert_number = AdvertNumber::exact; })},
+        {"EmptyOperations",
+         with(improved(),
+              [](Options o) {
+                  o.empty_operations = true;
+                  o.stream_bytes = 2;
+                  o.queued_send_limit = 2;
+              })},
+        {"DirectOnly",
+         with(improved(),
+              [](Options o) {
+                  o.sender.mode = o.receiver.mode = TransferMode::direct_only;
+                  o.sender.ring_bytes = o.receiver.ring_bytes = 0;
+                  o.stream_bytes = 4;
+                  o.open_receive_limit = 3;
+              }),
+         true},
+        {"IndirectOnly",
+         with(published(),
+              [](Options o) {
+                  o.sender.mode = o.receiver.mode = TransferMode::indirect_only;
+                  o.stream_bytes = 5;
+              }),
+         true},
+        {"Improved", improved(), true},
+        {"ImprovedWithoutReadvertising",
+         with(improved(), [](Options o) { o.receiver.readvertise = false; })},
+        {"ImprovedWithEstimates",
+         with(improved(), [](Options o) { o.receiver.advert_number = AdvertNumber::estimated; })},
+        {"ImprovedOneItemPerMessage",
+         with(improved(), [](Options o) { o.receiver.batch_limit_count = 1; })},
+        {"ImprovedIsDirectWhenItCan",
+         with(improved(), [](Options o) { o.check_efficiency = o.prompt_copies = true; })},
+        {"ImprovedLateDecision", with(improved(), [](Options o) { o.separate_done = true; })},
+        {"ImprovedCoalescing",
+         with(improved(),
+              [](Options o) {
+                  o.separate_done = true;
+                  o.queued_send_limit = o.piece_limit = 2;
+                  o.wait_all = WaitAll::never;
+              }),
+         true},
+        {"ImprovedThresholds",
+         with(improved(),
+              [](Options o) {
+                  o.sender.direct_threshold_bytes = o.receiver.advert_threshold_bytes = 2;
+                  o.stream_bytes = 4;
+              })},
+        {"ImprovedSmallSendsPreferTheRing",
+         with(improved(),
+              [](Options o) {
+                  o.sender.direct_threshold_bytes = 2;
+                  o.separate_done = true;
+              })},
+        {"FewAdverts",
+         with(improved(),
+              [](Options o) {
+                  o.sender.advert_limit_count = o.receiver.advert_limit_count = 1;
+                  o.open_receive_limit = 3;
+                  o.wait_all = WaitAll::never;
+              })},
+    };
+}
+
+class StreamExhaustive : public testing::TestWithParam<Case> {};
+
+TEST_P(StreamExhaustive, DeliversEveryByteInEveryExecution) {
+    const Exploration result =
+        explore(World<>{GetParam().options}, {.find_cycles = GetParam().find_cycles});
+
+    EXPECT_EQ(result.violation, "");
+    EXPECT_FALSE(result.hit_limit);
+    EXPECT_GT(result.state_count, 1'000U) << "the options leave hardly anything to explore";
+    RecordProperty("states", std::to_string(result.state_count));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, StreamExhaustive, testing::ValuesIn(cases()),
+                         [](const auto& parameter) { return std::string{parameter.param.name}; });
+
+} // namespace
+} // namespace stream

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// World: one direction of a stream, complete: a user who sends, a Sender, two channels that keep
+// order, a Receiver, a user who receives, and an oracle that knows where every byte must go.
+//
+// It is a value: copying it forks the history, fingerprint() tells whether two histories met again.
+// Scripted scenarios call the actions one by one; the explorer (explore.hpp) takes all of them. The
+// oracle looks at what the state machines do from outside and keeps the first violation.
+// A write lands when it is posted, the earliest moment that a network allows.
+
+#include "stream/control.hpp"
+#include "stream/receiver_impl.hpp"
+#include "stream/sender_impl.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace stream {
+
+enum class WaitAll : std::uint8_t { never, either, always };
+
+struct WorldOptions {
+    SenderOptions sender{};
+    ReceiverOptions receiver{};
+    std::uint64_t stream_bytes = 0;
+    std::uint64_t longest_send_bytes = 2;
+    std::uint64_t longest_receive_bytes = 2;
+    std::size_t queued_send_limit = 1;
+    std::size_t open_receive_limit = 2;
+    std::size_t piece_limit = 1;
+    WaitAll wait_all = WaitAll::either;
+    bool empty_operations = false;  // users also send and receive 0 bytes
+    bool eager = true;              // both sides act at once; only the channels and users wait
+    bool separate_done = false;     // writes finish at a time of their own
+    bool partial_copies = false;    // the ring is emptied in pieces of any size
+    bool prompt_copies = false;     // ... or as soon as there is a receive
+    bool check_efficiency = false;  // a quiet system with a valid advert must go direct
+};
+
+struct Action {
+    enum class Kind : std::uint8_t {
+        submit, finish, pump, done, deliver_control, post, deliver_data, copy, tell,
+    };
+    Kind kind{};
+    std::uint8_t bytes = 0;
+    bool wait_all = false;
+};
+
+std::string to_string(const Action& action);
+
+template <class Flaws = NoFlaws>
+class World {
+  public:
+    // `options` outlives the world and its copies.
+    explicit World(const WorldOptions& options, Flaws flaws = {})
+        : options_{&options}, sender_{options.sender, flaws}, receiver_{options.receiver, flaws},
+          ring_(static_cast<std::size_t>(options.receiver.ring_bytes), 0) {}
+
+    // --- What may happen ---
+
+    void submit(std::uint64_t bytes) {
+        sender_.submit(SendId{submitted_count_++}, bytes);
+        submitted_ += bytes;
+        if (options_->eager) pump_all();
+    }
+    void finish() {
+        sender_.finish();
+        finished_ = true;
+        if (options_->eager) pump_all();
+    }
+    // Posts one transfer, or the end of the stream. False if there was nothing to post.
+    bool pump();
+    void pump_all() {
+        while (violation_.empty() && pump()) {}
+    }
+    void transfer_done() { finish_write(done_number_++); }
+    void deliver_control();
+    void post(std::uint64_t bytes, bool wait_all) {
+        receives_.push_back(OpenReceive{bytes, 0, wait_all});
+        receiver_.post(ReceiveId{first_receive_ + receives_.size() - 1}, bytes, wait_all);
+        settle_receiver();
+    }
+    void deliver_data();
+    // Copies one run out of the ring, at most `limit_bytes`.
+    void copy(std::uint64_t limit_bytes = unlimited_bytes);
+    // Sends one control message. False if there was nothing to tell.
+    bool tell();
+    void tell_all() {
+        while (violation_.empty() && tell()) {}
+    }
+
+    std::vector<Action> enabled() const;
+    void apply(const Action& action);
+
+    // --- What can be seen ---
+
+    const std::string& violation() const { return violation_; }
+    bool is_complete() const {
+        return finished_ && data_.empty() && control_.empty() && receiver_.is_finished() &&
+               delivered_ == submitted_ && completed_sends_ == submitted_count_;
+    }
+    const BasicSender<Flaws>& sender() const { return sender_; }
+    const BasicReceiver<Flaws>& receiver() const { return receiver_; }
+    template <class Sink>
+    void describe(Sink&& sink) const;
+
+    // The history, in words, if asked for: scripted scenarios compare it.
+    void keep_log() { log_.emplace(); }
+    std::vector<std::string> take_log() { return std::exchange(*log_, {}); }
+    std::size_t data_in_flight() const { return data_.size(); }
+    std::size_t control_in_flight() const { return control_.size(); }
+
+  private:
+    struct Arrival {
+        Transfer transfer{};
+        Phase phase{};          // of the sender, for the oracle
+        bool is_end = false;
+        std::uint64_t end_bytes = 0;
+    };
+    struct Told {
+        std::vector<Advert> adverts;
+        std::optional<std::uint64_t> acknowledged_bytes;
+    };
+    struct OpenReceive {
+        std::uint64_t bytes;
+        std::uint64_t filled;
+        bool wait_all;
+    };
+    // Stands for memory addresses: a receive's number above, the offset below.
+    static constexpr unsigned offset_bits = 20;
+
+    void violate(std::string what) {
+        if (violation_.empty()) violation_ = std::move(what);
+    }
+    void expect(bool condition, const char* what) {
+        if (!condition) violate(what);
+    }
+    void expect_none(ProtocolError error) {
+        if (error != ProtocolError::none) violate("protocol error: " + std::string{to_string(error)});
+    }
+    void log(std::string line) {
+        if (log_) log_->push_back(std::move(line));
+    }
+    void finish_write(std::uint64_t number);
+    void land(const Transfer& transfer);
+    void arrive_direct(const Arrival& arrival);
+    void settle_receiver();
+    void check_efficiency();
+
+    const WorldOptions* options_;
+    BasicSender<Flaws> sender_;
+    BasicReceiver<Flaws> receiver_;
+    Fifo<Arrival> data_;
+    Fifo<Told> control_;
+    // The oracle's own books
+    std::vector<std::uint64_t> ring_; // stream position + 1 of the byte in each cell; 0: free
+    Fifo<OpenReceive> receives_;
+    std::uint64_t first_receive_ = 0; // number of receives_'s front
+    std::uint64_t submitted_ = 0;
+    std::uint64_t submitted_count_ = 0;
+    std::uint64_t completed_sends_ = 0;
+    std::uint64_t done_number_ = 0;
+    std::uint64_t posted_number_ = 0;
+    std::uint64_t delivered_ = 0;
+    bool finished_ = false;
+    std::string violation_;
+    std::optional<std::vector<std::string>> log_;
+};
+
+// ------------------------------------------------------------------------------------------------
+
+inline std::string to_string(const Action& action) {
+    const std::string bytes = std::to_string(action.bytes);
+    switch (action.kind) {
+    case Action::Kind::submit: return "submit " + bytes;
+    case Action::Kind::finish: return "finish";
+    case Action::Kind::pump: return "pump";
+    case Action::Kind::done: return "transfer done";
+    case Action::Kind::deliver_control: return "deliver control";
+    case Action::Kind::post: return "post " + bytes + (action.wait_all ? " wait-all" : "");
+    case Action::Kind::deliver_data: return "deliver data";
+    case Action::Kind::copy: return "copy " + bytes;
+    case Action::Kind::tell: return "tell";
+    }
+    return "?";
+}
+
+template <class Flaws>
+std::vector<Action> World<Flaws>::enabled() const {
+    using Kind = Action::Kind;
+    std::vector<Action> actions;
+    const auto add = [&](Kind kind, std::uint64_t bytes = 0, bool wait_all = false) {
+        actions.push_back(Action{kind, static_cast<std::uint8_t>(bytes), wait_all});
+    };
+    const std::uint64_t least = options_->empty_operations ? 0 : 1;
+    const std::uint64_t left = options_->stream_bytes - submitted_;
+    if (!finished_ && submitted_count_ - completed_sends_ < options_->queued_send_limit) {
+        // Sends of 0 bytes complete at once; one between two others is enough.
+        const bool after_empty = submitted_count_ > submitted_ + 1;
+        for (std::uint64_t n = after_empty ? 1 : least;
+             n <= std::min(left, options_->longest_send_bytes); ++n) {
+            add(Kind::submit, n);
+        }
+    }
+    if (!finished_ && left == 0) add(Kind::finish);
+    if (!options_->eager) {
+        add(Kind::pump);
+        add(Kind::tell);
+    }
+    if (done_number_ < posted_number_) add(Kind::done);
+    if (!control_.empty()) add(Kind::deliver_control);
+    if (!data_.empty()) add(Kind::deliver_data);
+    if (!receiver_.is_finished() && receives_.size() < options_->open_receive_limit) {
+        // An empty receive at the front would complete at once and could be posted for ever.
+        for (std::uint64_t n = receives_.empty() ? 1 : least;
+             n <= options_->longest_receive_bytes; ++n) {
+            if (options_->wait_all != WaitAll::always) add(Kind::post, n, false);
+            if (options_->wait_all != WaitAll::never && n > 0) add(Kind::post, n, true);
+        }
+    }
+    if (receiver_.ring_used_bytes() > 0 && !receives_.empty() && !options_->prompt_copies) {
+        const std::uint64_t most = options_->partial_copies ? receiver_.ring_used_bytes() : 1;
+        for (std::uint64_t n = 1; n <= most; ++n) {
+            add(Kind::copy, options_->partial_copies ? n : 255);
+        }
+    }
+    return actions;
+}
+
+template <class Flaws>
+void World<Flaws>::apply(const Action& action) {
+    switch (action.kind) {
+    case Action::Kind::submit: submit(action.bytes); break;
+    case Action::Kind::finish: finish(); break;
+    case Action::Kind::pump: pump(); break;
+    case Action::Kind::done: transfer_done(); break;
+    case Action::Kind::deliver_control: deliver_control(); break;
+    case Action::Kind::post: post(action.bytes, action.wait_all); break;
+    case Action::Kind::deliver_data: deliver_data(); break;
+    case Action::Kind::copy: copy(action.bytes); break;
+    case Action::Kind::tell: tell(); break;
+    }
+    if constexpr (std::is_same_v<Flaws, NoFlaws>) {
+        sender_.check_invariants();
+        receiver_.check_invariants();
+    }
+}
+
+template <class Flaws>
+bool World<Flaws>::pump() {
+    std::array<Piece, 8> pieces{};
+    const auto transfer =
+        sender_.next_transfer(std::span{pieces}.first(std::min(options_->piece_limit, pieces.size())));
+    expect_none(sender_.error());
+    if (!transfer) {
+        const auto end = sender_.next_fin();
+        if (end) {
+            data_.push_back(Arrival{.phase = sender_.phase(), .is_end = true, .end_bytes = *end});
+        }
+        while (sender_.next_completion()) ++completed_sends_;
+        return end.has_value();
+    }
+    std::uint64_t piece_bytes = 0;
+    for (std::size_t i = 0; i < transfer->piece_count; ++i) piece_bytes += pieces[i].bytes;
+    expect(piece_bytes == transfer->bytes && transfer->bytes > 0, "pieces do not add up"); // R11
+    expect(transfer->number == posted_number_, "transfers are not numbered in order");
+    ++posted_number_;
+    land(*transfer);
+    data_.push_back(Arrival{.transfer = *transfer, .phase = sender_.phase()});
+    if (!options_->separate_done) finish_write(done_number_++);
+    return true;
+}
+
+template <class Flaws>
+void World<Flaws>::land(const Transfer& transfer) {
+    if (transfer.kind == TransferKind::direct) {
+        const std::uint64_t receive = transfer.address >> offset_bits;
+        log("D;" + std::to_string(transfer.key) + ";" +
+            std::to_string(transfer.sequence.value()) + ";" + std::to_string(transfer.bytes) + ";" +
+            std::to_string(sender_.phase().value()));
+        // R8: nobody writes into memory that the user has back.
+        expect(receive >= first_receive_, "direct transfer into a completed receive");
+        return;
+    }
+    log("I;" + std::to_string(transfer.sequence.value()) + ";" + std::to_string(transfer.bytes) +
+        ";" + std::to_string(sender_.phase().value()) + "@" +
+        std::to_string(transfer.ring_offset));
+    if (options_->check_efficiency) check_efficiency();
+    for (std::uint64_t i = 0; i < transfer.bytes; ++i) {
+        const std::uint64_t cell = transfer.ring_offset + i;
+        if (cell >= ring_.size()) return violate("write across the end of the ring"); // R4
+        std::uint64_t& content = ring_[static_cast<std::size_t>(cell)];
+        expect(content == 0, "write into a ring byte that is in use"); // R4
+        content = transfer.sequence.value() + i + 1;
+    }
+}
+
+template <class Flaws>
+void World<Flaws>::check_efficiency() {
+    if (!data_.empty() || !control_.empty() || receiver_.ring_used_bytes() > 0) return;
+    expect(!receiver_.phase().is_direct() || receiver_.open_advert_count() == 0,
+           "quiet, a valid advert, and yet indirect");
+    // R7: nothing holds an advert back in this state.
+    expect(!options_->receiver.readvertise || receives_.empty(),
+           "quiet, an open receive, and yet indirect");
+}
+
+template <class Flaws>
+void World<Flaws>::finish_write(std::uint64_t number) {
+    sender_.on_transfer_done(number);
+    if (options_->separate_done && options_->eager) pump_all();
+    while (sender_.next_completion()) ++completed_sends_;
+}
+
+template <class Flaws>
+void World<Flaws>::deliver_control() {
+    const Told told = control_.pop_front();
+    for (const Advert& advert : told.adverts) expect_none(sender_.on_advert(advert));
+    if (told.acknowledged_bytes) expect_none(sender_.on_ack(*told.acknowledged_bytes));
+    if (options_->eager) pump_all();
+}
+
+template <class Flaws>
+void World<Flaws>::deliver_data() {
+    const Arrival arrival = data_.pop_front();
+    if (arrival.is_end) {
+        expect(arrival.end_bytes == submitted_, "the end announces a wrong total"); // R12
+        expect_none(receiver_.on_fin(arrival.end_bytes));
+    } else if (arrival.transfer.kind == TransferKind::direct) {
+        arrive_direct(arrival);
+    } else {
+        expect(arrival.transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
+               "indirect transfer out of order");
+        expect_none(receiver_.on_transfer(TransferKind::indirect, arrival.transfer.bytes));
+    }
+    settle_receiver();
+}
+
+template <class Flaws>
+void World<Flaws>::arrive_direct(const Arrival& arrival) {
+    const Transfer& transfer = arrival.transfer;
+    expect(receiver_.ring_used_bytes() == 0, "direct transfer while the ring holds bytes");
+    expect(arrival.phase == receiver_.phase(), "phases differ on a direct transfer");
+    expect(transfer.sequence.value() == delivered_, "direct transfer out of order");
+    if (receives_.empty() || transfer.address >> offset_bits != first_receive_) {
+        return violate("direct transfer to a receive that is not at the head");
+    }
+    OpenReceive& front = receives_.front();
+    expect((transfer.address & ((1U << offset_bits) - 1)) == front.filled,
+           "direct transfer not at the fill level");
+    expect(transfer.bytes <= front.bytes - front.filled, "direct transfer beyond its receive");
+    if (!violation_.empty()) return;
+    front.filled += transfer.bytes;
+    delivered_ += transfer.bytes;
+    expect_none(receiver_.on_transfer(TransferKind::direct, transfer.bytes));
+}
+
+template <class Flaws>
+void World<Flaws>::copy(std::uint64_t limit_bytes) {
+    const auto run = receiver_.next_copy(limit_bytes);
+    if (!run) return;
+    OpenReceive& front = receives_.front();
+    expect(run->id == ReceiveId{first_receive_} && run->receive_offset == front.filled,
+           "copy not to the fill level of the head receive");
+    expect(run->bytes <= front.bytes - front.filled, "copy beyond its receive");
+    for (std::uint64_t i = 0; i < run->bytes; ++i) {
+        std::uint64_t& content = ring_[static_cast<std::size_t>(run->ring_offset + i)];
+        expect(content == delivered_ + i + 1, "copied a wrong byte");
+        content = 0;
+    }
+    front.filled += run->bytes;
+    delivered_ += run->bytes;
+    receiver_.on_copied();
+    settle_receiver();
+}
+
+template <class Flaws>
+void World<Flaws>::settle_receiver() {
+    while (const auto completion = receiver_.next_completion()) {
+        if (receives_.empty()) return violate("a completion without a receive");
+        const OpenReceive front = receives_.pop_front();
+        expect(completion->id == ReceiveId{first_receive_++}, "completions out of order");
+        expect(completion->bytes == front.filled, "completion with a wrong length");
+        // R9, R12
+        if (!completion->end_of_stream && front.bytes > 0) {
+            expect(front.wait_all ? front.filled == front.bytes : front.filled > 0,
+                   "a receive completed too early");
+        }
+    }
+    if (!violation_.empty()) return;
+    if (options_->prompt_copies && receiver_.ring_used_bytes() > 0 && !receives_.empty()) {
+        return copy();
+    }
+    if (options_->eager) tell_all();
+}
+
+template <class Flaws>
+bool World<Flaws>::tell() {
+    const bool was_indirect = !receiver_.phase().is_direct();
+    ControlMessage message;
+    collect_control(
+        receiver_,
+        [](const LocalAdvert& advert) {
+            const auto receive = static_cast<std::uint64_t>(advert.id);
+            return Advert{advert.terms, receive << offset_bits | advert.offset, receive};
+        },
+        message);
+    if (message.item_count() == 0) return false;
+    Told told{{message.adverts.begin(),
+               message.adverts.begin() + static_cast<std::ptrdiff_t>(message.advert_count)},
+              message.acknowledged_bytes};
+    for (const Advert& advert : told.adverts) {
+        log("A" + std::to_string(advert.key) + ";" +
+            std::to_string(advert.terms.sequence.value()) + ";" +
+            std::to_string(advert.terms.bytes) + ";" + std::to_string(advert.terms.phase.value()));
+    }
+    if (told.acknowledged_bytes) log("ACK " + std::to_string(*told.acknowledged_bytes));
+    if (was_indirect && !told.adverts.empty()) {
+        expect(told.adverts[0].terms.sequence.value() == delivered_,
+               "the first advert of a phase is not exact"); // R5
+    }
+    control_.push_back(std::move(told));
+    return true;
+}
+
+template <class Flaws>
+template <class Sink>
+void World<Flaws>::describe(Sink&& sink) const {
+    sender_.describe(sink);
+    receiver_.describe(sink);
+    sink(data_.size());
+    for (std::size_t i = 0; i < data_.size(); ++i) {
+        const Arrival& arrival = data_[i];
+        sink(std::uint64_t{arrival.transfer.bytes} << 2U | (arrival.is_end ? 2U : 0U) |
+             (arrival.transfer.kind == TransferKind::direct ? 1U : 0U));
+        sink(arrival.transfer.address);
+        sink(arrival.phase.value());
+    }
+    sink(control_.size());
+    for (std::size_t i = 0; i < control_.size(); ++i) {
+        const Told& told = control_[i];
+        sink(told.acknowledged_bytes.value_or(unlimited_bytes));
+        sink(told.adverts.size());
+        for (const Advert& advert : told.adverts) {
+            sink(advert.terms.sequence.value());
+            sink(advert.terms.phase.value());
+            sink(advert.address << 1U | (advert.terms.wait_all ? 1U : 0U));
+            sink(advert.terms.bytes);
+        }
+    }
+    sink(first_receive_);
+    sink(submitted_count_);
+    sink(completed_sends_);
+    sink(finished_ ? 1U : 0U);
+}
+
+} // namespace stream

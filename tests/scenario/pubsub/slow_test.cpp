@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Subscribers that do not keep up, under each policy.
+
+#include "pubsub/frames.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/scenario/pubsub/intruder.hpp"
+
+#include <gmock/gmock.h>
+
+namespace pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Service;
+using netio::Status;
+
+class SlowSubscribers : public PubSubScenario {
+  protected:
+    // A subscriber that takes what fits into its receive buffers and then nothing more.
+    std::unique_ptr<Impostor> stuck(const FidRange& range) {
+        const std::size_t before = publisher_actor.subscribed.size();
+        auto peer = std::make_unique<Impostor>(transport(), address, Service::publish_subscribe);
+        EXPECT_TRUE(run_until([&] { return peer->connected; }));
+        peer->send_open();
+        std::vector<std::byte> request(request_header_bytes + range_bytes);
+        encode_request(1, std::span{&range, 1}, request);
+        peer->send_frame({.kind = subscribe_kind, .sequence = 1}, request);
+        EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == before + 1; }));
+        return peer;
+    }
+};
+
+TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .pages_per_subscriber = 12});
+    auto& honest = subscribe({range(1, 2)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    auto slow = stuck(range(1, 1));
+    std::uint64_t of_one = 0;
+    const auto blocked = [&] {
+        while (publish(*publisher, Fid{1}, of_one, 500) == Status::ok)
+            ++of_one;
+        return honest.actor.by_fid[Fid{1}].size() + 2 >= of_one && of_one > 20;
+    };
+    ASSERT_TRUE(run_until(blocked));
+    // It stays so, and the other fid flows.
+    for (std::uint64_t of_two = 0; of_two < 500; ++of_two) {
+        ASSERT_TRUE(
+            run_until([&] { return publish(*publisher, Fid{2}, of_two, 500) == Status::ok; }));
+    }
+    while (publish(*publisher, Fid{1}, of_one, 500) == Status::ok)
+        ASSERT_LT(++of_one, 60U) << "its share of the pages is exceeded";
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return honest.actor.by_fid[Fid{2}].size() == 500; }));
+    slow.reset();
+    ASSERT_TRUE(run_until([&] { return publish(*publisher, Fid{1}, of_one, 500) == Status::ok; }));
+    ++of_one;
+    publisher->finish();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    honest.actor.expect_contiguous(Fid{1}, 0, of_one);
+    honest.actor.expect_contiguous(Fid{2}, 0, 500);
+}
+
+TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
+    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 5});
+    auto slow = stuck(range(1, 1));
+    netio::RegisteredBuffer memory{1000};
+    std::uint64_t accepted = 0;
+    ASSERT_TRUE(run_until([&] {
+        return publisher->publish(Fid{1}, memory.slice(), Cookie{accepted}) == Status::again ||
+               ++accepted > 100;
+    }));
+    EXPECT_LE(accepted, 8U + 5U) << "its receive buffers and the remainder limit";
+    EXPECT_GE(accepted, 5U);
+    slow.reset();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == accepted; }));
+    for (const auto& [key, count] : publisher_actor.completions)
+        EXPECT_EQ(count, 1) << key;
+    EXPECT_EQ(publisher->outstanding(), 0U);
+}
+
+// A burst that the link cannot take: what arrives and what is told to be missing are together
+// everything, in order.
+void expect_exact_account(const SubscriberActor& actor, Fid fid, std::uint64_t published) {
+    const auto found = actor.by_fid.find(fid);
+    ASSERT_NE(found, actor.by_fid.end());
+    std::map<std::uint64_t, std::uint64_t> missing; // from which number on: how many
+    const auto gaps = actor.gap_after.find(fid);
+    if (gaps != actor.gap_after.end()) {
+        for (std::size_t i = 0; i < gaps->second.size(); ++i)
+            missing[gaps->second[i]] += actor.gap_counts.at(fid)[i];
+    }
+    std::uint64_t expected = 0;
+    for (const Arrived& arrived : found->second) {
+        if (const auto gap = missing.find(expected); gap != missing.end()) {
+            expected += gap->second;
+            missing.erase(gap);
+        }
+        ASSERT_EQ(arrived.number, expected) << "out of order, or a gap not told";
+        ASSERT_TRUE(arrived.intact);
+        ++expected;
+    }
+    if (const auto gap = missing.find(expected); gap != missing.end()) expected += gap->second;
+    EXPECT_EQ(expected, published);
+}
+
+TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_bytes = 1024,
+                               .page_count = 64,
+                               .pages_per_subscriber = 4});
+    auto& subscriber = subscribe({range(1, 3)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    std::uint64_t number = 0;
+    for (int burst = 0; burst < 20; ++burst) {
+        for (int i = 0; i < 300; ++i, ++number)
+            for (std::uint64_t fid = 1; fid <= 3; ++fid) {
+                // Now and then one that needs several pages: dropped whole or not at all.
+                const std::size_t size = i % 50 == 0 ? 3000 : 40;
+                ASSERT_EQ(publish(*publisher, Fid{fid}, number, size), Status::ok);
+            }
+        const std::size_t before = subscriber.actor.messages;
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.messages > before; }));
+    }
+    publisher->finish();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    std::uint64_t gaps = 0;
+    for (std::uint64_t fid = 1; fid <= 3; ++fid) {
+        expect_exact_account(subscriber.actor, Fid{fid}, number);
+        gaps += subscriber.actor.gaps[Fid{fid}];
+    }
+    EXPECT_GT(gaps, 0U) << "the test must reach the limit";
+    EXPECT_EQ(publisher->counters().dropped, gaps);
+    EXPECT_EQ(subscriber.actor.lost, gaps);
+}
+
+TEST_P(SlowSubscribers, DroppingUnbufferedMessagesStillCompletesEachOnce) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                                 .outstanding_limit = 4000,
+                                 .remainder_limit = 4});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{1000 * 64};
+    std::uint64_t number = 0;
+    for (; number < 1000; ++number) {
+        const netio::Slice slice = memory.slice(number * 64, 64);
+        std::ranges::copy(make_message(Fid{1}, number, 64), slice.data);
+        ASSERT_EQ(publisher->publish(Fid{1}, slice, Cookie{number}), Status::ok);
+        if (number % 200 == 199) {
+            ASSERT_TRUE(
+                run_until([&] { return publisher_actor.completions.size() == number + 1; }));
+        }
+    }
+    publisher->finish();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    expect_exact_account(subscriber.actor, Fid{1}, number);
+    EXPECT_GT(publisher->counters().dropped, 0U);
+    EXPECT_EQ(subscriber.actor.lost, publisher->counters().dropped);
+    EXPECT_EQ(publisher_actor.completions.size(), number);
+    for (const auto& [key, count] : publisher_actor.completions)
+        EXPECT_EQ(count, 1) << key;
+}
+
+TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
+                                               .disconnect_after = std::chrono::milliseconds{50}},
+                                 .remainder_limit = 2});
+    auto& honest = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    auto slow = stuck(range(1, 1));
+    netio::RegisteredBuffer memory{1000};
+    std::uint64_t accepted = 0;
+    const auto all_taken = [&] {
+        while (accepted < 200 &&
+               publisher->publish(Fid{1}, memory.slice(), Cookie{accepted}) == Status::ok)
+            ++accepted;
+        return accepted == 200;
+    };
+    ASSERT_TRUE(run_until(all_taken));
+    ASSERT_EQ(publisher_actor.closed.size(), 1U);
+    EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::too_slow);
+    ASSERT_TRUE(run_until([&] { return slow->closed; }));
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 200; }));
+}
+
+TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
+    auto publisher = buffered({.publisher = {.finish_timeout = std::chrono::milliseconds{50}},
+                               .page_bytes = 1024,
+                               .pages_per_subscriber = 20});
+    auto& honest = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    auto slow = stuck(range(1, 1));
+    std::uint64_t number = 0;
+    while (publish(*publisher, Fid{1}, number, 500) == Status::ok)
+        ++number;
+    publisher->finish();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    honest.actor.expect_contiguous(Fid{1}, 0, number);
+    EXPECT_EQ(honest.actor.lost, 0U);
+    EXPECT_EQ(honest.actor.totals, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SlowSubscribers, all_beds(), bed_name);
+
+} // namespace
+} // namespace pubsub::test
