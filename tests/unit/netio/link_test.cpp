@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Links on the simulator: credits, heartbeats, the goodbye, and every kind of end.
+
+#include "netio/link.hpp"
+#include "netio/link_listener.hpp"
+#include "netio/listen_socket.hpp"
+#include "netio/send_socket.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <optional>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// One end of a link, and what it has seen.
+class End final : public Link::Handler {
+  public:
+    void on_open(Link&) override {
+        ++opened;
+        act(at_open);
+    }
+    void on_frame(Link&, const IncomingFrame& frame) override {
+        frames.emplace_back(frame.body.begin(), frame.body.end());
+        act(at_frame);
+    }
+    void on_sent(Link&, Cookie cookie, Completion::Outcome outcome) override {
+        ++sent[static_cast<std::uint64_t>(cookie)];
+        if (outcome != Completion::Outcome::done) ++unsent;
+        act(at_sent);
+    }
+    void on_room(Link&) override {
+        ++room;
+        act(at_room);
+    }
+    void on_closed(Link&, const Closed& why) override {
+        closed.push_back(why);
+        act(at_closed);
+    }
+    static void act(const std::function<void()>& hook) {
+        if (hook) hook();
+    }
+
+    int opened = 0;
+    int room = 0;
+    int unsent = 0;
+    std::vector<std::vector<std::byte>> frames;
+    std::map<std::uint64_t, int> sent;
+    std::vector<Closed> closed;
+    std::function<void()> at_open, at_frame, at_sent, at_room, at_closed;
+    std::unique_ptr<Link> link;
+};
+
+class LinkTest : public testing::TestWithParam<Bed>, public LinkListener::Handler {
+  protected:
+    void connect(LinkOptions near_options = {}, LinkOptions far_options = {}) {
+        accept_options = far_options;
+        listener = std::make_unique<LinkListener>(
+            bed.transport(),
+            LinkListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            static_cast<LinkListener::Handler&>(*this));
+        dial(near_options);
+        ASSERT_TRUE(bed.run_until([&] { return near.opened == 1 && far.opened == 1; }));
+    }
+    void dial(const LinkOptions& options) {
+        const Address address = listener->endpoints().front().address;
+        near.link = std::make_unique<Link>(
+            bed.transport(),
+            Link::Target{.provider = bed.transport().providers_to(address).front(),
+                         .remote = address,
+                         .local_host = {}},
+            Hello{.service = Service::messages, .service_data = {}}, options, near);
+    }
+    void on_incoming(IncomingLink& incoming) override {
+        far.link = incoming.accept({.service = Service::messages, .service_data = {}},
+                                   accept_options, far);
+    }
+    // Sends `count` frames as fast as there is room; the number is in the body.
+    void flood(End& from, std::uint64_t count) {
+        from.at_room = [&from, count, next = std::uint64_t{0}]() mutable {
+            for (; next < count; ++next) {
+                std::array<std::byte, 8> body;
+                wire::store(body.data(), next);
+                const Status status =
+                    from.link->send({.kind = 20, .extension = body}, Cookie{next});
+                if (status == Status::again) return;
+                ASSERT_EQ(status, Status::ok);
+            }
+        };
+        from.at_room();
+    }
+    static void expect_flood(const End& at, std::uint64_t count) {
+        ASSERT_EQ(at.frames.size(), count);
+        for (std::uint64_t i = 0; i < count; ++i)
+            ASSERT_EQ(wire::load<std::uint64_t>(at.frames[i].data()), i);
+    }
+
+    TestBed bed{GetParam()};
+    LinkOptions accept_options;
+    std::unique_ptr<LinkListener> listener;
+    End near, far;
+};
+
+TEST_P(LinkTest, BothSidesFloodingEachOtherWithTheFewestCreditsDoNotStop) {
+    for (const std::size_t receives : {4U, 5U, 8U, 64U}) {
+        near = {};
+        far = {};
+        connect({.receive_count = receives, .send_count = 3},
+                {.receive_count = 4, .send_count = 2});
+        flood(near, 500);
+        flood(far, 500);
+        ASSERT_TRUE(
+            bed.run_until([&] { return near.frames.size() == 500 && far.frames.size() == 500; }));
+        expect_flood(near, 500);
+        expect_flood(far, 500);
+        ASSERT_TRUE(
+            bed.run_until([&] { return near.sent.size() == 500 && far.sent.size() == 500; }));
+        for (const auto& [cookie, times] : near.sent)
+            EXPECT_EQ(times, 1) << cookie;
+    }
+}
+
+TEST_P(LinkTest, FinishDeliversWhatWasSentAndBothHaveTheirLastWord) {
+    connect();
+    flood(near, 40);
+    near.link->finish();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    expect_flood(far, 40);
+    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(far.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(near.sent.size(), 40U);
+    EXPECT_EQ(near.unsent, 0);
+    EXPECT_EQ(near.closed.size(), 1U);
+    EXPECT_EQ(far.closed.size(), 1U);
+}
+
+TEST_P(LinkTest, BothFinishingAtOnceEndInOrder) {
+    connect();
+    near.link->finish();
+    far.link->finish();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    for (const End* end : {&near, &far})
+        EXPECT_THAT(end->closed[0].reason,
+                    testing::AnyOf(CloseReason::local, CloseReason::orderly));
+}
+
+TEST_P(LinkTest, CloseCancelsWhatIsOutstandingAndThenHasTheLastWord) {
+    connect();
+    RegisteredBuffer memory{60000};
+    const Slice slice = memory.slice();
+    for (std::uint64_t i = 0; i < 20; ++i)
+        ASSERT_EQ(near.link->send({.kind = 20, .slices = {&slice, 1}}, Cookie{i}), Status::ok);
+    bool all_before_the_last_word = false;
+    near.at_closed = [&] { all_before_the_last_word = near.sent.size() == 20; };
+    near.link->close();
+    EXPECT_TRUE(near.sent.empty()) << "a call never calls back";
+    EXPECT_EQ(near.link->send({.kind = 20}, Cookie{99}), Status::closed);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_TRUE(all_before_the_last_word);
+    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(far.closed[0].reason, CloseReason::lost);
+}
+
+TEST_P(LinkTest, RefusesWhatCanNeverBeSent) {
+    connect({}, {.receive_bytes = 1000});
+    RegisteredBuffer memory{2000};
+    EXPECT_EQ(near.link->body_limit(), 992U);
+    const Slice fits = memory.slice(0, 992);
+    const Slice too_large = memory.slice(0, 993);
+    EXPECT_EQ(near.link->send({.kind = 20, .slices = {&too_large, 1}}, Cookie{1}),
+              Status::too_large);
+    EXPECT_EQ(near.link->send({.kind = 20, .slices = {&fits, 1}}, Cookie{1}), Status::ok);
+    const std::vector<Slice> many(29, memory.slice(0, 1));
+    EXPECT_EQ(near.link->send({.kind = 20, .slices = many}, Cookie{2}), Status::too_many_segments);
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 1; }));
+    EXPECT_EQ(far.frames[0].size(), 992U);
+}
+
+TEST_P(LinkTest, MoreSlicesThanTheProviderTakesAreGathered) {
+    connect();
+    RegisteredBuffer memory{28 * 200};
+    for (std::size_t i = 0; i < memory.size(); ++i)
+        memory.data()[i] = static_cast<std::byte>(i % 251);
+    for (std::size_t count = 0; count <= 28; ++count) {
+        std::vector<Slice> slices;
+        for (std::size_t i = 0; i < count; ++i)
+            slices.push_back(memory.slice(i * 200, 200));
+        ASSERT_TRUE(bed.run_until([&] {
+            return near.link->send({.kind = 20, .slices = slices}, Cookie{count}) == Status::ok;
+        }));
+        ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == count + 1; }));
+        EXPECT_TRUE(std::ranges::equal(far.frames.back(), memory.memory().first(count * 200)));
+    }
+}
+
+TEST_P(LinkTest, MayBeDestroyedInEachOfItsHandlers) {
+    using Hook = std::function<void()> End::*;
+    for (const Hook hook :
+         {&End::at_open, &End::at_frame, &End::at_sent, &End::at_room, &End::at_closed}) {
+        for (End* const victim : {&near, &far}) {
+            near = {};
+            far = {};
+            listener.reset();
+            bool destroyed = false;
+            accept_options = {.receive_count = 4, .send_count = 4};
+            listener = std::make_unique<LinkListener>(
+                bed.transport(),
+                LinkListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+                static_cast<LinkListener::Handler&>(*this));
+            const auto pump = [](End& end) {
+                for (std::uint64_t i = 0; end.link && end.link->is_open() && i < 50; ++i)
+                    if (end.link->send({.kind = 20}, Cookie{i}) != Status::ok) break;
+            };
+            near.at_open = [&] { pump(near); };
+            far.at_open = [&] { pump(far); };
+            victim->*hook = [&, victim] {
+                victim->link.reset();
+                destroyed = true;
+            };
+            dial({.receive_count = 4, .send_count = 4});
+            ASSERT_TRUE(bed.run_until(
+                [&] { return destroyed || (near.frames.size() >= 2 && far.frames.size() >= 2); }));
+            if (!destroyed) {
+                pump(*victim);
+                ASSERT_TRUE(bed.run_until(
+                    [&] { return destroyed || victim->room > 0 || hook == &End::at_closed; }));
+            }
+            if (!destroyed) {
+                End& other = victim == &near ? far : near;
+                if (other.link) other.link->close();
+                ASSERT_TRUE(bed.run_until([&] { return destroyed || !victim->closed.empty(); }));
+            }
+            End& other = victim == &near ? far : near;
+            ASSERT_TRUE(bed.run_until(
+                [&] { return !other.link || other.opened == 0 || !other.closed.empty(); }));
+            near.link.reset();
+            far.link.reset();
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, LinkTest, all_beds(), bed_name);
+
+// --- in virtual time ------------------------------------------------------------------------
+
+using SimulatedLink = LinkTest;
+
+constexpr LinkOptions quick{.heartbeat = 1000ms, .dead_after = 5000ms};
+
+TEST_P(SimulatedLink, HeartbeatsKeepAnIdleLinkAlive) {
+    connect(quick, quick);
+    const TimePoint end = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
+    EXPECT_TRUE(near.closed.empty());
+    EXPECT_TRUE(far.closed.empty());
+    EXPECT_EQ(near.frames.size(), 0U) << "heartbeats are not the user's";
+}
+
+TEST_P(SimulatedLink, SilenceIsNoticedOnBothSides) {
+    connect(quick, quick);
+    const TimePoint begin = bed.loop().now();
+    bed.sim()->cut(1);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::silent);
+    EXPECT_EQ(far.closed[0].reason, CloseReason::silent);
+    EXPECT_GE(bed.loop().now() - begin, 5s);
+    EXPECT_LE(bed.loop().now() - begin, 8s);
+}
+
+TEST_P(SimulatedLink, WithoutHeartbeatsNobodyIsDead) {
+    connect({.heartbeat = 0ms, .dead_after = 0ms}, {.heartbeat = 0ms, .dead_after = 0ms});
+    bed.sim()->cut(1);
+    const TimePoint end = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
+    EXPECT_TRUE(near.closed.empty());
+}
+
+TEST_P(SimulatedLink, AnUnansweredGoodbyeEndsAfterItsTime) {
+    connect({.heartbeat = 0ms, .dead_after = 0ms, .goodbye_timeout = 700ms});
+    bed.sim()->cut(1);
+    const TimePoint begin = bed.loop().now();
+    near.link->finish();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(bed.loop().now() - begin, 700ms);
+}
+
+TEST_P(SimulatedLink, AConnectThatNobodyAnswersEndsAfterItsTime) {
+    connect();
+    bed.sim()->ignore_connects(true);
+    End other;
+    const Address address = listener->endpoints().front().address;
+    other.link = std::make_unique<Link>(
+        bed.transport(), Link::Target{.provider = "sim", .remote = address, .local_host = {}},
+        Hello{.service = Service::messages, .service_data = {}},
+        LinkOptions{.connect_timeout = 300ms}, other);
+    ASSERT_TRUE(bed.run_until([&] { return !other.closed.empty(); }));
+    EXPECT_EQ(other.closed[0].reason, CloseReason::connect_timeout);
+    EXPECT_THAT(other.closed[0].detail, HasSubstr(to_string(address)));
+}
+
+TEST_P(SimulatedLink, ABreakAtAnySendCompletesEverythingOnceAndHasOneLastWord) {
+    for (std::size_t nth = 1; nth < 30; ++nth) {
+        near = {};
+        far = {};
+        connect({.receive_count = 6, .send_count = 5}, {.receive_count = 6, .send_count = 5});
+        bed.sim()->break_at_send(bed.sim()->next_connection() - 2, nth);
+        std::uint64_t accepted = 0;
+        near.at_room = [&] {
+            while (accepted < 100 && near.link->send({.kind = 20}, Cookie{accepted}) == Status::ok)
+                ++accepted;
+        };
+        near.at_room();
+        ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+        EXPECT_EQ(near.closed.size(), 1U);
+        EXPECT_EQ(near.closed[0].reason, CloseReason::lost);
+        EXPECT_EQ(near.sent.size(), accepted) << "broken at send " << nth;
+        for (const auto& [cookie, times] : near.sent)
+            EXPECT_EQ(times, 1) << cookie;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SimulatedLink, simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
