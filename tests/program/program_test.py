@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program netio as its users see it: processes, exit status, JSON, files.
+
+program_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import hashlib
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+PROGRAM, CONFIG = sys.argv[1:3]
+DEADLINE = 60  # seconds; far beyond what anything here takes
+
+
+class Process:
+    """A running netio whose log is read as it comes."""
+
+    def __init__(self, *arguments, stdin=None, json_report=True):
+        command = [PROGRAM, *map(str, arguments)] + (["--json"] if json_report else [])
+        self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.lines = []
+        self.changed = threading.Condition()
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stderr:
+            with self.changed:
+                self.lines.append(line)
+                self.changed.notify_all()
+        with self.changed:
+            self.lines.append(None)
+            self.changed.notify_all()
+
+    def wait_for(self, pattern):
+        """The first match of the pattern in the log."""
+        seen = 0
+        with self.changed:
+            while True:
+                for line in self.lines[seen:]:
+                    if line is None:
+                        raise AssertionError(f"ended without saying {pattern}: {self.lines}")
+                    match = re.search(pattern, line)
+                    if match:
+                        return match
+                seen = len(self.lines)
+                if not self.changed.wait(DEADLINE):
+                    raise AssertionError(f"did not say {pattern}: {self.lines}")
+
+    def address(self):
+        return self.wait_for(r"listening at (\S+)").group(1)
+
+    def end(self):
+        """(exit status, report, log); the report is the last line of standard output."""
+        out = self.process.stdout.read()
+        status = self.process.wait(timeout=DEADLINE)
+        self.reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        lines = out.splitlines()
+        report = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
+        return status, report, "".join(line for line in self.lines if line)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.processes = []
+        self.addCleanup(self.kill_all)
+
+    def kill_all(self):
+        for process in self.processes:
+            process.process.kill()
+            if not process.process.stdout.closed:
+                process.end()
+
+    def start(self, *arguments, **options):
+        process = Process(*arguments, **options)
+        self.processes.append(process)
+        return process
+
+    def path(self, name, content=None):
+        path = os.path.join(self.folder.name, name)
+        if content is not None:
+            with open(path, "wb") as file:
+                file.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def config(self, text, mode="buffered"):
+        return self.path("publisher.yaml", f"listen: 127.0.0.1:0\nmode: {mode}\n{text}")
+
+    PATTERN = "streams:\n  - {fids: 0-63, source: pattern, size: 40, rate: max}\n"
+    LARGE = "streams:\n  - {fids: 0-7, source: pattern, size: 64k, rate: max}\n"
+
+
+class Publishing(Case):
+    def check_verified(self, config, messages, fids, mode):
+        publisher = self.start("publish", config, "--messages", messages, "--wait-subscribers", 2)
+        address = publisher.address()
+        all_of_it = self.start("subscribe", address, "--fid", f"0-{fids - 1}", "--verify")
+        half = self.start("subscribe", address, "--fid", f"0-{fids // 2 - 1}", "--verify")
+        for process, share in ((all_of_it, 1), (half, 2)):
+            status, report, log = process.end()
+            self.assertEqual(status, 0, log)
+            self.assertEqual(report["role"], "subscriber")
+            self.assertEqual(report["mode"], mode)
+            self.assertEqual(report["provider"], "tcp")
+            self.assertEqual(report["end"], "orderly")
+            self.assertEqual(report["messages"], messages // share)
+            for key in ("lost", "reordered", "corrupt", "duplicates"):
+                self.assertEqual(report[key], 0, key)
+            self.assertEqual(len(report["fids"]), fids // share)
+            self.assertEqual(sum(f["messages"] for f in report["fids"].values()),
+                             messages // share)
+        status, report, log = publisher.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["messages"], messages)
+        for key in ("role", "provider", "mode", "bytes", "seconds", "messages_per_s",
+                    "gbit_per_s"):
+            self.assertIn(key, report)
+
+    def test_small_messages_buffered(self):
+        self.check_verified(self.config(self.PATTERN), 640000, 64, "buffered")
+
+    def test_large_messages_unbuffered(self):
+        self.check_verified(self.config(self.LARGE, "unbuffered"), 8000, 8, "unbuffered")
+
+    def test_messages_larger_than_any_buffer(self):
+        text = "streams:\n  - {fids: 0-1, source: pattern, size: {list: [3M, 24, 500k]}}\n"
+        for mode in ("buffered", "unbuffered"):
+            self.check_verified(self.config(text, mode), 60, 2, mode)
+
+    def test_files_and_standard_input_arrive_as_they_are(self):
+        contents = {i: os.urandom(100000 * i + i) for i in range(1, 4)}
+        names = [self.path(f"source{i}", content) for i, content in contents.items()]
+        config = self.config("streams:\n  - fids: 1-3\n    size: {uniform: {min: 1, max: 9000}}\n"
+                             f"    source: {{files: [{', '.join(names)}]}}\n"
+                             "  - {fids: 9, source: pipe, size: 7k}\n", "unbuffered")
+        contents[9] = os.urandom(300001)
+        publisher = self.start("publish", config, stdin=subprocess.PIPE)
+        feeder = threading.Thread(target=lambda: (
+            publisher.process.stdin.buffer.write(contents[9]), publisher.process.stdin.close()))
+        feeder.start()
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "1-9", "--output",
+                                self.path("recorded"))
+        status, _, log = subscriber.end()
+        feeder.join()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(publisher.end()[0], 0)
+        self.assertEqual(sorted(os.listdir(self.path("recorded"))),
+                         [f"{fid:016x}" for fid in contents])
+        for fid, content in contents.items():
+            with open(self.path(f"recorded/{fid:016x}"), "rb") as file:
+                self.assertEqual(hashlib.sha256(file.read()).digest(),
+                                 hashlib.sha256(content).digest(), fid)
+
+    def test_a_rate_is_kept(self):
+        config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 2000}\n")
+        publisher = self.start("publish", config, "--duration", 1)
+        status, report, log = publisher.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["end"], "duration")
+        self.assertEqual(report["messages"], 0)
+        # Nobody listened; a slow machine may fall behind, but none may run ahead.
+        self.assertLessEqual(report["without_subscribers"], 2001)
+        self.assertGreater(report["without_subscribers"], 100)
+
+
+class Ending(Case):
+    def test_a_subscriber_leaves_after_its_messages(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
+                                "--messages", 12345)
+        status, report, log = subscriber.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["messages"], 12345)
+        self.assertEqual(report["end"], "messages")
+        publisher.wait_for("has left")
+
+    def test_interrupted_programs_report_and_succeed(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            publisher = self.start("publish", self.config(self.PATTERN))
+            subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
+            subscriber.wait_for("subscribed to")
+            subscriber.process.send_signal(number)
+            status, report, log = subscriber.end()
+            self.assertEqual((status, report["end"]), (0, "interrupted"), log)
+            publisher.process.send_signal(number)
+            status, report, log = publisher.end()
+            self.assertEqual((status, report["end"]), (0, "interrupted"), log)
+
+    def test_an_interrupted_publisher_is_an_orderly_end_for_its_subscribers(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
+        subscriber.wait_for("subscribed to")
+        publisher.process.send_signal(signal.SIGINT)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["end"], report["lost"]), (0, "orderly", 0), log)
+
+    def test_a_subscriber_waits_for_its_publisher(self):
+        free = self.start("publish", self.config(self.PATTERN))
+        address = free.address()
+        free.process.send_signal(signal.SIGINT)
+        free.end()
+        subscriber = self.start("subscribe", address, "--fid", "1", "--verify")
+        subscriber.wait_for("waiting for the publisher")
+        publisher = self.start("publish", self.config(self.PATTERN), "--listen", address,
+                               "--messages", 6400)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"]), (0, 100), log)
+        self.assertEqual(publisher.end()[0], 0)
+
+    def test_what_is_lost_by_policy_is_counted(self):
+        config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
+                             + self.PATTERN)
+        publisher = self.start("publish", config, "--messages", 2000000)
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
+        status, report, log = subscriber.end()
+        _, published, _ = publisher.end()
+        self.assertEqual(report["messages"] + report["lost"], published["messages"])
+        self.assertEqual(report["lost"], published["dropped"])
+        self.assertEqual(report["corrupt"] + report["reordered"] + report["duplicates"], 0)
+        self.assertEqual(status != 0, report["lost"] > 0, log)
+
+
+class Killing(Case):
+    def test_a_killed_publisher_is_a_failure_that_is_told(self):
+        for mode, text in (("buffered", self.PATTERN), ("unbuffered", self.LARGE)):
+            publisher = self.start("publish", self.config(text, mode))
+            subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
+                                    "--output", self.path("recorded"), "--progress")
+            subscriber.wait_for(r"progress [1-9]")
+            publisher.process.kill()
+            publisher.end()
+            status, report, log = subscriber.end()
+            self.assertNotEqual(status, 0)
+            self.assertEqual(report["end"], "lost", log)
+            self.assertTrue(report["detail"])
+            self.assertEqual(report["corrupt"], 0)
+            # No recording has its final name.
+            for name in os.listdir(self.path("recorded")):
+                self.assertTrue(name.endswith(".part"), name)
+
+    def test_a_killed_subscriber_costs_the_others_nothing(self):
+        for mode, text in (("buffered", self.PATTERN), ("unbuffered", self.LARGE)):
+            count = 1000000 if mode == "buffered" else 8000
+            publisher = self.start("publish", self.config(text, mode), "--messages", count,
+                                   "--wait-subscribers", 2)
+            address = publisher.address()
+            stays = self.start("subscribe", address, "--fid", "0-63", "--verify")
+            dies = self.start("subscribe", address, "--fid", "0-63", "--progress")
+            dies.wait_for(r"connected to")
+            dies.process.kill()
+            dies.end()
+            # The publisher may still have waited for two.
+            third = self.start("subscribe", address, "--fid", "0")
+            status, report, log = stays.end()
+            self.assertEqual(status, 0, log)
+            self.assertEqual((report["messages"], report["lost"]), (count, 0), log)
+            self.assertEqual(publisher.end()[0], 0)
+            third.process.kill()
+
+    def test_a_stopped_subscriber_is_not_a_dead_one(self):
+        config = self.config("heartbeat_ms: 500\ndead_after_ms: 3000\n" + self.PATTERN)
+        publisher = self.start("publish", config, "--progress")
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
+                                "--messages", 5000000)
+        subscriber.wait_for("subscribed to")
+        subscriber.process.send_signal(signal.SIGSTOP)
+        # Each line of progress is a second of the publisher's time: it passes dead_after_ms.
+        seen = 0
+        with publisher.changed:
+            while seen < 6:
+                seen = sum("progress" in line for line in publisher.lines if line)
+                self.assertTrue(publisher.changed.wait(DEADLINE))
+        subscriber.process.send_signal(signal.SIGCONT)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"]), (0, 5000000), log)
+        self.assertNotIn("silent", "".join(line for line in publisher.lines if line))
+
+
+class Refusing(Case):
+    def check_refused(self, *arguments, saying):
+        process = self.start(*arguments, json_report=False)
+        status, _, log = process.end()
+        self.assertNotEqual(status, 0)
+        self.assertRegex(log, saying)
+
+    def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
+        self.check_refused("publish", "/no/where.yaml", saying=r"/no/where\.yaml:1:1: .*cannot be read")
+        self.check_refused("publish", self.config("streamz: 1\n"),
+                           saying=r"publisher\.yaml:3:1: streamz: unknown key .*did you mean 'streams'")
+        config = self.config(self.PATTERN)
+        self.check_refused("publish", config, "--listen", "192.0.2.77:1",
+                           saying=r"192\.0\.2\.77")
+        self.check_refused("publish", config, "--listen", "nonsense", saying="HOST:PORT")
+        self.check_refused("publish", config, "--provider", "sockets", saying="sockets")
+        self.check_refused("publish", config, "--provider", "udp;ofi_rxm", saying="udp;ofi_rxm")
+        self.check_refused("subscribe", "127.0.0.1:1", "--fid", "9-1", saying="ends before it begins")
+        self.check_refused("subscribe", "no.such.host.invalid:1", "--fid", "1",
+                           saying=r"no\.such\.host\.invalid")
+
+    def test_an_address_in_use_is_named(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        self.check_refused("publish", self.config(self.PATTERN), "--listen", publisher.address(),
+                           saying=re.escape(publisher.address()) + ".*in use")
+
+    def test_a_recording_that_cannot_be_written_ends_the_subscriber_only(self):
+        publisher = self.start("publish", self.config(self.PATTERN), "--messages", 64000,
+                               "--wait-subscribers", 2)
+        os.mkdir(self.path("full"))
+        os.symlink("/dev/full", self.path("full/0000000000000000.part"))
+        failing = self.start("subscribe", publisher.address(), "--fid", "0", "--output",
+                             self.path("full"))
+        sound = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
+        status, report, log = failing.end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("0000000000000000.part", log)
+        self.assertEqual(report["end"], "failed")
+        status, report, log = sound.end()
+        self.assertEqual((status, report["messages"]), (0, 64000), log)
+        self.assertEqual(publisher.end()[0], 0)
+
+
+class Idling(Case):
+    def test_fifty_idle_subscribers_cost_no_processor_time(self):
+        """Counted in context switches: every wake-up of a blocking loop is one."""
+        config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 0.001}\n"
+                             "wait_subscribers: 50\n")
+        publisher = self.start("publish", config)
+        address = publisher.address()
+        subscribers = [self.start("subscribe", address, "--fid", "1") for _ in range(50)]
+        for subscriber in subscribers:
+            subscriber.wait_for("subscribed to")
+
+        def switches():
+            with open(f"/proc/{publisher.process.pid}/status") as status:
+                return sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+
+        before = switches()
+        # Another process's heartbeat is the clock: the loop of a subscriber with progress lines.
+        clock = self.start("subscribe", address, "--fid", "2", "--progress")
+        for count in range(1, 7):
+            with clock.changed:
+                while sum("progress" in line for line in clock.lines if line) < count:
+                    self.assertTrue(clock.changed.wait(DEADLINE))
+        # 51 links in 6 seconds: two heartbeats each way, a few for coming, and the sends of them.
+        self.assertLess(switches() - before, 51 * 2 * 6 + 100)
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
