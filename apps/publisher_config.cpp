@@ -157,7 +157,7 @@ std::size_t count_of(const std::vector<pubsub::FidRange>& fids) {
 
 std::string resolve(const YamlValue& value, const std::string& folder) {
     const std::filesystem::path path = value.text("the path of a file");
-    const std::string resolved =
+    std::string resolved =
         path.is_absolute() || folder.empty() ? path.string() : (folder / path).string();
     std::error_code error;
     if (!std::filesystem::is_regular_file(resolved, error)) {

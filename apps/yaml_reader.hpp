@@ -26,8 +26,8 @@ class ConfigError : public std::runtime_error {
 // A value in the document: it knows where it stands.
 class YamlValue {
   public:
-    YamlValue(std::string file, std::string key, YAML::Node node, YAML::Mark mark)
-        : file_{std::move(file)}, key_{std::move(key)}, node_{std::move(node)}, mark_{mark} {}
+    YamlValue(std::string file, std::string key, const YAML::Node& node, const YAML::Mark& mark)
+        : file_{std::move(file)}, key_{std::move(key)}, node_{node}, mark_{mark} {}
 
     // Throws ConfigError also if the text is not YAML.
     static YamlValue document(const std::string& text, const std::string& file);

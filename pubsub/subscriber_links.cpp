@@ -8,7 +8,6 @@
 #include "netio/destruction_watch.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <stdexcept>
 #include <utility>
 
@@ -209,8 +208,8 @@ bool SubscriberLinks::add_all(Subscriber& subscriber, std::span<const FidRange> 
     for (const FidRange& range : ranges) {
         if (table_.add(subscriber.id(), range, added)) continue;
         std::vector<FidRange> undone;
-        for (const FidRange& done : added | std::views::reverse)
-            NETIO_CHECK(table_.remove(subscriber.id(), done, undone));
+        for (auto done = added.rbegin(); done != added.rend(); ++done)
+            NETIO_CHECK(table_.remove(subscriber.id(), *done, undone));
         return false;
     }
     return true;
@@ -221,8 +220,8 @@ bool SubscriberLinks::remove_all(Subscriber& subscriber, std::span<const FidRang
     for (const FidRange& range : ranges) {
         if (table_.remove(subscriber.id(), range, removed)) continue;
         std::vector<FidRange> undone;
-        for (const FidRange& done : removed | std::views::reverse)
-            NETIO_CHECK(table_.add(subscriber.id(), done, undone));
+        for (auto done = removed.rbegin(); done != removed.rend(); ++done)
+            NETIO_CHECK(table_.add(subscriber.id(), *done, undone));
         return false;
     }
     return true;

@@ -119,7 +119,7 @@ ProtocolError BasicSender<Flaws>::fail(ProtocolError error) {
 
 template <class Flaws>
 void BasicSender<Flaws>::skip_finished_sends() {
-    while (unsent_ < sends_.size() && sends_[unsent_].end() == next_)
+    while (unsent_ < sends_.size() && sends_[unsent_].end() <= next_)
         ++unsent_;
 }
 

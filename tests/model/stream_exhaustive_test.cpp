@@ -19,7 +19,9 @@ struct Case {
     WorldOptions options;
     bool find_cycles = false;
 };
-void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
+void PrintTo(const Case& test_case, std::ostream* out) {
+    *out << test_case.name;
+}
 
 WorldOptions published() {
     return {.sender = published_sender(2), .receiver = published_receiver(2), .stream_bytes = 3};
@@ -42,7 +44,7 @@ WorldOptions with(WorldOptions options, Change change) {
     return options;
 }
 
-std::vector<Case> cases() {
+std::vector<Case> published_cases() {
     using Options = WorldOptions&;
     return {
         {"Published", published(), true},
@@ -52,23 +54,21 @@ std::vector<Case> cases() {
          with(published(), [](Options o) { o.wait_all = WaitAll::always, o.stream_bytes = 4; })},
         {"PublishedNotEager", with(published(), [](Options o) { o.eager = false; })},
         {"PublishedCopiesInPieces", with(published(), [](Options o) { o.partial_copies = true; })},
-        {"PublishedIsDirectWhenItCan",
-         with(published(),
-              [](Options o) {
-                  o.check_efficiency = o.prompt_copies = true;
-                  o.stream_bytes = 4;
-              })},
+        {"PublishedIsDirectWhenItCan", with(published(),
+                                            [](Options o) {
+                                                o.check_efficiency = o.prompt_copies = true;
+                                                o.stream_bytes = 4;
+                                            })},
         {"PublishedRingOfOne",
          with(published(), [](Options o) { o.sender.ring_bytes = o.receiver.ring_bytes = 1; })},
         {"ExactNumbers",
          with(published(), [](Options o) { o.receiver.advert_number = AdvertNumber::exact; })},
-        {"EmptyOperations",
-         with(improved(),
-              [](Options o) {
-                  o.empty_operations = true;
-                  o.stream_bytes = 2;
-                  o.queued_send_limit = 2;
-              })},
+        {"EmptyOperations", with(improved(),
+                                 [](Options o) {
+                                     o.empty_operations = true;
+                                     o.stream_bytes = 2;
+                                     o.queued_send_limit = 2;
+                                 })},
         {"DirectOnly",
          with(improved(),
               [](Options o) {
@@ -85,6 +85,12 @@ std::vector<Case> cases() {
                   o.stream_bytes = 5;
               }),
          true},
+    };
+}
+
+std::vector<Case> improved_cases() {
+    using Options = WorldOptions&;
+    return {
         {"Improved", improved(), true},
         {"ImprovedWithoutReadvertising",
          with(improved(), [](Options o) { o.receiver.readvertise = false; })},
@@ -103,26 +109,31 @@ std::vector<Case> cases() {
                   o.wait_all = WaitAll::never;
               }),
          true},
-        {"ImprovedThresholds",
-         with(improved(),
-              [](Options o) {
-                  o.sender.direct_threshold_bytes = o.receiver.advert_threshold_bytes = 2;
-                  o.stream_bytes = 4;
-              })},
-        {"ImprovedSmallSendsPreferTheRing",
-         with(improved(),
-              [](Options o) {
-                  o.sender.direct_threshold_bytes = 2;
-                  o.separate_done = true;
-              })},
-        {"FewAdverts",
-         with(improved(),
-              [](Options o) {
-                  o.sender.advert_limit_count = o.receiver.advert_limit_count = 1;
-                  o.open_receive_limit = 3;
-                  o.wait_all = WaitAll::never;
-              })},
+        {"ImprovedThresholds", with(improved(),
+                                    [](Options o) {
+                                        o.sender.direct_threshold_bytes =
+                                            o.receiver.advert_threshold_bytes = 2;
+                                        o.stream_bytes = 4;
+                                    })},
+        {"ImprovedSmallSendsPreferTheRing", with(improved(),
+                                                 [](Options o) {
+                                                     o.sender.direct_threshold_bytes = 2;
+                                                     o.separate_done = true;
+                                                 })},
+        {"FewAdverts", with(improved(),
+                            [](Options o) {
+                                o.sender.advert_limit_count = o.receiver.advert_limit_count = 1;
+                                o.open_receive_limit = 3;
+                                o.wait_all = WaitAll::never;
+                            })},
     };
+}
+
+std::vector<Case> cases() {
+    std::vector<Case> all = published_cases();
+    const std::vector<Case> improved = improved_cases();
+    all.insert(all.end(), improved.begin(), improved.end());
+    return all;
 }
 
 class StreamExhaustive : public testing::TestWithParam<Case> {};

@@ -61,7 +61,7 @@ std::vector<std::byte> bytes_of(std::size_t size, int value = 0) {
 }
 
 std::vector<Malformed> malformed_messages() {
-    const auto service_frame = [](std::uint8_t kind, std::vector<std::byte> body,
+    const auto service_frame = [](std::uint8_t kind, const std::vector<std::byte>& body,
                                   std::uint8_t flags = 0) {
         return [=](Impostor& peer) {
             peer.send_open();
