@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <optional>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 namespace netio::fabric {
@@ -116,6 +118,13 @@ Duration TcpSockets::silence(int fd) {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration::max() / 2;
+    // A peer that does not read closes its window. Then the kernel asks less and less often, up to
+    // every two minutes, so the time since the last answer says nothing as long as every question
+    // was answered: a stopped peer is not a dead one.
+    int unsent = 0;
+    const bool window_closed =
+        info.tcpi_unacked == 0 && ::ioctl(fd, SIOCOUTQNSD, &unsent) == 0 && unsent > 0;
+    if (window_closed && info.tcpi_probes < 2) return Duration::zero();
     return std::chrono::milliseconds{std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv)};
 }
 
