@@ -22,14 +22,8 @@ using netio::Status;
 
 SubscribeSocket::SubscribeSocket(netio::Transport& transport, Options options, Handler& handler)
     : transport_{transport}, options_{std::move(options)}, handler_{handler},
-      reassembly_{options_.largest_message_bytes},
-      retry_timer_{transport.loop(), [this] {
-                       try {
-                           start();
-                       } catch (const netio::FabricError&) {
-                           retry_timer_.start(options_.retry_interval); // the name may come back
-                       }
-                   }} {
+      reassembly_{options_.largest_message_bytes}, retry_timer_{transport.loop(),
+                                                                [this] { retry(); }} {
     netio::validate(options_.link);
     if (options_.largest_message_bytes == 0 || options_.largest_message_bytes > UINT32_MAX) {
         throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
@@ -50,6 +44,19 @@ void SubscribeSocket::start() {
     providers_ = transport_.providers_to(options_.publisher);
     std::ranges::reverse(providers_);
     try_next_provider();
+}
+
+void SubscribeSocket::retry() {
+    if (closing_) {
+        return handler_.on_closed(
+            *this, {.reason = CloseReason::local, .detail = {}, .required_receive_bytes = 0},
+            false);
+    }
+    try {
+        start();
+    } catch (const netio::FabricError&) {
+        retry_timer_.start(options_.retry_interval); // the name may come back
+    }
 }
 
 void SubscribeSocket::try_next_provider() {
@@ -79,11 +86,13 @@ void SubscribeSocket::on_open(netio::Link&) {
 }
 
 void SubscribeSocket::close() {
+    if (closing_) return;
     closing_ = true;
-    retry_timer_.cancel();
-    if (link_) return link_->finish();
-    // Between two attempts there is no link that could have the last word.
-    transport_.loop().post([] {});
+    if (link_) {
+        link_->finish();
+    } else {
+        retry_timer_.start(netio::Duration::zero()); // has the last word in place of a link
+    }
 }
 
 // --- the end of a connection ----------------------------------------------------------------

@@ -79,7 +79,7 @@ class SubscribeSocket final : private netio::Link::Handler {
     void subscribe(const FidRange& range);
     void subscribe(std::span<const FidRange> ranges);
     void unsubscribe(const FidRange& range);
-    // Ends in order: on_closed(local) follows.
+    // Ends in order, for good: on_closed(local) follows.
     void close();
 
     const std::vector<FidRange>& wanted() const noexcept { return wanted_; }
@@ -101,6 +101,7 @@ class SubscribeSocket final : private netio::Link::Handler {
     };
 
     void start();
+    void retry();
     void try_next_provider();
     void connect();
     // Whether to go on by itself after the connection has ended.

@@ -148,6 +148,22 @@ TEST_P(Closing, CloseEndsInOrderOnBothSides) {
     EXPECT_EQ(subscriber.actor.closed.size(), 1U);
 }
 
+TEST_P(Closing, CloseHasItsLastWordAlsoBetweenTwoAttempts) {
+    {
+        auto first = unbuffered({}); // only to learn a free address
+    }
+    auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = std::chrono::hours{1}});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
+    subscriber.socket->close();
+    subscriber.socket->close();
+    EXPECT_EQ(subscriber.actor.closed.size(), 1U) << "a call never calls back";
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+    EXPECT_EQ(subscriber.actor.closed[1].reason, CloseReason::local);
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+    loop().run_once();
+    EXPECT_EQ(subscriber.actor.closed.size(), 2U);
+}
+
 TEST_P(Closing, AfterCloseNothingIsDelivered) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)});
