@@ -13,6 +13,11 @@ class Category final : public std::error_category {
   public:
     const char* name() const noexcept override { return "fabric"; }
     std::string message(int code) const override { return ::fi_strerror(code); }
+    // Below its own range libfabric uses the numbers of errno (fi_errno(3)).
+    std::error_condition default_error_condition(int code) const noexcept override {
+        if (code < FI_ERRNO_OFFSET) return {code, std::generic_category()};
+        return {code, *this};
+    }
 };
 
 } // namespace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What only the real fabric does: providers that are refused, addresses that are not there, signal
+// handlers that libraries install behind our back.
+
+#include "netio/fabric.hpp"
+#include "netio/listen_socket.hpp"
+#include "netio/send_socket.hpp"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+namespace netio::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+struct Nothing final : ListenSocket::Handler {
+    void on_connected(ReceiveSocket&) override {}
+    void on_message(ReceiveSocket&, std::span<const std::byte>,
+                    std::optional<std::uint64_t>) override {}
+    void on_closed(ReceiveSocket&, const Closed&) override {}
+};
+
+TEST(Fabric, ProvidersThatWouldFailLaterAreRefusedWithAReason) {
+    EventLoop loop;
+    for (const char* provider :
+         {"sockets", "net", "udp;ofi_rxm", "tcp;ofi_rxm", "shm", "nonsense"}) {
+        EXPECT_THAT(provider_refusal(provider), Not(IsEmpty())) << provider;
+        try {
+            open_fabric(loop, {.provider = provider});
+            ADD_FAILURE() << provider << " was accepted";
+        } catch (const FabricError& error) {
+            EXPECT_THAT(error.what(), HasSubstr(provider));
+        }
+    }
+    EXPECT_THAT(provider_refusal("tcp"), IsEmpty());
+    EXPECT_THAT(provider_refusal("verbs"), IsEmpty());
+}
+
+TEST(Fabric, IsDescribed) {
+    const auto descriptions = describe_fabric();
+    const auto tcp = std::ranges::find(descriptions, "tcp", &FabricDescription::provider);
+    ASSERT_NE(tcp, descriptions.end());
+    EXPECT_THAT(tcp->addresses, Not(IsEmpty()));
+    EXPECT_GE(tcp->capabilities.segment_limit, 2U);
+    EXPECT_THAT(fabric_version(), Not(IsEmpty()));
+}
+
+TEST(Fabric, AnAddressOfAnotherMachineCannotBeListenedAt) {
+    EventLoop loop;
+    const auto transport = open_fabric(loop);
+    Nothing handler;
+    try {
+        const ListenSocket socket{
+            *transport, {.addresses = {{.host = "192.0.2.123", .port = 0}}}, handler};
+        FAIL() << "listening at somebody else's address";
+    } catch (const FabricError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("192.0.2.123"));
+    }
+}
+
+TEST(Fabric, ANameThatDoesNotResolveIsNamed) {
+    EventLoop loop;
+    const auto transport = open_fabric(loop);
+    try {
+        transport->providers_to({.host = "no.such.host.invalid", .port = 1});
+        FAIL() << "it was resolved";
+    } catch (const FabricError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("no.such.host.invalid"));
+    }
+}
+
+// Debian's libfabric loads libinfinipath, which catches the signals of crashes and of Ctrl-C for
+// itself, and so keeps a program from ending as it should.
+TEST(Fabric, LeavesTheSignalsOfTheProgramAlone) {
+    EventLoop loop;
+    const auto transport = open_fabric(loop);
+    for (const int signal : {SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE}) {
+        struct sigaction action {};
+        ASSERT_EQ(::sigaction(signal, nullptr, &action), 0);
+        EXPECT_EQ(action.sa_handler, SIG_DFL) << "signal " << signal;
+    }
+}
+
+TEST(Fabric, MemoryMappedReadOnlyMayBeSentFrom) {
+    EventLoop loop;
+    const auto transport = open_fabric(loop, {.provider = "tcp"});
+    struct Receiver final : ListenSocket::Handler {
+        void on_connected(ReceiveSocket&) override {}
+        void on_message(ReceiveSocket&, std::span<const std::byte> message,
+                        std::optional<std::uint64_t>) override {
+            bytes = message.size();
+            first = message.front();
+        }
+        void on_closed(ReceiveSocket&, const Closed&) override {}
+        std::size_t bytes = 0;
+        std::byte first{};
+    } receiver;
+    struct Sender final : SendSocket::Handler {
+        void on_connected(SendSocket& socket) override {
+            EXPECT_EQ(socket.send(buffer.slice(), Cookie{1}), Status::ok);
+        }
+        void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
+        void on_room(SendSocket&) override {}
+        void on_closed(SendSocket&, const Closed&) override {}
+        explicit Sender(std::span<std::byte> memory) : buffer{memory, Access::send} {}
+        RegisteredBuffer buffer;
+    };
+    static constexpr char text[] = "in the program's read-only data, longer than is ever copied "
+                                   "into the slot of a frame's header";
+    std::byte* const data = reinterpret_cast<std::byte*>(const_cast<char*>(text));
+    Sender sender{std::span{data, sizeof text}};
+    ListenSocket listener{*transport, {.addresses = {{.host = "127.0.0.1", .port = 0}}}, receiver};
+    SendSocket socket{*transport, {}, sender};
+    socket.connect(listener.endpoints().front().address);
+    const TimePoint deadline = Clock::now() + std::chrono::seconds{30};
+    while (receiver.bytes == 0 && Clock::now() < deadline)
+        loop.run_once(deadline);
+    EXPECT_EQ(receiver.bytes, sizeof text);
+    EXPECT_EQ(receiver.first, std::byte{'i'});
+}
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Point to point: send sockets, a listen socket, and what they tell their users.
+
+#include "netio/listen_socket.hpp"
+#include "netio/send_socket.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <map>
+#include <set>
+
+namespace netio::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Receiver final : public ListenSocket::Handler {
+  public:
+    struct Message {
+        std::vector<std::byte> bytes;
+        std::optional<std::uint64_t> immediate;
+        std::uint64_t sender = 0;
+    };
+    void on_connected(ReceiveSocket& socket) override {
+        socket.tag = ++connected;
+        if (at_connected) at_connected(socket);
+    }
+    void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
+                    std::optional<std::uint64_t> immediate) override {
+        messages.push_back({{message.begin(), message.end()}, immediate, socket.tag});
+        if (at_message) at_message(socket);
+    }
+    void on_closed(ReceiveSocket& socket, const Closed& why) override {
+        closed.push_back(why);
+        closed_tags.insert(socket.tag);
+        if (at_closed) at_closed(socket);
+    }
+    std::uint64_t connected = 0;
+    std::vector<Message> messages;
+    std::vector<Closed> closed;
+    std::set<std::uint64_t> closed_tags;
+    std::function<void(ReceiveSocket&)> at_connected, at_message, at_closed;
+};
+
+class Sender final : public SendSocket::Handler {
+  public:
+    void on_connected(SendSocket&) override {
+        ++connected;
+        if (at_connected) at_connected();
+    }
+    void on_send_completed(SendSocket&, Cookie key, Completion::Outcome outcome) override {
+        ++completions[static_cast<std::uint64_t>(key)];
+        if (outcome == Completion::Outcome::done) ++done;
+        if (at_completed) at_completed();
+    }
+    void on_room(SendSocket&) override {
+        if (at_room) at_room();
+    }
+    void on_closed(SendSocket&, const Closed& why) override {
+        closed.push_back(why);
+        if (at_closed) at_closed();
+    }
+    int connected = 0;
+    std::size_t done = 0;
+    std::map<std::uint64_t, int> completions;
+    std::vector<Closed> closed;
+    std::function<void()> at_connected, at_completed, at_room, at_closed;
+};
+
+class Messages : public testing::TestWithParam<Bed> {
+  protected:
+    void listen(ListenSocket::Options options = {}) {
+        options.addresses = {bed.address()};
+        listener = std::make_unique<ListenSocket>(bed.transport(), options, receiver);
+        address = listener->endpoints().front().address;
+    }
+    std::unique_ptr<SendSocket> connected(Sender& handler) {
+        auto socket = std::make_unique<SendSocket>(bed.transport(), SendSocket::Options{}, handler);
+        socket->connect(address);
+        EXPECT_TRUE(bed.run_until([&] { return handler.connected == 1; }));
+        return socket;
+    }
+    static std::vector<std::byte> content(std::size_t size, unsigned salt) {
+        std::vector<std::byte> bytes(size);
+        for (std::size_t i = 0; i < size; ++i)
+            bytes[i] = static_cast<std::byte>(i * 7 + salt + i / 256);
+        return bytes;
+    }
+
+    TestBed bed{GetParam()};
+    Address address;
+    Receiver receiver;
+    Sender sender;
+    std::unique_ptr<ListenSocket> listener;
+};
+
+TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
+    listen({.link = {.receive_bytes = 70000}});
+    const auto socket = connected(sender);
+    EXPECT_GE(socket->message_limit(), 69000U);
+    const std::vector<std::size_t> sizes{0,    1,     47,    48,    49,    56, 57,
+                                         1000, 65535, 65536, 69000, 12345, 3,  0};
+    std::vector<std::unique_ptr<RegisteredBuffer>> memory;
+    for (unsigned i = 0; i < sizes.size(); ++i) {
+        memory.push_back(std::make_unique<RegisteredBuffer>(std::max<std::size_t>(sizes[i], 1)));
+        std::ranges::copy(content(sizes[i], i), memory.back()->data());
+        std::optional<std::uint64_t> immediate;
+        if (i % 2 == 1) immediate = 0xfedcba9876543210 + i;
+        ASSERT_TRUE(bed.run_until([&] {
+            return socket->send(memory.back()->slice(0, sizes[i]), Cookie{i}, immediate) ==
+                   Status::ok;
+        }));
+    }
+    ASSERT_TRUE(bed.run_until(
+        [&] { return receiver.messages.size() == sizes.size() && sender.done == sizes.size(); }));
+    for (unsigned i = 0; i < sizes.size(); ++i) {
+        EXPECT_EQ(receiver.messages[i].bytes, content(sizes[i], i)) << i;
+        EXPECT_EQ(receiver.messages[i].immediate.has_value(), i % 2 == 1);
+        if (i % 2 == 1) {
+            EXPECT_EQ(*receiver.messages[i].immediate, 0xfedcba9876543210 + i);
+        }
+        EXPECT_EQ(sender.completions[i], 1);
+    }
+}
+
+TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
+    listen();
+    const auto socket = connected(sender);
+    RegisteredBuffer one{1000};
+    RegisteredBuffer two{1000};
+    std::ranges::copy(content(1000, 1), one.data());
+    std::ranges::copy(content(1000, 2), two.data());
+    for (std::size_t count = 0; count <= link_slice_limit; ++count) {
+        std::vector<Slice> slices;
+        std::vector<std::byte> expected;
+        for (std::size_t i = 0; i < count; ++i) {
+            slices.push_back((i % 2 == 0 ? one : two).slice(i * 30, i * 3));
+            expected.insert(expected.end(), slices.back().data,
+                            slices.back().data + slices.back().size);
+        }
+        ASSERT_TRUE(
+            bed.run_until([&] { return socket->sendv(slices, Cookie{count}) == Status::ok; }));
+        ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == count + 1; }));
+        EXPECT_EQ(receiver.messages.back().bytes, expected) << count << " slices";
+    }
+    const std::vector<Slice> too_many(link_slice_limit + 1, one.slice(0, 1));
+    EXPECT_EQ(socket->sendv(too_many, Cookie{1}), Status::too_many_segments);
+}
+
+TEST_P(Messages, TooLargeForTheReceiverAreRefusedAtOnce) {
+    listen({.link = {.receive_bytes = 1000}});
+    const auto socket = connected(sender);
+    RegisteredBuffer memory{2000};
+    EXPECT_EQ(socket->send(memory.slice(0, socket->message_limit()), Cookie{1}, 5), Status::ok);
+    EXPECT_EQ(socket->send(memory.slice(0, 1001), Cookie{2}), Status::too_large);
+    ASSERT_TRUE(bed.run_until([&] { return sender.done == 1; }));
+    EXPECT_FALSE(sender.completions.contains(2));
+}
+
+TEST_P(Messages, OutstandingSendsAreBoundedAndRoomIsAnnounced) {
+    listen();
+    const auto socket = connected(sender);
+    RegisteredBuffer memory{1000};
+    std::uint64_t sent = 0;
+    bool refused = false;
+    sender.at_room = [&] {
+        for (; sent < 5000; ++sent) {
+            if (socket->send(memory.slice(), Cookie{sent}) == Status::ok) continue;
+            refused = true;
+            return;
+        }
+    };
+    sender.at_room();
+    EXPECT_TRUE(refused);
+    EXPECT_LE(sent, SendSocket::Options{}.link.send_count);
+    ASSERT_TRUE(bed.run_until([&] { return sender.done == 5000; }));
+    ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 5000; }));
+}
+
+TEST_P(Messages, WhatWasSentArrivesBeforeTheDisconnect) {
+    listen();
+    auto socket = connected(sender);
+    RegisteredBuffer memory{30000};
+    for (std::uint64_t i = 0; i < 20; ++i)
+        ASSERT_EQ(socket->send(memory.slice(), Cookie{i}), Status::ok);
+    socket->disconnect();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(receiver.messages.size(), 20U);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
+    // And it may connect again.
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+    EXPECT_EQ(listener->peer_count(), 1U);
+}
+
+TEST_P(Messages, ARefusedConnectNamesTheAddressAndTheReason) {
+    listen();
+    listener.reset();
+    SendSocket socket{bed.transport(), {}, sender};
+    socket.connect(address);
+    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::refused);
+    EXPECT_THAT(sender.closed[0].detail, HasSubstr(to_string(address)));
+    EXPECT_THAT(sender.closed[0].detail, HasSubstr("refused"));
+    RegisteredBuffer memory{10};
+    EXPECT_EQ(socket.send(memory.slice(), Cookie{1}), Status::closed);
+}
+
+TEST_P(Messages, AnAddressInUseIsNamed) {
+    listen();
+    try {
+        const ListenSocket second{bed.transport(), {.addresses = {address}}, receiver};
+        FAIL() << "two listeners at one address";
+    } catch (const FabricError& error) {
+        EXPECT_THAT(error.what(), HasSubstr(to_string(address)));
+        EXPECT_EQ(error.code(), std::errc::address_in_use);
+    }
+}
+
+TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
+    listen({.peer_limit = 1});
+    const auto first = connected(sender);
+    Sender late;
+    SendSocket second{bed.transport(), {}, late};
+    second.connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return !late.closed.empty(); }));
+    EXPECT_EQ(late.closed[0].reason, CloseReason::rejected);
+    EXPECT_THAT(late.closed[0].detail, HasSubstr("no room"));
+}
+
+TEST_P(Messages, TwoHundredSendersAreToldApart) {
+    listen({.link = {.receive_bytes = 512, .receive_count = 4}});
+    std::vector<std::unique_ptr<Sender>> senders;
+    std::vector<std::unique_ptr<SendSocket>> sockets;
+    RegisteredBuffer memory{200};
+    for (std::size_t i = 0; i < 200; ++i) {
+        memory.data()[i] = static_cast<std::byte>(i);
+        senders.push_back(std::make_unique<Sender>());
+        sockets.push_back(
+            std::make_unique<SendSocket>(bed.transport(), SendSocket::Options{}, *senders.back()));
+        senders[i]->at_connected = [&, i] {
+            EXPECT_EQ(sockets[i]->send(memory.slice(i, 1), Cookie{i}), Status::ok);
+        };
+        sockets[i]->connect(address);
+    }
+    ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 200; }));
+    std::map<std::uint64_t, std::byte> by_sender;
+    std::set<std::byte> seen;
+    for (const Receiver::Message& message : receiver.messages) {
+        EXPECT_TRUE(by_sender.emplace(message.sender, message.bytes.at(0)).second);
+        seen.insert(message.bytes.at(0));
+    }
+    EXPECT_EQ(seen.size(), 200U);
+    sockets.clear();
+    ASSERT_TRUE(bed.run_until([&] { return listener->peer_count() == 0; }));
+    EXPECT_EQ(receiver.closed_tags.size(), 200U);
+}
+
+TEST_P(Messages, WithWorkInFlightEverySocketMayBeDestroyedInEveryHandler) {
+    using SenderHook = std::function<void()> Sender::*;
+    using ReceiverHook = std::function<void(ReceiveSocket&)> Receiver::*;
+    const SenderHook of_sender[] = {&Sender::at_connected, &Sender::at_completed, &Sender::at_room,
+                                    &Sender::at_closed};
+    const ReceiverHook of_receiver[] = {&Receiver::at_connected, &Receiver::at_message,
+                                        &Receiver::at_closed};
+    constexpr std::size_t cases = std::size(of_sender) + std::size(of_receiver);
+    for (std::size_t i = 0; i < cases; ++i) {
+        SCOPED_TRACE(i);
+        receiver = {};
+        sender = {};
+        listen({.link = {.receive_count = 8}});
+        auto socket = std::make_unique<SendSocket>(bed.transport(), SendSocket::Options{}, sender);
+        RegisteredBuffer memory{50000};
+        bool destroyed = false;
+        std::uint64_t key = 0;
+        const auto pump = [&] {
+            while (socket && socket->is_connected() &&
+                   socket->send(memory.slice(), Cookie{key}) == Status::ok)
+                ++key;
+        };
+        sender.at_connected = pump;
+        sender.at_room = pump;
+        if (i < std::size(of_sender)) {
+            sender.*of_sender[i] = [&] {
+                socket.reset();
+                destroyed = true;
+            };
+        } else {
+            receiver.*of_receiver[i - std::size(of_sender)] = [&](ReceiveSocket&) {
+                listener.reset();
+                destroyed = true;
+            };
+        }
+        socket->connect(address);
+        ASSERT_TRUE(bed.run_until([&] { return destroyed || receiver.messages.size() > 20; }));
+        // Those that see only the end: end the other side.
+        if (!destroyed && i < std::size(of_sender)) listener.reset();
+        if (!destroyed && i >= std::size(of_sender)) socket.reset();
+        ASSERT_TRUE(bed.run_until([&] { return destroyed; }));
+        socket.reset();
+        listener.reset();
+    }
+}
+
+TEST_P(Messages, AReceiverThatClosesOneSenderKeepsTheOthers) {
+    listen();
+    receiver.at_message = [](ReceiveSocket& socket) {
+        if (socket.tag == 1) socket.close();
+    };
+    const auto first = connected(sender);
+    Sender other;
+    const auto second = connected(other);
+    RegisteredBuffer memory{10};
+    ASSERT_EQ(first->send(memory.slice(), Cookie{1}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);
+    ASSERT_EQ(second->send(memory.slice(), Cookie{1}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 2; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Messages, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
