@@ -113,6 +113,7 @@ void SubscribeSocket::forget_connection() {
     link_.reset();
     waiting_.clear();
     sent_.clear();
+    bodies_.clear();
     totals_.clear();
     reassembly_.abandon();
 }
@@ -195,15 +196,18 @@ void SubscribeSocket::send_waiting() {
                                            .flags = 0,
                                            .extension = {},
                                            .slices = {&slice, request.body ? std::size_t{1} : 0}},
-                                          std::nullopt);
+                                          netio::Cookie{request.number});
         if (status != Status::ok) return; // on_room or on_closed follows
-        // The answer comes after the request has been sent: its memory is kept until then.
+        // Its memory is lent until on_sent, whenever the answer comes.
+        bodies_.emplace(request.number, std::move(request.body));
         if (request.kind != totals_answer_kind) sent_.emplace(request.number, std::move(request));
         waiting_.pop_front();
     }
 }
 
-void SubscribeSocket::on_sent(netio::Link&, netio::Cookie, netio::Completion::Outcome) {}
+void SubscribeSocket::on_sent(netio::Link&, netio::Cookie cookie, netio::Completion::Outcome) {
+    bodies_.erase(static_cast<std::uint32_t>(cookie));
+}
 
 void SubscribeSocket::on_room(netio::Link&) {
     send_waiting();

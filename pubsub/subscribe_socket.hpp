@@ -143,7 +143,8 @@ class SubscribeSocket final : private netio::Link::Handler {
     std::uint32_t next_request_ = 1;
     std::deque<Request> waiting_;                     // for room
     std::unordered_map<std::uint32_t, Request> sent_; // until answered
-    std::vector<FidCount> totals_;                    // of several frames
+    std::unordered_map<std::uint32_t, std::unique_ptr<netio::RegisteredBuffer>> bodies_; // lent
+    std::vector<FidCount> totals_; // of several frames
     bool* destroyed_ = nullptr;
     netio::Timer retry_timer_;
     std::unique_ptr<netio::Link> link_; // last: goes first
