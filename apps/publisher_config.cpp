@@ -6,6 +6,7 @@
 #include "netio/fabric.hpp"
 #include "pubsub/fid_ranges.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -200,7 +201,11 @@ Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
         "{exponential: {mean, min, max}}, {list: [...]}";
     if (value.is_scalar()) return FixedSize{value.bytes(min, max)};
     if (!value.is_map()) value.fail("not a size", allowed);
-    value.expect_keys({"fixed", "uniform", "normal", "exponential", "list"});
+    const std::initializer_list<std::string_view> kinds = {"fixed", "uniform", "normal",
+                                                           "exponential", "list"};
+    value.expect_keys(kinds);
+    if (std::ranges::count_if(kinds, [&](auto kind) { return value.find(kind).has_value(); }) != 1)
+        value.fail("not one kind of size", allowed);
     const auto bounds = [&](const YamlValue& map) {
         const std::size_t low = map.find("min") ? map.get("min").bytes(min, max) : min;
         const std::size_t high = map.get("max").bytes(low, max);
@@ -225,13 +230,10 @@ Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
         const auto [low, high] = bounds(*v);
         return ExponentialSize{.mean = v->get("mean").real(0, 1e9), .min = low, .max = high};
     }
-    if (const auto v = value.find("list")) {
-        SizeList list;
-        for (const YamlValue& each : v->list())
-            list.bytes.push_back(each.bytes(min, max));
-        return list;
-    }
-    value.fail("not a size", allowed);
+    SizeList list;
+    for (const YamlValue& each : value.get("list").list())
+        list.bytes.push_back(each.bytes(min, max));
+    return list;
 }
 
 std::optional<RateConfig> read_rate(const YamlValue& value) {
@@ -241,8 +243,10 @@ std::optional<RateConfig> read_rate(const YamlValue& value) {
         if (const auto v = value.find("burst")) rate.burst = v->number(1, 1'000'000);
         return rate;
     }
-    if (value.is_scalar() && value.text("") == "max") return std::nullopt;
-    return RateConfig{.per_second = value.real(0, 1e9)};
+    const std::string_view also = ", max, or {per_second, burst}";
+    if (value.is_scalar() && value.text("a number, max, or {per_second, burst}") == "max")
+        return std::nullopt;
+    return RateConfig{.per_second = value.real(0, 1e9, also)};
 }
 
 StreamConfig read_stream(const YamlValue& value, const PublisherConfig& config,
@@ -269,6 +273,17 @@ StreamConfig read_stream(const YamlValue& value, const PublisherConfig& config,
     const auto seed = value.find("seed");
     stream.seed = seed ? seed->number(0, any_number) : default_seed;
     return stream;
+}
+
+void refuse_shared_input(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
+    bool taken = false;
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        if (!std::holds_alternative<PipeConfig>(configs[i].source)) continue;
+        if (std::exchange(taken, true)) {
+            streams.list()[i].get("source").fail("standard input has a stream already",
+                                                 "pipe in one stream only");
+        }
+    }
 }
 
 void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
@@ -321,6 +336,7 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
             read_stream(each, config, first_seed + config.streams.size(), folder));
     }
     refuse_shared_fids(streams, config.streams);
+    refuse_shared_input(streams, config.streams);
     return config;
 }
 

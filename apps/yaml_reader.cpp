@@ -14,6 +14,20 @@ std::string place(const std::string& file, const YAML::Mark& mark) {
     return fmt::format("{}:{}:{}", file, mark.line + 1, mark.column + 1);
 }
 
+// An error is one line, whatever stands in the file.
+[[noreturn]] void refuse(std::string_view line) {
+    std::string shown;
+    for (const char each : line) {
+        const auto code = static_cast<unsigned char>(each);
+        if (code < 0x20 || code == 0x7f) {
+            shown += fmt::format("\\x{:02x}", code);
+        } else {
+            shown += each;
+        }
+    }
+    throw ConfigError{shown};
+}
+
 // How many letters must be changed, added or taken away.
 std::size_t distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
@@ -56,19 +70,23 @@ std::optional<std::uint64_t> parse_unsigned(std::string_view text) {
 
 YamlValue YamlValue::document(const std::string& text, const std::string& file) {
     try {
-        const YAML::Node node = YAML::Load(text);
+        const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+        const YAML::Node node = documents.empty() ? YAML::Node{} : documents.front();
         YAML::Mark mark = node.Mark();
         if (mark.is_null()) mark.line = mark.column = 0;
-        return {file, "document", node, mark};
+        const YamlValue first{file, "document", node, mark};
+        if (documents.size() > 1) {
+            YamlValue{file, "document", documents[1], documents[1].Mark()}.fail(
+                "a second document begins", "one document in a file");
+        }
+        return first;
     } catch (const YAML::ParserException& error) {
-        throw ConfigError{
-            fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg)};
+        refuse(fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg));
     }
 }
 
 void YamlValue::fail(const std::string& problem, const std::string& allowed) const {
-    throw ConfigError{
-        fmt::format("{}: {}: {}; allowed: {}", place(file_, mark_), key_, problem, allowed)};
+    refuse(fmt::format("{}: {}: {}; allowed: {}", place(file_, mark_), key_, problem, allowed));
 }
 
 void YamlValue::expect_keys(std::initializer_list<std::string_view> allowed) const {
@@ -125,8 +143,8 @@ std::uint64_t YamlValue::number(std::uint64_t min, std::uint64_t max) const {
     return *value;
 }
 
-double YamlValue::real(double above, double max) const {
-    const std::string allowed = fmt::format("a number above {} up to {}", above, max);
+double YamlValue::real(double above, double max, std::string_view also) const {
+    const std::string allowed = fmt::format("a number above {} up to {}{}", above, max, also);
     const std::string word = text(allowed);
     double value = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);

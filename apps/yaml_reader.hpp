@@ -47,7 +47,8 @@ class YamlValue {
 
     std::string text(const std::string& allowed) const;
     std::uint64_t number(std::uint64_t min, std::uint64_t max) const;
-    double real(double above, double max) const; // above < value <= max
+    // above < value <= max; `also` is what else the error shall call allowed.
+    double real(double above, double max, std::string_view also = {}) const;
     bool flag() const;
     // A number of bytes; k, M and G stand for 1024, its square and its cube.
     std::size_t bytes(std::size_t min, std::size_t max) const;
