@@ -31,11 +31,13 @@ class Pacer {
         return total - sent_;
     }
     void sent(std::uint64_t count) noexcept { sent_ += count; }
-    // When the next message is due, if none is now.
+    // When the next message is due, if none is now; max(): not within a generation.
     netio::TimePoint next() const {
         const std::uint64_t bursts = sent_ / burst_;
         const std::chrono::duration<double> offset{static_cast<double>(bursts) *
                                                    static_cast<double>(burst_) / per_second_};
+        // The clock's nanoseconds end after 292 years.
+        if (offset > std::chrono::hours{24 * 365 * 30}) return netio::TimePoint::max();
         // Rounded up: a timer must not fire just before the message is due.
         return start_ + std::chrono::ceil<netio::Duration>(offset) + netio::Duration{1};
     }

@@ -47,6 +47,19 @@ TEST(Pacer, KeepsTheRateInTheLongRunHoweverItIsAsked) {
     EXPECT_NEAR(static_cast<double>(sent), 1234560, 100);
 }
 
+TEST(Pacer, WhatIsDueAfterTheEndOfTheClockIsNeverDue) {
+    for (const double rate : {1e-9, 1e-10, 1e-12, 1e-300}) {
+        Pacer pacer{rate, 1, start};
+        ASSERT_EQ(pacer.due(start), 1U);
+        pacer.sent(1);
+        EXPECT_EQ(pacer.next(), netio::TimePoint::max()) << rate;
+        EXPECT_EQ(pacer.due(start + std::chrono::hours{24 * 365}), 0U) << rate;
+    }
+    Pacer yearly{1.0 / (24 * 365 * 3600), 1, start};
+    yearly.sent(1);
+    EXPECT_EQ(std::chrono::round<std::chrono::hours>(yearly.next() - start), 24h * 365);
+}
+
 TEST(Pacer, DoesNotMakeUpForMoreThanASecond) {
     Pacer pacer{100, 1, start};
     EXPECT_EQ(pacer.due(start + 1h), 100U);
