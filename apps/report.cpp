@@ -22,7 +22,8 @@ void add(Json& json, const Throughput& throughput) {
 // With k, M or G, three digits.
 std::string short_number(double value) {
     for (const auto& [unit, name] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-        if (value >= unit) return fmt::format("{:.3g} {}", value / unit, name);
+        // What rounds up to the unit is shown in it.
+        if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
     }
     return fmt::format("{:.3g} ", value);
 }

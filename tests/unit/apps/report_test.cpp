@@ -71,6 +71,15 @@ TEST(Report, TheLiveLineHasThreeDigits) {
               "1.23 Mmessages/s  1.000 Gb/s  99 messages  7 lost");
     EXPECT_EQ(live_line({.messages = 5, .bytes = 0, .seconds = 1}, 5, {}),
               "5 messages/s  0.000 Gb/s  5 messages");
+    const auto rate = [](std::uint64_t messages) {
+        const std::string line = live_line({.messages = messages, .bytes = 0, .seconds = 1}, 0, {});
+        return line.substr(0, line.find("messages/s"));
+    };
+    EXPECT_EQ(rate(999), "999 ");
+    EXPECT_EQ(rate(999499), "999 k");
+    EXPECT_EQ(rate(999500), "1 M") << "not 1e+03 k";
+    EXPECT_EQ(rate(999999), "1 M");
+    EXPECT_EQ(rate(999600000), "1 G");
 }
 
 } // namespace
