@@ -24,6 +24,7 @@ std::unique_ptr<Source> make_source(const SourceConfig& config, pubsub::Fid fid,
 MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
     for (const StreamConfig& config : configs) {
         Stream stream{.flows = {},
+                      .live = 0,
                       .turn = 0,
                       .sizes = SizeSequence{config.sizes, config.seed},
                       .rate = config.rate,
@@ -41,6 +42,7 @@ MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
                 if (fid == range.last) break;
             }
         }
+        stream.live = stream.flows.size();
         largest_bytes_ = std::max(largest_bytes_, largest(config.sizes));
         streams_.push_back(std::move(stream));
     }
@@ -65,9 +67,27 @@ MessageFeed::Outcome MessageFeed::next(std::span<std::byte> memory, netio::TimeP
     return all_ended ? Outcome::ended : Outcome::waiting;
 }
 
+// The next one that has not ended; there is one.
+MessageFeed::Flow& MessageFeed::flow_in_turn(Stream& stream) {
+    for (;; ++stream.turn) {
+        if (stream.turn >= stream.flows.size()) {
+            stream.turn = 0;
+            // Once a round: taking them out one by one would move all the others each time.
+            if (stream.live < stream.flows.size())
+                std::erase_if(stream.flows, [](const Flow& flow) { return !flow.source; });
+        }
+        if (stream.flows[stream.turn].source) return stream.flows[stream.turn];
+    }
+}
+
+void MessageFeed::end_flow(Stream& stream, Flow& flow) {
+    flow.source.reset();
+    --stream.live;
+}
+
 MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> memory,
                                           netio::TimePoint now) {
-    if (stream.flows.empty()) return Outcome::ended;
+    if (stream.live == 0) return Outcome::ended;
     if (stream.pacer && stream.allowed == 0) {
         stream.allowed = stream.pacer->due(now);
         if (stream.allowed == 0) {
@@ -75,35 +95,30 @@ MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> m
             return Outcome::waiting;
         }
     }
-    // Those whose source has nothing now lose their turn; those that have ended leave.
-    for (std::size_t tries = stream.flows.size(); tries > 0; --tries) {
-        if (stream.turn >= stream.flows.size()) stream.turn = 0;
-        Flow& flow = stream.flows[stream.turn];
+    // Those whose source has nothing now lose their turn.
+    for (std::size_t tries = stream.live; tries > 0; --tries) {
+        Flow& flow = flow_in_turn(stream);
+        ++stream.turn;
         if (!stream.wanted) stream.wanted = stream.sizes.next();
         const Source::Result result = flow.source->fill(memory.first(*stream.wanted));
         if (result.outcome == Source::Outcome::not_ready) {
             wait_fds_.push_back(flow.source->wait_fd());
-            ++stream.turn;
             continue;
         }
         if (result.outcome == Source::Outcome::ended) {
-            stream.flows.erase(stream.flows.begin() + static_cast<std::ptrdiff_t>(stream.turn));
+            end_flow(stream, flow);
             continue;
         }
         stream.wanted.reset();
         message_ = {.fid = flow.fid, .bytes = result.bytes, .status = stream.status};
-        if (--flow.left == 0) {
-            stream.flows.erase(stream.flows.begin() + static_cast<std::ptrdiff_t>(stream.turn));
-        } else {
-            ++stream.turn;
-        }
+        if (--flow.left == 0) end_flow(stream, flow);
         if (stream.pacer) {
             --stream.allowed;
             stream.pacer->sent(1);
         }
         return Outcome::message;
     }
-    return stream.flows.empty() ? Outcome::ended : Outcome::waiting;
+    return stream.live == 0 ? Outcome::ended : Outcome::waiting;
 }
 
 } // namespace apps

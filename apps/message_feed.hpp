@@ -49,7 +49,8 @@ class MessageFeed {
         std::uint64_t left = 0; // messages
     };
     struct Stream {
-        std::vector<Flow> flows; // those that have not ended
+        std::vector<Flow> flows; // one that has ended has no source, and leaves at the next round
+        std::size_t live = 0;    // flows that have not ended
         std::size_t turn = 0;    // whose it is
         SizeSequence sizes;
         std::optional<RateConfig> rate;
@@ -58,6 +59,8 @@ class MessageFeed {
         std::optional<std::size_t> wanted; // a size that was drawn and is not filled yet
         std::uint8_t status = 0;
     };
+    static Flow& flow_in_turn(Stream& stream);
+    static void end_flow(Stream& stream, Flow& flow);
     Outcome next_of(Stream& stream, std::span<std::byte> memory, netio::TimePoint now);
 
     std::vector<Stream> streams_;

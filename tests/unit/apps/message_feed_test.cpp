@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <string>
 
 namespace apps {
 namespace {
@@ -83,6 +88,28 @@ TEST(MessageFeed, KnowsTheLargestMessage) {
     StreamConfig large = stream(2, 2);
     large.sizes = SizeList{{24, 5000}};
     EXPECT_EQ(MessageFeed({stream(1, 1), large}).largest_bytes(), 5000U);
+}
+
+// Files of different lengths, of which each gives one message a round while it lasts.
+TEST(MessageFeed, AFidThatEndsLeavesTheTurnsOfTheOthersAsTheyWere) {
+    const std::string folder = testing::TempDir() + "netio_feed_" + std::to_string(::getpid());
+    std::filesystem::create_directories(folder);
+    StreamConfig config = stream(0, 7);
+    config.sizes = FixedSize{1};
+    const std::vector<std::size_t> lengths = {3, 0, 1, 4, 1, 0, 2, 0};
+    FileConfig files;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        files.paths.push_back(folder + "/" + std::to_string(i));
+        std::ofstream{files.paths.back()} << std::string(lengths[i], 'x');
+    }
+    config.source = files;
+    Feed feed{{config}};
+    std::vector<std::uint64_t> order;
+    for (int i = 0; i < 100 && feed.next() == Outcome::message; ++i)
+        order.push_back(feed.fid());
+    EXPECT_THAT(order, testing::ElementsAre(0, 2, 3, 4, 6, 0, 3, 6, 0, 3, 3));
+    EXPECT_EQ(feed.next(), Outcome::ended);
+    std::filesystem::remove_all(folder);
 }
 
 TEST(MessageFeed, ReachesTheLastFidOfAll) {
