@@ -27,7 +27,7 @@
 namespace stream {
 
 struct CreditOptions {
-    std::uint32_t receive_count = 0;      // posted here; at least 3
+    std::uint32_t receive_count = 0;      // posted here, see least_receive_count
     std::uint32_t peer_receive_count = 0; // posted by the peer, as it said when connecting
     // Credits are returned without waiting for another message when so many are owed; from 2 to
     // receive_count - 1. 1 would have two idle endpoints thank each other for ever. 0: a quarter.
@@ -41,9 +41,10 @@ class BasicCredits {
     explicit BasicCredits(const CreditOptions& options, Flaws flaws = {})
         : options_{options}, flaws_{flaws}, available_{options.peer_receive_count} {
         const std::uint32_t most = options_.receive_count - 1;
-        require(options_.receive_count >= least_count && options_.receive_count <= most_count,
+        require(options_.receive_count >= least_receive_count &&
+                    options_.receive_count <= most_count,
                 "receive_count", options_.receive_count);
-        require(options_.peer_receive_count >= least_count &&
+        require(options_.peer_receive_count >= least_receive_count &&
                     options_.peer_receive_count <= most_count,
                 "peer_receive_count", options_.peer_receive_count);
         if (options_.return_threshold_count == 0) {
@@ -93,7 +94,6 @@ class BasicCredits {
 
   private:
     static constexpr std::uint32_t reserve = 1;
-    static constexpr std::uint32_t least_count = 3;
     static constexpr std::uint32_t most_count = 65'535; // the wire carries 16 bits
 
     static void require(bool condition, const char* option, std::uint32_t value) {

@@ -11,16 +11,19 @@ namespace stream {
 
 struct NoFlaws {
     // Sender
-    static constexpr bool accept_any_sequence = false;  // R1
-    static constexpr bool accept_any_phase = false;     // R1
-    static constexpr bool no_phase_jump = false;        // R2
-    static constexpr bool cross_ring_end = false;       // R4
-    static constexpr bool ignore_ring_space = false;    // R4
-    static constexpr bool sender_stays_direct = false;  // R6
-    static constexpr bool keep_used_advert = false;     // R8
-    static constexpr bool drop_wait_all_advert = false; // R8
-    static constexpr bool end_before_data = false;      // R12
-    // Receiver
+    static constexpr bool accept_any_sequence = false;   // R1
+    static constexpr bool accept_later_sequence = false; // R1, the listing's test
+    static constexpr bool accept_any_phase = false;      // R1
+    static constexpr bool no_phase_jump = false;         // R2
+    static constexpr bool cross_ring_end = false;        // R4
+    static constexpr bool ignore_ring_space = false;     // R4
+    static constexpr bool sender_stays_direct = false;   // R6
+    static constexpr bool keep_used_advert = false;      // R8
+    static constexpr bool drop_wait_all_advert = false;  // R8
+    static constexpr bool end_before_data = false;       // R12
+    static constexpr bool trust_peer = false;            // R14
+    static constexpr bool hope_for_ever = false;         // P1
+    // Receiver; trust_peer counts here as well
     static constexpr bool advertise_received_bytes = false; // R3, R5
     static constexpr bool no_hold_off = false;              // R3
     static constexpr bool skip_unadvertised = false;        // R3
@@ -31,6 +34,8 @@ struct NoFlaws {
     static constexpr bool complete_wait_all_early = false;  // R9
     static constexpr bool acknowledge_arrival = false;      // R10
     static constexpr bool never_acknowledge = false;        // R10
+    static constexpr bool advertise_empty = false;          // R11
+    static constexpr bool end_before_ring_is_empty = false; // R12
     // Credits
     static constexpr bool no_credit_reserve = false;    // R13
     static constexpr bool no_credit_check = false;      // R13

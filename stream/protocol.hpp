@@ -24,8 +24,13 @@ enum class TransferKind : std::uint8_t {
 // The length field of the immediate data has 30 bits (stream/wire.hpp).
 inline constexpr std::uint32_t transfer_limit_bytes = (1U << 30) - 1;
 
+// One receive for a message, one in reserve for credits, and one more, or the threshold at which
+// credits are returned has no room (R13).
+inline constexpr std::uint32_t least_receive_count = 3;
+
 // What the peer did that the protocol does not allow. The connection cannot be used any more: after
-// the first error a state machine gives nothing and takes nothing. `none` is success.
+// the first error a state machine takes nothing and gives nothing but the completions of what was
+// finished before. `none` is success.
 enum class [[nodiscard]] ProtocolError : std::uint8_t{
     none,
     advert_malformed,    // length 0, or an odd phase

@@ -89,7 +89,9 @@ class BasicReceiver {
     std::size_t open_advert_count() const noexcept { return open_adverts_; }
     std::size_t open_receive_count() const noexcept { return receives_.size(); }
     // The peer has ended the stream and every byte of it is in a receive.
-    bool is_finished() const noexcept { return ended_ && ring_used_bytes() == 0; }
+    bool is_finished() const noexcept {
+        return ended_ && (ring_used_bytes() == 0 || flaws_.end_before_ring_is_empty);
+    }
     ProtocolError error() const noexcept { return error_; }
     const ReceiverOptions& options() const noexcept { return options_; }
     const ReceiverCounters& counters() const noexcept { return counters_; }

@@ -9,6 +9,7 @@
 #include "netio/check.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stream {
 
@@ -35,7 +36,7 @@ ProtocolError BasicReceiver<Flaws>::on_transfer(TransferKind kind, std::uint32_t
 template <class Flaws>
 ProtocolError BasicReceiver<Flaws>::on_direct(std::uint32_t bytes) {
     // R8: it was written to the receive at the head of the queue, behind what that holds already.
-    if (!phase_.is_direct() || ring_used_bytes() > 0 || receives_.empty() ||
+    if ((!phase_.is_direct() && !flaws_.trust_peer) || ring_used_bytes() > 0 || receives_.empty() ||
         !receives_.front().advertised) {
         return fail(ProtocolError::direct_unexpected);
     }
@@ -85,7 +86,8 @@ ProtocolError BasicReceiver<Flaws>::on_fin(std::uint64_t total_bytes) {
 template <class Flaws>
 std::optional<LocalAdvert> BasicReceiver<Flaws>::next_advert() {
     // R11: a receive of 0 bytes waits for its turn and is never advertised.
-    while (first_unadvertised_ < receives_.size() && receives_[first_unadvertised_].bytes == 0) {
+    while (first_unadvertised_ < receives_.size() && receives_[first_unadvertised_].bytes == 0 &&
+           !flaws_.advertise_empty) {
         ++first_unadvertised_;
     }
     std::size_t index = first_unadvertised_;
@@ -137,6 +139,7 @@ Sequence BasicReceiver<Flaws>::advert_sequence() const {
 template <class Flaws>
 std::optional<Copy> BasicReceiver<Flaws>::next_copy(std::uint64_t limit_bytes) {
     NETIO_CHECK_MSG(limit_bytes > 0, "a copy step of 0 bytes");
+    if (error_ != ProtocolError::none) return std::nullopt; // R14: the ring may be spoilt
     if (copying_bytes_ > 0 || ring_used_bytes() == 0 || receives_.empty()) return std::nullopt;
     const Receive& front = receives_.front();
     const std::uint64_t offset = ring_copied_ % options_.ring_bytes;
@@ -148,9 +151,10 @@ std::optional<Copy> BasicReceiver<Flaws>::next_copy(std::uint64_t limit_bytes) {
 template <class Flaws>
 void BasicReceiver<Flaws>::on_copied() {
     NETIO_CHECK_MSG(copying_bytes_ > 0, "on_copied() without a copy");
-    ring_copied_ += copying_bytes_; // R4, R10: only now is the space free
-    deliver(copying_bytes_);
-    copying_bytes_ = 0;
+    const std::uint64_t bytes = std::exchange(copying_bytes_, 0);
+    if (error_ != ProtocolError::none) return; // R14
+    ring_copied_ += bytes;                     // R4, R10: only now is the space free
+    deliver(bytes);
     const Receive& front = receives_.front();
     const bool enough =
         front.wait_all && !flaws_.complete_wait_all_early ? false : ring_used_bytes() == 0;
@@ -169,7 +173,9 @@ std::optional<std::uint64_t> BasicReceiver<Flaws>::next_ack() {
 template <class Flaws>
 std::optional<std::uint64_t> BasicReceiver<Flaws>::next_early_ack() {
     const std::uint64_t total = flaws_.acknowledge_arrival ? ring_received_ : ring_copied_; // R10
-    if (total == ring_acked_ || flaws_.never_acknowledge) return std::nullopt;
+    if (total == ring_acked_ || flaws_.never_acknowledge || error_ != ProtocolError::none) {
+        return std::nullopt;
+    }
     ring_acked_ = total;
     ++counters_.acks;
     return total;

@@ -46,8 +46,9 @@ struct SenderCounters {
     std::uint64_t adverts_received = 0;
     std::uint64_t adverts_rejected_by_phase = 0;
     std::uint64_t adverts_rejected_by_sequence = 0;
-    std::uint64_t waits_for_ring = 0;   // next_transfer gave nothing for want of ring space
-    std::uint64_t waits_for_advert = 0; // ... because it hoped for an advert (P1, direct-only)
+    // Waits between two transfers, however often next_transfer was asked meanwhile
+    std::uint64_t waits_for_ring = 0;   // for want of ring space
+    std::uint64_t waits_for_advert = 0; // hoping for an advert (P1, direct-only)
 };
 
 template <class Flaws = NoFlaws>
@@ -110,7 +111,10 @@ class BasicSender {
         bool done;
     };
 
+    enum class Wait : std::uint8_t { none, for_ring, for_advert };
+
     ProtocolError fail(ProtocolError error);
+    std::nullopt_t wait(Wait reason);
     void skip_finished_sends();
     void discard_stale_adverts();
     bool is_corked(std::size_t piece_limit) const;
@@ -141,6 +145,7 @@ class BasicSender {
     bool finishing_ = false;
     bool fin_given_ = false;
     ProtocolError error_ = ProtocolError::none;
+    Wait wait_ = Wait::none; // since the last transfer
     SenderCounters counters_;
 };
 

@@ -85,15 +85,19 @@ std::optional<Transfer> BasicSender<Flaws>::next_transfer(std::span<Piece> piece
         return send_direct(pieces);
     }
     if (!ring_allowed) {
-        ++(options_.mode == TransferMode::direct_only ? counters_.waits_for_advert
-                                                      : counters_.waits_for_ring);
-        return std::nullopt;
+        return wait(options_.mode == TransferMode::direct_only ? Wait::for_advert : Wait::for_ring);
     }
-    if (hopes_for_advert()) {
-        ++counters_.waits_for_advert;
-        return std::nullopt;
-    }
+    if (hopes_for_advert()) return wait(Wait::for_advert);
     return send_indirect(pieces);
+}
+
+template <class Flaws>
+std::nullopt_t BasicSender<Flaws>::wait(Wait reason) {
+    if (wait_ != reason) {
+        wait_ = reason;
+        ++(reason == Wait::for_ring ? counters_.waits_for_ring : counters_.waits_for_advert);
+    }
+    return std::nullopt;
 }
 
 template <class Flaws>
@@ -130,18 +134,22 @@ void BasicSender<Flaws>::discard_stale_adverts() {
         const std::int32_t distance = terms.phase - phase_;
         if (phase_.is_direct()) {
             // Both sides are in step until the next indirect transfer, so it is usable.
-            if (distance != 0) error_ = ProtocolError::advert_phase; // R14
+            if (distance != 0 && !flaws_.trust_peer) error_ = ProtocolError::advert_phase; // R14
             return;
         }
         // Adverts come in the order of their phases, every even phase has one, and a rejected one
         // takes us to the phase after it: so it is at most one phase away.
-        if (distance != 1 && distance != -1) {
+        if (distance != 1 && distance != -1 && !flaws_.trust_peer) {
             error_ = ProtocolError::advert_phase; // R14
             return;
         }
         if (distance > 0 || flaws_.accept_any_phase) {
-            if (terms.sequence == next_ || flaws_.accept_any_sequence) return; // R1
-            if (terms.sequence > next_ || next_ - terms.sequence > options_.ring_bytes) {
+            if (terms.sequence == next_ || flaws_.accept_any_sequence ||
+                (flaws_.accept_later_sequence && terms.sequence > next_)) {
+                return; // R1
+            }
+            if ((terms.sequence > next_ || next_ - terms.sequence > options_.ring_bytes) &&
+                !flaws_.trust_peer) {
                 // R14: the first advert of a phase says what was delivered, and the bytes behind
                 // that are in the ring or on their way into it.
                 error_ = terms.sequence > next_ ? ProtocolError::advert_ahead
@@ -187,7 +195,7 @@ bool BasicSender<Flaws>::has_ring_space() const {
 template <class Flaws>
 bool BasicSender<Flaws>::hopes_for_advert() const {
     return options_.mode == TransferMode::dynamic && !prefers_ring() &&
-           backlog_bytes_ > options_.backlog_limit_bytes;
+           (backlog_bytes_ > options_.backlog_limit_bytes || flaws_.hope_for_ever);
 }
 
 // R6: called only where the kind of transfer changes.
@@ -249,6 +257,7 @@ void BasicSender<Flaws>::gather(std::uint64_t room, std::span<Piece> pieces, Tra
             total += send.bytes;
         }
     }
+    wait_ = Wait::none;
     transfer.number = first_posted_ + posted_.size();
     transfer.sequence = next_;
     transfer.bytes = static_cast<std::uint32_t>(total);

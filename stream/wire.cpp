@@ -16,8 +16,9 @@ constexpr std::uint8_t fin_part = 2;
 constexpr std::uint32_t wait_all_flag = 1;
 constexpr std::uint8_t advertises_flag = 1;
 constexpr std::uint8_t wants_notices_flag = 2;
+constexpr std::uint8_t needs_adverts_flag = 4;
 // No memory is longer, and sums of such lengths do not wrap.
-constexpr std::uint64_t longest_advert_bytes = std::uint64_t{1} << 62;
+constexpr std::uint64_t longest_memory_bytes = std::uint64_t{1} << 62;
 
 // The pictures in the header, once more in numbers.
 static_assert(transfer_limit_bytes == reserved_bit - 1);
@@ -76,7 +77,7 @@ DecodeError read_advert(Reader& reader, Advert& out) {
     out.terms.wait_all = flags == wait_all_flag;
     if ((flags & ~wait_all_flag) != 0) return DecodeError::unknown_bits;
     if (!out.terms.phase.is_direct()) return DecodeError::bad_phase;
-    if (out.terms.bytes == 0 || out.terms.bytes > longest_advert_bytes) {
+    if (out.terms.bytes == 0 || out.terms.bytes > longest_memory_bytes) {
         return DecodeError::bad_length;
     }
     return DecodeError::none;
@@ -219,7 +220,8 @@ std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
     Writer writer{data};
     writer.put(hello_version);
     writer.put(static_cast<std::uint8_t>((hello.advertises ? advertises_flag : 0) |
-                                         (hello.wants_notices ? wants_notices_flag : 0)));
+                                         (hello.wants_notices ? wants_notices_flag : 0) |
+                                         (hello.needs_adverts ? needs_adverts_flag : 0)));
     writer.put(hello.receive_count);
     writer.put(hello.advert_limit_count);
     writer.put(hello.ring_address);
@@ -236,14 +238,20 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
     const DecodeError length = check_length(data.size(), hello_bytes);
     if (length != DecodeError::none) return length;
     const auto flags = reader.get<std::uint8_t>();
-    if ((flags & ~(advertises_flag | wants_notices_flag)) != 0) return DecodeError::unknown_bits;
+    if ((flags & ~(advertises_flag | wants_notices_flag | needs_adverts_flag)) != 0) {
+        return DecodeError::unknown_bits;
+    }
     out.advertises = (flags & advertises_flag) != 0;
     out.wants_notices = (flags & wants_notices_flag) != 0;
+    out.needs_adverts = (flags & needs_adverts_flag) != 0;
     out.receive_count = reader.get<std::uint16_t>();
     out.advert_limit_count = reader.get<std::uint16_t>();
     out.ring_address = reader.get<std::uint64_t>();
     out.ring_key = reader.get<std::uint64_t>();
     out.ring_bytes = reader.get<std::uint64_t>();
+    if (out.ring_bytes > longest_memory_bytes || out.receive_count < least_receive_count) {
+        return DecodeError::bad_length;
+    }
     return DecodeError::none;
 }
 

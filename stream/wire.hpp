@@ -41,7 +41,8 @@
 //     | version | flags | receives | adverts  | ring    | ring | ring       |
 //     |  =1     |       | posted   | accepted | address | key  | bytes      |
 //     +---------+-------+----------+----------+---------+------+------------+
-//     flags: bit 0 advertises receives, bit 1 wants notices instead of immediate data
+//     flags: bit 0 advertises receives, bit 1 wants notices instead of immediate data,
+//            bit 2 sends into adverts only, so every receive must be advertised
 //
 // The decoders take anything: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
@@ -63,7 +64,8 @@ enum class [[nodiscard]] DecodeError : std::uint8_t{
     trailing_bytes, // longer
     unknown_kind,
     unknown_bits, // a bit is set that must be 0
-    bad_length,   // a transfer of 0 bytes, an advert of 0 bytes or beyond the address space
+    bad_length,   // a transfer of 0 bytes, an advert of 0 bytes or beyond the address space, a ring
+                  // beyond it, fewer receives than credits need
     bad_phase,    // an advert of an odd phase
     too_many_adverts,
     unknown_version,
@@ -127,6 +129,7 @@ struct Hello {
     std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count
     bool advertises = true;               // false: indirect-only receiver
     bool wants_notices = false;
+    bool needs_adverts = false; // true: direct-only sender
     std::uint64_t ring_address = 0;
     std::uint64_t ring_key = 0;
     std::uint64_t ring_bytes = 0;

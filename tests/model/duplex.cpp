@@ -21,7 +21,8 @@ Direction random_direction(Chance& chance) {
         receiver.readvertise = chance.one_in(2);
         receiver.adverts_first = chance.one_in(2);
         receiver.batch_limit_count = chance.one_of<std::size_t>({1, 2, 33});
-        receiver.ack_threshold_bytes = chance.between(0, std::max<std::uint64_t>(1, ring_bytes / 2));
+        receiver.ack_threshold_bytes =
+            chance.between(0, std::max<std::uint64_t>(1, ring_bytes / 2));
         receiver.advert_threshold_bytes = chance.one_of<std::uint64_t>({0, 10, 100});
     }
     direction.sender.advert_limit_count = direction.receiver.advert_limit_count =
@@ -69,7 +70,8 @@ std::string Duplex::run() {
     constexpr std::uint64_t swarm_steps = 5'000;
     constexpr std::uint64_t step_limit = 2'000'000;
     std::array<std::uint64_t, 2 * act_count> weights{};
-    for (auto& weight : weights) weight = chance_.one_of<std::uint64_t>({0, 1, 1, 5, 20});
+    for (auto& weight : weights)
+        weight = chance_.one_of<std::uint64_t>({0, 1, 1, 5, 20});
 
     const auto is_complete = [](const Side& side) {
         return side.is_complete && side.finished && side.send_begins.empty() && side.inbox.empty();
@@ -79,14 +81,16 @@ std::string Duplex::run() {
         if (std::all_of(sides_.begin(), sides_.end(), is_complete)) return "";
         if (step == step_limit) return "stuck";
         std::uint64_t total = 0;
-        for (const auto weight : weights) total += weight;
+        for (const auto weight : weights)
+            total += weight;
         if (total == 0) {
             weights.fill(1);
             continue;
         }
         std::uint64_t draw = chance_.below(total);
         std::size_t index = 0;
-        while (draw >= weights[index]) draw -= weights[index++];
+        while (draw >= weights[index])
+            draw -= weights[index++];
         act(index / act_count, static_cast<Act>(index % act_count));
     }
     return violation_;
@@ -95,17 +99,32 @@ std::string Duplex::run() {
 void Duplex::act(std::size_t index, Act act) {
     Side& side = sides_[index];
     switch (act) {
-    case Act::submit: submit(side); break;
-    case Act::post: post(side); break;
-    case Act::pump: pump(index); break;
-    case Act::done: done(side); break;
-    case Act::deliver: deliver(index); break;
+    case Act::submit:
+        submit(side);
+        break;
+    case Act::post:
+        post(side);
+        break;
+    case Act::pump:
+        pump(index);
+        break;
+    case Act::done:
+        done(side);
+        break;
+    case Act::deliver:
+        deliver(index);
+        break;
     case Act::begin_copy:
         if (!side.copy) side.copy = side.receiver.next_copy(chance_.between(1, 300));
         break;
-    case Act::end_copy: end_copy(side); break;
-    case Act::tell: tell(index); break;
-    case Act::count: break;
+    case Act::end_copy:
+        end_copy(side);
+        break;
+    case Act::tell:
+        tell(index);
+        break;
+    case Act::count:
+        break;
     }
     settle(index);
     side.sender.check_invariants();
@@ -121,8 +140,7 @@ void Duplex::submit(Side& side) {
     }
     if (side.send_begins.size() >= 20) return;
     const std::uint64_t bytes =
-        chance_.one_in(10) ? 0
-                           : std::min(side.bytes_left, chance_.between(1, side.longest_send));
+        chance_.one_in(10) ? 0 : std::min(side.bytes_left, chance_.between(1, side.longest_send));
     const SendId id{side.next_send++};
     side.send_begins[id] = side.submitted;
     side.submitted += bytes;
@@ -143,8 +161,8 @@ void Duplex::pump(std::size_t index) {
     Side& peer = sides_[1 - index];
     if (!side.credits.can_send()) return; // R13
     std::array<Piece, 6> pieces{};
-    const auto transfer = side.sender.next_transfer(std::span{pieces}.first(
-        static_cast<std::size_t>(chance_.between(1, pieces.size()))));
+    const auto transfer = side.sender.next_transfer(
+        std::span{pieces}.first(static_cast<std::size_t>(chance_.between(1, pieces.size()))));
     if (!transfer) return;
     side.credits.on_data_sent();
     side.writes.push_back(transfer->number);

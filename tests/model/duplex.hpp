@@ -59,7 +59,15 @@ class Duplex {
 
   private:
     enum class Act : std::uint8_t {
-        submit, post, pump, done, deliver, begin_copy, end_copy, tell, count,
+        submit,
+        post,
+        pump,
+        done,
+        deliver,
+        begin_copy,
+        end_copy,
+        tell,
+        count,
     };
 
     struct Landing {
@@ -85,7 +93,7 @@ class Duplex {
         Sender sender;
         Receiver receiver;
         Credits credits;
-        bool notices;             // instead of immediate data
+        bool notices; // instead of immediate data
         std::uint32_t receive_count;
         std::uint64_t content_seed;
         std::vector<std::uint8_t> ring;
@@ -126,7 +134,8 @@ class Duplex {
         if (!condition) violate(what);
     }
     void expect_none(ProtocolError error) {
-        if (error != ProtocolError::none) violate("protocol error: " + std::string{to_string(error)});
+        if (error != ProtocolError::none)
+            violate("protocol error: " + std::string{to_string(error)});
     }
     static std::uint8_t content(std::uint64_t seed, std::uint64_t position);
 

@@ -6,10 +6,10 @@
 //
 // A world is a copyable value with enabled(), apply(action), violation(), is_complete() and
 // describe(sink). States are told apart by a 128-bit hash of what they describe; with the 10^6
-// states of these tests, two states with one hash are not to be expected. A state in which no action
-// changes anything must be complete, else it counts as a violation ("stuck"). With `find_cycles`
-// the transitions are kept and must not form a cycle; together these two show that every execution
-// ends with everything delivered.
+// states of these tests, two states with one hash are not to be expected. A state in which no
+// action changes anything must be complete, else it counts as a violation ("stuck"). With
+// `find_cycles` the transitions are kept and must not form a cycle; together these two show that
+// every execution ends with everything delivered.
 
 #include <cstddef>
 #include <cstdint>
@@ -75,7 +75,8 @@ inline bool has_cycle(std::size_t state_count,
         ++incoming[to];
         ++begin[from + 1];
     }
-    for (std::size_t i = 0; i < state_count; ++i) begin[i + 1] += begin[i];
+    for (std::size_t i = 0; i < state_count; ++i)
+        begin[i + 1] += begin[i];
     std::vector<std::uint32_t> free{0};
     std::size_t removed = 0;
     while (!free.empty()) {

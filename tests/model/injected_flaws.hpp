@@ -7,6 +7,7 @@ namespace stream {
 
 struct InjectedFlaws {
     bool accept_any_sequence = false;
+    bool accept_later_sequence = false;
     bool accept_any_phase = false;
     bool no_phase_jump = false;
     bool cross_ring_end = false;
@@ -15,6 +16,8 @@ struct InjectedFlaws {
     bool keep_used_advert = false;
     bool drop_wait_all_advert = false;
     bool end_before_data = false;
+    bool trust_peer = false;
+    bool hope_for_ever = false;
     bool advertise_received_bytes = false;
     bool no_hold_off = false;
     bool skip_unadvertised = false;
@@ -25,6 +28,8 @@ struct InjectedFlaws {
     bool complete_wait_all_early = false;
     bool acknowledge_arrival = false;
     bool never_acknowledge = false;
+    bool advertise_empty = false;
+    bool end_before_ring_is_empty = false;
     bool no_credit_reserve = false;
     bool no_credit_check = false;
     bool any_credit_threshold = false;
