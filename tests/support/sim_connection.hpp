@@ -50,20 +50,25 @@ class SimConnection final : public Connection, public EventSource {
         Bytes data;
     };
     using Event = std::variant<Connected, Rejected, Completion, Closed>;
+    // A send or write until the handler has been told of its completion.
     struct Outstanding {
         Completion::Kind kind = Completion::Kind::send;
         std::vector<Slice> slices;
         Bytes copy; // of what was lent, to see whether it is changed too early
+        bool completed = false;
     };
 
     void tell(Event event);
+    void hand_over(const Completion& completion);
     void end(Closed closed);
-    void peer_ended();
-    bool good_slices(std::span<const Slice> slices);
+    void tell_peer_of_end();
+    bool good_slices(std::span<const Slice> slices, bool for_receiving);
     Bytes collect(std::span<const Slice> slices) const;
     Status post_outgoing(std::span<const Slice> slices, Cookie cookie, Completion::Kind kind,
                          std::function<void(SimConnection&, const Bytes&)> at_peer);
     void complete_outgoing(Cookie cookie);
+    void depart(std::function<void(SimConnection&)> event);
+    void release();
     void take_message(const Bytes& bytes);
     void take_write(const Bytes& bytes, const RemoteSlice& target,
                     std::optional<std::uint32_t> immediate);
@@ -77,11 +82,15 @@ class SimConnection final : public Connection, public EventSource {
     Handler& handler_;
     State state_ = State::made;
     bool received_ = false; // something from the peer
-    std::size_t sends_ = 0;
+    bool closed_here_ = false;
+    std::size_t posted_count_ = 0; // sends and writes so far
+    std::size_t receives_outstanding_ = 0;
     std::optional<TimePoint> cut_;
-    TimePoint last_arrival_; // of what this end has sent
+    bool held_ = false;
+    std::deque<std::function<void(SimConnection&)>> waiting_; // while held
+    TimePoint last_arrival_;                                  // of what this end has sent
     std::deque<std::pair<Cookie, std::vector<Slice>>> receives_;
-    std::map<Cookie, Outstanding> outgoing_;
+    std::map<Cookie, Outstanding> outgoing_; // until the handler was told
     std::deque<Event> inbox_;
     bool* destroyed_ = nullptr;
 };

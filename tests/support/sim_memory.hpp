@@ -18,6 +18,8 @@ struct SimTransport::Region final : Registration {
         return reinterpret_cast<std::uint64_t>(memory_.data());
     }
 
+    bool may_receive() const noexcept { return access_ != Access::send; }
+
     Domain& domain_;
     std::span<std::byte> memory_;
     Access access_;

@@ -40,10 +40,10 @@ SimTransport::~SimTransport() {
                     "connections and listeners must be destroyed before their transport");
 }
 
-TimePoint SimTransport::arrival(TimePoint not_before) {
+TimePoint SimTransport::arrival(TimePoint not_before, Duration delay) {
     const auto jitter = static_cast<std::uint64_t>(profile_.jitter.count());
     const Duration late{static_cast<Duration::rep>(jitter == 0 ? 0 : random_() % jitter)};
-    return std::max(not_before, world_.now() + profile_.latency + late);
+    return std::max(not_before, world_.now() + profile_.latency + delay + late);
 }
 
 SimConnection* SimTransport::find(std::uint64_t connection) {
@@ -96,6 +96,34 @@ void SimTransport::cut(std::uint64_t connection) {
     if (SimConnection* const other = find(one->peer_)) other->cut_ = world_.now();
 }
 
+void SimTransport::hold(std::uint64_t connection) {
+    if (SimConnection* const end = find(connection)) end->held_ = true;
+}
+
+void SimTransport::release(std::uint64_t connection) {
+    if (SimConnection* const end = find(connection)) end->release();
+}
+
+void SimTransport::complete_later(std::uint64_t connection, Cookie cookie, Duration delay) {
+    world_.at(world_.now() + delay, [this, connection, cookie] {
+        SimConnection* const end = find(connection);
+        if (end != nullptr && !end->cut_) end->complete_outgoing(cookie);
+    });
+}
+
+void SimTransport::turn_away(std::uint64_t connection, CloseReason how,
+                             std::span<const std::byte> data) {
+    world_.at(arrival({}), [this, connection, how, copy = std::vector(data.begin(), data.end())] {
+        SimConnection* const peer = find(connection);
+        if (peer == nullptr || peer->state_ != SimConnection::State::opening) return;
+        if (how == CloseReason::rejected) peer->tell(SimConnection::Rejected{copy});
+        const char* const why = how == CloseReason::rejected  ? "rejected by the listener"
+                                : how == CloseReason::refused ? "Connection refused"
+                                                              : "the peer gave up";
+        peer->end({.reason = how, .detail = "connecting to " + peer->peer_address() + ": " + why});
+    });
+}
+
 // --- listening ------------------------------------------------------------------------------
 
 class SimListener::Request final : public ConnectionRequest {
@@ -107,25 +135,18 @@ class SimListener::Request final : public ConnectionRequest {
     std::string peer_address() const override { return "sim#" + std::to_string(connection_); }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                 Connection::Handler& handler) override {
+        if (answered_) transport_.violation("a request was answered twice");
         answered_ = true;
         return std::make_unique<SimConnection>(transport_, std::nullopt, connection_, limits,
                                                handler);
     }
     void reject(std::span<const std::byte> data) override {
-        if (answered_) return;
+        if (answered_) return transport_.violation("a request was answered twice");
         answered_ = true;
         if (data.size() > connection_data_limit) transport_.violation("rejection data too long");
-        SimTransport& transport = transport_;
-        transport.world_.at(transport.arrival({}),
-                            [&transport, connection = connection_,
-                             copy = std::vector<std::byte>{data.begin(), data.end()}] {
-                                SimConnection* const peer = transport.find(connection);
-                                if (peer == nullptr) return;
-                                peer->tell(SimConnection::Rejected{copy});
-                                peer->end({.reason = CloseReason::rejected,
-                                           .detail = peer->peer_address() + " rejected"});
-                            });
+        transport_.turn_away(connection_, CloseReason::rejected, data);
     }
+    bool answered() const noexcept { return answered_; }
 
   private:
     SimTransport& transport_;
@@ -144,6 +165,8 @@ SimListener::SimListener(SimTransport& transport, Address address, std::string p
 
 SimListener::~SimListener() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+    for (const auto& [connection, data] : requests_)
+        transport_.turn_away(connection, CloseReason::refused, {});
     transport_.loop_.remove(*this);
     transport_.listeners_.erase(address_.port);
 }
@@ -162,7 +185,7 @@ std::size_t SimListener::drain(std::size_t budget) {
         ++done;
         Request request{transport_, connection, data};
         handler_.on_request(request);
-        request.reject({}); // if it was not answered
+        if (!request.answered()) request.reject({});
     }
     return done;
 }

@@ -58,7 +58,13 @@ class SimTransport final : public Transport {
     void sever(std::uint64_t connection);
     // Nothing passes any more, and nobody is told.
     void cut(std::uint64_t connection);
-    // The connection breaks at the posting of its nth send.
+    // Nothing arrives at this end until release(): its process, or the way to it, has stopped. Its
+    // host still shows signs of life.
+    void hold(std::uint64_t connection);
+    void release(std::uint64_t connection);
+    // What this end sends takes so much longer from now on.
+    void delay(std::uint64_t connection, Duration by) { delays_[connection] = by; }
+    // The connection breaks at the posting of its nth send or write.
     void break_at_send(std::uint64_t connection, std::size_t nth) { break_at_[connection] = nth; }
     // Nobody answers at any address.
     void ignore_connects(bool ignore) noexcept { ignore_connects_ = ignore; }
@@ -74,7 +80,11 @@ class SimTransport final : public Transport {
     struct Region;
 
     void violation(const std::string& what) { violations_.push_back(what); }
-    TimePoint arrival(TimePoint not_before);
+    TimePoint arrival(TimePoint not_before, Duration delay = {});
+    // What a connecting end hears instead of being accepted: rejected, with data; refused, if there
+    // is no listener any more; lost.
+    void turn_away(std::uint64_t connection, CloseReason how, std::span<const std::byte> data);
+    void complete_later(std::uint64_t connection, Cookie cookie, Duration delay);
     SimConnection* find(std::uint64_t connection);
     SimListener* listener_at(std::uint16_t port);
 
@@ -87,6 +97,7 @@ class SimTransport final : public Transport {
     std::map<std::uint64_t, SimConnection*> connections_;
     std::map<std::uint16_t, SimListener*> listeners_;
     std::map<std::uint64_t, std::size_t> break_at_;
+    std::map<std::uint64_t, Duration> delays_;
     std::uint64_t next_connection_ = 1;
     std::uint16_t next_port_ = 40000;
     bool ignore_connects_ = false;

@@ -2,6 +2,7 @@
 #include "tests/support/sim_world.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace netio::test {
 
@@ -12,6 +13,10 @@ void SimWorld::ready(EventSource& source) {
 void SimWorld::wait(TimePoint deadline, std::vector<EventSource*>& fired) {
     while (!woken_.exchange(false) && ready_.empty()) {
         const auto next = events_.begin();
+        if (next == events_.end() && deadline == TimePoint::max()) {
+            throw std::logic_error{"dead-lock: the loop waits for ever, nothing is scheduled and "
+                                   "no source has anything to do"};
+        }
         if (next == events_.end() || next->first.first > std::max(deadline, now_)) {
             now_ = std::max(deadline, now_);
             break;

@@ -3,6 +3,10 @@
 
 #include "netio/fabric.hpp"
 
+#include <cstdlib>
+#include <iostream>
+#include <utility>
+
 // libfabric's tcp provider does not free a connection request that is half received when its
 // listener is closed; that is not ours to mend. (Called by the address sanitizer's runtime.)
 extern "C" const char* __lsan_default_suppressions();
@@ -14,6 +18,16 @@ namespace netio::test {
 namespace {
 // Of real or of virtual time.
 constexpr std::chrono::seconds deadline{60};
+// Turns of a simulated loop in which time may stand still: work without end.
+constexpr std::size_t turn_limit = 1'000'000;
+
+void print_replay(std::uint64_t seed) {
+    const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
+    const testing::TestInfo* const test = tests.current_test_info();
+    if (test == nullptr) return;
+    std::cerr << "replay with: NETIO_TEST_SEED=" << seed << " <this program> --gtest_filter='"
+              << test->test_suite_name() << '.' << test->name() << "'\n";
+}
 } // namespace
 
 TestBed::TestBed(Bed bed, std::uint64_t seed) : seed_{seed} {
@@ -34,6 +48,7 @@ TestBed::~TestBed() {
     if (sim_ == nullptr) return;
     for (const std::string& violation : sim_->violations())
         ADD_FAILURE() << "violation (seed " << seed_ << "): " << violation;
+    if (testing::Test::HasFailure()) print_replay(seed_);
 }
 
 TimePoint TestBed::now() const {
@@ -46,11 +61,23 @@ Address TestBed::address() const {
 
 bool TestBed::run_until(const std::function<bool()>& done) {
     const TimePoint end = now() + deadline;
+    TimePoint last = now();
+    std::size_t turns = 0;
     while (!done()) {
         if (now() >= end) return false;
         loop_->run_once(end);
+        turns = now() == std::exchange(last, now()) ? turns + 1 : 0;
+        if (turns > turn_limit) {
+            ADD_FAILURE() << "the loop works without end, and time stands still";
+            return false;
+        }
     }
     return true;
+}
+
+std::uint64_t TestBed::default_seed() {
+    const char* const seed = std::getenv("NETIO_TEST_SEED");
+    return seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10);
 }
 
 testing::internal::ParamGenerator<Bed> all_beds() {

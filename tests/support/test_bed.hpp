@@ -2,7 +2,17 @@
 #pragma once
 
 // Where a scenario takes place: an event loop and a transport on it. A scenario is written once and
-// runs on every bed.
+// runs on every bed:
+//
+//     class Things : public testing::TestWithParam<Bed> {
+//       protected:
+//         TestBed bed{GetParam()};
+//     };
+//     TEST_P(Things, Happen) { ... ASSERT_TRUE(bed.run_until([&] { return happened; })); }
+//     INSTANTIATE_TEST_SUITE_P(Beds, Things, all_beds(), bed_name);
+//
+// A simulated run depends on its seed alone. A test that fails there prints the command that
+// replays it; NETIO_TEST_SEED=17 runs any test with another interleaving.
 
 #include "netio/event_loop.hpp"
 #include "netio/transport.hpp"
@@ -27,7 +37,7 @@ enum class Bed : std::uint8_t {
 class TestBed {
   public:
     // `seed`: of the simulator's interleaving.
-    explicit TestBed(Bed bed, std::uint64_t seed = 1);
+    explicit TestBed(Bed bed, std::uint64_t seed = default_seed());
     // Fails the test if the simulator has seen a violation.
     ~TestBed();
     TestBed(const TestBed&) = delete;
@@ -40,8 +50,11 @@ class TestBed {
     // Where to listen: any free port.
     Address address() const;
     // Runs the loop until it is done. False: the deadline has passed, which is far beyond what any
-    // scenario needs.
+    // scenario needs, or virtual time stands still.
     bool run_until(const std::function<bool()>& done);
+
+    // NETIO_TEST_SEED, or 1.
+    static std::uint64_t default_seed();
 
   private:
     TimePoint now() const;
