@@ -107,12 +107,13 @@ class World {
     //     A1;2;100;2       advert 1: sequence, bytes, phase
     //     D;A1;2;100;2     direct transfer into advert 1: sequence, bytes, phase of the sender
     //     I1;0;2;1@0       indirect transfer 1: the same, and where in the ring
-    //     ACK 100          total of ring bytes copied out
+    //     ACK=100          total of ring bytes copied out
     //     R1=2             the first receive completes with 2 bytes
     void keep_log() { log_.emplace(); }
     std::vector<std::string> take_log() { return std::exchange(*log_, {}); }
     std::size_t data_in_flight() const { return data_.size(); }
     std::size_t control_in_flight() const { return control_.size(); }
+    std::uint64_t unfinished_writes() const { return posted_number_ - done_number_; }
 
   private:
     struct Arrival {
@@ -433,7 +434,7 @@ bool World<Flaws>::tell() {
         log("A" + std::to_string(advert.key), advert.terms.sequence, advert.terms.bytes,
             advert.terms.phase);
     }
-    if (told.acknowledged_bytes) log("ACK ", *told.acknowledged_bytes);
+    if (told.acknowledged_bytes) log("ACK=", *told.acknowledged_bytes);
     if (was_indirect && !told.adverts.empty() && !options_->data_checks_only) {
         expect(told.adverts[0].terms.sequence.value() == delivered_,
                "the first advert of a phase is not exact"); // R5
