@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sender's policies P1 to P4 and its modes: each choice is a legal one, these tests say which.
+
+#include "stream/sender.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace stream {
+namespace {
+
+// Every policy off, for tests to switch on what they are about.
+SenderOptions plain(std::uint64_t ring_bytes = 1'000) {
+    return published_sender(ring_bytes);
+}
+
+struct Posted {
+    std::vector<Transfer> transfers;
+    std::string text; // kind and bytes of each
+};
+
+Posted pump(Sender& sender, std::size_t piece_limit = 1) {
+    Posted posted;
+    std::array<Piece, 8> pieces{};
+    while (const auto transfer = sender.next_transfer(std::span{pieces}.first(piece_limit))) {
+        posted.text += (posted.text.empty() ? "" : " ");
+        posted.text +=
+            (transfer->kind == TransferKind::direct ? "D" : "I") + std::to_string(transfer->bytes);
+        for (std::size_t i = 1; i < transfer->piece_count; ++i)
+            posted.text += "+";
+        posted.transfers.push_back(*transfer);
+    }
+    sender.check_invariants();
+    return posted;
+}
+
+Advert advert(std::uint64_t sequence, std::uint32_t phase, std::uint64_t bytes) {
+    return {.terms = {Sequence{sequence}, Phase{phase}, bytes, false}};
+}
+
+// --- P1 ------------------------------------------------------------------------------------------
+
+TEST(LateDecision, P1WaitsForAnAdvertWhileTheLinkIsBusy) {
+    SenderOptions options = plain();
+    options.backlog_limit_bytes = 50;
+    Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+    sender.submit(SendId{1}, 100);
+    sender.submit(SendId{2}, 100);
+
+    EXPECT_EQ(pump(sender).text, "D100");
+    EXPECT_EQ(sender.counters().waits_for_advert, 1U);
+
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "D100");
+}
+
+TEST(LateDecision, P1NeverLeavesTheLinkIdle) {
+    SenderOptions options = plain();
+    options.backlog_limit_bytes = 50;
+    Sender sender{options};
+    sender.submit(SendId{1}, 100);
+    sender.submit(SendId{2}, 100);
+
+    const Posted first = pump(sender);
+    EXPECT_EQ(first.text, "I100") << "nothing was under way, the second waits";
+    sender.on_transfer_done(first.transfers[0].number);
+    EXPECT_EQ(pump(sender).text, "I100");
+}
+
+TEST(LateDecision, P1PublishedSenderDecidesAtOnce) {
+    Sender sender{plain()};
+    sender.submit(SendId{1}, 100);
+    sender.submit(SendId{2}, 100);
+    EXPECT_EQ(pump(sender).text, "I100 I100");
+}
+
+// --- P2 ------------------------------------------------------------------------------------------
+
+TEST(ZeroCopyThreshold, P2ShortSendsPreferTheRing) {
+    SenderOptions options = plain();
+    options.direct_threshold_bytes = 50;
+    Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+
+    sender.submit(SendId{1}, 49);
+    EXPECT_EQ(pump(sender).text, "I49");
+    EXPECT_EQ(sender.advert_count(), 1U) << "noticed as stale with the next question";
+    sender.submit(SendId{2}, 50);
+    EXPECT_EQ(pump(sender).text, "I50");
+    EXPECT_EQ(sender.advert_count(), 0U);
+}
+
+TEST(ZeroCopyThreshold, P2LongSendsAndShortOnesWithoutARingUseTheAdvert) {
+    SenderOptions options = plain(40);
+    options.direct_threshold_bytes = 50;
+    Sender sender{options};
+    sender.submit(SendId{1}, 40);
+    EXPECT_EQ(pump(sender).text, "I40");
+    ASSERT_EQ(sender.on_advert(advert(40, 2, 100)), ProtocolError::none);
+
+    sender.submit(SendId{2}, 10);
+    EXPECT_EQ(pump(sender).text, "D10") << "the ring is full";
+    ASSERT_EQ(sender.on_ack(40), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(40, 2, 100)), ProtocolError::none);
+    sender.submit(SendId{3}, 50);
+    EXPECT_EQ(pump(sender).text, "D50");
+}
+
+// --- P3 ------------------------------------------------------------------------------------------
+
+TEST(Slivers, P3WaitsForAnEighthOfTheRing) {
+    SenderOptions options = plain(800);
+    options.avoid_slivers = true;
+    Sender sender{options};
+    sender.submit(SendId{1}, 2'000);
+    EXPECT_EQ(pump(sender).text, "I800");
+
+    ASSERT_EQ(sender.on_ack(99), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "");
+    ASSERT_EQ(sender.on_ack(100), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "I100");
+}
+
+TEST(Slivers, P3TheRestOfASendMayBeShort) {
+    SenderOptions options = plain(800);
+    options.avoid_slivers = true;
+    Sender sender{options};
+    sender.submit(SendId{1}, 810);
+    EXPECT_EQ(pump(sender).text, "I800");
+    ASSERT_EQ(sender.on_ack(10), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "I10");
+}
+
+// --- P4 ------------------------------------------------------------------------------------------
+
+SenderOptions coalescing() {
+    SenderOptions options = plain();
+    options.coalesce_limit_bytes = 100;
+    return options;
+}
+
+TEST(Coalescing, P4GathersWholeSmallSendsIntoOneTransfer) {
+    Sender sender{coalescing()};
+    for (std::uint64_t i = 1; i <= 4; ++i)
+        sender.submit(SendId{i}, 30);
+
+    std::array<Piece, 8> pieces{};
+    const auto transfer = sender.next_transfer(pieces);
+
+    ASSERT_TRUE(transfer);
+    EXPECT_EQ(transfer->bytes, 90U) << "the fourth would exceed the limit";
+    ASSERT_EQ(transfer->piece_count, 3U);
+    EXPECT_EQ(pieces[0], (Piece{SendId{1}, 0, 30}));
+    EXPECT_EQ(pieces[2], (Piece{SendId{3}, 0, 30}));
+    EXPECT_EQ(pump(sender, 8).text, "I30");
+}
+
+TEST(Coalescing, P4GathersNoMoreThanTheCallerHasPiecesForOrTheAdvertHasRoomFor) {
+    Sender sender{coalescing()};
+    for (std::uint64_t i = 1; i <= 3; ++i)
+        sender.submit(SendId{i}, 10);
+    EXPECT_EQ(pump(sender, 2).text, "I20+ I10");
+
+    ASSERT_EQ(sender.on_advert(advert(30, 2, 25)), ProtocolError::none);
+    for (std::uint64_t i = 4; i <= 6; ++i)
+        sender.submit(SendId{i}, 10);
+    EXPECT_EQ(pump(sender, 8).text, "D20+ I10");
+}
+
+TEST(Coalescing, P4SkipsEmptySendsAndTheRestOfALongOneMayLead) {
+    Sender sender{coalescing()};
+    sender.submit(SendId{1}, 1'020);
+    EXPECT_EQ(pump(sender, 8).text, "I1000");
+    sender.submit(SendId{2}, 0); // R11
+    sender.submit(SendId{3}, 10);
+    ASSERT_EQ(sender.on_ack(500), ProtocolError::none);
+
+    std::array<Piece, 8> pieces{};
+    const auto transfer = sender.next_transfer(pieces);
+
+    ASSERT_TRUE(transfer);
+    ASSERT_EQ(transfer->piece_count, 2U);
+    EXPECT_EQ(pieces[0], (Piece{SendId{1}, 1'000, 20}));
+    EXPECT_EQ(pieces[1], (Piece{SendId{3}, 0, 10}));
+}
+
+TEST(Corking, P4DelaysNeitherTheFirstSendNorALargeQueue) {
+    SenderOptions options = coalescing();
+    options.cork = true;
+    Sender sender{options};
+    sender.submit(SendId{1}, 10);
+    const Posted first = pump(sender, 8);
+    EXPECT_EQ(first.text, "I10");
+
+    sender.submit(SendId{2}, 10);
+    EXPECT_EQ(pump(sender, 8).text, "") << "more may come while the first is under way";
+    sender.submit(SendId{3}, 90);
+    EXPECT_EQ(pump(sender, 8).text, "I10") << "100 bytes wait: enough";
+    sender.on_transfer_done(first.transfers[0].number);
+    EXPECT_EQ(pump(sender, 8).text, "") << "the second transfer is under way";
+}
+
+TEST(Corking, P4EndsWithTheTransferUnderWayAndWithTheStream) {
+    SenderOptions options = coalescing();
+    options.cork = true;
+    Sender sender{options};
+    sender.submit(SendId{1}, 10);
+    const Posted first = pump(sender, 8);
+    sender.submit(SendId{2}, 10);
+    sender.submit(SendId{3}, 10);
+    sender.on_transfer_done(first.transfers[0].number);
+    EXPECT_EQ(pump(sender, 8).text, "I20+");
+
+    sender.submit(SendId{4}, 10);
+    EXPECT_EQ(pump(sender, 8).text, "");
+    sender.finish();
+    EXPECT_EQ(pump(sender, 8).text, "I10");
+}
+
+// --- Modes ---------------------------------------------------------------------------------------
+
+TEST(Modes, DirectOnlyWaitsForAdvertsAndLeavesTheRingAlone) {
+    SenderOptions options = plain(0);
+    options.mode = TransferMode::direct_only;
+    options.direct_threshold_bytes = 50;
+    Sender sender{options};
+    sender.submit(SendId{1}, 100);
+    EXPECT_EQ(pump(sender).text, "");
+    EXPECT_EQ(sender.counters().waits_for_advert, 1U);
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 99)), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(1, 0, 99)), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "D99 D1");
+}
+
+TEST(Modes, IndirectOnlyUsesNoAdvertEvenIfThePeerSendsSome) {
+    SenderOptions options = plain();
+    options.mode = TransferMode::indirect_only;
+    Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+    sender.submit(SendId{1}, 100);
+    EXPECT_EQ(pump(sender).text, "I100");
+    ASSERT_EQ(sender.on_advert(advert(100, 2, 100)), ProtocolError::none);
+    sender.submit(SendId{2}, 100);
+    EXPECT_EQ(pump(sender).text, "I100");
+    ASSERT_EQ(sender.on_advert(advert(200, 4, 100)), ProtocolError::none);
+}
+
+TEST(Modes, LongTransfersAreCutAtTheLimit) {
+    SenderOptions options = plain();
+    options.longest_transfer_bytes = 40;
+    Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+    sender.submit(SendId{1}, 100);
+    EXPECT_EQ(pump(sender).text, "D40 I40 I20");
+}
+
+} // namespace
+} // namespace stream
