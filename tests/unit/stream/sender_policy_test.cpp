@@ -199,7 +199,7 @@ TEST(Corking, P4DelaysNeitherTheFirstSendNorALargeQueue) {
     sender.submit(SendId{2}, 10);
     EXPECT_EQ(pump(sender, 8).text, "") << "more may come while the first is under way";
     sender.submit(SendId{3}, 90);
-    EXPECT_EQ(pump(sender, 8).text, "I10") << "100 bytes wait: enough";
+    EXPECT_EQ(pump(sender, 8).text, "I100+") << "100 bytes wait: enough";
     sender.on_transfer_done(first.transfers[0].number);
     EXPECT_EQ(pump(sender, 8).text, "") << "the second transfer is under way";
 }
