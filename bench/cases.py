@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workloads W1 to W8, and what each subject does in them."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(eq=False)
+class Case:
+    workload: str
+    subject: str  # as in the results
+    program: str
+    parameters: dict  # as in the results
+    arguments: dict  # of the program
+    subscribers: int = 1
+    environment: dict = dataclasses.field(default_factory=dict)
+
+    def __str__(self):
+        words = [self.workload, self.subject, *(f"{k}={v}" for k, v in self.parameters.items())]
+        return " ".join(words)
+
+    def metrics(self, reports):
+        publisher = next(each for each in reports if each["role"] == "publish")
+        subscribers = [each for each in reports if each["role"] == "subscribe"]
+        pattern = self.arguments.get("pattern", "stream")
+        if pattern == "echo":
+            return {name: publisher[name] for name in ("p50_us", "p99_us", "p999_us")}
+        if pattern == "idle":
+            idle = next(each for each in reports if each["role"] == "idle")
+            return {
+                "publisher_cpu_percent": 100 * publisher["cpu_s"] / publisher["wall_s"],
+                "subscriber_cpu_percent": 100 * idle["cpu_s"] / publisher["wall_s"],
+            }
+        if pattern == "paced":
+            return {
+                **{name: subscribers[0][name] for name in ("p50_us", "p99_us", "p999_us")},
+                "messages_per_s": subscribers[0]["messages"] / subscribers[0]["seconds"],
+                "publisher_cpu_percent": 100 * publisher["cpu_s"] / publisher["wall_s"],
+                "subscriber_cpu_percent": 100 * subscribers[0]["cpu_s"] / subscribers[0]["seconds"],
+            }
+        rate = sum((each["messages"] - 1) / each["seconds"] for each in subscribers)
+        cpu = publisher["cpu_s"] + sum(each["cpu_s"] for each in subscribers)
+        return {
+            "messages_per_s": rate,
+            "gbit_per_s": rate * self.arguments["size"] * 8e-9,
+            "cpu_s_per_million": cpu / publisher["messages"] * 1e6,
+            "publisher_cpu_s_per_million": publisher["cpu_s"] / publisher["messages"] * 1e6,
+        }
+
+
+def forms(subject, size):
+    """(subject in the results, program, form) that send messages of a size one after the other."""
+    if subject == "raw":
+        coalesced = [("raw-coalesced", "raw", "coalesced")] if size < 65536 else []
+        return [*coalesced, ("raw-unbatched", "raw", "unbatched")]
+    if subject == "netio":
+        return [("netio", "netio", "buffered"), ("netio", "netio", "unbuffered")]
+    return [(subject, subject, "")]
+
+
+SUBJECTS = ("raw", "plain-libfabric", "netio", "zeromq", "nng", "cyclonedds")
+
+
+def w1():
+    for subject in SUBJECTS:
+        for name, program, form in forms(subject, 40):
+            if form != "unbuffered":
+                yield Case("W1", name, program, {"size": 40, "fids": 64}, {"size": 40, "fids": 64, "form": form})
+
+
+def w2(short):
+    sizes = (64, 1024, 4096, 65536, 1 << 20) if short else [64 << (2 * n) for n in range(9)]
+    for size in sizes:
+        for subject in SUBJECTS:
+            for name, program, form in forms(subject, size):
+                parameters = {"size": size, **({"form": form} if subject == "netio" else {})}
+                yield Case("W2", name, program, parameters, {"size": size, "form": form})
+
+
+MODES = {
+    "raw": ("blocking", "busy"),
+    "plain-libfabric": ("blocking", "adaptive", "busy"),
+    "netio": ("blocking", "adaptive", "busy"),
+    "zeromq": ("blocking", "busy"),
+    "nng": ("blocking",),
+    "cyclonedds": ("blocking", "busy"),
+}
+
+
+def w3():
+    for size in (64, 4096):
+        for subject in SUBJECTS:
+            for mode in MODES[subject]:
+                name = "raw-unbatched" if subject == "raw" else subject
+                arguments = {"pattern": "echo", "size": size, "mode": mode}
+                if subject == "netio":
+                    arguments["form"] = "unbuffered"
+                yield Case("W3", name, subject, {"size": size, "mode": mode}, arguments)
+
+
+def w4():
+    for subscribers in (4, 16):
+        for size in (1024, 65536):
+            for subject in ("raw", "netio", "zeromq", "nng", "cyclonedds"):
+                for name, program, form in forms(subject, size):
+                    if form == "unbatched" and size < 65536:
+                        continue  # the floor is the better form
+                    parameters = {"subscribers": subscribers, "size": size}
+                    if subject == "netio":
+                        parameters["form"] = form
+                    arguments = {"size": size, "form": form, "subscribers": subscribers}
+                    yield Case("W4", name, program, parameters, arguments, subscribers)
+
+
+def w5():
+    for subject, form in (("netio", "buffered"), ("zeromq", "")):
+        arguments = {"size": 40, "fids": 1000, "each-fid": 1, "form": form}
+        yield Case("W5", subject, subject, {"size": 40, "fids": 1000}, arguments)
+
+
+def w6():
+    for subject in SUBJECTS:
+        for name, program, form in forms(subject, 1024):
+            parameters = {"size": 1024, "rate": 100000, **({"form": form} if subject == "netio" else {})}
+            arguments = {"pattern": "paced", "size": 1024, "rate": 100000, "form": form}
+            yield Case("W6", name, program, parameters, arguments)
+
+
+def w8(short):
+    netio = {"form": "buffered", "size": 40}
+    for connections in (1, 1000) if short else (1, 10, 100, 1000):
+        arguments = {**netio, "idle": connections - 1, "heartbeat": 0}
+        yield Case("W8", "netio", "netio", {"connections": connections, "fids": 1}, arguments)
+    for fids in (1, 10000) if short else (1, 10, 100, 1000, 10000):
+        arguments = {**netio, "fids": fids, "each-fid": 1, "heartbeat": 0}
+        yield Case("W8", "netio", "netio", {"connections": 1, "fids": fids, "each_fid": True}, arguments)
+    parameters = {"idle_connections": 1000, "heartbeat": "default"}
+    yield Case("W8", "netio", "netio", parameters, {**netio, "pattern": "idle", "idle": 1000}, 0)
+
+
+def all_cases(short):
+    yield from w1()
+    yield from w2(short)
+    yield from w3()
+    yield from w4()
+    yield from w5()
+    yield from w6()
+    yield from w8(short)
+
+
+def not_measured():
+    """Rows that say what this table leaves out."""
+    row = {"metric": "skipped", "median": None, "min": None, "max": None, "runs": 0}
+    left_out = (
+        ("W5", "nng", "push/pull has no subscriptions, and pub/sub loses what does not fit"),
+        ("W5", "cyclonedds", "one reader cannot take a thousand topics one by one at this rate"),
+    )
+    return [
+        {"workload": workload, "subject": subject, "parameters": {"reason": reason}, **row}
+        for workload, subject, reason in left_out
+    ]

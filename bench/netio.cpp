@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// This framework, by its public interface and with its default options. Forms: `buffered`
+// (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips take a publisher and a
+// subscriber on either side. The pattern `idle` opens connections on which nothing happens.
+
+#include "bench/subject.hpp"
+#include "netio/fabric.hpp"
+#include "pubsub/buffered_publish_socket.hpp"
+#include "pubsub/publish_socket.hpp"
+#include "pubsub/subscribe_socket.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sys/resource.h>
+
+namespace {
+
+using bench::Arguments;
+using netio::Status;
+using pubsub::Fid;
+using pubsub::FidRange;
+
+constexpr Fid idle_fid{1}; // subscribed to, never published
+
+netio::LoopMode mode_of(const Arguments& arguments) {
+    if (arguments.mode == "busy") return netio::LoopMode::busy;
+    return arguments.mode == "adaptive" ? netio::LoopMode::adaptive : netio::LoopMode::blocking;
+}
+
+netio::Address address_of(const Arguments& arguments, unsigned offset = 0) {
+    return {"127.0.0.1", static_cast<std::uint16_t>(arguments.port + offset)};
+}
+
+void set_heartbeat(netio::LinkOptions& link, const Arguments& arguments) {
+    if (arguments.heartbeat_ms >= 0)
+        link.heartbeat = std::chrono::milliseconds{arguments.heartbeat_ms};
+}
+
+// Ranges of one subscriber.
+std::vector<FidRange> ranges_of(const Arguments& arguments) {
+    if (!arguments.each_fid) {
+        return {{Fid{bench::fid_at(0)}, Fid{bench::fid_at(arguments.fids - 1)}}};
+    }
+    std::vector<FidRange> ranges;
+    for (std::size_t i = 0; i < arguments.fids; ++i)
+        ranges.push_back({Fid{bench::fid_at(i)}, Fid{bench::fid_at(i)}});
+    return ranges;
+}
+
+// Publishes one way or the other.
+class Output final : private pubsub::PublishSocket::Handler {
+  public:
+    struct Events {
+        std::function<void()> on_ready; // everybody has subscribed
+        std::function<void()> on_room;
+        std::function<void()> on_finished;
+    };
+
+    Output(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
+           std::size_t expected_ranges, Events events)
+        : events_{std::move(events)}, size_{arguments.size}, ranges_left_{expected_ranges},
+          message_(arguments.size) {
+        pubsub::PublisherOptions publisher{.addresses = {address_of(arguments, port_offset)}};
+        set_heartbeat(publisher.link, arguments);
+        if (arguments.form != "unbuffered") {
+            buffered_.emplace(transport,
+                              pubsub::BufferedPublishSocket::Options{.publisher = publisher},
+                              static_cast<pubsub::PublisherHandler&>(*this));
+            return;
+        }
+        const std::size_t count = std::clamp<std::size_t>((16U << 20) / size_, 4, 256);
+        memory_.emplace(count * size_);
+        for (std::size_t i = count; i > 0; --i)
+            free_.push_back(i - 1);
+        unbuffered_.emplace(transport, pubsub::PublishSocket::Options{.publisher = publisher},
+                            static_cast<pubsub::PublishSocket::Handler&>(*this));
+    }
+
+    // fill(bytes) writes the message; false: there is no room, on_room follows.
+    template <typename Fill>
+    bool publish(Fid fid, Fill fill) {
+        Status status = Status::again;
+        if (buffered_) {
+            fill(message_.data());
+            status = buffered_->publish(fid, message_);
+        } else if (!free_.empty()) {
+            const netio::Slice slice = memory_->slice(free_.back() * size_, size_);
+            fill(slice.data);
+            status = unbuffered_->publish(fid, slice, netio::Cookie{free_.back()});
+            if (status == Status::ok) free_.pop_back();
+        }
+        if (status == Status::ok) return true;
+        if (status != Status::again) bench::fail("publish: " + std::string{to_string(status)});
+        return false;
+    }
+
+    void finish() { buffered_ ? buffered_->finish() : unbuffered_->finish(); }
+
+  private:
+    void on_subscribe(const pubsub::SubscriberPeer&, const FidRange&) override {
+        if (--ranges_left_ == 0) events_.on_ready();
+    }
+    void on_room() override { events_.on_room(); }
+    void on_finished() override { events_.on_finished(); }
+    void on_publish_completed(netio::Cookie key) override {
+        free_.push_back(static_cast<std::size_t>(key));
+        if (free_.size() == 1) events_.on_room();
+    }
+
+    Events events_;
+    std::size_t size_;
+    std::size_t ranges_left_;
+    std::vector<std::byte> message_;
+    std::optional<netio::RegisteredBuffer> memory_;
+    std::vector<std::size_t> free_; // pieces of memory_
+    std::optional<pubsub::BufferedPublishSocket> buffered_;
+    std::optional<pubsub::PublishSocket> unbuffered_;
+};
+
+// Subscribes, and hands on what arrives.
+class Input final : private pubsub::SubscribeSocket::Handler {
+  public:
+    struct Events {
+        std::function<void()> on_subscribed;
+        std::function<void(std::span<const std::byte>)> on_message;
+        std::function<void()> on_closed;
+    };
+
+    Input(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
+          const std::vector<FidRange>& ranges, const Events& events)
+        : events_{events}, socket_{transport, options(arguments, port_offset), *this} {
+        socket_.subscribe(ranges);
+    }
+
+    std::uint64_t lost() const { return socket_.arrivals().lost(); }
+
+  private:
+    static pubsub::SubscribeSocket::Options options(const Arguments& arguments,
+                                                    unsigned port_offset) {
+        pubsub::SubscribeSocket::Options options{.publisher = address_of(arguments, port_offset)};
+        set_heartbeat(options.link, arguments);
+        return options;
+    }
+    void on_subscribed(pubsub::SubscribeSocket&, const FidRange&) override {
+        events_.on_subscribed();
+    }
+    void on_message(pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
+                    std::uint8_t) override {
+        events_.on_message(message);
+    }
+    void on_closed(pubsub::SubscribeSocket&, const netio::Closed& closed, bool retrying) override {
+        if (retrying) return;
+        if (closed.reason != netio::CloseReason::orderly) bench::fail(closed.detail);
+        events_.on_closed();
+    }
+
+    const Events& events_;
+    pubsub::SubscribeSocket socket_;
+};
+
+// --- streams ----------------------------------------------------------------------------------
+
+void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
+    bench::Source source{arguments};
+    std::optional<Output> output;
+    std::optional<netio::Timer> timer;
+    const bool paced = arguments.pattern == "paced";
+    const auto pump = [&] {
+        while (!source.done() && source.due()) {
+            if (!output->publish(Fid{source.fid()}, [&](std::byte* out) { source.prepare(out); })) {
+                return;
+            }
+            source.advance();
+            if (source.done()) return output->finish();
+        }
+        if (paced && !source.done()) timer->start(std::chrono::nanoseconds{bench::tick_ns});
+    };
+    timer.emplace(loop, pump);
+    const std::size_t ranges = arguments.each_fid ? arguments.fids : 1;
+    output.emplace(transport, arguments, 0, ranges * arguments.subscribers + arguments.idle,
+                   Output::Events{.on_ready =
+                                      [&] {
+                                          source.start();
+                                          timer->start(netio::Duration{0});
+                                      },
+                                  .on_room = pump,
+                                  .on_finished = [&] { loop.stop(); }});
+    bench::say("listening");
+    loop.run();
+    source.report();
+}
+
+void subscribe(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
+    bench::Sink sink{arguments};
+    const Input::Events events{
+        .on_subscribed = [] {},
+        .on_message =
+            [&](std::span<const std::byte> message) { sink.take(message.data(), message.size()); },
+        .on_closed = [&] { loop.stop(); }};
+    const Input input{transport, arguments, 0, ranges_of(arguments), events};
+    loop.run();
+    if (input.lost() > 0) bench::fail("the publisher's totals say that messages were lost");
+    sink.report();
+}
+
+// --- round trips ------------------------------------------------------------------------------
+
+void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
+    bench::RoundTrips trips{arguments};
+    std::optional<Output> output;
+    bool answers_subscribed = false;
+    bool requests_subscribed = false;
+    const auto send = [&] {
+        if (!output->publish(Fid{bench::fid_at(0)}, [&](std::byte* out) { trips.prepare(out); })) {
+            bench::fail("no room for one message");
+        }
+    };
+    const auto begin = [&] {
+        if (answers_subscribed && requests_subscribed) send();
+    };
+    output.emplace(transport, arguments, 0, 1,
+                   Output::Events{.on_ready =
+                                      [&] {
+                                          requests_subscribed = true;
+                                          begin();
+                                      },
+                                  .on_room = [] {},
+                                  .on_finished = [&] { loop.stop(); }});
+    const Input::Events events{.on_subscribed =
+                                   [&] {
+                                       answers_subscribed = true;
+                                       begin();
+                                   },
+                               .on_message =
+                                   [&](std::span<const std::byte> message) {
+                                       if (trips.take(message.data())) return output->finish();
+                                       send();
+                                   },
+                               .on_closed = [] {}};
+    const Input input{transport, arguments, 1, ranges_of(arguments), events};
+    bench::say("listening");
+    loop.run();
+    trips.report();
+}
+
+void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
+    Output output{
+        transport, arguments, 1, 1,
+        Output::Events{.on_ready = [] {}, .on_room = [] {}, .on_finished = [&] { loop.stop(); }}};
+    const Input::Events events{.on_subscribed = [] {},
+                               .on_message =
+                                   [&](std::span<const std::byte> message) {
+                                       const bool sent = output.publish(
+                                           Fid{bench::fid_at(0)}, [&](std::byte* out) {
+                                               std::memcpy(out, message.data(), message.size());
+                                           });
+                                       if (!sent) bench::fail("no room for one message");
+                                   },
+                               .on_closed = [&] { output.finish(); }};
+    const Input input{transport, arguments, 0, ranges_of(arguments), events};
+    loop.run();
+}
+
+// --- idle connections -------------------------------------------------------------------------
+
+void publish_nothing(const Arguments& arguments, netio::EventLoop& loop,
+                     netio::Transport& transport) {
+    bench::Source source{arguments};
+    std::optional<Output> output;
+    netio::Timer timer{loop, [&] { output->finish(); }};
+    output.emplace(transport, arguments, 0, arguments.idle,
+                   Output::Events{.on_ready =
+                                      [&] {
+                                          source.start();
+                                          timer.start(std::chrono::duration_cast<netio::Duration>(
+                                              std::chrono::duration<double>{arguments.seconds}));
+                                      },
+                                  .on_room = [] {},
+                                  .on_finished = [&] { loop.stop(); }});
+    bench::say("listening");
+    loop.run();
+    source.report();
+}
+
+void subscribe_idly(const Arguments& arguments, netio::EventLoop& loop,
+                    netio::Transport& transport) {
+    std::size_t subscribed = 0;
+    std::size_t closed = 0;
+    double cpu_at_start = 0;
+    double cpu_s = 0;
+    const Input::Events events{.on_subscribed =
+                                   [&] {
+                                       if (++subscribed != arguments.idle) return;
+                                       cpu_at_start = bench::cpu_seconds();
+                                   },
+                               .on_message = [](std::span<const std::byte>) {},
+                               .on_closed =
+                                   [&] {
+                                       if (++closed == 1)
+                                           cpu_s = bench::cpu_seconds() - cpu_at_start;
+                                       if (closed == arguments.idle) loop.stop();
+                                   }};
+    std::vector<std::unique_ptr<Input>> inputs;
+    for (std::size_t i = 0; i < arguments.idle; ++i) {
+        inputs.push_back(std::make_unique<Input>(
+            transport, arguments, 0, std::vector<FidRange>{{idle_fid, idle_fid}}, events));
+    }
+    loop.run();
+    std::printf("{\"role\": \"idle\", \"cpu_s\": %.6f}\n", cpu_s);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Arguments arguments = bench::parse(argc, argv);
+    rlimit files{};
+    ::getrlimit(RLIMIT_NOFILE, &files); // one per connection
+    files.rlim_cur = files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    netio::EventLoop loop{{.mode = mode_of(arguments)}};
+    const auto transport = netio::open_fabric(loop, {.provider = "tcp"});
+    if (arguments.pattern == "echo") {
+        (arguments.publish ? measure_echo : echo)(arguments, loop, *transport);
+    } else if (arguments.pattern == "idle") {
+        (arguments.publish ? publish_nothing : subscribe_idly)(arguments, loop, *transport);
+    } else {
+        (arguments.publish ? publish : subscribe)(arguments, loop, *transport);
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the programs measured by bench/run have in common: arguments, the stream of numbered
+// messages, its check at the receiver, and the report. Every subject is one program that plays
+// both roles, each in a process of its own:
+//
+//     SUBJECT publish   --pattern stream --size 40 --fids 64 --port 5000 --seconds 1
+//     SUBJECT subscribe --pattern stream --size 40 --fids 64 --port 5000
+//
+// A publisher says "listening" once subscribers may come, waits for all of them, and sends for the
+// given time. The patterns:
+//     stream  as fast as it goes
+//     paced   --rate messages a second, those that are due every 50 us
+//     echo    the subscriber sends each message back; the publisher measures the round trip
+// Both end with one line of JSON. A message that is lost, or out of order, ends the program.
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <numeric>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <vector>
+
+namespace bench {
+
+[[noreturn]] inline void fail(const std::string& what) {
+    std::fprintf(stderr, "bench: %s\n", what.c_str());
+    std::exit(1);
+}
+
+struct Arguments {
+    bool publish = false;
+    std::string pattern = "stream";
+    std::string mode = "blocking"; // of waiting: blocking, adaptive, busy
+    std::string form;              // what the subject offers several of, such as buffered
+    std::size_t size = 40;
+    std::size_t fids = 1;
+    bool each_fid = false;       // subscribe to each by itself; they are published in random order
+    std::size_t subscribers = 1; // processes
+    std::size_t index = 0;       // of this one
+    std::size_t idle = 0;        // further connections that get nothing
+    long heartbeat_ms = -1;      // of connections; -1: the subject's default
+    double seconds = 1;
+    double rate = 100'000;
+    std::uint16_t port = 0;
+};
+
+inline Arguments parse(int argc, char** argv) {
+    Arguments arguments;
+    if (argc < 2) fail("usage: publish|subscribe [--OPTION VALUE]...");
+    arguments.publish = std::string_view{argv[1]} == "publish";
+    for (int i = 2; i + 1 < argc; i += 2) {
+        const std::string_view name = argv[i];
+        const char* const value = argv[i + 1];
+        const auto count = [value] { return std::size_t{std::strtoul(value, nullptr, 10)}; };
+        if (name == "--pattern")
+            arguments.pattern = value;
+        else if (name == "--mode")
+            arguments.mode = value;
+        else if (name == "--form")
+            arguments.form = value;
+        else if (name == "--size")
+            arguments.size = count();
+        else if (name == "--fids")
+            arguments.fids = count();
+        else if (name == "--each-fid")
+            arguments.each_fid = count() != 0;
+        else if (name == "--subscribers")
+            arguments.subscribers = count();
+        else if (name == "--index")
+            arguments.index = count();
+        else if (name == "--idle")
+            arguments.idle = count();
+        else if (name == "--heartbeat")
+            arguments.heartbeat_ms = std::strtol(value, nullptr, 10);
+        else if (name == "--seconds")
+            arguments.seconds = std::strtod(value, nullptr);
+        else if (name == "--rate")
+            arguments.rate = std::strtod(value, nullptr);
+        else if (name == "--port")
+            arguments.port = static_cast<std::uint16_t>(count());
+        else
+            fail("unknown option " + std::string{name});
+    }
+    if (arguments.size < 40) fail("--size must be at least 40");
+    return arguments;
+}
+
+inline std::uint64_t now_ns() {
+    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds{1});
+}
+
+// CPU time of the whole process so far, all its threads, in user and kernel.
+inline double cpu_seconds() {
+    rusage usage{};
+    ::getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+inline void say(const char* line) {
+    std::puts(line);
+    std::fflush(stdout);
+}
+
+// Fids as a detector would have them: apart from each other, so that none merge into a range.
+inline std::uint64_t fid_at(std::size_t index) {
+    return 0x1000'0000 + index * 16;
+}
+
+// --- the publisher's side ---------------------------------------------------------------------
+
+inline constexpr std::uint64_t last_mark = std::uint64_t{1} << 63;
+inline constexpr std::size_t head_bytes = 16; // number, time of sending
+
+// Numbers the messages and knows when it is enough. prepare() may be repeated for a message that
+// was not taken; advance() goes on to the next.
+class Source {
+  public:
+    explicit Source(const Arguments& arguments)
+        : paced_{arguments.pattern == "paced"}, seconds_{arguments.seconds},
+          interval_ns_{1e9 / arguments.rate}, check_every_{std::max<std::uint64_t>(
+                                                  1, 65536 / arguments.size)},
+          order_(arguments.fids) {
+        std::iota(order_.begin(), order_.end(), std::size_t{0});
+        if (arguments.each_fid) std::shuffle(order_.begin(), order_.end(), std::mt19937{4711});
+    }
+
+    void start() {
+        cpu_at_start_ = cpu_seconds();
+        start_ns_ = now_ns();
+        end_ns_ = start_ns_ + static_cast<std::uint64_t>(seconds_ * 1e9);
+    }
+
+    bool done() const noexcept { return done_; }
+    // Whether the next message may go already.
+    bool due() const {
+        return !paced_ || static_cast<double>(now_ns() - start_ns_) >=
+                              static_cast<double>(number_) * interval_ns_;
+    }
+    std::uint64_t fid() const noexcept { return fid_at(order_[place_]); }
+
+    void prepare(std::byte* message) const {
+        const std::uint64_t number = number_ | (ending_ ? last_mark : 0);
+        std::memcpy(message, &number, sizeof number);
+        if (!paced_) return;
+        const std::uint64_t now = now_ns();
+        std::memcpy(message + sizeof number, &now, sizeof now);
+    }
+    void advance() {
+        done_ = ending_;
+        ++number_;
+        if (++place_ == order_.size()) place_ = 0;
+        if (number_ % check_every_ == 0) ending_ = now_ns() >= end_ns_;
+    }
+
+    std::uint64_t count() const noexcept { return number_; }
+    // When everything has left.
+    void report() const {
+        std::printf("{\"role\": \"publish\", \"messages\": %llu, \"cpu_s\": %.6f, "
+                    "\"wall_s\": %.6f}\n",
+                    static_cast<unsigned long long>(number_), cpu_seconds() - cpu_at_start_,
+                    static_cast<double>(now_ns() - start_ns_) * 1e-9);
+    }
+
+  private:
+    bool paced_;
+    double seconds_;
+    double interval_ns_;
+    std::uint64_t check_every_; // messages between two looks at the clock
+    std::vector<std::size_t> order_;
+    std::size_t place_ = 0;
+    std::uint64_t number_ = 0;
+    bool ending_ = false;
+    bool done_ = false;
+    double cpu_at_start_ = 0;
+    std::uint64_t start_ns_ = 0;
+    std::uint64_t end_ns_ = 0;
+};
+
+inline constexpr long tick_ns = 50'000;
+
+// For subjects without a loop: publish(message) for each in its time, flush() behind every batch.
+template <typename Publish, typename Flush>
+void run_source(Source& source, Publish publish, Flush flush) {
+    source.start();
+    while (!source.done()) {
+        if (source.due()) {
+            do {
+                publish();
+                source.advance();
+            } while (!source.done() && source.due());
+            flush();
+        }
+        const timespec tick{0, tick_ns};
+        if (!source.done()) ::clock_nanosleep(CLOCK_MONOTONIC, 0, &tick, nullptr);
+    }
+}
+
+// --- the subscriber's side --------------------------------------------------------------------
+
+class Samples {
+  public:
+    void add(std::uint64_t ns) { ns_.push_back(ns); }
+    // ", "p50_us": ..." for a report; nothing if there are none.
+    std::string text() {
+        if (ns_.empty()) return {};
+        std::sort(ns_.begin(), ns_.end());
+        std::string text;
+        for (const auto& [name, share] :
+             {std::pair{"p50_us", 0.5}, {"p99_us", 0.99}, {"p999_us", 0.999}}) {
+            const auto at = static_cast<std::size_t>(share * static_cast<double>(ns_.size() - 1));
+            char part[64];
+            std::snprintf(part, sizeof part, ", \"%s\": %.3f", name,
+                          static_cast<double>(ns_[at]) * 1e-3);
+            text += part;
+        }
+        return text;
+    }
+    void reserve(std::size_t count) { ns_.reserve(count); }
+
+  private:
+    std::vector<std::uint64_t> ns_;
+};
+
+// Takes every message, reads it (of large ones the first KiB) and checks that none is missing.
+class Sink {
+  public:
+    explicit Sink(const Arguments& arguments)
+        : size_{arguments.size}, paced_{arguments.pattern == "paced"} {
+        if (paced_) latencies_.reserve(static_cast<std::size_t>(arguments.rate * 60));
+    }
+
+    // True: it was the last one.
+    bool take(const std::byte* message, std::size_t size) {
+        std::uint64_t number = 0;
+        std::memcpy(&number, message, sizeof number);
+        if (size != size_ || (number & ~last_mark) != expected_) {
+            fail("message " + std::to_string(number & ~last_mark) + " of " + std::to_string(size) +
+                 " bytes came, " + std::to_string(expected_) + " of " + std::to_string(size_) +
+                 " was expected: lost or out of order");
+        }
+        if (expected_++ == 0) {
+            start_ns_ = now_ns();
+            cpu_at_start_ = cpu_seconds();
+        }
+        std::uint64_t sum = 0;
+        for (std::size_t at = 0; at + 8 <= std::min<std::size_t>(size, 1024); at += 8) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, message + at, sizeof word);
+            sum += word;
+        }
+        sum_ = sum_ ^ sum;
+        if (paced_) {
+            std::uint64_t sent = 0;
+            std::memcpy(&sent, message + sizeof number, sizeof sent);
+            latencies_.add(now_ns() - sent);
+        }
+        if ((number & last_mark) == 0) return false;
+        end_ns_ = now_ns();
+        cpu_s_ = cpu_seconds() - cpu_at_start_;
+        return true;
+    }
+
+    std::uint64_t count() const noexcept { return expected_; }
+    void report() {
+        std::printf("{\"role\": \"subscribe\", \"messages\": %llu, \"seconds\": %.6f, "
+                    "\"cpu_s\": %.6f%s, \"sum\": %llu}\n",
+                    static_cast<unsigned long long>(expected_),
+                    static_cast<double>(end_ns_ - start_ns_) * 1e-9, cpu_s_,
+                    latencies_.text().c_str(), static_cast<unsigned long long>(sum_));
+    }
+
+  private:
+    std::size_t size_;
+    bool paced_;
+    std::uint64_t expected_ = 0;
+    std::uint64_t sum_ = 0; // reported, so that the reading is not optimised away
+    std::uint64_t start_ns_ = 0;
+    std::uint64_t end_ns_ = 0;
+    double cpu_at_start_ = 0;
+    double cpu_s_ = 0;
+    Samples latencies_;
+};
+
+// Round trips: the publisher sends the next message when the last one is back.
+class RoundTrips {
+  public:
+    explicit RoundTrips(const Arguments& arguments) : seconds_{arguments.seconds} {
+        samples_.reserve(static_cast<std::size_t>(2e5 * arguments.seconds));
+    }
+
+    void prepare(std::byte* message) {
+        sent_ns_ = now_ns();
+        if (end_ns_ == 0) {
+            cpu_at_start_ = cpu_seconds();
+            end_ns_ = sent_ns_ + static_cast<std::uint64_t>((seconds_ + warm_up_s) * 1e9);
+            warm_ns_ = sent_ns_ + static_cast<std::uint64_t>(warm_up_s * 1e9);
+        }
+        const std::uint64_t number = number_ | (sent_ns_ >= end_ns_ ? last_mark : 0);
+        std::memcpy(message, &number, sizeof number);
+    }
+    // True: the last one is back.
+    bool take(const std::byte* message) {
+        const std::uint64_t now = now_ns();
+        std::uint64_t number = 0;
+        std::memcpy(&number, message, sizeof number);
+        if ((number & ~last_mark) != number_++) fail("an echo is lost or out of order");
+        if (now >= warm_ns_) samples_.add(now - sent_ns_);
+        return (number & last_mark) != 0;
+    }
+    void report() {
+        std::printf("{\"role\": \"publish\", \"messages\": %llu, \"cpu_s\": %.6f%s}\n",
+                    static_cast<unsigned long long>(number_), cpu_seconds() - cpu_at_start_,
+                    samples_.text().c_str());
+    }
+
+  private:
+    static constexpr double warm_up_s = 0.1;
+    double seconds_;
+    std::uint64_t number_ = 0;
+    std::uint64_t sent_ns_ = 0;
+    std::uint64_t warm_ns_ = 0;
+    std::uint64_t end_ns_ = 0;
+    double cpu_at_start_ = 0;
+    Samples samples_;
+};
+
+// The subscriber's part of it.
+inline bool is_last(const std::byte* message) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, message, sizeof number);
+    return (number & last_mark) != 0;
+}
+
+} // namespace bench
