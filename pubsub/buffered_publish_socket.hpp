@@ -13,9 +13,9 @@
 // and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
 // handlers.
 
+#include "netio/page_pool.hpp"
 #include "netio/status.hpp"
 #include "pubsub/page.hpp"
-#include "pubsub/page_pool.hpp"
 #include "pubsub/subscriber_links.hpp"
 
 #include <chrono>
@@ -102,7 +102,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     Options options_;
     PublisherHandler& handler_;
     std::size_t message_limit_;
-    PagePool pages_;
+    netio::PagePool pages_;
     std::vector<OpenPage> open_;
     std::vector<std::size_t> free_places_;
     std::deque<std::pair<std::size_t, netio::TimePoint>> flush_order_; // place, opened

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/arrival_counter.hpp"
 #include "pubsub/gap_ledger.hpp"
-#include "pubsub/page_pool.hpp"
 
 #include <gmock/gmock.h>
-
-#include <set>
 
 namespace pubsub {
 namespace {
@@ -61,32 +58,6 @@ TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
     EXPECT_EQ(counter.fids().find(Fid{10}), nullptr);
     EXPECT_NE(counter.fids().find(Fid{90}), nullptr);
     EXPECT_EQ(counter.messages(), 100U);
-}
-
-TEST(PagePool, FreesAPageWithItsLastUser) {
-    PagePool pool{256, 2};
-    const auto page = pool.take();
-    ASSERT_TRUE(page);
-    pool.add_user(*page);
-    pool.release(*page);
-    EXPECT_EQ(pool.free_count(), 1U);
-    pool.release(*page);
-    EXPECT_EQ(pool.free_count(), 2U);
-}
-
-TEST(PagePool, PagesDoNotOverlapAndEndWithThePool) {
-    PagePool pool{256, 3};
-    std::set<std::byte*> places;
-    for (int i = 0; i < 3; ++i) {
-        const auto page = pool.take();
-        ASSERT_TRUE(page);
-        EXPECT_EQ(pool.memory(*page).size(), 256U);
-        EXPECT_EQ(pool.slice(*page, 10).data, pool.memory(*page).data());
-        places.insert(pool.memory(*page).data());
-    }
-    EXPECT_FALSE(pool.take());
-    EXPECT_EQ(places.size(), 3U);
-    EXPECT_EQ(*places.rbegin() - *places.begin(), 512);
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pages of a buffered publish socket: equal pieces of one registered buffer, counted by the
-// links that still have to send them. A page is encoded once and sent to any number of links.
+// The pages of a buffered socket: equal pieces of one registered buffer, counted by the links that
+// still have to send them. A page is encoded once and sent to any number of links.
 
 #include "netio/buffer.hpp"
 #include "netio/check.hpp"
@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace pubsub {
+namespace netio {
 
 class PagePool {
   public:
@@ -49,7 +49,7 @@ class PagePool {
     std::span<std::byte> memory(std::uint32_t page) noexcept {
         return memory_.memory().subspan(page * page_bytes_, page_bytes_);
     }
-    netio::Slice slice(std::uint32_t page, std::size_t bytes) noexcept {
+    Slice slice(std::uint32_t page, std::size_t bytes) noexcept {
         return memory_.slice(page * page_bytes_, bytes);
     }
 
@@ -58,10 +58,10 @@ class PagePool {
     std::size_t free_count() const noexcept { return free_.size(); }
 
   private:
-    netio::RegisteredBuffer memory_;
+    RegisteredBuffer memory_;
     std::size_t page_bytes_;
     std::vector<std::uint32_t> users_;
     std::vector<std::uint32_t> free_;
 };
 
-} // namespace pubsub
+} // namespace netio
