@@ -82,7 +82,7 @@ MODES = {
     "netio": ("blocking", "adaptive", "busy"),
     "zeromq": ("blocking", "busy"),
     "nng": ("blocking",),
-    "cyclonedds": ("blocking", "busy"),
+    "cyclonedds": ("blocking",),
 }
 
 
