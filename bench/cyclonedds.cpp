@@ -5,7 +5,7 @@
 
 #include "bench/subject.hpp"
 
-#include "cyclonedds_message.h"
+#include <cyclonedds_message.h> // generated
 
 #include <atomic>
 #include <dds/dds.h>
