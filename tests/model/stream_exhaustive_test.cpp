@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iomanip>
 #include <iostream>
 #include <ostream>
 
@@ -146,7 +147,8 @@ TEST_P(StreamExhaustive, DeliversEveryByteInEveryExecution) {
     EXPECT_EQ(result.violation, "");
     EXPECT_FALSE(result.hit_limit);
     EXPECT_GT(result.state_count, 1'000U) << "the options leave hardly anything to explore";
-    std::cout << GetParam().name << ": " << result.state_count << " states, "
+    std::cout << "  " << std::left << std::setw(36) << GetParam().name << "holds  " << std::right
+              << std::setw(9) << result.state_count << " states  " << std::setw(8)
               << result.transition_count << " transitions"
               << (GetParam().find_cycles ? ", every execution ends" : "") << '\n';
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iomanip>
 #include <iostream>
 #include <ostream>
 
@@ -183,6 +184,12 @@ std::vector<Mutant> noticed_mutants() {
     };
 }
 
+// A line of what `./dev verify` prints.
+void report(const char* name, const char* verdict, std::size_t state_count, const char* what) {
+    std::cout << "  " << std::left << std::setw(36) << name << std::setw(7) << verdict << std::right
+              << std::setw(9) << state_count << " states  " << what << '\n';
+}
+
 class StreamMutation : public testing::TestWithParam<Mutant> {};
 
 TEST_P(StreamMutation, IsNoticed) {
@@ -190,11 +197,10 @@ TEST_P(StreamMutation, IsNoticed) {
 
     const Exploration result = explore(World<InjectedFlaws>{mutant.options, mutant.flaws});
 
-    ASSERT_NE(result.violation, "") << "survived " << result.state_count << " states";
+    ASSERT_NE(result.violation, "") << "SURVIVED " << result.state_count << " states";
     EXPECT_EQ(result.violation.substr(0, std::strlen(mutant.noticed_as)), mutant.noticed_as)
         << result.violation;
-    std::cout << mutant.name << ": killed after " << result.state_count << " states; "
-              << result.violation << '\n';
+    report(mutant.name, "killed", result.state_count, mutant.noticed_as);
 }
 
 INSTANTIATE_TEST_SUITE_P(Harm, StreamMutation, testing::ValuesIn(harmful_mutants()),
@@ -217,7 +223,7 @@ TEST_P(StreamMutationControl, PassesWithoutAFlaw) {
 
     EXPECT_EQ(result.violation, "");
     EXPECT_FALSE(result.hit_limit);
-    std::cout << GetParam().name << ": " << result.state_count << " states, nothing to notice\n";
+    report(GetParam().name, "passes", result.state_count, "nothing is broken, nothing noticed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, StreamMutationControl,
