@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace apps {
@@ -24,6 +23,7 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t any_number = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t largest_message = pubsub::largest_message_limit;
 constexpr std::uint64_t hour_ms = 3'600'000;
+constexpr std::size_t largest_file_bytes = 1 << 20;
 
 milliseconds read_ms(const YamlValue& value, std::uint64_t min, std::uint64_t max) {
     return milliseconds{static_cast<milliseconds::rep>(value.number(min, max))};
@@ -347,7 +347,13 @@ PublisherConfig load_publisher_config(const std::string& path) {
                           (in ? "it is a folder" : std::strerror(errno)) +
                           "); allowed: the path of a YAML file"};
     }
-    const std::string text{std::istreambuf_iterator<char>{in}, {}};
+    std::string text(largest_file_bytes + 1, ' ');
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    if (text.size() > largest_file_bytes) {
+        throw ConfigError{path + ":1:1: document: larger than a megabyte; allowed: the path of a "
+                                 "YAML file, not of data"};
+    }
     return parse_publisher_config(text, path, std::filesystem::path{path}.parent_path().string());
 }
 

@@ -2,10 +2,12 @@
 #include "apps/yaml_reader.hpp"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <sstream>
 
 namespace apps {
 namespace {
@@ -66,20 +68,47 @@ std::optional<std::uint64_t> parse_unsigned(std::string_view text) {
     return value;
 }
 
+// Sees where the documents of a text begin, and ignores what they hold.
+class DocumentStarts final : public YAML::EventHandler {
+  public:
+    void OnDocumentStart(const YAML::Mark& mark) override { last = mark; }
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+    void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+    void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  const std::string&) override {}
+    void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                         YAML::EmitterStyle::value) override {}
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                    YAML::EmitterStyle::value) override {}
+    void OnMapEnd() override {}
+
+    YAML::Mark last;
+};
+
+// Not with YAML::LoadAll: where a stray comma or bracket follows a document, it finds an empty
+// document, again and again, until the memory is full.
+std::optional<YAML::Mark> start_of_second_document(const std::string& text) {
+    std::istringstream in{text};
+    YAML::Parser parser{in};
+    DocumentStarts starts;
+    if (!parser.HandleNextDocument(starts) || !parser.HandleNextDocument(starts)) return {};
+    return starts.last;
+}
+
 } // namespace
 
 YamlValue YamlValue::document(const std::string& text, const std::string& file) {
     try {
-        const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-        const YAML::Node node = documents.empty() ? YAML::Node{} : documents.front();
+        const YAML::Node node = YAML::Load(text);
         YAML::Mark mark = node.Mark();
         if (mark.is_null()) mark.line = mark.column = 0;
-        const YamlValue first{file, "document", node, mark};
-        if (documents.size() > 1) {
-            YamlValue{file, "document", documents[1], documents[1].Mark()}.fail(
-                "a second document begins", "one document in a file");
+        if (const auto second = start_of_second_document(text)) {
+            YamlValue{file, "document", node, *second}.fail("the document ends before this",
+                                                            "one YAML document in a file");
         }
-        return first;
+        return {file, "document", node, mark};
     } catch (const YAML::ParserException& error) {
         refuse(fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg));
     }
@@ -131,6 +160,8 @@ std::vector<YamlValue> YamlValue::list() const {
 
 std::string YamlValue::text(const std::string& allowed) const {
     if (!is_scalar() || node_.Scalar().empty()) fail("a word is expected", allowed);
+    // C strings end there, so what is shown, or opened, would not be what was written.
+    if (node_.Scalar().find('\0') != std::string::npos) fail("a zero byte", allowed);
     return node_.Scalar();
 }
 

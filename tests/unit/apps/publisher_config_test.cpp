@@ -120,6 +120,10 @@ struct Mistake {
     std::string contains; // what is wrong, and what is allowed
 };
 
+void PrintTo(const Mistake& mistake, std::ostream* out) {
+    *out << testing::PrintToString(mistake.text);
+}
+
 class PublisherConfigMistake : public testing::TestWithParam<Mistake> {};
 
 TEST_P(PublisherConfigMistake, IsNamed) {
@@ -146,7 +150,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:3:1: zzz: ", "unknown key; allowed: listen"},
         Mistake{head + streams + "mode: unbuffered\n", "test.yaml:5:1: mode: ", "key given twice"},
         Mistake{head + streams + "---\nmode: unbuffered\n",
-                "test.yaml:6:1: document: ", "a second document begins"},
+                "test.yaml:5:1: document: ", "the document ends before this"},
+        Mistake{",", "test.yaml:1:1: document: ", "the document ends before this"},
+        Mistake{"  listen: a:1\n, b\n",
+                "test.yaml:2:1: document: ", "the document ends before this"},
         Mistake{head + "\"a\\nb\\x7f\": 1\n" + streams,
                 "test.yaml:3:1: a\\x0ab\\x7f: ", "unknown key"}));
 
@@ -183,6 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:4:16: dead_after_ms: ", "at least twice heartbeat_ms (5000)"},
         Mistake{head + "slow_subscribers: [drop]\n" + streams,
                 "test.yaml:3:19: slow_subscribers: ", "a word is expected"},
+        Mistake{head + "provider: \"tcp\\0\"\n" + streams,
+                "test.yaml:3:11: provider: ", "a zero byte; allowed: auto, tcp, verbs"},
         Mistake{head + "wait_subscribers: many\n" + streams,
                 "test.yaml:3:19: wait_subscribers: ", "'many' is not a whole number"}));
 
@@ -199,6 +208,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "test.yaml:4:5: streams[0]: ", "key 'fids' is missing"),
         in_stream("{fids: 9-3, source: pattern, size: 40}", "test.yaml:4:12: streams[0].fids: ",
                   "'9-3' ends before it begins; allowed: a fid in decimal or hex"),
+        in_stream("{fids: \"1\\0\", source: pattern, size: 40}",
+                  "test.yaml:4:12: streams[0].fids: ", "a zero byte; allowed: a fid"),
         in_stream("{fids: [1, x], source: pattern, size: 40}",
                   "test.yaml:4:16: streams[0].fids[1]: ", "'x' is not a fid"),
         in_stream("{fids: 0-9999999, source: pattern, size: 40}",
@@ -254,6 +265,15 @@ TEST(PublisherConfig, AFileThatCannotBeReadIsNamed) {
         FAIL() << "no error";
     } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(), StartsWith("/no/where.yaml:1:1: document: cannot be read"));
+    }
+}
+
+TEST(PublisherConfig, AFileThatIsFarTooLargeIsNotReadToItsEnd) {
+    try {
+        load_publisher_config("/dev/zero");
+        FAIL() << "no error";
+    } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), StartsWith("/dev/zero:1:1: document: larger than a megabyte"));
     }
 }
 
