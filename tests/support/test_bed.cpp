@@ -2,6 +2,7 @@
 #include "tests/support/test_bed.hpp"
 
 #include "netio/fabric.hpp"
+#include "netio/fabric/signal_handlers.hpp"
 
 #include <cstdlib>
 #include <iostream>
@@ -98,5 +99,15 @@ std::string bed_name(const testing::TestParamInfo<Bed>& info) {
     }
     return "unknown";
 }
+
+void PrintTo(Bed bed, std::ostream* out) {
+    *out << bed_name({bed, 0});
+}
+
+namespace {
+// Otherwise a library that libfabric brings along leaves a file with a backtrace in the working
+// folder whenever a death test dies. Before main, as not every test opens the fabric.
+[[maybe_unused]] const bool deaths_leave_no_files = (fabric::undo_foreign_signal_handlers(), true);
+} // namespace
 
 } // namespace netio::test

@@ -70,5 +70,7 @@ class TestBed {
 testing::internal::ParamGenerator<Bed> all_beds();
 testing::internal::ParamGenerator<Bed> simulated_beds();
 std::string bed_name(const testing::TestParamInfo<Bed>& info);
+// For GoogleTest's messages.
+void PrintTo(Bed bed, std::ostream* out);
 
 } // namespace netio::test
