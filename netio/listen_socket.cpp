@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/listen_socket.hpp"
 
+#include "netio/destruction_watch.hpp"
 #include "netio/messages.hpp"
+#include "netio/page.hpp"
+
+#include <stdexcept>
 
 namespace netio {
 
 ListenSocket::ListenSocket(Transport& transport, Options options, Handler& handler)
     : options_{std::move(options)}, handler_{handler} {
     validate(options_.link);
+    if (options_.largest_message_bytes > page::message_limit) {
+        throw std::invalid_argument{"largest_message_bytes must be at most 1073741823"};
+    }
     listener_ = std::make_unique<LinkListener>(
         transport,
-        LinkListener::Options{.service = Service::messages, .addresses = options_.addresses},
+        LinkListener::Options{.service = Service::messages,
+                              .addresses = options_.addresses,
+                              .service_bytes = messages::service_bytes},
         static_cast<LinkListener::Handler&>(*this));
 }
 
-ListenSocket::~ListenSocket() = default;
+ListenSocket::~ListenSocket() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
 
 void ListenSocket::on_incoming(IncomingLink& incoming) {
     if (peers_.size() >= options_.peer_limit) return incoming.reject({.code = RejectCode::full});
-    auto socket = std::make_unique<ReceiveSocket>();
+    if (messages::largest_message_bytes(incoming.peer()) != 0) { // senders reassemble nothing
+        return incoming.reject({.code = RejectCode::service_data});
+    }
+    auto socket = std::make_unique<ReceiveSocket>(options_.largest_message_bytes);
+    const auto largest = static_cast<std::uint32_t>(options_.largest_message_bytes);
     try {
-        socket->link_ = incoming.accept({.service = Service::messages, .service_data = {}},
-                                        options_.link, *this);
+        socket->link_ = incoming.accept(messages::hello(largest), options_.link, *this);
     } catch (const FabricError&) {
         return; // no memory or descriptors for another one: the request is rejected
     }
@@ -35,16 +49,52 @@ void ListenSocket::on_open(Link& link) {
 }
 
 void ListenSocket::on_frame(Link& link, const IncomingFrame& frame) {
+    const DestructionWatch watch{destroyed_};
+    const std::string_view problem = take_frame(*peers_.at(&link), frame);
+    if (watch.destroyed() || problem.empty()) return;
+    link.fail(CloseReason::protocol_error, link.peer_address() + " sent " + std::string{problem});
+}
+
+std::string_view ListenSocket::take_frame(ReceiveSocket& socket, const IncomingFrame& frame) {
+    if (frame.flags != 0 && frame.kind != messages::message_kind) return "a flag that is not known";
+    if (frame.kind == messages::fragment_kind) return take_fragment(socket, frame.body);
+    if (socket.reassembly_.in_progress()) return "something else before the last fragment";
+    if (frame.kind == messages::page_kind) return take_page(socket, frame.body);
+    if (frame.kind == messages::message_kind) return take_message(socket, frame);
+    return "a frame of a kind that is not known";
+}
+
+std::string_view ListenSocket::take_message(ReceiveSocket& socket, const IncomingFrame& frame) {
     const bool has_immediate = frame.flags == messages::immediate_flag;
     const std::size_t header = has_immediate ? messages::immediate_bytes : 0;
-    if (frame.kind != messages::message_kind || (frame.flags != 0 && !has_immediate) ||
-        frame.body.size() < header) {
-        return link.fail(CloseReason::protocol_error,
-                         link.peer_address() + " sent a malformed message frame");
+    if ((frame.flags != 0 && !has_immediate) || frame.body.size() < header) {
+        return "a malformed message frame";
     }
     std::optional<std::uint64_t> immediate;
     if (has_immediate) immediate = wire::load<std::uint64_t>(frame.body.data());
-    handler_.on_message(*peers_.at(&link), frame.body.subspan(header), immediate);
+    handler_.on_message(socket, frame.body.subspan(header), immediate);
+    return {};
+}
+
+std::string_view ListenSocket::take_page(ReceiveSocket& socket, std::span<const std::byte> body) {
+    const DestructionWatch watch{destroyed_};
+    const bool sound = visit_page(body, [&](std::span<const std::byte> message) {
+        handler_.on_message(socket, message, std::nullopt);
+        return !watch.destroyed() && socket.link_->is_open(); // it may have been closed
+    });
+    return sound ? "" : "a malformed page";
+}
+
+std::string_view ListenSocket::take_fragment(ReceiveSocket& socket,
+                                             std::span<const std::byte> body) {
+    if (body.size() < messages::fragment_extension_bytes) return "a fragment without its place";
+    const Reassembly::Outcome outcome = socket.reassembly_.take(
+        messages::decode_fragment(body), body.subspan(messages::fragment_extension_bytes));
+    if (outcome == Reassembly::Outcome::complete) {
+        handler_.on_message(socket, socket.reassembly_.message(), std::nullopt);
+        return {};
+    }
+    return outcome == Reassembly::Outcome::incomplete ? "" : to_string(outcome);
 }
 
 void ListenSocket::on_sent(Link&, Cookie, Completion::Outcome) {}

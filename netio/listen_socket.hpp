@@ -2,20 +2,23 @@
 #pragma once
 
 // The receiving side of point-to-point connections: a listen socket makes a receive socket for
-// every sender that connects, and owns it. Receive buffers are allocated, registered and posted
-// by the library; their size is told to the sender, which refuses larger messages.
+// every sender that connects, and owns it. It serves buffered and unbuffered senders alike: pages
+// are unpacked, fragments put together. Receive buffers are allocated, registered and posted by the
+// library; their size is told to the sender, which refuses larger messages.
 //
 //     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/link_listener.hpp"
+#include "netio/reassembly.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -26,8 +29,11 @@ class ListenSocket;
 // One connected sender. Lent to handlers; gone when on_closed has returned.
 class ReceiveSocket final {
   public:
+    explicit ReceiveSocket(std::size_t largest_message_bytes) noexcept
+        : reassembly_{largest_message_bytes} {}
+
     std::string peer_address() const { return link_->peer_address(); }
-    // Ends the connection; on_closed(local) follows.
+    // Ends the connection: no message any more, on_closed(local) follows.
     void close() { link_->close(); }
     // For the user: what belongs to this sender.
     std::uint64_t tag = 0;
@@ -35,6 +41,7 @@ class ReceiveSocket final {
   private:
     friend class ListenSocket;
     std::unique_ptr<Link> link_;
+    Reassembly reassembly_;
     bool announced_ = false;
 };
 
@@ -44,12 +51,14 @@ class ListenSocket final : private LinkListener::Handler, private Link::Handler 
         std::vector<Address> addresses;
         LinkOptions link = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;         // senders connected at once
+        // Of a buffered sender's message that is larger than a page; a larger one is refused there.
+        std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
     };
 
     class Handler {
       public:
         virtual void on_connected(ReceiveSocket& socket) = 0;
-        // A message; its bytes are valid during the call only.
+        // A message; its bytes are valid during the call only. Immediate data is unbuffered only.
         virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
                                 std::optional<std::uint64_t> immediate) = 0;
         virtual void on_closed(ReceiveSocket& socket, const Closed& closed) = 0;
@@ -58,7 +67,8 @@ class ListenSocket final : private LinkListener::Handler, private Link::Handler 
         ~Handler() = default;
     };
 
-    // Throws FabricError: an address is in use, not local, or served by no provider.
+    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
+    // served by no provider.
     ListenSocket(Transport& transport, Options options, Handler& handler);
     ~ListenSocket();
     ListenSocket(const ListenSocket&) = delete;
@@ -75,10 +85,20 @@ class ListenSocket final : private LinkListener::Handler, private Link::Handler 
     void on_room(Link& link) override;
     void on_closed(Link& link, const Closed& closed) override;
 
+    // What is wrong with it; empty: nothing.
+    std::string_view take_frame(ReceiveSocket& socket, const IncomingFrame& frame);
+    std::string_view take_message(ReceiveSocket& socket, const IncomingFrame& frame);
+    std::string_view take_page(ReceiveSocket& socket, std::span<const std::byte> body);
+    std::string_view take_fragment(ReceiveSocket& socket, std::span<const std::byte> body);
+
     Options options_;
     Handler& handler_;
     std::unique_ptr<LinkListener> listener_;
     std::unordered_map<const Link*, std::unique_ptr<ReceiveSocket>> peers_;
+    bool* destroyed_ = nullptr;
 };
+
+// NetIO has a listen socket for each kind of send socket; this one serves both.
+using BufferedListenSocket = ListenSocket;
 
 } // namespace netio

@@ -30,8 +30,7 @@ void SendSocket::try_next_provider() {
     link_ = std::make_unique<Link>(
         transport_,
         Link::Target{.provider = provider_, .remote = remote_, .local_host = options_.local_host},
-        Hello{.service = Service::messages, .service_data = {}}, options_.link,
-        static_cast<Link::Handler&>(*this));
+        messages::hello(0), options_.link, static_cast<Link::Handler&>(*this));
 }
 
 void SendSocket::disconnect() {

@@ -71,6 +71,7 @@ class SendSocket final : private Link::Handler {
     const std::string& provider() const noexcept { return provider_; }
 
   private:
+    friend class BufferedSendSocket; // sends frames of its own kinds
     void try_next_provider();
     void on_open(Link& link) override;
     void on_frame(Link& link, const IncomingFrame& frame) override;

@@ -2,33 +2,18 @@
 #include "pubsub/buffered_publish_socket.hpp"
 
 #include "netio/check.hpp"
+#include "netio/message_parts.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <stdexcept>
 #include <utility>
 
 namespace pubsub {
 namespace {
 
+using netio::MessageParts;
 using netio::Status;
-using Parts = std::span<const std::span<const std::byte>>;
-
-// Copies `out.size()` bytes of a message in parts, from `offset` on.
-void copy_parts(Parts parts, std::size_t offset, std::span<std::byte> out) {
-    for (const std::span<const std::byte> part : parts) {
-        if (offset >= part.size()) {
-            offset -= part.size();
-            continue;
-        }
-        const std::size_t bytes = std::min(part.size() - offset, out.size());
-        if (bytes > 0) std::memcpy(out.data(), part.data() + offset, bytes);
-        out = out.subspan(bytes);
-        offset = 0;
-        if (out.empty()) return;
-    }
-}
 
 BufferedPublishSocket::Options checked(BufferedPublishSocket::Options options) {
     const auto require = [](bool good, const char* rule) {
@@ -72,11 +57,9 @@ BufferedPublishSocket::BufferedPublishSocket(netio::Transport& transport, const 
              options_.page_bytes + fragment_extension_bytes + netio::frame_header_bytes,
              static_cast<SubscriberLinks::Owner&>(*this), handler} {}
 
-Status BufferedPublishSocket::publishv(Fid fid, Parts parts, std::uint8_t status) {
+Status BufferedPublishSocket::publishv(Fid fid, MessageParts parts, std::uint8_t status) {
     if (links_.finishing()) return Status::closed;
-    std::size_t bytes = 0;
-    for (const auto part : parts)
-        bytes += part.size();
+    const std::size_t bytes = netio::size_of(parts);
     if (bytes > message_limit_) return Status::too_large;
 
     SubscriberLinks::FidState& state = links_.lookup(fid);
@@ -91,7 +74,7 @@ Status BufferedPublishSocket::publishv(Fid fid, Parts parts, std::uint8_t status
     } else {
         std::byte* const out = reserve(group, fid, status, bytes);
         if (out == nullptr) return refuse();
-        copy_parts(parts, 0, {out, bytes});
+        netio::copy_parts(parts, 0, {out, bytes});
         if (open_[group.place].writer.used() >= options_.watermark_bytes) flush_page(group.place);
     }
     ++state.published;
@@ -204,8 +187,8 @@ void BufferedPublishSocket::drop_page(Subscriber& subscriber, std::uint32_t page
     NETIO_CHECK(sound);
 }
 
-Status BufferedPublishSocket::publish_large(Group& group, Fid fid, Parts parts, std::size_t bytes,
-                                            std::uint8_t status) {
+Status BufferedPublishSocket::publish_large(Group& group, Fid fid, MessageParts parts,
+                                            std::size_t bytes, std::uint8_t status) {
     if (group.place != Group::nowhere) flush_page(group.place); // the order of the fid
     const std::size_t per_page = options_.page_bytes;
     const std::size_t count = (bytes + per_page - 1) / per_page;
@@ -233,7 +216,7 @@ Status BufferedPublishSocket::publish_large(Group& group, Fid fid, Parts parts, 
     for (std::size_t offset = 0; offset < bytes; offset += per_page) {
         const std::uint32_t page = *pages_.take();
         const std::size_t part = std::min(per_page, bytes - offset);
-        copy_parts(parts, offset, pages_.memory(page).first(part));
+        netio::copy_parts(parts, offset, pages_.memory(page).first(part));
         fragment.offset = static_cast<std::uint32_t>(offset);
         std::array<std::byte, fragment_extension_bytes> extension;
         encode(fragment, extension);

@@ -2,8 +2,8 @@
 
 // Point to point: send sockets, a listen socket, and what they tell their users.
 
-#include "netio/listen_socket.hpp"
 #include "netio/send_socket.hpp"
+#include "tests/scenario/messages/receiver.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -16,34 +16,6 @@ namespace netio::test {
 namespace {
 
 using testing::HasSubstr;
-
-class Receiver final : public ListenSocket::Handler {
-  public:
-    struct Message {
-        std::vector<std::byte> bytes;
-        std::optional<std::uint64_t> immediate;
-        std::uint64_t sender = 0;
-    };
-    void on_connected(ReceiveSocket& socket) override {
-        socket.tag = ++connected;
-        if (at_connected) at_connected(socket);
-    }
-    void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
-                    std::optional<std::uint64_t> immediate) override {
-        messages.push_back({{message.begin(), message.end()}, immediate, socket.tag});
-        if (at_message) at_message(socket);
-    }
-    void on_closed(ReceiveSocket& socket, const Closed& why) override {
-        closed.push_back(why);
-        closed_tags.insert(socket.tag);
-        if (at_closed) at_closed(socket);
-    }
-    std::uint64_t connected = 0;
-    std::vector<Message> messages;
-    std::vector<Closed> closed;
-    std::set<std::uint64_t> closed_tags;
-    std::function<void(ReceiveSocket&)> at_connected, at_message, at_closed;
-};
 
 class Sender final : public SendSocket::Handler {
   public:
@@ -82,12 +54,6 @@ class Messages : public testing::TestWithParam<Bed> {
         socket->connect(address);
         EXPECT_TRUE(bed.run_until([&] { return handler.connected == 1; }));
         return socket;
-    }
-    static std::vector<std::byte> content(std::size_t size, unsigned salt) {
-        std::vector<std::byte> bytes(size);
-        for (std::size_t i = 0; i < size; ++i)
-            bytes[i] = static_cast<std::byte>(i * 7 + salt + i / 256);
-        return bytes;
     }
 
     TestBed bed{GetParam()};

@@ -63,6 +63,11 @@ class RawClient {
 class Impostor final : private netio::Connection::Handler {
   public:
     Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service)
+        : Impostor{transport, address, service,
+                   service == netio::Service::publish_subscribe ? UINT32_MAX : 0} {}
+    // `largest_bytes`: what its hello says of the largest message.
+    Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service,
+             std::uint32_t largest_bytes)
         : memory_{count * bytes}, send_memory_{count * bytes},
           connection_{transport.make_connection(transport.providers_to(address).front(), address,
                                                 {}, {.send_count = count, .receive_count = count},
@@ -77,9 +82,8 @@ class Impostor final : private netio::Connection::Handler {
                            .heartbeat_ms = 0,
                            .instance = 1,
                            .service_data = {}};
-        const std::uint32_t largest = UINT32_MAX;
-        std::memcpy(hello.service_data.bytes.data(), &largest, sizeof largest);
-        hello.service_data.size = service == netio::Service::publish_subscribe ? 4 : 0;
+        std::memcpy(hello.service_data.bytes.data(), &largest_bytes, sizeof largest_bytes);
+        hello.service_data.size = sizeof largest_bytes;
         netio::ConnectionData data;
         const std::size_t size = netio::encode(hello, data);
         connection_->open(std::span{data}.first(size));

@@ -3,14 +3,12 @@
 
 #include <gmock/gmock.h>
 
-#include <numeric>
 #include <vector>
 
 namespace pubsub {
 namespace {
 
 using Outcome = Reassembly::Outcome;
-using testing::ElementsAreArray;
 
 std::vector<std::byte> bytes_of(std::size_t size) {
     std::vector<std::byte> bytes(size);
@@ -25,29 +23,6 @@ FragmentExtension fragment(std::uint32_t number, std::size_t offset, std::size_t
             .offset = static_cast<std::uint32_t>(offset),
             .total = static_cast<std::uint32_t>(total),
             .status = 3};
-}
-
-// Every way to cut a message of up to eight bytes.
-TEST(Reassembly, PutsEveryCuttingTogether) {
-    Reassembly reassembly{8};
-    std::uint32_t number = 0;
-    for (std::size_t total = 1; total <= 8; ++total) {
-        const std::vector<std::byte> whole = bytes_of(total);
-        for (unsigned cuts = 0; cuts < 1U << (total - 1); ++cuts) {
-            ++number;
-            std::size_t begin = 0;
-            for (std::size_t end = 1; end <= total; ++end) {
-                const bool last = end == total;
-                if (!last && (cuts >> (end - 1) & 1U) == 0) continue;
-                const Outcome outcome = reassembly.take(
-                    fragment(number, begin, total), std::span{whole}.subspan(begin, end - begin));
-                ASSERT_EQ(outcome, last ? Outcome::complete : Outcome::incomplete);
-                ASSERT_EQ(reassembly.in_progress(), !last);
-                begin = end;
-            }
-            ASSERT_THAT(reassembly.message(), ElementsAreArray(whole));
-        }
-    }
 }
 
 TEST(Reassembly, RefusesWhatIsLargerThanAgreed) {
@@ -76,9 +51,11 @@ TEST(Reassembly, RefusesWhatDoesNotFollow) {
     EXPECT_EQ(second_after_half(other_status, 4), Outcome::out_of_order);
 }
 
-TEST(Reassembly, MustBeginAtTheBeginning) {
+TEST(Reassembly, TakesTheNextMessageForAnother) {
     Reassembly reassembly{100};
-    EXPECT_EQ(reassembly.take(fragment(1, 4, 8), bytes_of(4)), Outcome::out_of_order);
+    EXPECT_EQ(reassembly.take(fragment(1, 0, 2), bytes_of(2)), Outcome::complete);
+    EXPECT_EQ(reassembly.take(fragment(2, 0, 3), bytes_of(3)), Outcome::complete);
+    EXPECT_THAT(reassembly.message(), testing::ElementsAreArray(bytes_of(3)));
 }
 
 TEST(Reassembly, ForgetsWhatIsAbandoned) {

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Buffered point to point: messages in pages, when pages leave, and what becomes of them.
+
+#include "netio/buffered_send_socket.hpp"
+#include "tests/scenario/messages/receiver.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <random>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Bytes = std::vector<std::byte>;
+
+class Sender final : public BufferedSendSocket::Handler {
+  public:
+    void on_connected(BufferedSendSocket&) override {
+        ++connected;
+        if (at_connected) at_connected();
+    }
+    void on_room(BufferedSendSocket&) override {
+        ++room;
+        if (at_room) at_room();
+    }
+    void on_closed(BufferedSendSocket& socket, const Closed& why) override {
+        EXPECT_EQ(socket.pages_in_use(), 0U);
+        closed.push_back(why);
+        if (at_closed) at_closed();
+    }
+    int connected = 0;
+    int room = 0;
+    std::vector<Closed> closed;
+    std::function<void()> at_connected, at_room, at_closed;
+};
+
+class BufferedMessages : public testing::TestWithParam<Bed> {
+  protected:
+    void listen(BufferedListenSocket::Options options = {}) {
+        options.addresses = {bed.address()};
+        listener = std::make_unique<BufferedListenSocket>(bed.transport(), options, receiver);
+        address = listener->endpoints().front().address;
+    }
+    void connect(const BufferedSendSocket::Options& options) {
+        socket = std::make_unique<BufferedSendSocket>(bed.transport(), options, sender);
+        socket->connect(address);
+        ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    }
+    Status send(const Bytes& message) { return socket->send(message); }
+    bool arrived(std::size_t count) {
+        return bed.run_until([&] { return receiver.messages.size() >= count; });
+    }
+
+    // No page leaves by itself.
+    const BufferedSendSocket::Options patient{
+        .page_bytes = 1024, .page_count = 4, .flush_time = 0us};
+
+    TestBed bed{GetParam()};
+    Address address;
+    Receiver receiver;
+    Sender sender;
+    std::unique_ptr<BufferedListenSocket> listener;
+    std::unique_ptr<BufferedSendSocket> socket;
+};
+
+// --- delivery -------------------------------------------------------------------------------
+
+TEST_P(BufferedMessages, OfEverySizeArriveWholeAndInOrder) {
+    listen();
+    connect({.page_bytes = 1000, .page_count = 8, .flush_time = 100us});
+    EXPECT_EQ(socket->message_limit(), 8000U);
+    std::vector<Bytes> sent;
+    unsigned salt = 0;
+    for (const std::size_t size : {0U, 1U, 40U, 51U, 52U, 53U, 995U, 996U, 997U, 1000U, 1001U,
+                                   2000U, 2001U, 500U, 499U, 7999U, 8000U, 3U, 0U}) {
+        sent.push_back(content(size, ++salt));
+        ASSERT_TRUE(bed.run_until([&] { return send(sent.back()) == Status::ok; })) << size;
+    }
+    ASSERT_TRUE(arrived(sent.size()));
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+        EXPECT_EQ(receiver.messages[i].bytes, sent[i]) << i;
+        EXPECT_FALSE(receiver.messages[i].immediate);
+    }
+    EXPECT_EQ(socket->counters().messages, sent.size());
+    ASSERT_TRUE(bed.run_until([&] { return socket->pages_in_use() == 0; }));
+}
+
+TEST_P(BufferedMessages, InPartsArriveAsOne) {
+    listen();
+    connect({.page_bytes = 256, .page_count = 8, .flush_time = 0us});
+    const Bytes whole = content(700, 3);
+    const std::span<const std::byte> all{whole};
+    std::vector<Bytes> sent;
+    for (const std::size_t size : {0U, 10U, 252U, 253U, 700U}) {
+        for (const std::size_t cut : {0U, 1U, 5U, 200U}) {
+            const std::size_t at = std::min<std::size_t>(cut, size);
+            const std::array parts{all.first(at), all.first(0), all.subspan(at, size - at)};
+            ASSERT_TRUE(bed.run_until([&] { return socket->sendv(parts) == Status::ok; }));
+            sent.emplace_back(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+        }
+    }
+    socket->flush();
+    ASSERT_TRUE(arrived(sent.size()));
+    for (std::size_t i = 0; i < sent.size(); ++i)
+        EXPECT_EQ(receiver.messages[i].bytes, sent[i]) << i;
+}
+
+TEST_P(BufferedMessages, OfRandomSizesArriveInOrder) {
+    listen({.link = {.receive_count = 4}});
+    connect({.page_bytes = 700, .page_count = 5, .watermark_bytes = 600, .flush_time = 50us});
+    std::mt19937_64 random{7};
+    std::size_t sent = 0;
+    Bytes next;
+    const auto size_of = [&] {
+        const auto scale = random() % 8;
+        return static_cast<std::size_t>(random() % (scale == 0 ? 3000 : scale < 3 ? 700 : 60));
+    };
+    next = content(size_of(), 0);
+    std::vector<Bytes> all;
+    sender.at_room = [&] {
+        while (sent < 3000 && send(next) == Status::ok) {
+            all.push_back(next);
+            next = content(size_of(), static_cast<unsigned>(++sent));
+        }
+    };
+    sender.at_room();
+    ASSERT_TRUE(arrived(3000));
+    EXPECT_GT(sender.room, 0);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        ASSERT_EQ(receiver.messages[i].bytes, all[i]) << i;
+}
+
+TEST_P(BufferedMessages, AndUnbufferedOnesMayMeetAtOneListener) {
+    listen();
+    connect(patient);
+    struct Unbuffered final : SendSocket::Handler {
+        void on_connected(SendSocket&) override { ++connected; }
+        void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
+        void on_room(SendSocket&) override {}
+        void on_closed(SendSocket&, const Closed&) override {}
+        int connected = 0;
+    } other;
+    SendSocket unbuffered{bed.transport(), {}, other};
+    unbuffered.connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return other.connected == 1; }));
+    RegisteredBuffer memory{100};
+    ASSERT_EQ(unbuffered.send(memory.slice(), Cookie{1}, 5), Status::ok);
+    ASSERT_EQ(send(content(30, 1)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(arrived(2));
+    for (const Receiver::Message& message : receiver.messages)
+        EXPECT_EQ(message.immediate.has_value(), message.bytes.size() == 100);
+}
+
+// --- when a page leaves ---------------------------------------------------------------------
+
+TEST_P(BufferedMessages, LeaveAfterTheFlushTimeOfTheOldest) {
+    listen();
+    connect({.flush_time = 20ms});
+    const TimePoint begin = bed.loop().now();
+    ASSERT_EQ(send(content(40, 1)), Status::ok);
+    ASSERT_EQ(send(content(40, 2)), Status::ok);
+    EXPECT_EQ(socket->counters().pages, 0U);
+    ASSERT_TRUE(arrived(2));
+    EXPECT_EQ(socket->counters().pages, 1U);
+    EXPECT_GE(bed.loop().now() - begin, 20ms);
+    // The time is that of each page anew.
+    ASSERT_EQ(send(content(40, 3)), Status::ok);
+    ASSERT_TRUE(arrived(3));
+    EXPECT_GE(bed.loop().now() - begin, 40ms);
+}
+
+TEST_P(BufferedMessages, LeaveAtTheWatermark) {
+    listen();
+    auto options = patient;
+    options.watermark_bytes = 100;
+    connect(options);
+    ASSERT_EQ(send(content(46, 1)), Status::ok); // 50 bytes with its header
+    ASSERT_EQ(send(content(45, 2)), Status::ok); // 99
+    EXPECT_EQ(socket->counters().pages, 0U);
+    ASSERT_EQ(send({}), Status::ok);
+    EXPECT_EQ(socket->counters().pages, 1U);
+    ASSERT_TRUE(arrived(3));
+}
+
+TEST_P(BufferedMessages, LeaveWhenThePageIsFull) {
+    listen();
+    connect(patient);
+    ASSERT_EQ(send(content(500, 1)), Status::ok);
+    ASSERT_EQ(send(content(515, 2)), Status::ok); // 1023 bytes
+    EXPECT_EQ(socket->counters().pages, 0U);
+    ASSERT_EQ(send({}), Status::ok); // has no room there
+    EXPECT_EQ(socket->counters().pages, 1U);
+    ASSERT_TRUE(arrived(2));
+    ASSERT_EQ(send(content(1016, 3)), Status::ok); // 4 + 1020 bytes: exactly full
+    EXPECT_EQ(socket->counters().pages, 2U);
+    ASSERT_TRUE(arrived(4));
+}
+
+TEST_P(BufferedMessages, LeaveOnFlush) {
+    listen();
+    connect(patient);
+    socket->flush(); // nothing is there
+    EXPECT_EQ(socket->counters().pages, 0U);
+    ASSERT_EQ(send(content(40, 1)), Status::ok);
+    EXPECT_EQ(socket->pages_in_use(), 1U);
+    socket->flush();
+    EXPECT_EQ(socket->counters().pages, 1U);
+    ASSERT_TRUE(arrived(1));
+    ASSERT_TRUE(bed.run_until([&] { return socket->pages_in_use() == 0; }));
+}
+
+TEST_P(BufferedMessages, LeaveInPagesThatFitTheReceiversBuffers) {
+    listen({.link = {.receive_bytes = 256}, .largest_message_bytes = 600});
+    connect({.page_bytes = 4096, .page_count = 8, .flush_time = 0us});
+    EXPECT_EQ(socket->message_limit(), 600U);
+    for (unsigned i = 0; i < 50; ++i)
+        ASSERT_TRUE(bed.run_until([&] { return send(content(i * 12, i)) == Status::ok; }));
+    socket->flush();
+    ASSERT_TRUE(arrived(50));
+    for (unsigned i = 0; i < 50; ++i)
+        EXPECT_EQ(receiver.messages[i].bytes, content(i * 12, i));
+}
+
+// --- limits ---------------------------------------------------------------------------------
+
+TEST_P(BufferedMessages, LargerThanTheLimitAreRefusedAndNothingIsSent) {
+    listen({.largest_message_bytes = 2000});
+    connect(patient);
+    EXPECT_EQ(socket->message_limit(), 2000U);
+    EXPECT_EQ(send(Bytes(2001)), Status::too_large);
+    EXPECT_EQ(send(content(2000, 1)), Status::ok);
+    ASSERT_TRUE(arrived(1));
+    EXPECT_EQ(receiver.messages[0].bytes, content(2000, 1));
+}
+
+TEST_P(BufferedMessages, OfAReceiverThatReassemblesNothingFillAPageAtMost) {
+    listen({.largest_message_bytes = 0});
+    connect(patient);
+    EXPECT_EQ(socket->message_limit(), 1020U);
+    EXPECT_EQ(send(Bytes(1021)), Status::too_large);
+    EXPECT_EQ(send(content(1020, 1)), Status::ok);
+    ASSERT_TRUE(arrived(1));
+}
+
+TEST_P(BufferedMessages, WaitWhenAllPagesAreUnderWayAndRoomIsAnnounced) {
+    listen();
+    connect(patient);
+    std::size_t sent = 0;
+    while (send(content(1020, static_cast<unsigned>(sent))) == Status::ok)
+        ++sent;
+    EXPECT_EQ(sent, 4U) << "a message fills a page";
+    EXPECT_EQ(socket->pages_in_use(), 4U);
+    EXPECT_EQ(socket->counters().again, 1U);
+    EXPECT_EQ(send({}), Status::again);
+    sender.at_room = [&] {
+        while (sent < 100 && send(content(1020, static_cast<unsigned>(sent))) == Status::ok)
+            ++sent;
+    };
+    ASSERT_TRUE(arrived(100));
+    for (std::size_t i = 0; i < 100; ++i)
+        ASSERT_EQ(receiver.messages[i].bytes, content(1020, static_cast<unsigned>(i)));
+}
+
+TEST_P(BufferedMessages, InFragmentsWaitForAsManyPages) {
+    listen();
+    connect(patient);
+    ASSERT_EQ(send(content(100, 1)), Status::ok);
+    const Bytes large = content(4096, 2);
+    EXPECT_EQ(send(large), Status::again); // the first message's page is under way
+    EXPECT_EQ(socket->counters().pages, 1U);
+    bool taken = false;
+    sender.at_room = [&] { taken = taken || send(large) == Status::ok; };
+    ASSERT_TRUE(arrived(2));
+    EXPECT_EQ(receiver.messages[1].bytes, large);
+    EXPECT_EQ(socket->counters().pages, 5U);
+}
+
+TEST_P(BufferedMessages, AreRefusedWhileThereIsNoConnection) {
+    listen();
+    socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
+    EXPECT_EQ(send({}), Status::closed);
+    socket->flush();
+    socket->disconnect();
+    socket->connect(address);
+    EXPECT_EQ(send({}), Status::closed);
+    socket->disconnect();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(send({}), Status::closed);
+    EXPECT_EQ(socket->pages_in_use(), 0U);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+TEST_P(BufferedMessages, InPagesArriveBeforeTheDisconnect) {
+    listen({.link = {.receive_count = 4}}); // fewer than pages: some wait
+    connect({.socket = {.link = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
+             .page_bytes = 1024,
+             .page_count = 16,
+             .flush_time = 0us});
+    for (unsigned i = 0; i < 90; ++i)
+        ASSERT_EQ(send(content(150, i)), Status::ok);
+    EXPECT_GT(socket->pages_in_use(), 10U);
+    socket->disconnect();
+    socket->disconnect(); // once is enough
+    EXPECT_EQ(send({}), Status::closed);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
+    ASSERT_EQ(receiver.messages.size(), 90U);
+    for (unsigned i = 0; i < 90; ++i)
+        ASSERT_EQ(receiver.messages[i].bytes, content(150, i));
+    EXPECT_EQ(sender.closed.size(), 1U);
+    EXPECT_EQ(sender.room, 0);
+}
+
+TEST_P(BufferedMessages, OfADeadPeerGiveEveryPageBack) {
+    listen();
+    connect(patient);
+    for (unsigned i = 0; i < 3; ++i)
+        ASSERT_EQ(send(content(1020, i)), Status::ok);
+    ASSERT_EQ(send(content(10, 3)), Status::ok); // in the open page
+    ASSERT_EQ(send(content(1020, 4)), Status::again);
+    listener.reset();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
+    EXPECT_EQ(socket->pages_in_use(), 0U);
+    // It may connect again, and nothing of before is sent.
+    receiver.messages.clear();
+    sender.connected = 0;
+    listen();
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    ASSERT_EQ(send(content(77, 5)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(arrived(1));
+    EXPECT_EQ(receiver.messages[0].bytes, content(77, 5));
+}
+
+TEST_P(BufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDelivered) {
+    listen();
+    connect(patient);
+    receiver.at_message = [&](ReceiveSocket& peer) {
+        if (receiver.messages.size() == 3) peer.close();
+    };
+    for (unsigned i = 0; i < 10; ++i)
+        ASSERT_EQ(send(content(20, i)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(receiver.messages.size(), 3U);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
+}
+
+// In each of their handlers, while pages are filled, wait, travel and are unpacked.
+TEST_P(BufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
+    using SenderHook = std::function<void()> Sender::*;
+    using ReceiverHook = std::function<void(ReceiveSocket&)> Receiver::*;
+    const SenderHook of_sender[] = {&Sender::at_connected, &Sender::at_room, &Sender::at_closed};
+    const ReceiverHook of_receiver[] = {&Receiver::at_connected, &Receiver::at_message,
+                                        &Receiver::at_closed};
+    constexpr std::size_t cases = std::size(of_sender) + std::size(of_receiver);
+    for (std::size_t i = 0; i < 2 * cases; ++i) {
+        SCOPED_TRACE(i);
+        const std::size_t hook = i / 2;
+        // Many messages a page, or many pages a message.
+        const Bytes message(i % 2 == 0 ? 100 : 3000);
+        receiver = {};
+        sender = {};
+        listen({.link = {.receive_count = 8}});
+        socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
+        bool destroyed = false;
+        const auto pump = [&] {
+            while (socket && socket->send(message) == Status::ok) {
+            }
+        };
+        sender.at_connected = pump;
+        sender.at_room = pump;
+        if (hook < std::size(of_sender)) {
+            sender.*of_sender[hook] = [&] {
+                socket.reset();
+                destroyed = true;
+            };
+        } else {
+            receiver.*of_receiver[hook - std::size(of_sender)] = [&](ReceiveSocket&) {
+                listener.reset();
+                destroyed = true;
+            };
+        }
+        socket->connect(address);
+        ASSERT_TRUE(bed.run_until([&] { return destroyed || receiver.messages.size() > 100; }));
+        // Those that see only the end: end the other side.
+        if (!destroyed && hook < std::size(of_sender)) listener.reset();
+        if (!destroyed && hook >= std::size(of_sender)) socket.reset();
+        ASSERT_TRUE(bed.run_until([&] { return destroyed; }));
+        socket.reset();
+        listener.reset();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, BufferedMessages, all_beds(), bed_name);
+
+// --- what only the simulator can arrange ----------------------------------------------------
+
+using BufferedMessagesOnAnUncertainWay = BufferedMessages;
+
+TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) {
+    listen({.link = {.receive_count = 4}});
+    const std::uint64_t accepting = bed.sim()->next_connection() + 1;
+    auto options = patient;
+    options.page_count = 16;
+    options.finish_timeout = 300ms;
+    connect(options);
+    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+    bed.sim()->hold(accepting);
+    for (unsigned i = 0; i < 16; ++i)
+        ASSERT_EQ(send(content(1020, i)), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return socket->pages_in_use() <= 16; }));
+    const TimePoint begin = bed.loop().now();
+    socket->disconnect();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::too_slow);
+    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("300 ms"));
+    EXPECT_GE(bed.loop().now() - begin, 300ms);
+}
+
+TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatPausesArriveAll) {
+    listen({.link = {.receive_count = 4}});
+    const std::uint64_t accepting = bed.sim()->next_connection() + 1;
+    auto options = patient;
+    options.page_count = 16;
+    options.finish_timeout = 300ms;
+    connect(options);
+    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+    bed.sim()->hold(accepting);
+    for (unsigned i = 0; i < 16; ++i)
+        ASSERT_EQ(send(content(1020, i)), Status::ok);
+    socket->disconnect();
+    Timer release{bed.loop(), [&] { bed.sim()->release(accepting); }};
+    release.start(200ms);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(receiver.messages.size(), 16U);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+}
+
+// The connection breaks at each of the first sends: every page comes back, once.
+TEST_P(BufferedMessagesOnAnUncertainWay, GiveEveryPageBackWhereverItBreaks) {
+    for (std::size_t nth = 1; nth <= 12; ++nth) {
+        SCOPED_TRACE(nth);
+        receiver = {};
+        sender = {};
+        listen();
+        bed.sim()->break_at_send(bed.sim()->next_connection(), nth);
+        socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
+        const auto pump = [&] {
+            while (socket->send(content(300, 1)) == Status::ok) {
+            }
+        };
+        sender.at_connected = pump;
+        sender.at_room = pump;
+        socket->connect(address);
+        ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+        EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
+        EXPECT_EQ(socket->pages_in_use(), 0U);
+        socket.reset();
+        listener.reset();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, BufferedMessagesOnAnUncertainWay, simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
