@@ -137,7 +137,12 @@ Status BufferedSendSocket::post(const Departure& departure) {
         frame.kind = messages::fragment_kind;
         frame.extension = extension;
     }
-    return socket_.link_->send(frame, Cookie{departure.page});
+    try {
+        return socket_.link_->send(frame, Cookie{departure.page});
+    } catch (const FabricError& error) { // the first page that leaves registers them all
+        socket_.link_->fail(CloseReason::failed, error.what());
+        return Status::closed;
+    }
 }
 
 void BufferedSendSocket::on_room(SendSocket&) {

@@ -450,6 +450,24 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatPausesArriveAll) {
     EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
 }
 
+TEST_P(BufferedMessagesOnAnUncertainWay, InPagesThatCannotBeRegisteredEndTheConnection) {
+    listen();
+    connect(patient);
+    bed.sim()->refuse_registrations(true);
+    ASSERT_EQ(send(content(100, 1)), Status::ok);
+    socket->flush();
+    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::failed);
+    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("regist"));
+    bed.sim()->refuse_registrations(false);
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+    ASSERT_EQ(send(content(100, 1)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(arrived(1));
+}
+
 // The connection breaks at each of the first sends: every page comes back, once.
 TEST_P(BufferedMessagesOnAnUncertainWay, GiveEveryPageBackWhereverItBreaks) {
     for (std::size_t nth = 1; nth <= 12; ++nth) {
