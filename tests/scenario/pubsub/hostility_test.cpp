@@ -23,7 +23,10 @@ class Hostility : public PubSubScenario {
   protected:
     void start() {
         publisher = unbuffered({});
-        honest = &subscribe({range(1, 1)});
+        // It must not be lost to a machine that is busy with other things either.
+        SubscribeSocket::Options patient;
+        patient.link.connect_timeout = std::chrono::minutes{1};
+        honest = &subscribe({range(1, 1)}, patient);
         ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
     }
     // The honest subscriber is served, and another one can still come.
