@@ -1,73 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Buffered point to point: messages in pages, when pages leave, and what becomes of them.
+// Buffered point to point: messages in pages, when pages leave, and how many there are.
 
-#include "netio/buffered_send_socket.hpp"
-#include "tests/scenario/messages/receiver.hpp"
-#include "tests/support/test_bed.hpp"
+#include "tests/scenario/messages/buffered_fixture.hpp"
 
 #include <gmock/gmock.h>
 
 #include <array>
-#include <functional>
-#include <memory>
 #include <random>
 
 namespace netio::test {
 namespace {
 
 using namespace std::chrono_literals;
-using Bytes = std::vector<std::byte>;
-
-class Sender final : public BufferedSendSocket::Handler {
-  public:
-    void on_connected(BufferedSendSocket&) override {
-        ++connected;
-        if (at_connected) at_connected();
-    }
-    void on_room(BufferedSendSocket&) override {
-        ++room;
-        if (at_room) at_room();
-    }
-    void on_closed(BufferedSendSocket& socket, const Closed& why) override {
-        EXPECT_EQ(socket.pages_in_use(), 0U);
-        closed.push_back(why);
-        if (at_closed) at_closed();
-    }
-    int connected = 0;
-    int room = 0;
-    std::vector<Closed> closed;
-    std::function<void()> at_connected, at_room, at_closed;
-};
-
-class BufferedMessages : public testing::TestWithParam<Bed> {
-  protected:
-    void listen(BufferedListenSocket::Options options = {}) {
-        options.addresses = {bed.address()};
-        listener = std::make_unique<BufferedListenSocket>(bed.transport(), options, receiver);
-        address = listener->endpoints().front().address;
-    }
-    void connect(const BufferedSendSocket::Options& options) {
-        socket = std::make_unique<BufferedSendSocket>(bed.transport(), options, sender);
-        socket->connect(address);
-        ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
-    }
-    Status send(const Bytes& message) { return socket->send(message); }
-    bool arrived(std::size_t count) {
-        return bed.run_until([&] { return receiver.messages.size() >= count; });
-    }
-
-    // No page leaves by itself.
-    const BufferedSendSocket::Options patient{
-        .page_bytes = 1024, .page_count = 4, .flush_time = 0us};
-
-    TestBed bed{GetParam()};
-    Address address;
-    Receiver receiver;
-    Sender sender;
-    std::unique_ptr<BufferedListenSocket> listener;
-    std::unique_ptr<BufferedSendSocket> socket;
-};
 
 // --- delivery -------------------------------------------------------------------------------
 
@@ -113,7 +58,11 @@ TEST_P(BufferedMessages, InPartsArriveAsOne) {
 
 TEST_P(BufferedMessages, OfRandomSizesArriveInOrder) {
     listen({.link = {.receive_count = 4}});
-    connect({.page_bytes = 700, .page_count = 5, .watermark_bytes = 600, .flush_time = 50us});
+    connect({.socket = {.link = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
+             .page_bytes = 700,
+             .page_count = 5,
+             .watermark_bytes = 600,
+             .flush_time = 50us});
     std::mt19937_64 random{7};
     std::size_t sent = 0;
     Bytes next;
@@ -297,202 +246,7 @@ TEST_P(BufferedMessages, AreRefusedWhileThereIsNoConnection) {
     EXPECT_EQ(socket->pages_in_use(), 0U);
 }
 
-// --- the end --------------------------------------------------------------------------------
-
-TEST_P(BufferedMessages, InPagesArriveBeforeTheDisconnect) {
-    listen({.link = {.receive_count = 4}}); // fewer than pages: some wait
-    connect({.socket = {.link = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
-             .page_bytes = 1024,
-             .page_count = 16,
-             .flush_time = 0us});
-    for (unsigned i = 0; i < 90; ++i)
-        ASSERT_EQ(send(content(150, i)), Status::ok);
-    EXPECT_GT(socket->pages_in_use(), 10U);
-    socket->disconnect();
-    socket->disconnect(); // once is enough
-    EXPECT_EQ(send({}), Status::closed);
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
-    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
-    ASSERT_EQ(receiver.messages.size(), 90U);
-    for (unsigned i = 0; i < 90; ++i)
-        ASSERT_EQ(receiver.messages[i].bytes, content(150, i));
-    EXPECT_EQ(sender.closed.size(), 1U);
-    EXPECT_EQ(sender.room, 0);
-}
-
-TEST_P(BufferedMessages, OfADeadPeerGiveEveryPageBack) {
-    listen();
-    connect(patient);
-    for (unsigned i = 0; i < 3; ++i)
-        ASSERT_EQ(send(content(1020, i)), Status::ok);
-    ASSERT_EQ(send(content(10, 3)), Status::ok); // in the open page
-    ASSERT_EQ(send(content(1020, 4)), Status::again);
-    listener.reset();
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
-    EXPECT_EQ(socket->pages_in_use(), 0U);
-    // It may connect again, and nothing of before is sent.
-    receiver.messages.clear();
-    sender.connected = 0;
-    listen();
-    socket->connect(address);
-    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
-    ASSERT_EQ(send(content(77, 5)), Status::ok);
-    socket->flush();
-    ASSERT_TRUE(arrived(1));
-    EXPECT_EQ(receiver.messages[0].bytes, content(77, 5));
-}
-
-TEST_P(BufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDelivered) {
-    listen();
-    connect(patient);
-    receiver.at_message = [&](ReceiveSocket& peer) {
-        if (receiver.messages.size() == 3) peer.close();
-    };
-    for (unsigned i = 0; i < 10; ++i)
-        ASSERT_EQ(send(content(20, i)), Status::ok);
-    socket->flush();
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
-    EXPECT_EQ(receiver.messages.size(), 3U);
-    EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
-}
-
-// In each of their handlers, while pages are filled, wait, travel and are unpacked.
-TEST_P(BufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
-    using SenderHook = std::function<void()> Sender::*;
-    using ReceiverHook = std::function<void(ReceiveSocket&)> Receiver::*;
-    const SenderHook of_sender[] = {&Sender::at_connected, &Sender::at_room, &Sender::at_closed};
-    const ReceiverHook of_receiver[] = {&Receiver::at_connected, &Receiver::at_message,
-                                        &Receiver::at_closed};
-    constexpr std::size_t cases = std::size(of_sender) + std::size(of_receiver);
-    for (std::size_t i = 0; i < 2 * cases; ++i) {
-        SCOPED_TRACE(i);
-        const std::size_t hook = i / 2;
-        // Many messages a page, or many pages a message.
-        const Bytes message(i % 2 == 0 ? 100 : 3000);
-        receiver = {};
-        sender = {};
-        listen({.link = {.receive_count = 8}});
-        socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
-        bool destroyed = false;
-        const auto pump = [&] {
-            while (socket && socket->send(message) == Status::ok) {
-            }
-        };
-        sender.at_connected = pump;
-        sender.at_room = pump;
-        if (hook < std::size(of_sender)) {
-            sender.*of_sender[hook] = [&] {
-                socket.reset();
-                destroyed = true;
-            };
-        } else {
-            receiver.*of_receiver[hook - std::size(of_sender)] = [&](ReceiveSocket&) {
-                listener.reset();
-                destroyed = true;
-            };
-        }
-        socket->connect(address);
-        ASSERT_TRUE(bed.run_until([&] { return destroyed || receiver.messages.size() > 100; }));
-        // Those that see only the end: end the other side.
-        if (!destroyed && hook < std::size(of_sender)) listener.reset();
-        if (!destroyed && hook >= std::size(of_sender)) socket.reset();
-        ASSERT_TRUE(bed.run_until([&] { return destroyed; }));
-        socket.reset();
-        listener.reset();
-    }
-}
-
 INSTANTIATE_TEST_SUITE_P(Beds, BufferedMessages, all_beds(), bed_name);
-
-// --- what only the simulator can arrange ----------------------------------------------------
-
-using BufferedMessagesOnAnUncertainWay = BufferedMessages;
-
-TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) {
-    listen({.link = {.receive_count = 4}});
-    const std::uint64_t accepting = bed.sim()->next_connection() + 1;
-    auto options = patient;
-    options.page_count = 16;
-    options.finish_timeout = 300ms;
-    connect(options);
-    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
-    bed.sim()->hold(accepting);
-    for (unsigned i = 0; i < 16; ++i)
-        ASSERT_EQ(send(content(1020, i)), Status::ok);
-    ASSERT_TRUE(bed.run_until([&] { return socket->pages_in_use() <= 16; }));
-    const TimePoint begin = bed.loop().now();
-    socket->disconnect();
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::too_slow);
-    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("300 ms"));
-    EXPECT_GE(bed.loop().now() - begin, 300ms);
-}
-
-TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatPausesArriveAll) {
-    listen({.link = {.receive_count = 4}});
-    const std::uint64_t accepting = bed.sim()->next_connection() + 1;
-    auto options = patient;
-    options.page_count = 16;
-    options.finish_timeout = 300ms;
-    connect(options);
-    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
-    bed.sim()->hold(accepting);
-    for (unsigned i = 0; i < 16; ++i)
-        ASSERT_EQ(send(content(1020, i)), Status::ok);
-    socket->disconnect();
-    Timer release{bed.loop(), [&] { bed.sim()->release(accepting); }};
-    release.start(200ms);
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
-    EXPECT_EQ(receiver.messages.size(), 16U);
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
-}
-
-TEST_P(BufferedMessagesOnAnUncertainWay, InPagesThatCannotBeRegisteredEndTheConnection) {
-    listen();
-    connect(patient);
-    bed.sim()->refuse_registrations(true);
-    ASSERT_EQ(send(content(100, 1)), Status::ok);
-    socket->flush();
-    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::failed);
-    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("regist"));
-    bed.sim()->refuse_registrations(false);
-    socket->connect(address);
-    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
-    ASSERT_EQ(send(content(100, 1)), Status::ok);
-    socket->flush();
-    ASSERT_TRUE(arrived(1));
-}
-
-// The connection breaks at each of the first sends: every page comes back, once.
-TEST_P(BufferedMessagesOnAnUncertainWay, GiveEveryPageBackWhereverItBreaks) {
-    for (std::size_t nth = 1; nth <= 12; ++nth) {
-        SCOPED_TRACE(nth);
-        receiver = {};
-        sender = {};
-        listen();
-        bed.sim()->break_at_send(bed.sim()->next_connection(), nth);
-        socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
-        const auto pump = [&] {
-            while (socket->send(content(300, 1)) == Status::ok) {
-            }
-        };
-        sender.at_connected = pump;
-        sender.at_room = pump;
-        socket->connect(address);
-        ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-        EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
-        EXPECT_EQ(socket->pages_in_use(), 0U);
-        socket.reset();
-        listener.reset();
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(Beds, BufferedMessagesOnAnUncertainWay, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace netio::test
