@@ -66,6 +66,7 @@ class RegisteredBuffer {
 
     std::span<std::byte> memory() const noexcept { return memory_; }
     std::size_t size() const noexcept { return memory_.size(); }
+    Access access() const noexcept { return access_; }
     std::byte* data() const noexcept { return memory_.data(); }
 
     Slice slice() noexcept { return {this, memory_.data(), memory_.size()}; }

@@ -21,6 +21,7 @@ enum class FrameKind : std::uint8_t {
     heartbeat = 3,
     bye = 4,
     bye_answer = 5,
+    written = 6,
 };
 inline constexpr std::uint8_t first_service_kind = 16;
 

@@ -14,8 +14,8 @@
 namespace netio {
 namespace {
 
-constexpr std::size_t receive_count_minimum = 4; // below it the credit scheme can dead-lock
-constexpr std::size_t send_count_minimum = 2;    // one slot is kept for credits
+constexpr std::size_t receive_count_minimum = least_receive_count + 1; // comfortable
+constexpr std::size_t send_count_minimum = 2; // one slot is kept for credits
 
 void require_option(bool good, const std::string& rule) {
     if (!good) throw std::invalid_argument{rule};
@@ -47,7 +47,9 @@ void validate(const LinkOptions& options) {
 }
 
 QueueLimits Link::limits_of(const LinkOptions& options) {
-    return {.send_count = options.send_count, .receive_count = options.receive_count};
+    return {.send_count = options.send_count,
+            .receive_count = options.receive_count,
+            .remote_writes = options.remote_writes};
 }
 
 Link::Link(Transport& transport, const Hello& hello, const LinkOptions& options, Handler& handler)
@@ -97,6 +99,7 @@ Link::Link(Transport& transport, ConnectionRequest& request, const Hello& peer, 
     : Link{transport, hello, options, handler} {
     peer_ = peer;
     accepted_ = true;
+    credits_.emplace(credit_options());
     connection_ = request.make_connection(limits_of(options_), *this);
     post_all_receives();
     deadline_.start(options_.handshake_timeout);
@@ -107,6 +110,11 @@ Link::Link(Transport& transport, ConnectionRequest& request, const Hello& peer, 
 
 Link::~Link() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+CreditOptions Link::credit_options() const noexcept {
+    return {.receive_count = static_cast<std::uint32_t>(options_.receive_count),
+            .peer_receive_count = peer_.receive_count};
 }
 
 void Link::post_all_receives() {
@@ -133,8 +141,7 @@ void Link::on_connected(std::span<const std::byte> data) {
              peer_address() + " accepted with connection data that is not ours");
         return;
     }
-    credits_ = peer_.receive_count;
-    owed_ = options_.receive_count;
+    credits_.emplace(credit_options());
     send_control(FrameKind::open);
     become_open();
 }
@@ -153,23 +160,73 @@ void Link::on_rejected(std::span<const std::byte> data) {
 // --- receiving ------------------------------------------------------------------------------
 
 void Link::on_completion(const Completion& completion) {
-    if (completion.kind == Completion::Kind::receive) {
-        on_receive_completion(completion);
-    } else {
-        on_send_completion(completion);
+    switch (completion.kind) {
+    case Completion::Kind::receive:
+        return on_receive_completion(completion);
+    case Completion::Kind::remote_write:
+        return on_remote_write(completion);
+    case Completion::Kind::send:
+    case Completion::Kind::write:
+        return on_send_completion(completion);
     }
 }
 
 void Link::on_receive_completion(const Completion& completion) {
     if (state_ == State::closing || completion.outcome != Completion::Outcome::done) return;
     const auto index = static_cast<std::size_t>(completion.cookie);
-    const Slice slice =
-        receive_memory_.slice(index * options_.receive_bytes, options_.receive_bytes);
-    if (!take_frame({slice.data, completion.bytes})) return;
-    if (connection_->post_receive({&slice, 1}, completion.cookie) != Status::ok) return;
-    ++owed_;
+    if (!take_frame({receive_memory_.data() + index * options_.receive_bytes, completion.bytes})) {
+        return;
+    }
+    if (!repost_receive(completion.cookie)) return;
     return_credits();
     announce_room();
+}
+
+bool Link::repost_receive(Cookie cookie) {
+    const Slice slice = receive_memory_.slice(
+        static_cast<std::size_t>(cookie) * options_.receive_bytes, options_.receive_bytes);
+    if (connection_->post_receive({&slice, 1}, cookie) != Status::ok) return false;
+    credits_->on_reposted();
+    return true;
+}
+
+bool Link::take_credits(std::uint32_t returned) {
+    switch (credits_->on_received(returned)) {
+    case CreditError::none:
+        return true;
+    case CreditError::overrun:
+        fail(CloseReason::protocol_error,
+             peer_address() + " granted more credits than it has receives");
+        return false;
+    case CreditError::unpermitted:
+        fail(CloseReason::protocol_error, peer_address() + " sent without a credit");
+        return false;
+    }
+    return false;
+}
+
+void Link::on_remote_write(const Completion& completion) {
+    if (state_ == State::closing || completion.outcome != Completion::Outcome::done) return;
+    last_received_ = loop_.now();
+    if (state_ == State::awaiting_open) {
+        return fail(CloseReason::protocol_error,
+                    peer_address() + " did not send an open frame first");
+    }
+    if (!take_credits(0)) return;
+    if (completion.consumed_receive) {
+        if (!repost_receive(completion.cookie)) return;
+    } else {
+        credits_->on_reposted(); // it counted against the queue of completions only
+    }
+    const DestructionWatch watch{destroyed_};
+    if (state_ == State::open) handler_.on_written(*this, completion.immediate);
+    if (watch.destroyed() || state_ == State::closing) return;
+    return_credits();
+    announce_room();
+}
+
+void Link::Handler::on_written(Link& link, std::uint32_t) {
+    link.fail(CloseReason::protocol_error, "this service takes no remote writes");
 }
 
 bool Link::take_frame(std::span<const std::byte> bytes) {
@@ -186,15 +243,10 @@ bool Link::take_frame(std::span<const std::byte> bytes) {
         return false;
     }
     ++expected_sequence_;
-    credits_ += header.credits;
-    if (credits_ > peer_.receive_count) {
-        fail(CloseReason::protocol_error,
-             peer_address() + " granted more credits than it has receives");
-        return false;
-    }
+    if (!take_credits(header.credits)) return false;
     const DestructionWatch watch{destroyed_};
     if (header.kind < first_service_kind) {
-        if (!take_link_frame(header)) return false;
+        if (!take_link_frame(header, bytes.subspan(frame_header_bytes))) return false;
     } else if (state_ == State::open) {
         handler_.on_frame(*this, {.kind = header.kind,
                                   .flags = header.flags,
@@ -205,7 +257,7 @@ bool Link::take_frame(std::span<const std::byte> bytes) {
     return !watch.destroyed() && state_ != State::closing;
 }
 
-bool Link::take_link_frame(const FrameHeader& header) {
+bool Link::take_link_frame(const FrameHeader& header, std::span<const std::byte> body) {
     const DestructionWatch watch{destroyed_};
     const auto kind = static_cast<FrameKind>(header.kind);
     if ((kind == FrameKind::open) != (state_ == State::awaiting_open)) {
@@ -219,6 +271,12 @@ bool Link::take_link_frame(const FrameHeader& header) {
     case FrameKind::credit:
     case FrameKind::heartbeat:
         return true;
+    case FrameKind::written:
+        if (!options_.remote_writes || body.size() != sizeof(std::uint32_t)) break;
+        if (state_ == State::open) {
+            handler_.on_written(*this, wire::load<std::uint32_t>(body.data()));
+        }
+        return !watch.destroyed();
     case FrameKind::bye:
         peer_said_goodbye_ = true;
         goodbye_answer_due_ = true;
@@ -269,9 +327,7 @@ void Link::finish() {
 }
 
 void Link::say_goodbye() {
-    const auto may_send = [this] {
-        return !free_slots_.empty() && (credits_ > 1 || (credits_ == 1 && owed_ > 0));
-    };
+    const auto may_send = [this] { return !free_slots_.empty() && credits_->can_send_frame(); };
     if (goodbye_due_ && may_send()) {
         goodbye_due_ = false;
         send_control(FrameKind::bye);

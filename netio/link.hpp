@@ -10,11 +10,16 @@
 //     open --finish()--> finishing --peer answered--> closed
 //     any --close(), fail(), broken--> closed          (on_closed: the last word)
 //
+// A service may also write into memory that the peer has lent it (LinkOptions::remote_writes); the
+// peer is told of each write by the fabric's immediate data, or by a frame behind the write where
+// there is none.
+//
 // Sending never blocks and never queues: a frame either goes to the fabric at once, with its lent
 // slices, or the answer is `again` and on_room follows when it is worth trying. Every accepted
 // frame that asked for it is answered by exactly one on_sent. Belongs to the loop's thread; may be
 // destroyed in any of its handlers.
 
+#include "netio/credits.hpp"
 #include "netio/frame.hpp"
 #include "netio/hello.hpp"
 #include "netio/transport.hpp"
@@ -38,6 +43,8 @@ struct LinkOptions {
     std::chrono::milliseconds connect_timeout{5000};
     std::chrono::milliseconds handshake_timeout{5000}; // accepted, but no open frame
     std::chrono::milliseconds goodbye_timeout{5000};   // finish() without an answer
+    bool remote_writes = false;                        // the peer writes into memory here
+    bool never_immediate = false; // tell of writes by frames even where the fabric could
 };
 
 // Throws std::invalid_argument naming the option and what is allowed.
@@ -60,12 +67,21 @@ struct IncomingFrame {
     std::span<const std::byte> body; // extension and payload; valid during on_frame only
 };
 
+// A write into the peer's memory. Slices are lent until on_sent.
+struct OutgoingWrite {
+    std::span<const Slice> slices; // at most Link::write_slice_limit()
+    RemoteSlice target;
+    std::uint32_t notice = 0; // what the peer is told: on_written
+};
+
 class Link final : private Connection::Handler {
   public:
     class Handler {
       public:
         virtual void on_open(Link& link) = 0;
         virtual void on_frame(Link& link, const IncomingFrame& frame) = 0;
+        // The peer has written here, and says so with its `notice`. Only with remote_writes.
+        virtual void on_written(Link& link, std::uint32_t notice);
         virtual void on_sent(Link& link, Cookie cookie, Completion::Outcome outcome) = 0;
         // There is room again after send() said there was none.
         virtual void on_room(Link& link) = 0;
@@ -96,6 +112,16 @@ class Link final : private Connection::Handler {
     Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie);
     // Whether send() would find credits and a slot.
     bool has_room() const noexcept;
+    // The same for write().
+    bool has_write_room() const noexcept;
+    // For those who ask before they make up what to send: false means that on_room follows.
+    bool find_room();
+    bool find_write_room();
+
+    // Writes, then tells the peer. It sees both in the order of all sends and writes of this link.
+    // ok, again, closed.
+    Status write(const OutgoingWrite& write, Cookie cookie);
+    std::size_t write_slice_limit() const noexcept { return capabilities().segment_limit; }
 
     // Says goodbye: what was sent arrives, then on_closed(local). Nothing can be sent any more.
     void finish();
@@ -107,6 +133,8 @@ class Link final : private Connection::Handler {
     bool is_open() const noexcept { return state_ == State::open; }
     const Hello& peer() const noexcept { return peer_; }
     const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
+    // Where to register memory that the peer is to write to. It must outlive this link.
+    MemoryDomain& domain() noexcept { return connection_->domain(); }
     std::string peer_address() const { return connection_->peer_address(); }
     EventLoop& loop() noexcept { return loop_; }
     // Bytes of extension and payload that fit into one frame to this peer.
@@ -135,21 +163,28 @@ class Link final : private Connection::Handler {
 
     void on_send_completion(const Completion& completion);
     void on_receive_completion(const Completion& completion);
+    void on_remote_write(const Completion& completion);
+    bool take_credits(std::uint32_t returned);
+    // Gives the receive back to the fabric. False: the connection is broken.
+    bool repost_receive(Cookie cookie);
     // False: the link was closed or destroyed, or the frame ended it.
     bool take_frame(std::span<const std::byte> bytes);
-    bool take_link_frame(const FrameHeader& header);
+    bool take_link_frame(const FrameHeader& header, std::span<const std::byte> body);
     void become_open();
 
     bool may_send_data() const noexcept;
+    bool may_write() const noexcept;
+    bool tells_by_immediate() const noexcept;
     Status send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
                       std::optional<Cookie> cookie);
-    void send_control(FrameKind kind);
+    void send_control(FrameKind kind, std::span<const std::byte> body = {});
     std::size_t attach_slices(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces);
     bool take_gather_buffer(Slot& slot);
     std::size_t slices_kept(std::size_t slice_count) const noexcept;
     void return_credits();
     void announce_room();
     void say_goodbye();
+    CreditOptions credit_options() const noexcept;
     void explain_rejection(Closed& closed) const;
     void beat();
 
@@ -166,11 +201,11 @@ class Link final : private Connection::Handler {
     std::vector<std::uint32_t> free_gathers_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_slots_;
-    std::size_t credits_ = 0; // receives the peer is known to have posted
-    std::size_t owed_ = 0;    // receives posted here that the peer does not know of
+    std::optional<Credits> credits_; // once the peer's count of receives is known
     std::uint32_t next_sequence_ = 0;
     std::uint32_t expected_sequence_ = 0;
     bool room_wanted_ = false;
+    bool write_wanted_ = false;       // it was a write that found no room
     bool goodbye_due_ = false;        // bye is waiting for room
     bool goodbye_answer_due_ = false; // so is the answer
     bool peer_said_goodbye_ = false;

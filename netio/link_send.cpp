@@ -32,11 +32,39 @@ std::size_t Link::body_limit() const noexcept {
 
 bool Link::may_send_data() const noexcept {
     // The last credit is for a frame that returns some, the last slot for a credit frame.
-    return free_slots_.size() > 1 && (credits_ > 1 || (credits_ == 1 && owed_ > 0));
+    return credits_ && free_slots_.size() > 1 && credits_->can_send_frame();
+}
+
+bool Link::tells_by_immediate() const noexcept {
+    return !options_.never_immediate &&
+           connection_->capabilities().immediate_bytes >= sizeof(std::uint32_t);
+}
+
+bool Link::may_write() const noexcept {
+    if (!credits_) return false;
+    // Without immediate data a write takes a second slot, for the frame that tells of it.
+    return tells_by_immediate() ? free_slots_.size() > 1 && credits_->can_write()
+                                : free_slots_.size() > 2 && credits_->can_send_frame();
 }
 
 bool Link::has_room() const noexcept {
     return state_ == State::open && !peer_said_goodbye_ && may_send_data();
+}
+
+bool Link::has_write_room() const noexcept {
+    return state_ == State::open && !peer_said_goodbye_ && may_write();
+}
+
+bool Link::find_room() {
+    if (has_room()) return true;
+    room_wanted_ = true;
+    return false;
+}
+
+bool Link::find_write_room() {
+    if (has_write_room()) return true;
+    write_wanted_ = true;
+    return false;
 }
 
 Status Link::send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
@@ -81,7 +109,7 @@ Status Link::send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
     }
     encode({.kind = frame.kind,
             .flags = frame.flags,
-            .credits = static_cast<std::uint16_t>(owed_),
+            .credits = static_cast<std::uint16_t>(credits_->owed()),
             .sequence = next_sequence_},
            std::span<std::byte, frame_header_bytes>{head.data, frame_header_bytes});
     const Status status = connection_->post_send({pieces.data(), piece_count}, Cookie{index});
@@ -91,8 +119,7 @@ Status Link::send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
     }
     free_slots_.pop_back();
     ++next_sequence_;
-    owed_ = 0;
-    --credits_;
+    credits_->on_frame_sent();
     sent_since_beat_ = true;
     return Status::ok;
 }
@@ -131,25 +158,49 @@ bool Link::take_gather_buffer(Slot& slot) {
     return true;
 }
 
-void Link::send_control(FrameKind kind) {
+Status Link::write(const OutgoingWrite& write, Cookie cookie) {
+    if (state_ != State::open || peer_said_goodbye_) return Status::closed;
+    if (!may_write()) {
+        write_wanted_ = true;
+        return Status::again;
+    }
+    const std::uint32_t index = free_slots_.back();
+    const bool immediate = tells_by_immediate();
+    const Status status = connection_->post_write(
+        write.slices, write.target, immediate ? std::optional{write.notice} : std::nullopt,
+        Cookie{index});
+    if (status != Status::ok) return status;
+    free_slots_.pop_back();
+    slots_[index] = {.cookie = cookie};
+    sent_since_beat_ = true;
+    if (immediate) {
+        credits_->on_write_sent();
+    } else {
+        std::array<std::byte, sizeof write.notice> body;
+        wire::store(body.data(), write.notice);
+        send_control(FrameKind::written, body);
+    }
+    return Status::ok;
+}
+
+void Link::send_control(FrameKind kind, std::span<const std::byte> body) {
     // Callers have made sure of a slot and a credit; a broken connection tells by on_closed.
     [[maybe_unused]] const Status status = send_frame(
-        {.kind = static_cast<std::uint8_t>(kind), .flags = 0, .extension = {}, .slices = {}}, 0,
-        std::nullopt);
+        {.kind = static_cast<std::uint8_t>(kind), .flags = 0, .extension = body, .slices = {}},
+        body.size(), std::nullopt);
 }
 
 void Link::return_credits() {
-    const std::size_t threshold = std::max<std::size_t>(2, options_.receive_count / 2);
     const bool established = state_ == State::open || state_ == State::finishing;
-    if (established && owed_ >= threshold && credits_ > 0 && !free_slots_.empty()) {
+    if (established && credits_->must_return() && !free_slots_.empty()) {
         send_control(FrameKind::credit);
     }
     say_goodbye();
 }
 
 void Link::announce_room() {
-    if (room_wanted_ && has_room()) {
-        room_wanted_ = false;
+    if ((room_wanted_ && has_room()) || (write_wanted_ && has_write_room())) {
+        room_wanted_ = write_wanted_ = false;
         handler_.on_room(*this); // may destroy this link
     }
 }

@@ -3,9 +3,10 @@
 
 // NoFlaws: the test seam by which the mutation tests break one rule at a time.
 //
-// Sender, Receiver and Credits are templates over a type with these members. The product uses
-// NoFlaws, whose members are constants, so that nothing of the seam is left in its code; the tests
-// inject a type with variables of the same names and expect that the checkers notice each of them.
+// Sender and Receiver (and netio::Credits, R13) are templates over a type with these members. The
+// product uses NoFlaws, whose members are constants, so that nothing of the seam is left in its
+// code; the tests inject a type with variables of the same names and expect that the checkers
+// notice each of them.
 
 namespace stream {
 
@@ -36,10 +37,6 @@ struct NoFlaws {
     static constexpr bool never_acknowledge = false;        // R10
     static constexpr bool advertise_empty = false;          // R11
     static constexpr bool end_before_ring_is_empty = false; // R12
-    // Credits
-    static constexpr bool no_credit_reserve = false;    // R13
-    static constexpr bool no_credit_check = false;      // R13
-    static constexpr bool any_credit_threshold = false; // R13
 };
 
 } // namespace stream

@@ -31,10 +31,6 @@ std::string_view to_string(ProtocolError error) noexcept {
         return "data after the end of the stream";
     case ProtocolError::end_mismatch:
         return "end of the stream at another position";
-    case ProtocolError::credit_overrun:
-        return "more credits returned than used";
-    case ProtocolError::unpermitted_message:
-        return "message without a credit";
     }
     return "unknown error";
 }

@@ -24,29 +24,23 @@ enum class TransferKind : std::uint8_t {
 // The length field of the immediate data has 30 bits (stream/wire.hpp).
 inline constexpr std::uint32_t transfer_limit_bytes = (1U << 30) - 1;
 
-// One receive for a message, one in reserve for credits, and one more, or the threshold at which
-// credits are returned has no room (R13).
-inline constexpr std::uint32_t least_receive_count = 3;
-
 // What the peer did that the protocol does not allow. The connection cannot be used any more: after
 // the first error a state machine takes nothing and gives nothing but the completions of what was
 // finished before. `none` is success.
 enum class [[nodiscard]] ProtocolError : std::uint8_t{
     none,
-    advert_malformed,    // length 0, or an odd phase
-    advert_limit,        // more adverts outstanding than agreed
-    advert_phase,        // a phase that cannot be on its way now
-    advert_ahead,        // sequence number of bytes that were not sent yet
-    advert_behind,       // sequence number more than a ring behind
-    ack_out_of_range,    // acknowledges less than before, or more than was sent
-    transfer_malformed,  // length 0
-    direct_unexpected,   // direct transfer while the head receive is not open for one
-    direct_too_long,     // direct transfer longer than the rest of the head receive
-    ring_overrun,        // indirect transfer into bytes that are in use, or across the ring's end
-    transfer_after_end,  // data, or a second end, after the end of the stream
-    end_mismatch,        // the end announces another total than the bytes that arrived
-    credit_overrun,      // more credits returned than were used
-    unpermitted_message, // a message for which the peer had no credit
+    advert_malformed,   // length 0, or an odd phase
+    advert_limit,       // more adverts outstanding than agreed
+    advert_phase,       // a phase that cannot be on its way now
+    advert_ahead,       // sequence number of bytes that were not sent yet
+    advert_behind,      // sequence number more than a ring behind
+    ack_out_of_range,   // acknowledges less than before, or more than was sent
+    transfer_malformed, // length 0
+    direct_unexpected,  // direct transfer while the head receive is not open for one
+    direct_too_long,    // direct transfer longer than the rest of the head receive
+    ring_overrun,       // indirect transfer into bytes that are in use, or across the ring's end
+    transfer_after_end, // data, or a second end, after the end of the stream
+    end_mismatch,       // the end announces another total than the bytes that arrived
 };
 
 std::string_view to_string(ProtocolError error) noexcept;

@@ -88,6 +88,10 @@ class BasicReceiver {
     std::uint64_t unacknowledged_bytes() const noexcept { return ring_copied_ - ring_acked_; }
     std::size_t open_advert_count() const noexcept { return open_adverts_; }
     std::size_t open_receive_count() const noexcept { return receives_.size(); }
+    // Bytes that the receive at the front holds already.
+    std::uint64_t front_filled_bytes() const {
+        return receives_.empty() ? 0 : receives_.front().filled;
+    }
     // The peer has ended the stream and every byte of it is in a receive.
     bool is_finished() const noexcept {
         return ended_ && (ring_used_bytes() == 0 || flaws_.end_before_ring_is_empty);

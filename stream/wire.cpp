@@ -15,19 +15,17 @@ constexpr std::uint8_t ack_part = 1;
 constexpr std::uint8_t fin_part = 2;
 constexpr std::uint32_t wait_all_flag = 1;
 constexpr std::uint8_t advertises_flag = 1;
-constexpr std::uint8_t wants_notices_flag = 2;
-constexpr std::uint8_t needs_adverts_flag = 4;
+constexpr std::uint8_t needs_adverts_flag = 2;
 // No memory is longer, and sums of such lengths do not wrap.
 constexpr std::uint64_t longest_memory_bytes = std::uint64_t{1} << 62;
 
 // The pictures in the header, once more in numbers.
 static_assert(transfer_limit_bytes == reserved_bit - 1);
 static_assert(control_header_bytes ==
-              4 * sizeof(std::uint8_t) + 2 * sizeof(std::uint16_t) + 2 * sizeof(std::uint64_t));
+              2 * sizeof(std::uint8_t) + 6 * sizeof(std::uint8_t) + 2 * sizeof(std::uint64_t));
 static_assert(advert_bytes == 2 * sizeof(std::uint32_t) + 4 * sizeof(std::uint64_t));
-static_assert(notice_bytes == 4 * sizeof(std::uint8_t) + sizeof(std::uint32_t));
-static_assert(hello_bytes ==
-              2 * sizeof(std::uint8_t) + 2 * sizeof(std::uint16_t) + 3 * sizeof(std::uint64_t));
+static_assert(hello_bytes == 2 * sizeof(std::uint8_t) + sizeof(std::uint16_t));
+static_assert(ring_bytes_on_wire == 3 * sizeof(std::uint64_t));
 static_assert(control_limit_bytes == 1304);
 
 class Writer {
@@ -99,8 +97,6 @@ std::string_view to_string(DecodeError error) noexcept {
         return "truncated";
     case DecodeError::trailing_bytes:
         return "trailing bytes";
-    case DecodeError::unknown_kind:
-        return "unknown kind of message";
     case DecodeError::unknown_bits:
         return "unknown bits set";
     case DecodeError::bad_length:
@@ -127,27 +123,14 @@ DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept {
     return out.bytes == 0 ? DecodeError::bad_length : DecodeError::none;
 }
 
-DecodeError decode_kind(std::span<const std::byte> message, MessageKind& out) noexcept {
-    if (message.empty()) return DecodeError::truncated;
-    const auto kind = std::to_integer<std::uint8_t>(message[0]);
-    if (kind != static_cast<std::uint8_t>(MessageKind::control) &&
-        kind != static_cast<std::uint8_t>(MessageKind::notice)) {
-        return DecodeError::unknown_kind;
-    }
-    out = static_cast<MessageKind>(kind);
-    return DecodeError::none;
-}
-
 std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space) {
     NETIO_CHECK(message.advert_count <= adverts_per_message);
     Writer writer{space};
-    writer.put(static_cast<std::uint8_t>(MessageKind::control));
     writer.put(static_cast<std::uint8_t>((message.acknowledged_bytes ? ack_part : 0) |
                                          (message.end_bytes ? fin_part : 0)));
     writer.put(static_cast<std::uint8_t>(message.advert_count));
-    writer.put(std::uint8_t{0});
-    writer.put(message.credits);
     writer.put(std::uint16_t{0});
+    writer.put(std::uint32_t{0});
     writer.put(message.acknowledged_bytes.value_or(0));
     writer.put(message.end_bytes.value_or(0));
     for (std::size_t i = 0; i < message.advert_count; ++i) {
@@ -165,16 +148,13 @@ std::size_t encode_control(const ControlMessage& message, std::span<std::byte> s
 DecodeError decode_control(std::span<const std::byte> message, ControlMessage& out) noexcept {
     if (message.size() < control_header_bytes) return DecodeError::truncated;
     Reader reader{message};
-    const auto kind = reader.get<std::uint8_t>();
     const auto parts = reader.get<std::uint8_t>();
     const auto advert_count = reader.get<std::uint8_t>();
-    const auto zero = reader.get<std::uint8_t>();
-    out.credits = reader.get<std::uint16_t>();
-    const auto more_zero = reader.get<std::uint16_t>();
+    const std::uint32_t zero = reader.get<std::uint16_t>();
+    const auto more_zero = reader.get<std::uint32_t>();
     const auto acknowledged = reader.get<std::uint64_t>();
     const auto end = reader.get<std::uint64_t>();
 
-    if (kind != static_cast<std::uint8_t>(MessageKind::control)) return DecodeError::unknown_kind;
     const bool has_ack = (parts & ack_part) != 0;
     const bool has_fin = (parts & fin_part) != 0;
     if ((parts & ~(ack_part | fin_part)) != 0 || zero != 0 || more_zero != 0 ||
@@ -196,23 +176,23 @@ DecodeError decode_control(std::span<const std::byte> message, ControlMessage& o
     return DecodeError::none;
 }
 
-std::array<std::byte, notice_bytes> encode_notice(const Immediate& immediate) {
-    std::array<std::byte, notice_bytes> message{};
-    Writer writer{message};
-    writer.put(std::uint32_t{static_cast<std::uint8_t>(MessageKind::notice)});
-    writer.put(encode_immediate(immediate));
-    return message;
+std::array<std::byte, ring_bytes_on_wire> encode_ring(const RemoteRing& ring) noexcept {
+    std::array<std::byte, ring_bytes_on_wire> data{};
+    Writer writer{data};
+    writer.put(ring.address);
+    writer.put(ring.key);
+    writer.put(ring.bytes);
+    return data;
 }
 
-DecodeError decode_notice(std::span<const std::byte> message, Immediate& out) noexcept {
-    const DecodeError length = check_length(message.size(), notice_bytes);
+DecodeError decode_ring(std::span<const std::byte> message, RemoteRing& out) noexcept {
+    const DecodeError length = check_length(message.size(), ring_bytes_on_wire);
     if (length != DecodeError::none) return length;
     Reader reader{message};
-    const auto kind = reader.get<std::uint8_t>();
-    const std::uint32_t zero = reader.get<std::uint8_t>() | reader.get<std::uint16_t>();
-    if (kind != static_cast<std::uint8_t>(MessageKind::notice)) return DecodeError::unknown_kind;
-    if (zero != 0) return DecodeError::unknown_bits;
-    return decode_immediate(reader.get<std::uint32_t>(), out);
+    out.address = reader.get<std::uint64_t>();
+    out.key = reader.get<std::uint64_t>();
+    out.bytes = reader.get<std::uint64_t>();
+    return out.bytes > longest_memory_bytes ? DecodeError::bad_length : DecodeError::none;
 }
 
 std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
@@ -220,13 +200,8 @@ std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
     Writer writer{data};
     writer.put(hello_version);
     writer.put(static_cast<std::uint8_t>((hello.advertises ? advertises_flag : 0) |
-                                         (hello.wants_notices ? wants_notices_flag : 0) |
                                          (hello.needs_adverts ? needs_adverts_flag : 0)));
-    writer.put(hello.receive_count);
     writer.put(hello.advert_limit_count);
-    writer.put(hello.ring_address);
-    writer.put(hello.ring_key);
-    writer.put(hello.ring_bytes);
     return data;
 }
 
@@ -238,20 +213,12 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
     const DecodeError length = check_length(data.size(), hello_bytes);
     if (length != DecodeError::none) return length;
     const auto flags = reader.get<std::uint8_t>();
-    if ((flags & ~(advertises_flag | wants_notices_flag | needs_adverts_flag)) != 0) {
+    if ((flags & ~(advertises_flag | needs_adverts_flag)) != 0) {
         return DecodeError::unknown_bits;
     }
     out.advertises = (flags & advertises_flag) != 0;
-    out.wants_notices = (flags & wants_notices_flag) != 0;
     out.needs_adverts = (flags & needs_adverts_flag) != 0;
-    out.receive_count = reader.get<std::uint16_t>();
     out.advert_limit_count = reader.get<std::uint16_t>();
-    out.ring_address = reader.get<std::uint64_t>();
-    out.ring_key = reader.get<std::uint64_t>();
-    out.ring_bytes = reader.get<std::uint64_t>();
-    if (out.ring_bytes > longest_memory_bytes || out.receive_count < least_receive_count) {
-        return DecodeError::bad_length;
-    }
     return DecodeError::none;
 }
 

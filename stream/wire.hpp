@@ -10,14 +10,15 @@
 //     | 1 = ring| 0       | length, 1 .. 2^30-1                         |
 //     +---------+---------+---------------------------------------------+
 //
-// Control message: ADVERT, ACK, FIN and CREDIT parts in any combination, for one of them costs as
-// much as all together: one receive and one completion at the peer.
+// Control message: ADVERT, ACK and FIN parts in any combination, for one of them costs as much as
+// all together: one receive and one completion at the peer. Credits travel in the frame around it
+// (netio/frame.hpp).
 //
-//      0      1       2         3   4         6   8             16            24
-//     +------+-------+---------+---+---------+---+-------------+-------------+----------
-//     | kind | parts | adverts | 0 | credits | 0 | acknowledged| end of stream| adverts
-//     |  =1  |       | 0 .. 32 |   | 16 bits |   | total bytes | total bytes | 40 bytes each
-//     +------+-------+---------+---+---------+---+-------------+-------------+----------
+//      0       1         2   8             16            24
+//     +-------+---------+---+-------------+-------------+---------------
+//     | parts | adverts | 0 | acknowledged| end of stream| adverts
+//     |       | 0 .. 32 |   | total bytes | total bytes | 40 bytes each
+//     +-------+---------+---+-------------+-------------+---------------
 //     parts: bit 0 ACK, bit 1 FIN; a total whose bit is not set is 0
 //
 //      0          8       12      16        24      32      40
@@ -25,24 +26,23 @@
 //     | sequence | phase | flags | address | key   | bytes |    flags: bit 0 wait-all
 //     +----------+-------+-------+---------+-------+-------+
 //
-// Notice: says what the immediate data says, as a message of its own behind a plain write, where
-// writes carry no immediate data (iWARP).
+// Ring: where the peer's indirect transfers go. The first message of each side.
 //
-//      0      1   4            8
-//     +------+---+------------+
-//     | kind | 0 | immediate  |
-//     |  =2  |   |            |
-//     +------+---+------------+
+//      0         8      16           24
+//     +---------+------+------------+
+//     | address | key  | bytes      |
+//     +---------+------+------------+
+//     bytes may be 0 if the receiver advertises every receive
 //
 // Hello: the stream's part of the connection data, both ways.
 //
-//      0         1       2          4          6         14     22           30
-//     +---------+-------+----------+----------+---------+------+------------+
-//     | version | flags | receives | adverts  | ring    | ring | ring       |
-//     |  =1     |       | posted   | accepted | address | key  | bytes      |
-//     +---------+-------+----------+----------+---------+------+------------+
-//     flags: bit 0 advertises receives, bit 1 wants notices instead of immediate data,
-//            bit 2 sends into adverts only, so every receive must be advertised
+//      0         1       2                  4
+//     +---------+-------+------------------+
+//     | version | flags | adverts accepted |
+//     |  =1     |       | at a time        |
+//     +---------+-------+------------------+
+//     flags: bit 0 advertises receives,
+//            bit 1 sends into adverts only, so every receive must be advertised
 //
 // The decoders take anything: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
@@ -60,13 +60,11 @@ namespace stream {
 
 enum class [[nodiscard]] DecodeError : std::uint8_t{
     none,
-    truncated,      // shorter than its kind or its advert count says
+    truncated,      // shorter than its advert count says
     trailing_bytes, // longer
-    unknown_kind,
-    unknown_bits, // a bit is set that must be 0
-    bad_length,   // a transfer of 0 bytes, an advert of 0 bytes or beyond the address space, a ring
-                  // beyond it, fewer receives than credits need
-    bad_phase,    // an advert of an odd phase
+    unknown_bits,   // a bit is set that must be 0
+    bad_length, // a transfer of 0 bytes, an advert of 0 bytes, or memory beyond the address space
+    bad_phase,  // an advert of an odd phase
     too_many_adverts,
     unknown_version,
 };
@@ -93,10 +91,8 @@ inline constexpr std::size_t control_header_bytes = 24;
 inline constexpr std::size_t advert_bytes = 40;
 inline constexpr std::size_t control_limit_bytes =
     control_header_bytes + adverts_per_message * advert_bytes;
-inline constexpr std::size_t notice_bytes = 8;
 
 struct ControlMessage {
-    std::uint16_t credits = 0;
     std::optional<std::uint64_t> acknowledged_bytes; // Receiver::next_ack
     std::optional<std::uint64_t> end_bytes;          // Sender::next_fin
     std::size_t advert_count = 0;
@@ -107,32 +103,35 @@ struct ControlMessage {
     }
 };
 
-// The first byte of every message of a stream.
-enum class MessageKind : std::uint8_t { control = 1, notice = 2 };
-DecodeError decode_kind(std::span<const std::byte> message, MessageKind& out) noexcept;
-
 // Writes the message to the front of `space`, which has room for control_limit_bytes, and gives its
 // length.
 std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space);
 DecodeError decode_control(std::span<const std::byte> message, ControlMessage& out) noexcept;
 
-std::array<std::byte, notice_bytes> encode_notice(const Immediate& immediate);
-DecodeError decode_notice(std::span<const std::byte> message, Immediate& out) noexcept;
+// --- Ring ---------------------------------------------------------------------------------------
+
+inline constexpr std::size_t ring_bytes_on_wire = 24;
+
+struct RemoteRing {
+    std::uint64_t address = 0;
+    std::uint64_t key = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const RemoteRing&, const RemoteRing&) = default;
+};
+
+std::array<std::byte, ring_bytes_on_wire> encode_ring(const RemoteRing& ring) noexcept;
+DecodeError decode_ring(std::span<const std::byte> message, RemoteRing& out) noexcept;
 
 // --- Hello --------------------------------------------------------------------------------------
 
-inline constexpr std::size_t hello_bytes = 30; // of the 31 that netio leaves to a service
+inline constexpr std::size_t hello_bytes = 4;
 inline constexpr std::uint8_t hello_version = 1;
 
 struct Hello {
-    std::uint16_t receive_count = 0;      // Credits
     std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count
     bool advertises = true;               // false: indirect-only receiver
-    bool wants_notices = false;
-    bool needs_adverts = false; // true: direct-only sender
-    std::uint64_t ring_address = 0;
-    std::uint64_t ring_key = 0;
-    std::uint64_t ring_bytes = 0;
+    bool needs_adverts = false;           // true: direct-only sender
 
     friend bool operator==(const Hello&, const Hello&) = default;
 };

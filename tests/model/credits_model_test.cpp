@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// R13, exhaustively: two endpoints send each other data and control messages in every order. No
+// R13, exhaustively: two endpoints send each other writes and frames in every order. No
 // receive queue is ever overrun, both finish, and no execution goes on for ever.
 
-#include "stream/credits.hpp"
+#include "netio/credits.hpp"
 #include "stream/fifo.hpp"
 #include "tests/model/explore.hpp"
 #include "tests/model/injected_flaws.hpp"
@@ -16,13 +16,13 @@
 namespace stream {
 
 struct CreditAction {
-    enum class Kind : std::uint8_t { data, control, credit, receive };
+    enum class Kind : std::uint8_t { write, frame, credit, receive };
     Kind kind{};
     std::uint8_t node = 0;
 };
 
 std::string to_string(const CreditAction& action) {
-    constexpr std::array names{"data", "control", "credit", "receive"};
+    constexpr std::array names{"write", "frame", "credit", "receive"};
     return std::string{names[static_cast<std::size_t>(action.kind)]} + " at " +
            std::to_string(action.node);
 }
@@ -44,9 +44,9 @@ class CreditWorld {
         std::vector<CreditAction> actions;
         for (std::uint8_t i = 0; i < 2; ++i) {
             const Node& node = nodes_[i];
-            if (node.left > 0 && node.credits.can_send()) {
-                actions.push_back({Kind::data, i});
-                actions.push_back({Kind::control, i});
+            if (node.left > 0 && node.credits.can_write()) actions.push_back({Kind::write, i});
+            if (node.left > 0 && node.credits.can_send_frame()) {
+                actions.push_back({Kind::frame, i});
             }
             if (node.credits.must_return()) actions.push_back({Kind::credit, i});
             if (!node.inbox.empty()) actions.push_back({Kind::receive, i});
@@ -56,22 +56,23 @@ class CreditWorld {
     void apply(const CreditAction& action) {
         Node& node = nodes_[action.node];
         switch (action.kind) {
-        case CreditAction::Kind::data:
-            node.credits.on_data_sent();
+        case CreditAction::Kind::write:
+            node.credits.on_write_sent();
             --node.left;
             send(action.node, 0);
             break;
-        case CreditAction::Kind::control:
+        case CreditAction::Kind::frame:
             --node.left;
-            send(action.node, node.credits.on_control_sent());
+            send(action.node, node.credits.on_frame_sent());
             break;
         case CreditAction::Kind::credit:
-            send(action.node, node.credits.on_control_sent());
+            send(action.node, node.credits.on_frame_sent());
             break;
         case CreditAction::Kind::receive:
-            if (node.credits.on_received(node.inbox.pop_front()) != ProtocolError::none) {
+            if (node.credits.on_received(node.inbox.pop_front()) != netio::CreditError::none) {
                 violation_ = "credits do not add up";
             }
+            node.credits.on_reposted();
             break;
         }
     }
@@ -101,7 +102,7 @@ class CreditWorld {
                       flaws},
               left{messages} {}
 
-        BasicCredits<Flaws> credits;
+        netio::BasicCredits<Flaws> credits;
         unsigned left;
         Fifo<std::uint32_t> inbox; // credits returned by each message under way
     };
@@ -135,7 +136,7 @@ std::string name_of(const CreditSizes& sizes) {
 class CreditsModel : public testing::TestWithParam<CreditSizes> {};
 
 TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorGoesOnForEver) {
-    const Exploration result = explore_credits(GetParam(), NoFlaws{});
+    const Exploration result = explore_credits(GetParam(), netio::NoCreditFlaws{});
 
     EXPECT_EQ(result.violation, "");
     EXPECT_FALSE(result.hit_limit);

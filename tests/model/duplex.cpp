@@ -37,8 +37,8 @@ Direction random_direction(Chance& chance) {
     return direction;
 }
 
-Duplex::Side::Side(const Direction& out, const Direction& in, const CreditOptions& credit_options,
-                   bool sends_notices)
+Duplex::Side::Side(const Direction& out, const Direction& in,
+                   const netio::CreditOptions& credit_options, bool sends_notices)
     : sender{out.sender}, receiver{in.receiver}, credits{credit_options}, notices{sends_notices},
       receive_count{credit_options.receive_count}, content_seed{0},
       ring(static_cast<std::size_t>(in.receiver.ring_bytes)) {}
@@ -159,12 +159,11 @@ void Duplex::post(Side& side) {
 void Duplex::pump(std::size_t index) {
     Side& side = sides_[index];
     Side& peer = sides_[1 - index];
-    if (!side.credits.can_send()) return; // R13
+    if (!(side.notices ? side.credits.can_send_frame() : side.credits.can_write())) return; // R13
     std::array<Piece, 6> pieces{};
     const auto transfer = side.sender.next_transfer(
         std::span{pieces}.first(static_cast<std::size_t>(chance_.between(1, pieces.size()))));
     if (!transfer) return;
-    side.credits.on_data_sent();
     side.writes.push_back(transfer->number);
 
     Landing landing{.in_ring = transfer->kind == TransferKind::indirect,
@@ -178,14 +177,15 @@ void Duplex::pump(std::size_t index) {
             landing.bytes.push_back(content(side.content_seed, begin + k));
         }
     }
-    Message message;
-    const Immediate immediate{transfer->kind, transfer->bytes};
+    Message message{.is_write = true,
+                    .immediate = encode_immediate({transfer->kind, transfer->bytes}),
+                    .credits = 0,
+                    .bytes = {},
+                    .landing = {}};
     if (side.notices) {
-        const auto notice = encode_notice(immediate);
-        message.bytes.assign(notice.begin(), notice.end());
+        message.credits = side.credits.on_frame_sent();
     } else {
-        message.is_write = true;
-        message.immediate = encode_immediate(immediate);
+        side.credits.on_write_sent();
     }
     if (chance_.one_in(2)) {
         land(peer, landing);
@@ -229,20 +229,19 @@ void Duplex::deliver(std::size_t index) {
     const Message message = std::move(side.inbox.front());
     side.inbox.pop_front();
     if (message.landing) land(side, *message.landing);
-    Immediate immediate;
+    expect(side.credits.on_received(message.credits) == netio::CreditError::none,
+           "credits do not add up");
+    side.credits.on_reposted();
     if (message.is_write) {
-        expect(decode_immediate(message.immediate, immediate) == DecodeError::none, "immediate");
-        return arrive(side, immediate);
+        arrive(side, message);
+    } else {
+        take_control(side, message);
     }
-    MessageKind kind{};
-    expect(decode_kind(message.bytes, kind) == DecodeError::none, "unknown message");
-    if (kind == MessageKind::control) return take_control(side, message);
-    expect(decode_notice(message.bytes, immediate) == DecodeError::none, "malformed notice");
-    arrive(side, immediate);
 }
 
-void Duplex::arrive(Side& side, const Immediate& immediate) {
-    expect_none(side.credits.on_received(0));
+void Duplex::arrive(Side& side, const Message& message) {
+    Immediate immediate;
+    expect(decode_immediate(message.immediate, immediate) == DecodeError::none, "immediate");
     expect_none(side.receiver.on_transfer(immediate.kind, immediate.bytes));
 }
 
@@ -250,7 +249,6 @@ void Duplex::take_control(Side& side, const Message& message) {
     ControlMessage control;
     const DecodeError error = decode_control(message.bytes, control);
     if (error != DecodeError::none) return violate(std::string{to_string(error)});
-    expect_none(side.credits.on_received(control.credits));
     for (std::size_t i = 0; i < control.advert_count; ++i) {
         expect_none(side.sender.on_advert(control.adverts[i]));
     }
@@ -273,7 +271,7 @@ void Duplex::end_copy(Side& side) {
 void Duplex::tell(std::size_t index) {
     Side& side = sides_[index];
     ControlMessage control;
-    if (side.credits.can_send()) {
+    if (side.credits.can_send_frame()) {
         collect_control(
             side.receiver,
             [](const LocalAdvert& advert) {
@@ -283,8 +281,8 @@ void Duplex::tell(std::size_t index) {
         control.end_bytes = side.sender.next_fin();
     }
     if (control.item_count() == 0 && !side.credits.must_return()) return;
-    control.credits = static_cast<std::uint16_t>(side.credits.on_control_sent());
     Message message;
+    message.credits = side.credits.on_frame_sent();
     message.bytes.resize(control_limit_bytes);
     message.bytes.resize(encode_control(control, message.bytes));
     send(index, std::move(message));

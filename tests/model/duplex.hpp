@@ -6,8 +6,8 @@
 // sizes and which actions are likely, some of them not at all ("swarm"), and then every step. A
 // write lands at its posting or at its arrival, by lot; a network may do either.
 
+#include "netio/credits.hpp"
 #include "stream/control.hpp"
-#include "stream/credits.hpp"
 #include "stream/receiver.hpp"
 #include "stream/sender.hpp"
 #include "stream/wire.hpp"
@@ -78,8 +78,9 @@ class Duplex {
     };
     struct Message {
         bool is_write = false;
-        std::uint32_t immediate = 0;
-        std::vector<std::byte> bytes;   // of a message that is no write
+        std::uint32_t immediate = 0; // what a write, or the notice behind it, says
+        std::uint32_t credits = 0;
+        std::vector<std::byte> bytes;   // of a control message
         std::optional<Landing> landing; // at arrival
     };
     struct Receive {
@@ -87,12 +88,12 @@ class Duplex {
         std::vector<std::uint8_t> memory;
     };
     struct Side {
-        Side(const Direction& out, const Direction& in, const CreditOptions& credit_options,
+        Side(const Direction& out, const Direction& in, const netio::CreditOptions& credit_options,
              bool sends_notices);
 
         Sender sender;
         Receiver receiver;
-        Credits credits;
+        netio::Credits credits;
         bool notices; // instead of immediate data
         std::uint32_t receive_count;
         std::uint64_t content_seed;
@@ -125,7 +126,7 @@ class Duplex {
     void settle(std::size_t index);
     void send(std::size_t from, Message message);
     void land(Side& side, const Landing& landing);
-    void arrive(Side& side, const Immediate& immediate);
+    void arrive(Side& side, const Message& message);
     void take_control(Side& side, const Message& message);
     void violate(const std::string& what) {
         if (violation_.empty()) violation_ = what;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// InjectedFlaws: stream/flaws.hpp with variables, so that a test can break one rule at a time.
+// InjectedFlaws: stream/flaws.hpp and those of netio/credits.hpp with variables, so that a test can
+// break one rule at a time.
 
 namespace stream {
 

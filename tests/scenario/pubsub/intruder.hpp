@@ -109,7 +109,7 @@ class Impostor final : private netio::Connection::Handler {
     void send_open() {
         send_frame({.kind = static_cast<std::uint8_t>(netio::FrameKind::open),
                     .flags = 0,
-                    .credits = count,
+                    .credits = 0,
                     .sequence = 0});
     }
 

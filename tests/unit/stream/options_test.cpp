@@ -104,7 +104,7 @@ TEST(StreamOptions, BaselinesNeedOnlyTheirOwnMeans) {
 
 TEST(ProtocolErrorText, EveryErrorHasItsOwn) {
     std::vector<std::string> texts;
-    for (auto i = 0; i <= static_cast<int>(ProtocolError::unpermitted_message); ++i) {
+    for (auto i = 0; i <= static_cast<int>(ProtocolError::end_mismatch); ++i) {
         texts.emplace_back(to_string(static_cast<ProtocolError>(i)));
         EXPECT_NE(texts.back(), "unknown error") << i;
     }

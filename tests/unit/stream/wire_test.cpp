@@ -32,10 +32,8 @@ DecodeError decode(const Bytes& bytes) {
 }
 
 ControlMessage full_message() {
-    ControlMessage message{.credits = 0x1234,
-                           .acknowledged_bytes = 0x0102030405060708,
-                           .end_bytes = 9,
-                           .advert_count = 1};
+    ControlMessage message{
+        .acknowledged_bytes = 0x0102030405060708, .end_bytes = 9, .advert_count = 1};
     message.adverts[0] =
         Advert{.terms = {Sequence{0x1112131415161718}, Phase{0x21222324}, 0x31, true},
                .address = 0x41,
@@ -77,7 +75,7 @@ TEST(ImmediateDeathTest, AbortsOnALengthThatDoesNotFit) {
 
 TEST(ControlCodec, LooksAsThePictureSays) {
     const Bytes expected = bytes_of({
-        1,    3,    1,    0,    0x34, 0x12, 0,    0,    // kind, parts, adverts, 0, credits, 0
+        3,    1,    0,    0,    0,    0,    0,    0,    // parts, adverts, 0
         8,    7,    6,    5,    4,    3,    2,    1,    // acknowledged
         9,    0,    0,    0,    0,    0,    0,    0,    // end
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, // sequence
@@ -93,7 +91,6 @@ TEST(ControlCodec, AnyMessageSurvivesTheJourney) {
     for (unsigned seed = 1; seed <= 200; ++seed) {
         std::mt19937_64 random{seed};
         ControlMessage message;
-        message.credits = static_cast<std::uint16_t>(random());
         if (random() % 2 == 0) message.acknowledged_bytes = random();
         if (random() % 2 == 0) message.end_bytes = random();
         message.advert_count = random() % (adverts_per_message + 1);
@@ -111,7 +108,6 @@ TEST(ControlCodec, AnyMessageSurvivesTheJourney) {
         ASSERT_EQ(decode_control(bytes, out), DecodeError::none) << "seed " << seed;
 
         EXPECT_EQ(bytes.size(), control_header_bytes + message.advert_count * advert_bytes);
-        EXPECT_EQ(out.credits, message.credits) << "seed " << seed;
         EXPECT_EQ(out.acknowledged_bytes, message.acknowledged_bytes) << "seed " << seed;
         EXPECT_EQ(out.end_bytes, message.end_bytes) << "seed " << seed;
         ASSERT_EQ(out.advert_count, message.advert_count) << "seed " << seed;
@@ -143,14 +139,13 @@ TEST(ControlCodec, RefusesEveryBitThatMustBeZero) {
         bytes[at] = static_cast<std::byte>(value);
         return decode(bytes);
     };
-    EXPECT_EQ(with(0, 2), DecodeError::unknown_kind);
     for (unsigned bit = 2; bit < 8; ++bit) {
-        EXPECT_EQ(with(1, 3U | 1U << bit), DecodeError::unknown_bits) << bit;
+        EXPECT_EQ(with(0, 3U | 1U << bit), DecodeError::unknown_bits) << bit;
     }
-    EXPECT_EQ(with(1, 2), DecodeError::unknown_bits) << "a total whose bit is not set";
-    EXPECT_EQ(with(1, 1), DecodeError::unknown_bits) << "a total whose bit is not set";
-    EXPECT_EQ(with(2, 33), DecodeError::too_many_adverts);
-    for (const std::size_t at : {3U, 6U, 7U})
+    EXPECT_EQ(with(0, 2), DecodeError::unknown_bits) << "a total whose bit is not set";
+    EXPECT_EQ(with(0, 1), DecodeError::unknown_bits) << "a total whose bit is not set";
+    EXPECT_EQ(with(1, 33), DecodeError::too_many_adverts);
+    for (const std::size_t at : {2U, 3U, 4U, 5U, 6U, 7U})
         EXPECT_EQ(with(at, 1), DecodeError::unknown_bits);
     EXPECT_EQ(with(36, 2), DecodeError::unknown_bits);
     EXPECT_EQ(with(39, 0x80), DecodeError::unknown_bits);
@@ -167,71 +162,50 @@ TEST(ControlCodec, TakesAnyBytesWithoutHarm) {
             byte = static_cast<std::byte>(random() % 4);
         ControlMessage message;
         Hello hello;
-        Immediate immediate;
-        MessageKind kind{};
         if (decode_control(bytes, message) == DecodeError::none) {
             EXPECT_EQ(encoded(message), bytes) << "seed " << seed;
         }
+        RemoteRing ring;
         static_cast<void>(decode_hello(bytes, hello));
-        static_cast<void>(decode_notice(bytes, immediate));
-        static_cast<void>(decode_kind(bytes, kind));
+        static_cast<void>(decode_ring(bytes, ring));
     }
 }
 
-// --- Kind, notice, hello -------------------------------------------------------------------------
+// --- Ring ----------------------------------------------------------------------------------------
 
-TEST(MessageKinds, AreToldByTheFirstByte) {
-    MessageKind kind{};
-    EXPECT_EQ(decode_kind(encoded({}), kind), DecodeError::none);
-    EXPECT_EQ(kind, MessageKind::control);
-    EXPECT_EQ(decode_kind(encode_notice({TransferKind::direct, 5}), kind), DecodeError::none);
-    EXPECT_EQ(kind, MessageKind::notice);
-    EXPECT_EQ(decode_kind(bytes_of({0}), kind), DecodeError::unknown_kind);
-    EXPECT_EQ(decode_kind(bytes_of({3}), kind), DecodeError::unknown_kind);
-    EXPECT_EQ(decode_kind({}, kind), DecodeError::truncated);
+TEST(RingCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
+    const RemoteRing ring{.address = 6, .key = 7, .bytes = 8};
+    const auto data = encode_ring(ring);
+    EXPECT_EQ(Bytes(data.begin(), data.end()),
+              bytes_of({6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0}));
+    RemoteRing out;
+    ASSERT_EQ(decode_ring(data, out), DecodeError::none);
+    EXPECT_EQ(out, ring);
 }
 
-TEST(Notice, SaysWhatTheImmediateDataWouldHaveSaid) {
-    const auto message = encode_notice({TransferKind::indirect, 0x1234});
-    EXPECT_EQ(Bytes(message.begin(), message.end()), bytes_of({2, 0, 0, 0, 0x34, 0x12, 0, 0x80}));
-
-    Immediate out;
-    ASSERT_EQ(decode_notice(message, out), DecodeError::none);
-    EXPECT_EQ(out, (Immediate{TransferKind::indirect, 0x1234}));
+TEST(RingCodec, RefusesOtherLengthsAndARingBeyondTheAddressSpace) {
+    const auto data = encode_ring({.address = 6, .key = 7, .bytes = std::uint64_t{1} << 63});
+    RemoteRing out;
+    EXPECT_EQ(decode_ring(data, out), DecodeError::bad_length);
+    EXPECT_EQ(decode_ring(std::span{data}.first(23), out), DecodeError::truncated);
+    Bytes longer(data.begin(), data.end());
+    longer.push_back(std::byte{0});
+    EXPECT_EQ(decode_ring(longer, out), DecodeError::trailing_bytes);
 }
 
-TEST(Notice, RefusesWhatIsNone) {
-    Immediate out;
-    EXPECT_EQ(decode_notice(bytes_of({2, 0, 0, 0, 1, 0, 0}), out), DecodeError::truncated);
-    EXPECT_EQ(decode_notice(bytes_of({2, 0, 0, 0, 1, 0, 0, 0, 0}), out),
-              DecodeError::trailing_bytes);
-    EXPECT_EQ(decode_notice(bytes_of({1, 0, 0, 0, 1, 0, 0, 0}), out), DecodeError::unknown_kind);
-    EXPECT_EQ(decode_notice(bytes_of({2, 1, 0, 0, 1, 0, 0, 0}), out), DecodeError::unknown_bits);
-    EXPECT_EQ(decode_notice(bytes_of({2, 0, 0, 1, 1, 0, 0, 0}), out), DecodeError::unknown_bits);
-    EXPECT_EQ(decode_notice(bytes_of({2, 0, 0, 0, 0, 0, 0, 0}), out), DecodeError::bad_length);
-}
+// --- Hello ---------------------------------------------------------------------------------------
 
 Hello some_hello() {
-    return {.receive_count = 0x0203,
-            .advert_limit_count = 0x0405,
-            .advertises = true,
-            .wants_notices = true,
-            .needs_adverts = true,
-            .ring_address = 6,
-            .ring_key = 7,
-            .ring_bytes = 8};
+    return {.advert_limit_count = 0x0405, .advertises = true, .needs_adverts = true};
 }
 
 TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
     const auto data = encode_hello(some_hello());
-    EXPECT_EQ(Bytes(data.begin(), data.end()),
-              bytes_of({1, 7, 3, 2, 5, 4, 6, 0, 0, 0, 0, 0, 0, 0, 7,
-                        0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0}));
-    for (unsigned flags = 0; flags < 8; ++flags) {
+    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({1, 3, 5, 4}));
+    for (unsigned flags = 0; flags < 4; ++flags) {
         Hello hello = some_hello();
         hello.advertises = (flags & 1U) != 0;
-        hello.wants_notices = (flags & 2U) != 0;
-        hello.needs_adverts = (flags & 4U) != 0;
+        hello.needs_adverts = (flags & 2U) != 0;
         Hello out;
         ASSERT_EQ(decode_hello(encode_hello(hello), out), DecodeError::none);
         EXPECT_EQ(out, hello);
@@ -240,25 +214,17 @@ TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
 
 TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     const auto data = encode_hello(some_hello());
-    const auto with = [&](std::size_t at, unsigned value) {
-        Bytes bytes(data.begin(), data.end());
-        bytes[at] = static_cast<std::byte>(value);
-        Hello out;
-        return decode_hello(bytes, out);
-    };
     Hello out;
     EXPECT_EQ(decode_hello({}, out), DecodeError::truncated);
-    EXPECT_EQ(decode_hello(std::span{data}.first(29), out), DecodeError::truncated);
+    EXPECT_EQ(decode_hello(std::span{data}.first(3), out), DecodeError::truncated);
     Bytes longer(data.begin(), data.end());
     longer.push_back(std::byte{0});
     EXPECT_EQ(decode_hello(longer, out), DecodeError::trailing_bytes);
     longer[0] = std::byte{2};
     EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
-    EXPECT_EQ(with(1, 8), DecodeError::unknown_bits);
-    EXPECT_EQ(with(29, 0x80), DecodeError::bad_length) << "a ring beyond the address space";
-    Hello poor = some_hello();
-    poor.receive_count = 2; // R13
-    EXPECT_EQ(decode_hello(encode_hello(poor), out), DecodeError::bad_length);
+    Bytes flagged(data.begin(), data.end());
+    flagged[1] = std::byte{4};
+    EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
 }
 
 TEST(DecodeErrorText, EveryErrorHasItsOwn) {

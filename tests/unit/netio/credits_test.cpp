@@ -1,67 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/model/credits_model_test.cpp explores two endpoints; here is one of them, step by step.
 
-#include "stream/credits.hpp"
+#include "netio/credits.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
-namespace stream {
+namespace netio {
 namespace {
+
+void receive(Credits& credits, std::uint32_t returned = 0) {
+    ASSERT_EQ(credits.on_received(returned), CreditError::none);
+    credits.on_reposted();
+}
 
 TEST(Credits, R13KeepsOneInReserve) {
     Credits credits{{.receive_count = 4, .peer_receive_count = 4, .return_threshold_count = 2}};
 
     for (int i = 0; i < 3; ++i) {
-        ASSERT_TRUE(credits.can_send());
-        credits.on_data_sent();
+        ASSERT_TRUE(credits.can_write());
+        credits.on_write_sent();
     }
 
-    EXPECT_FALSE(credits.can_send());
+    EXPECT_FALSE(credits.can_write());
+    EXPECT_FALSE(credits.can_send_frame());
     EXPECT_EQ(credits.available(), 1U);
+}
+
+TEST(Credits, R13AFrameThatReturnsCreditsMayTakeTheReserve) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 3}};
+    credits.on_write_sent();
+    credits.on_write_sent();
+    receive(credits);
+
+    EXPECT_FALSE(credits.can_write());
+    ASSERT_TRUE(credits.can_send_frame());
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
+    EXPECT_FALSE(credits.can_send_frame());
+    EXPECT_EQ(credits.available(), 0U);
 }
 
 TEST(Credits, R13TheReserveReturnsCreditsAtTheThreshold) {
     Credits credits{{.receive_count = 4, .peer_receive_count = 4, .return_threshold_count = 2}};
     for (int i = 0; i < 3; ++i)
-        credits.on_data_sent();
+        credits.on_write_sent();
 
-    ASSERT_EQ(credits.on_received(0), ProtocolError::none);
+    receive(credits);
     EXPECT_FALSE(credits.must_return());
-    ASSERT_EQ(credits.on_received(0), ProtocolError::none);
+    receive(credits);
     EXPECT_TRUE(credits.must_return());
 
-    EXPECT_EQ(credits.on_control_sent(), 2U);
+    EXPECT_EQ(credits.on_frame_sent(), 2U);
     EXPECT_EQ(credits.owed(), 0U);
     EXPECT_EQ(credits.available(), 0U);
     EXPECT_FALSE(credits.must_return());
 }
 
-TEST(Credits, R13ControlMessagesReturnWhatIsOwed) {
+TEST(Credits, R13FramesReturnWhatIsOwed) {
     Credits credits{{.receive_count = 8, .peer_receive_count = 8}};
-    ASSERT_EQ(credits.on_received(0), ProtocolError::none);
+    receive(credits);
 
-    EXPECT_EQ(credits.on_control_sent(), 1U);
-    EXPECT_EQ(credits.on_control_sent(), 0U);
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
+    EXPECT_EQ(credits.on_frame_sent(), 0U);
     EXPECT_EQ(credits.available(), 6U);
-    ASSERT_EQ(credits.on_received(2), ProtocolError::none);
+    receive(credits, 2);
     EXPECT_EQ(credits.available(), 8U);
+}
+
+TEST(Credits, R13AReceiveThatIsNotPostedAgainIsNotOwed) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 8}};
+    ASSERT_EQ(credits.on_received(0), CreditError::none);
+    EXPECT_EQ(credits.on_frame_sent(), 0U);
+    credits.on_reposted();
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
 }
 
 TEST(Credits, R14RefusesMoreCreditsThanWereUsed) {
     Credits credits{{.receive_count = 4, .peer_receive_count = 4}};
-    credits.on_data_sent();
-    EXPECT_EQ(credits.on_received(2), ProtocolError::credit_overrun);
+    credits.on_write_sent();
+    EXPECT_EQ(credits.on_received(2), CreditError::overrun);
     EXPECT_EQ(credits.available(), 3U);
 }
 
 TEST(Credits, R14RefusesAMessageThatHadNoCredit) {
     Credits credits{{.receive_count = 3, .peer_receive_count = 4}};
     for (int i = 0; i < 3; ++i)
-        ASSERT_EQ(credits.on_received(0), ProtocolError::none);
-    EXPECT_EQ(credits.on_received(0), ProtocolError::unpermitted_message);
+        receive(credits);
+    EXPECT_EQ(credits.on_received(0), CreditError::unpermitted);
 }
 
 TEST(Credits, RefusesOptionsThatWouldStopOrNeverEnd) {
@@ -83,11 +110,11 @@ TEST(Credits, RefusesOptionsThatWouldStopOrNeverEnd) {
 
 TEST(CreditsDeathTest, AbortsWhenTheCallerDoesNotAsk) {
     Credits credits{{.receive_count = 3, .peer_receive_count = 3}};
-    credits.on_data_sent();
-    credits.on_data_sent();
-    EXPECT_DEATH(credits.on_data_sent(), "without a credit");
-    EXPECT_DEATH(static_cast<void>(credits.on_control_sent()), "without a credit");
+    credits.on_write_sent();
+    credits.on_write_sent();
+    EXPECT_DEATH(credits.on_write_sent(), "without a credit");
+    EXPECT_DEATH(static_cast<void>(credits.on_frame_sent()), "without a credit");
 }
 
 } // namespace
-} // namespace stream
+} // namespace netio

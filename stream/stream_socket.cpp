@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The life of a stream socket: connecting, what the link reports, the end. How bytes travel is in
+// stream_socket_data.cpp.
+
+#include "stream/stream_socket.hpp"
+
+#include "stream/frames.hpp"
+
+#include "netio/check.hpp"
+#include "netio/destruction_watch.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace stream {
+
+using netio::Closed;
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Link;
+using netio::Slice;
+using netio::Status;
+using Outcome = netio::Completion::Outcome;
+
+StreamOptions published_stream(std::uint64_t ring_bytes) {
+    return {.sender = published_sender(0), .receiver = published_receiver(ring_bytes)};
+}
+
+void validate(const StreamOptions& options) {
+    SenderOptions sender = options.sender;
+    sender.ring_bytes = 1; // whatever the peer has
+    validate(sender);
+    validate(options.receiver);
+    netio::validate(options.link);
+    const auto require = [](bool good, const char* rule) {
+        if (!good) throw std::invalid_argument{rule};
+    };
+    require(options.link.remote_writes, "link.remote_writes must be true for a stream");
+    require(options.link.receive_bytes >= frame_limit_bytes,
+            "link.receive_bytes must be at least 1312 for a stream's control messages");
+    require(options.link.send_count >= 4, "link.send_count must be at least 4 for a stream");
+    require(options.send_limit_count > 0 && options.receive_limit_count > 0,
+            "send_limit_count and receive_limit_count must be at least 1");
+    require(options.copy_step_bytes > 0, "copy_step_bytes must be at least 1");
+    require(options.sender.advert_limit_count <= 65'535,
+            "sender.advert_limit_count must be at most 65535");
+}
+
+StreamSocket::StreamSocket(netio::Transport& transport, StreamOptions options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler},
+      wake_{transport.loop(), [this] { progress(); }} {
+    validate(options_);
+}
+
+StreamSocket::~StreamSocket() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+// --- connecting -----------------------------------------------------------------------------
+
+void StreamSocket::connect(const netio::Address& remote) {
+    NETIO_CHECK_MSG(state_ == State::idle, "the socket is connected or connecting");
+    reset();
+    remote_ = remote;
+    providers_ = transport_.providers_to(remote);
+    std::ranges::reverse(providers_);
+    try_next_provider();
+}
+
+void StreamSocket::try_next_provider() {
+    const std::string provider = providers_.back();
+    providers_.pop_back();
+    link_ = std::make_unique<Link>(
+        transport_,
+        Link::Target{.provider = provider, .remote = remote_, .local_host = options_.local_host},
+        hello(), options_.link, static_cast<Link::Handler&>(*this));
+    state_ = State::linking;
+}
+
+void StreamSocket::accept(netio::IncomingLink& incoming) {
+    link_ = incoming.accept(hello(), options_.link, *this);
+    state_ = State::linking;
+}
+
+netio::Hello StreamSocket::hello() const {
+    netio::Hello hello{.service = netio::Service::stream, .service_data = {}};
+    const auto data = encode_hello(
+        {.advert_limit_count = static_cast<std::uint16_t>(options_.sender.advert_limit_count),
+         .advertises = options_.receiver.mode != TransferMode::indirect_only,
+         .needs_adverts = options_.sender.mode == TransferMode::direct_only});
+    std::ranges::copy(data, hello.service_data.bytes.begin());
+    hello.service_data.size = data.size();
+    return hello;
+}
+
+void StreamSocket::reset() {
+    sender_.reset();
+    receiver_.reset();
+    ring_.reset();
+    sends_ = {};
+    receives_ = {};
+    first_send_ = first_receive_ = 0;
+    finishing_ = fin_sent_ = fin_received_ = end_told_ = closing_ = waiting_for_room_ = false;
+    counters_ = {};
+    closed_ = {};
+}
+
+// Memory is spent on a peer only now that it has finished the handshake.
+void StreamSocket::on_open(Link& link) {
+    const auto peer_data = link.peer().service_data.span();
+    if (decode_hello(peer_data, peer_) != DecodeError::none) {
+        return fail("speaks another version of the stream protocol");
+    }
+    ReceiverOptions options = options_.receiver;
+    options.advert_limit_count =
+        std::min<std::size_t>(options.advert_limit_count, peer_.advert_limit_count);
+    if (peer_.needs_adverts) {
+        if (options.mode == TransferMode::indirect_only) {
+            return fail("is direct-only, and this side advertises nothing (indirect-only)");
+        }
+        options.advert_threshold_bytes = 0;
+    }
+    RemoteRing announcement;
+    try {
+        receiver_.emplace(options);
+        if (options.ring_bytes > 0) {
+            ring_ = std::make_unique<netio::RegisteredBuffer>(
+                static_cast<std::size_t>(options.ring_bytes), netio::Access::remote_write);
+            const netio::Registration& registration = ring_->registration(link.domain());
+            announcement = {.address = registration.base(),
+                            .key = registration.key(),
+                            .bytes = options.ring_bytes};
+        }
+        control_memory_ = std::make_unique<netio::RegisteredBuffer>(
+            control_slot_count * control_limit_bytes, netio::Access::send);
+    } catch (const std::exception& error) { // no memory, or no more of it may be locked
+        return link.fail(CloseReason::failed, error.what());
+    }
+    free_controls_.resize(control_slot_count);
+    for (std::uint32_t i = 0; i < control_slot_count; ++i)
+        free_controls_[i] = i;
+    const auto message = encode_ring(announcement);
+    const Status status =
+        link.send({.kind = ring_kind, .flags = 0, .extension = message, .slices = {}}, {});
+    if (status == Status::again) fail("grants no credits");
+}
+
+void StreamSocket::take_ring(std::span<const std::byte> body) {
+    const DecodeError error = decode_ring(body, peer_ring_);
+    if (error != DecodeError::none) {
+        return fail("sent a malformed ring: " + std::string{to_string(error)});
+    }
+    SenderOptions options = options_.sender;
+    options.ring_bytes = peer_ring_.bytes;
+    options.longest_transfer_bytes = static_cast<std::uint32_t>(
+        std::min<std::size_t>(options.longest_transfer_bytes, link_->capabilities().message_bytes));
+    if (!peer_.advertises) {
+        if (options.mode == TransferMode::direct_only) {
+            return fail("advertises nothing (indirect-only), and this side is direct-only");
+        }
+        options.mode = TransferMode::indirect_only;
+    }
+    if (peer_ring_.bytes == 0) {
+        if (options.mode == TransferMode::indirect_only) {
+            return fail("has no ring, and this side can only send through one");
+        }
+        options.mode = TransferMode::direct_only;
+    }
+    sender_.emplace(options);
+    state_ = State::open;
+    providers_.clear();
+    wake();
+    handler_.on_connected(*this); // may destroy this socket
+}
+
+// --- what the link reports ------------------------------------------------------------------
+
+void StreamSocket::on_frame(Link&, const netio::IncomingFrame& frame) {
+    const bool ring_expected = state_ == State::linking;
+    if (frame.flags != 0 || ring_expected != (frame.kind == ring_kind) ||
+        (!ring_expected && frame.kind != control_kind)) {
+        return fail("sent a frame of kind " + std::to_string(frame.kind) + " out of turn");
+    }
+    if (ring_expected) return take_ring(frame.body);
+    take_control(frame.body);
+}
+
+void StreamSocket::take_control(std::span<const std::byte> body) {
+    ControlMessage message;
+    const DecodeError error = decode_control(body, message);
+    if (error != DecodeError::none) {
+        return fail("sent a malformed control message: " + std::string{to_string(error)});
+    }
+    wake();
+    for (std::size_t i = 0; i < message.advert_count; ++i) {
+        if (!is_good(sender_->on_advert(message.adverts[i]))) return;
+    }
+    if (message.acknowledged_bytes && !is_good(sender_->on_ack(*message.acknowledged_bytes))) {
+        return;
+    }
+    if (message.end_bytes && is_good(receiver_->on_fin(*message.end_bytes))) fin_received_ = true;
+}
+
+void StreamSocket::on_written(Link&, std::uint32_t notice) {
+    Immediate immediate;
+    if (state_ != State::open || decode_immediate(notice, immediate) != DecodeError::none) {
+        return fail("announced a write that cannot be");
+    }
+    if (is_good(receiver_->on_transfer(immediate.kind, immediate.bytes))) wake();
+}
+
+void StreamSocket::on_sent(Link&, Cookie cookie, Outcome outcome) {
+    const auto number = static_cast<std::uint64_t>(cookie);
+    if ((number & control_cookie) != 0) {
+        free_controls_.push_back(static_cast<std::uint32_t>(number & ~control_cookie));
+    } else if (outcome == Outcome::done) {
+        sender_->on_transfer_done(number);
+    }
+    wake();
+}
+
+void StreamSocket::on_room(Link&) {
+    wake();
+}
+
+bool StreamSocket::is_good(ProtocolError error) {
+    if (error == ProtocolError::none) return true;
+    fail("broke the stream protocol: " + std::string{to_string(error)});
+    return false;
+}
+
+void StreamSocket::fail(const std::string& what) {
+    link_->fail(CloseReason::protocol_error, link_->peer_address() + " " + what);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void StreamSocket::finish() {
+    if (state_ != State::open || finishing_) return;
+    finishing_ = true;
+    sender_->finish();
+    wake();
+}
+
+void StreamSocket::close() {
+    closing_ = true;
+    if (state_ == State::linking) return link_->close();
+    finish();
+    wake(); // also a draining socket ends now
+}
+
+void StreamSocket::abort() {
+    closing_ = true;
+    providers_.clear();
+    if (link_) link_->close();
+    wake();
+}
+
+void StreamSocket::on_closed(Link&, const Closed& closed) {
+    link_.reset();
+    if (state_ == State::linking) {
+        if (!providers_.empty() && closed.reason != CloseReason::local) {
+            try {
+                return try_next_provider();
+            } catch (const netio::FabricError& error) {
+                closed_ = {.reason = CloseReason::failed,
+                           .detail = error.what(),
+                           .required_receive_bytes = 0};
+                return end();
+            }
+        }
+        closed_ = closed;
+        return end();
+    }
+    closed_ = closed;
+    const bool said = closed.reason == CloseReason::local || closed.reason == CloseReason::orderly;
+    if (said && fin_sent_ && fin_received_ && !closing_) closed_.reason = CloseReason::orderly;
+    state_ = State::draining;
+    wake();
+}
+
+void StreamSocket::end_link_when_done() {
+    if (!link_ || !fin_sent_ || !sends_.empty()) return;
+    if (closing_ || end_told_) link_->finish();
+}
+
+// The last: everything outstanding is given back, and then the reason is told.
+void StreamSocket::end() {
+    state_ = State::ending;
+    wake_.cancel();
+    static_cast<void>(counters());
+    const std::uint64_t filled = receiver_ ? receiver_->front_filled_bytes() : 0;
+    const netio::DestructionWatch watch{destroyed_};
+    while (!sends_.empty()) {
+        handler_.on_send_completed(*this, sends_.pop_front().key, Outcome::canceled);
+        if (watch.destroyed()) return;
+    }
+    for (std::uint64_t bytes = filled; !receives_.empty(); bytes = 0) {
+        handler_.on_received(*this, {.key = receives_.pop_front().key,
+                                     .bytes = bytes,
+                                     .outcome = Outcome::canceled,
+                                     .end_of_stream = false});
+        if (watch.destroyed()) return;
+    }
+    sender_.reset();
+    receiver_.reset();
+    ring_.reset();
+    control_memory_.reset();
+    state_ = State::idle;
+    const Closed closed = std::move(closed_);
+    handler_.on_closed(*this, closed); // may destroy this socket
+}
+
+} // namespace stream

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How streams end: by halves, in order, by force, and by the death of a peer.
+
+#include "tests/scenario/stream/pair.hpp"
+
+namespace stream::test {
+namespace {
+
+using testing::HasSubstr;
+
+class Closing : public PairOnBed {};
+
+TEST_P(Closing, AHalfClosedStreamStillCarriesTheOtherDirection) {
+    establish();
+    ASSERT_EQ(client.send(1'000), Status::ok);
+    client.socket->finish();
+    EXPECT_EQ(client.send(1), Status::closed);
+    ASSERT_EQ(server.receive(600, Fill::all), Status::ok);
+    ASSERT_EQ(server.receive(600, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.ended; }));
+    EXPECT_EQ(server.received, 1'000U);
+    EXPECT_TRUE(server.last->end_of_stream);
+    EXPECT_FALSE(client.ended);
+
+    ASSERT_EQ(client.receive(5'000, Fill::all), Status::ok);
+    ASSERT_EQ(server.send(5'000), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return client.received == 5'000; }));
+
+    // After the end, a receive completes with nothing.
+    ASSERT_EQ(server.receive(10, Fill::some), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.receives_completed == 3; }));
+    EXPECT_EQ(server.last->bytes, 0U);
+    EXPECT_FALSE(client.closed || server.closed);
+
+    server.socket->finish();
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+    EXPECT_TRUE(client.ended);
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
+}
+
+TEST_P(Closing, CloseDeliversWhatWasSentEvenIfItIsReadLater) {
+    establish();
+    for (int i = 0; i < 20; ++i)
+        ASSERT_EQ(client.send(10'000), Status::ok);
+    client.socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(client.closed->reason, CloseReason::local);
+    EXPECT_EQ(client.sends_done, 20U);
+    EXPECT_FALSE(server.closed) << "there is still something to be received";
+
+    server.at_received = [&](const auto&) { static_cast<void>(server.receive(7'000, Fill::all)); };
+    ASSERT_EQ(server.receive(7'000, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
+    EXPECT_EQ(server.received, 200'000U);
+    EXPECT_TRUE(server.ended);
+    EXPECT_EQ(server.closed->reason, CloseReason::orderly);
+}
+
+TEST_P(Closing, AbortGivesEverythingBackAtOnce) {
+    establish();
+    ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
+    ASSERT_EQ(server.send(300), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] {
+        const auto& received = client.socket->counters().received;
+        return received.direct_bytes + received.indirect_bytes == 300;
+    }));
+    for (int i = 0; i < 3; ++i)
+        ASSERT_EQ(client.send(600'000), Status::ok); // more than the ring takes
+    client.socket->abort();
+    EXPECT_FALSE(client.closed) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+    EXPECT_EQ(client.closed->reason, CloseReason::local);
+    EXPECT_EQ(client.last->outcome, Outcome::canceled);
+    EXPECT_EQ(client.received, 300U) << "what a canceled receive holds is good";
+    EXPECT_EQ(server.closed->reason, CloseReason::lost);
+    EXPECT_FALSE(server.ended) << "it was cut off, not ended";
+}
+
+TEST_P(Closing, AnAbortedStreamMayConnectAgain) {
+    establish();
+    client.at_closed = [&] {
+        client.sends = client.sends_completed = client.sent = 0;
+        client.connected = server.connected = false;
+        server.received = 0;
+        connect();
+    };
+    client.socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    ASSERT_EQ(client.send(10), Status::ok);
+    ASSERT_EQ(server.receive(10, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 10; }));
+}
+
+TEST_P(Closing, ADeadPeerIsReportedAndWhatItSentIsDelivered) {
+    establish();
+    ASSERT_EQ(client.send(5'000), Status::ok);
+    ASSERT_EQ(server.receive(5'000, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 5'000; }));
+    ASSERT_EQ(server.receive(100, Fill::all), Status::ok);
+    ASSERT_EQ(client.send(40), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 2; }));
+    client.socket.reset();
+    ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
+    EXPECT_EQ(server.closed->reason, CloseReason::lost);
+    EXPECT_EQ(server.last->outcome, Outcome::canceled);
+    EXPECT_LE(server.received, 5'040U);
+    EXPECT_EQ(server.receive(10, Fill::some), Status::closed);
+    EXPECT_EQ(server.send(10), Status::closed);
+}
+
+TEST_P(Closing, ASocketMayBeDestroyedInEachOfItsHandlers) {
+    using Hook = std::function<void()> Side::*;
+    for (const Hook hook : {&Side::at_connected, &Side::at_sent, &Side::at_end, &Side::at_closed}) {
+        for (Side* const victim : {&client, &server}) {
+            client.socket.reset();
+            server.socket.reset();
+            Side* const other = victim == &client ? &server : &client;
+            for (Side* const side : {&client, &server}) {
+                side->connected = side->ended = false;
+                side->closed.reset();
+                side->sends = side->sends_completed = side->sent = side->received = 0;
+                side->at_connected = side->at_sent = side->at_end = side->at_closed = nullptr;
+            }
+            bool destroyed = false;
+            victim->*hook = [&, victim] {
+                victim->socket.reset();
+                destroyed = true;
+            };
+            listen();
+            connect();
+            ASSERT_TRUE(bed.run_until([&] {
+                for (Side* const side : {&client, &server}) {
+                    if (!side->socket || !side->connected || side->sent > 0) continue;
+                    EXPECT_EQ(side->send(100), Status::ok);
+                    side->socket->finish();
+                }
+                return destroyed && (!other->connected || other->closed);
+            }));
+        }
+    }
+}
+
+TEST_P(Closing, ASocketMayBeDestroyedWhileItReceives) {
+    establish();
+    for (int i = 0; i < 4; ++i)
+        ASSERT_EQ(server.receive(100, Fill::some), Status::ok);
+    server.at_received = [&](const auto&) { server.socket.reset(); };
+    ASSERT_EQ(client.send(150), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(client.closed->reason, CloseReason::lost);
+}
+
+TEST_P(Closing, WhoIsNotAcceptedIsRejected) {
+    refuse = true;
+    listen();
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(client.closed->reason, CloseReason::rejected);
+}
+
+TEST_P(Closing, NobodyListeningIsRefused) {
+    listen();
+    const netio::Address address = listener->endpoints().front().address;
+    listener.reset();
+    client.socket = std::make_unique<StreamSocket>(bed.transport(), StreamOptions{}, client);
+    client.socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(client.closed->reason, CloseReason::refused);
+    EXPECT_THAT(client.closed->detail, HasSubstr(to_string(address)));
+}
+
+TEST_P(Closing, ModesThatDoNotFitAreRefusedByName) {
+    StreamOptions direct;
+    direct.sender.mode = TransferMode::direct_only;
+    StreamOptions indirect;
+    indirect.receiver.mode = TransferMode::indirect_only;
+    listen(indirect);
+    connect(direct);
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(client.closed->reason, CloseReason::protocol_error);
+    EXPECT_THAT(client.closed->detail, HasSubstr("indirect-only"));
+}
+
+TEST(StreamOptionsCheck, NamesWhatIsWrong) {
+    const auto message = [](auto change) -> std::string {
+        StreamOptions options;
+        change(options);
+        try {
+            validate(options);
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+        return {};
+    };
+    EXPECT_EQ(message([](StreamOptions&) {}), "");
+    EXPECT_THAT(message([](auto& o) { o.link.receive_bytes = 1'000; }), HasSubstr("1312"));
+    EXPECT_THAT(message([](auto& o) { o.link.remote_writes = false; }), HasSubstr("remote_writes"));
+    EXPECT_THAT(message([](auto& o) { o.send_limit_count = 0; }), HasSubstr("send_limit_count"));
+    EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Closing, netio::test::all_beds(), netio::test::bed_name);
+
+} // namespace
+} // namespace stream::test

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Peers inside the handshake that do not keep to the protocol: they end their own connection, with
+// a reason, and nothing else.
+
+#include "stream/frames.hpp"
+#include "tests/scenario/stream/pair.hpp"
+
+#include "netio/link.hpp"
+
+namespace stream::test {
+namespace {
+
+using testing::HasSubstr;
+
+// Speaks the link's protocol well, and the stream's as a test wants it.
+class Impostor final : private netio::Link::Handler {
+  public:
+    Impostor(netio::Transport& transport, const netio::Address& address,
+             const Hello& hello = {.advert_limit_count = 256})
+        : link_{transport,
+                {.provider = transport.providers_to(address).front(), .remote = address},
+                link_hello(hello),
+                StreamOptions{}.link,
+                *this} {}
+
+    bool open = false;
+    std::optional<netio::Closed> closed;
+
+    void send(std::uint8_t kind, std::span<const std::byte> body) {
+        std::ranges::copy(body, memory_.data());
+        const Slice slice = memory_.slice(0, body.size());
+        EXPECT_EQ(link_.send({.kind = kind, .flags = 0, .extension = {}, .slices = {&slice, 1}},
+                             Cookie{1}),
+                  Status::ok);
+    }
+    void send_ring(const RemoteRing& ring = {.address = 0, .key = 1, .bytes = 1000}) {
+        send(ring_kind, encode_ring(ring));
+    }
+    void send(const ControlMessage& message) {
+        std::vector<std::byte> bytes(control_limit_bytes);
+        bytes.resize(encode_control(message, bytes));
+        send(control_kind, bytes);
+    }
+
+  private:
+    static netio::Hello link_hello(const Hello& hello) {
+        netio::Hello data{.service = netio::Service::stream, .service_data = {}};
+        const auto bytes = encode_hello(hello);
+        std::ranges::copy(bytes, data.service_data.bytes.begin());
+        data.service_data.size = bytes.size();
+        return data;
+    }
+    void on_open(netio::Link&) override { open = true; }
+    void on_frame(netio::Link&, const netio::IncomingFrame&) override {}
+    void on_sent(netio::Link&, Cookie, Outcome) override {}
+    void on_room(netio::Link&) override {}
+    void on_closed(netio::Link&, const netio::Closed& why) override { closed = why; }
+
+    RegisteredBuffer memory_{4096};
+    netio::Link link_;
+};
+
+class Hostility : public PairOnBed {
+  protected:
+    // The server's last word about a peer that does this.
+    netio::Closed verdict_on(const std::function<void(Impostor&)>& deed) {
+        server.closed.reset();
+        server.connected = false;
+        listen();
+        Impostor impostor{bed.transport(), listener->endpoints().front().address};
+        EXPECT_TRUE(bed.run_until([&] { return impostor.open; }));
+        deed(impostor);
+        EXPECT_TRUE(bed.run_until([&] { return server.closed && impostor.closed; }));
+        return server.closed.value_or(netio::Closed{});
+    }
+    static Advert advert(std::uint64_t sequence, std::uint32_t phase, std::uint64_t bytes) {
+        return {.terms = {Sequence{sequence}, Phase{phase}, bytes, false}, .address = 0, .key = 9};
+    }
+};
+
+TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
+    struct Case {
+        const char* says;
+        std::function<void(Impostor&)> deed;
+    };
+    const std::vector<Case> cases{
+        {"out of turn", [](Impostor& i) { i.send(ControlMessage{}); }},
+        {"out of turn",
+         [](Impostor& i) {
+             i.send_ring();
+             i.send_ring();
+         }},
+        {"out of turn",
+         [](Impostor& i) {
+             i.send_ring();
+             i.send(77, {});
+         }},
+        {"malformed ring", [](Impostor& i) { i.send(ring_kind, {}); }},
+        {"malformed ring", [](Impostor& i) { i.send_ring({.bytes = UINT64_MAX}); }},
+        {"malformed control",
+         [](Impostor& i) {
+             i.send_ring();
+             i.send(control_kind, std::array<std::byte, 5>{});
+         }},
+        {"broke the stream protocol",
+         [](Impostor& i) {
+             i.send_ring();
+             i.send(ControlMessage{.acknowledged_bytes = 1});
+         }},
+        {"broke the stream protocol",
+         [](Impostor& i) {
+             i.send_ring();
+             i.send(ControlMessage{.end_bytes = 5});
+         }},
+        {"broke the stream protocol",
+         [](Impostor& i) {
+             i.send_ring();
+             ControlMessage message{.advert_count = 1};
+             message.adverts[0] = advert(0, 8, 10);
+             i.send(message);
+         }},
+        {"announced a write that cannot be",
+         [](Impostor& i) {
+             i.send_ring();
+             i.send(static_cast<std::uint8_t>(77), {});
+         }},
+    };
+    for (const Case& one : cases) {
+        if (std::string_view{one.says} == "announced a write that cannot be") continue;
+        const netio::Closed closed = verdict_on(one.deed);
+        if (closed.detail.empty()) ADD_FAILURE() << one.says;
+        EXPECT_EQ(closed.reason, CloseReason::protocol_error);
+        EXPECT_THAT(closed.detail, HasSubstr(one.says));
+    }
+    // And the listener still serves others.
+    server.closed.reset();
+    establish();
+}
+
+TEST_P(Hostility, MoreAdvertsThanAgreedAreRefused) {
+    const netio::Closed closed = verdict_on([](Impostor& impostor) {
+        impostor.send_ring();
+        for (int i = 0; i < 9; ++i) {
+            ControlMessage message{.advert_count = adverts_per_message};
+            message.adverts.fill(advert(0, 0, 10));
+            impostor.send(message);
+        }
+    });
+    EXPECT_EQ(closed.reason, CloseReason::protocol_error);
+    EXPECT_THAT(closed.detail, HasSubstr("advert"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Hostility, netio::test::all_beds(), netio::test::bed_name);
+
+} // namespace
+} // namespace stream::test

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Two stream sockets that are connected to each other, each with a peer that sends known bytes and
+// checks those it receives.
+
+#include "stream/stream_listener.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace stream::test {
+
+using netio::Closed;
+using netio::CloseReason;
+using netio::Cookie;
+using netio::RegisteredBuffer;
+using netio::Slice;
+using netio::Status;
+using Outcome = netio::Completion::Outcome;
+
+// The byte at a position of a stream.
+inline std::byte content(std::uint64_t seed, std::uint64_t position) {
+    const std::uint64_t x = (seed + position) * 0x9E3779B97F4A7C15;
+    return static_cast<std::byte>(x >> 56U);
+}
+
+// One side: its socket, its memory, and what it was told. Sends and receives go through pieces of
+// two buffers that are used as rings.
+class Side final : public StreamSocket::Handler {
+  public:
+    explicit Side(std::uint64_t seed, std::size_t buffer_bytes = 1 << 20)
+        : seed_{seed}, outgoing{buffer_bytes}, incoming{buffer_bytes, netio::Access::remote_write} {
+    }
+
+    std::unique_ptr<StreamSocket> socket;
+
+    // Sends the next bytes of the stream.
+    Status send(std::size_t bytes) {
+        if (send_at_ + bytes > outgoing.size()) send_at_ = 0;
+        const Slice slice = outgoing.slice(send_at_, bytes);
+        for (std::size_t i = 0; i < bytes; ++i)
+            slice.data[i] = content(seed_, sent + i);
+        const Status status = socket->send(slice, Cookie{sends});
+        if (status != Status::ok) return status;
+        ++sends;
+        sent += bytes;
+        send_at_ += bytes;
+        return status;
+    }
+    Status receive(std::size_t bytes, Fill fill) {
+        if (receive_at_ + bytes > incoming.size()) receive_at_ = 0;
+        const Slice slice = incoming.slice(receive_at_, bytes);
+        const Status status = socket->receive(slice, Cookie{receives}, fill);
+        if (status != Status::ok) return status;
+        ++receives;
+        receive_at_ += bytes;
+        lent_.push_back(slice);
+        return status;
+    }
+
+    void on_connected(StreamSocket&) override {
+        connected = true;
+        if (at_connected) at_connected();
+    }
+    void on_send_completed(StreamSocket&, Cookie key, Outcome outcome) override {
+        EXPECT_EQ(static_cast<std::uint64_t>(key), sends_completed++) << "in order";
+        if (outcome == Outcome::done) ++sends_done;
+        if (at_sent) at_sent();
+    }
+    void on_received(StreamSocket&, const StreamSocket::Received& got) override {
+        EXPECT_EQ(static_cast<std::uint64_t>(got.key), receives_completed++) << "in order";
+        ASSERT_FALSE(lent_.empty());
+        const Slice slice = lent_.front();
+        lent_.pop_front();
+        ASSERT_LE(got.bytes, slice.size);
+        for (std::size_t i = 0; i < got.bytes; ++i) {
+            if (slice.data[i] == content(peer_seed, received + i)) continue;
+            ADD_FAILURE() << "wrong byte at " << received + i;
+            break;
+        }
+        received += got.bytes;
+        last = got;
+        if (at_received) at_received(got);
+    }
+    void on_end_of_stream(StreamSocket&) override {
+        EXPECT_FALSE(ended);
+        ended = true;
+        if (at_end) at_end();
+    }
+    void on_closed(StreamSocket&, const Closed& why) override {
+        EXPECT_EQ(sends_completed, sends) << "every send has ended before the last word";
+        EXPECT_EQ(receives_completed, receives);
+        closed = why;
+        if (at_closed) at_closed();
+    }
+
+    std::uint64_t seed_;
+    std::uint64_t peer_seed = 0;
+    RegisteredBuffer outgoing;
+    RegisteredBuffer incoming;
+    bool connected = false;
+    bool ended = false;
+    std::uint64_t sends = 0;
+    std::uint64_t sends_completed = 0;
+    std::uint64_t sends_done = 0;
+    std::uint64_t receives = 0;
+    std::uint64_t receives_completed = 0;
+    std::uint64_t sent = 0;
+    std::uint64_t received = 0;
+    std::optional<StreamSocket::Received> last;
+    std::optional<Closed> closed;
+    std::function<void()> at_connected, at_sent, at_end, at_closed;
+    std::function<void(const StreamSocket::Received&)> at_received;
+
+  private:
+    std::size_t send_at_ = 0;
+    std::size_t receive_at_ = 0;
+    std::deque<Slice> lent_;
+};
+
+class Pair : private StreamListener::Handler {
+  protected:
+    explicit Pair(netio::test::Bed where) : bed{where} {
+        client.peer_seed = 2;
+        server.peer_seed = 1;
+    }
+    void listen(StreamOptions options = {}) {
+        server_options = std::move(options);
+        listener = std::make_unique<StreamListener>(bed.transport(), std::vector{bed.address()},
+                                                    static_cast<StreamListener::Handler&>(*this));
+    }
+    void connect(StreamOptions options = {}) {
+        client.socket = std::make_unique<StreamSocket>(bed.transport(), std::move(options), client);
+        client.socket->connect(listener->endpoints().front().address);
+    }
+    void establish(const StreamOptions& client_options = {},
+                   const StreamOptions& server_side = {}) {
+        listen(server_side);
+        connect(client_options);
+        ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    }
+
+    netio::test::TestBed bed;
+    Side client{1};
+    Side server{2};
+    StreamOptions server_options;
+    std::unique_ptr<StreamListener> listener;
+    bool refuse = false;
+
+  private:
+    void on_incoming(IncomingStream& incoming) override {
+        if (!refuse) server.socket = incoming.accept(server_options, server);
+    }
+};
+
+// The fixture of a test that runs on every bed.
+class PairOnBed : public testing::TestWithParam<netio::test::Bed>, protected Pair {
+  protected:
+    PairOnBed() : Pair{GetParam()} {}
+};
+
+} // namespace stream::test

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Bytes that travel: directly, through the ring, both ways, in every mode and policy.
+
+#include "tests/scenario/stream/pair.hpp"
+
+namespace stream::test {
+namespace {
+
+class Transfer : public PairOnBed {};
+
+TEST_P(Transfer, AReceiveThatWaitsIsWrittenTo) {
+    establish();
+    ASSERT_EQ(server.receive(100'000, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.socket->counters().controls > 0; }));
+    // The advert is on its way; whatever arrives first, nothing may be lost.
+    ASSERT_TRUE(
+        bed.run_until([&] { return client.socket->counters().sent.adverts_received == 1; }));
+
+    ASSERT_EQ(client.send(100'000), Status::ok);
+    ASSERT_TRUE(
+        bed.run_until([&] { return server.received == 100'000 && client.sends_done == 1; }));
+
+    EXPECT_EQ(client.socket->counters().sent.direct_bytes, 100'000U);
+    EXPECT_EQ(client.socket->counters().sent.indirect_bytes, 0U);
+    EXPECT_EQ(server.socket->counters().received.direct_bytes, 100'000U);
+}
+
+TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
+    establish();
+    ASSERT_EQ(client.send(50'000), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
+    EXPECT_EQ(client.socket->counters().sent.indirect_bytes, 50'000U);
+
+    ASSERT_EQ(server.receive(20'000, Fill::all), Status::ok);
+    ASSERT_EQ(server.receive(40'000, Fill::some), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 50'000; }));
+    EXPECT_EQ(server.receives_completed, 2U);
+}
+
+TEST_P(Transfer, AReceiveAllWaitsForTheLastByteAndAReceiveSomeForTheFirst) {
+    establish();
+    ASSERT_EQ(server.receive(1'000, Fill::all), Status::ok);
+    ASSERT_EQ(client.send(400), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] {
+        return server.socket->counters().received.indirect_bytes == 400 ||
+               server.socket->counters().received.direct_bytes == 400;
+    }));
+    EXPECT_EQ(server.receives_completed, 0U);
+    ASSERT_EQ(client.send(600), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.receives_completed == 1; }));
+    EXPECT_EQ(server.received, 1'000U);
+
+    ASSERT_EQ(server.receive(1'000, Fill::some), Status::ok);
+    ASSERT_EQ(client.send(7), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.receives_completed == 2; }));
+    EXPECT_EQ(server.last->bytes, 7U);
+}
+
+TEST_P(Transfer, SendsAndReceivesOfNoBytesCompleteInTheirTurn) {
+    establish();
+    ASSERT_EQ(server.receive(10, Fill::all), Status::ok);
+    ASSERT_EQ(server.receive(0, Fill::some), Status::ok);
+    ASSERT_EQ(server.receive(10, Fill::all), Status::ok);
+    for (const std::size_t bytes : {0U, 10U, 0U, 10U})
+        ASSERT_EQ(client.send(bytes), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 20 && client.sends_done == 4; }));
+    EXPECT_EQ(server.receives_completed, 3U);
+}
+
+TEST_P(Transfer, QueuesAreBoundedAndSaySo) {
+    StreamOptions options;
+    options.send_limit_count = 2;
+    options.receive_limit_count = 3;
+    establish(options, options);
+    EXPECT_EQ(client.send(10), Status::ok);
+    EXPECT_EQ(client.send(10), Status::ok);
+    EXPECT_EQ(client.send(10), Status::again);
+    for (int i = 0; i < 3; ++i)
+        EXPECT_EQ(server.receive(5, Fill::all), Status::ok);
+    EXPECT_EQ(server.receive(5, Fill::all), Status::again);
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 2; }));
+    EXPECT_EQ(client.send(10), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 15; }));
+}
+
+// --- both directions, every mode ----------------------------------------------------------------
+
+// Keeps a stream busy in one direction: random sizes, a random number outstanding.
+class Flow {
+  public:
+    Flow(Side& from, Side& to, std::uint64_t total, std::uint64_t seed)
+        : from_{from}, to_{to}, total_{total}, random_{seed}, longest_send_{between(1, 60'000)},
+          longest_receive_{between(1, 60'000)}, sends_open_{between(1, 12)},
+          receives_open_{between(1, 12)}, delay_receives_{random_() % 2 == 0} {}
+
+    void drive() {
+        while (from_.sent < total_ && from_.sends - from_.sends_completed < sends_open_) {
+            const auto bytes = std::min(total_ - from_.sent, between(1, longest_send_));
+            ASSERT_EQ(from_.send(static_cast<std::size_t>(bytes)), Status::ok);
+            if (from_.sent == total_) from_.socket->finish();
+        }
+        if (delay_receives_ && random_() % 4 != 0) return;
+        while (!to_.ended && to_.receives - to_.receives_completed < receives_open_) {
+            const Fill fill = random_() % 2 == 0 ? Fill::all : Fill::some;
+            if (to_.receive(static_cast<std::size_t>(between(1, longest_receive_)), fill) !=
+                Status::ok) {
+                return; // the peer is done, and so are we
+            }
+        }
+    }
+    bool is_done() const { return to_.received == total_ && to_.ended; }
+
+  private:
+    std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+        return low + random_() % (high - low + 1);
+    }
+    Side& from_;
+    Side& to_;
+    std::uint64_t total_;
+    std::mt19937_64 random_;
+    std::uint64_t longest_send_, longest_receive_, sends_open_, receives_open_;
+    bool delay_receives_;
+};
+
+struct Variant {
+    const char* name;
+    StreamOptions options;
+    std::uint64_t total_bytes = 400'000;
+};
+
+std::vector<Variant> variants() {
+    std::vector<Variant> all;
+    all.push_back({"improved", {}});
+    all.push_back({"small_ring", {.receiver = improved_receiver(5'000)}});
+    all.push_back({"published", published_stream(100'000)});
+    all.push_back({"published_with_a_ring_of_1_byte", published_stream(1), 300});
+    StreamOptions indirect{.receiver = improved_receiver(30'000)};
+    indirect.sender.mode = indirect.receiver.mode = TransferMode::indirect_only;
+    all.push_back({"indirect_only", indirect});
+    StreamOptions direct;
+    direct.sender.mode = direct.receiver.mode = TransferMode::direct_only;
+    direct.receiver.ring_bytes = 0;
+    direct.receiver.ack_threshold_bytes = direct.receiver.advert_threshold_bytes = 0;
+    all.push_back({"direct_only", direct});
+    StreamOptions notices{.receiver = improved_receiver(20'000)};
+    notices.link.never_immediate = true;
+    all.push_back({"notices", notices});
+    StreamOptions tight;
+    tight.link.receive_count = 4;
+    tight.link.send_count = 4;
+    tight.copy_step_bytes = 1'000;
+    all.push_back({"fewest_credits_and_slots", tight});
+    return all;
+}
+
+class EveryVariant : public testing::TestWithParam<std::tuple<netio::test::Bed, std::size_t>>,
+                     protected Pair {
+  protected:
+    EveryVariant() : Pair{std::get<0>(GetParam())} {}
+};
+
+TEST_P(EveryVariant, DeliversEveryByteOnceAndInOrderBothWays) {
+    const Variant variant = variants()[std::get<1>(GetParam())];
+    establish(variant.options, variant.options);
+    const std::uint64_t seed = netio::test::TestBed::default_seed();
+    Flow there{client, server, variant.total_bytes, 2 * seed};
+    Flow back{server, client, variant.total_bytes, 2 * seed + 1};
+    client.at_sent = server.at_sent = [&] {
+        there.drive();
+        back.drive();
+    };
+    client.at_received = server.at_received = [&](const auto&) { client.at_sent(); };
+    ASSERT_TRUE(bed.run_until([&] {
+        there.drive();
+        back.drive();
+        return there.is_done() && back.is_done() && client.closed && server.closed;
+    }));
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
+    EXPECT_EQ(client.sends_done, client.sends);
+    const StreamCounters& counters = client.socket->counters();
+    EXPECT_EQ(counters.sent.direct_bytes + counters.sent.indirect_bytes, variant.total_bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Transfer, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, EveryVariant,
+                         testing::Combine(netio::test::all_beds(),
+                                          testing::Range(std::size_t{0}, variants().size())),
+                         [](const auto& info) {
+                             return netio::test::bed_name({std::get<0>(info.param), 0}) + "_" +
+                                    variants()[std::get<1>(info.param)].name;
+                         });
+
+} // namespace
+} // namespace stream::test
