@@ -112,15 +112,16 @@ void StreamSocket::on_open(Link& link) {
     if (decode_hello(peer_data, peer_) != DecodeError::none) {
         return fail("speaks another version of the stream protocol");
     }
+    if (peer_.needs_adverts && options_.receiver.mode == TransferMode::indirect_only) {
+        return fail("is direct-only, and this side advertises nothing (indirect-only)");
+    }
+    if (!peer_.advertises && options_.sender.mode == TransferMode::direct_only) {
+        return fail("advertises nothing (indirect-only), and this side is direct-only");
+    }
     ReceiverOptions options = options_.receiver;
     options.advert_limit_count =
         std::min<std::size_t>(options.advert_limit_count, peer_.advert_limit_count);
-    if (peer_.needs_adverts) {
-        if (options.mode == TransferMode::indirect_only) {
-            return fail("is direct-only, and this side advertises nothing (indirect-only)");
-        }
-        options.advert_threshold_bytes = 0;
-    }
+    if (peer_.needs_adverts) options.advert_threshold_bytes = 0;
     RemoteRing announcement;
     try {
         receiver_.emplace(options);
@@ -155,12 +156,7 @@ void StreamSocket::take_ring(std::span<const std::byte> body) {
     options.ring_bytes = peer_ring_.bytes;
     options.longest_transfer_bytes = static_cast<std::uint32_t>(
         std::min<std::size_t>(options.longest_transfer_bytes, link_->capabilities().message_bytes));
-    if (!peer_.advertises) {
-        if (options.mode == TransferMode::direct_only) {
-            return fail("advertises nothing (indirect-only), and this side is direct-only");
-        }
-        options.mode = TransferMode::indirect_only;
-    }
+    if (!peer_.advertises) options.mode = TransferMode::indirect_only;
     if (peer_ring_.bytes == 0) {
         if (options.mode == TransferMode::indirect_only) {
             return fail("has no ring, and this side can only send through one");

@@ -103,7 +103,8 @@ void StreamSocket::copy_out() {
 
 bool StreamSocket::deliver_receives() {
     const netio::DestructionWatch watch{destroyed_};
-    while (receiver_) {
+    // Those posted in the handler have their turn later: after the end each completes at once.
+    for (std::size_t left = receives_.size(); left > 0 && receiver_; --left) {
         const auto completion = receiver_->next_completion();
         if (!completion) break;
         ++first_receive_;

@@ -68,6 +68,15 @@ class Side final : public StreamSocket::Handler {
         return status;
     }
 
+    // For the next connection.
+    void forget() {
+        connected = ended = false;
+        closed.reset();
+        sends = sends_completed = sends_done = receives = receives_completed = 0;
+        sent = received = 0;
+        lent_.clear();
+    }
+
     void on_connected(StreamSocket&) override {
         connected = true;
         if (at_connected) at_connected();
@@ -134,6 +143,7 @@ class Pair : private StreamListener::Handler {
         client.peer_seed = 2;
         server.peer_seed = 1;
     }
+    ~Pair() = default;
     void listen(StreamOptions options = {}) {
         server_options = std::move(options);
         listener = std::make_unique<StreamListener>(bed.transport(), std::vector{bed.address()},

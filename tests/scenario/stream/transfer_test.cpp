@@ -89,10 +89,11 @@ TEST_P(Transfer, QueuesAreBoundedAndSaySo) {
 // Keeps a stream busy in one direction: random sizes, a random number outstanding.
 class Flow {
   public:
-    Flow(Side& from, Side& to, std::uint64_t total, std::uint64_t seed)
-        : from_{from}, to_{to}, total_{total}, random_{seed}, longest_send_{between(1, 60'000)},
-          longest_receive_{between(1, 60'000)}, sends_open_{between(1, 12)},
-          receives_open_{between(1, 12)}, delay_receives_{random_() % 2 == 0} {}
+    Flow(netio::EventLoop& loop, Side& from, Side& to, std::uint64_t total, std::uint64_t seed)
+        : loop_{loop}, from_{from}, to_{to}, total_{total}, random_{seed},
+          longest_send_{between(1, 60'000)}, longest_receive_{between(1, 60'000)},
+          sends_open_{between(1, 12)}, receives_open_{between(1, 12)}, delay_receives_{
+                                                                           random_() % 2 == 0} {}
 
     void drive() {
         while (from_.sent < total_ && from_.sends - from_.sends_completed < sends_open_) {
@@ -100,7 +101,7 @@ class Flow {
             ASSERT_EQ(from_.send(static_cast<std::size_t>(bytes)), Status::ok);
             if (from_.sent == total_) from_.socket->finish();
         }
-        if (delay_receives_ && random_() % 4 != 0) return;
+        if (delay_receives_ && random_() % 4 != 0) return loop_.post([] {}); // another turn
         while (!to_.ended && to_.receives - to_.receives_completed < receives_open_) {
             const Fill fill = random_() % 2 == 0 ? Fill::all : Fill::some;
             if (to_.receive(static_cast<std::size_t>(between(1, longest_receive_)), fill) !=
@@ -115,6 +116,7 @@ class Flow {
     std::uint64_t between(std::uint64_t low, std::uint64_t high) {
         return low + random_() % (high - low + 1);
     }
+    netio::EventLoop& loop_;
     Side& from_;
     Side& to_;
     std::uint64_t total_;
@@ -164,8 +166,8 @@ TEST_P(EveryVariant, DeliversEveryByteOnceAndInOrderBothWays) {
     const Variant variant = variants()[std::get<1>(GetParam())];
     establish(variant.options, variant.options);
     const std::uint64_t seed = netio::test::TestBed::default_seed();
-    Flow there{client, server, variant.total_bytes, 2 * seed};
-    Flow back{server, client, variant.total_bytes, 2 * seed + 1};
+    Flow there{bed.loop(), client, server, variant.total_bytes, 2 * seed};
+    Flow back{bed.loop(), server, client, variant.total_bytes, 2 * seed + 1};
     client.at_sent = server.at_sent = [&] {
         there.drive();
         back.drive();
@@ -187,9 +189,9 @@ INSTANTIATE_TEST_SUITE_P(Beds, Transfer, netio::test::all_beds(), netio::test::b
 INSTANTIATE_TEST_SUITE_P(Beds, EveryVariant,
                          testing::Combine(netio::test::all_beds(),
                                           testing::Range(std::size_t{0}, variants().size())),
-                         [](const auto& info) {
-                             return netio::test::bed_name({std::get<0>(info.param), 0}) + "_" +
-                                    variants()[std::get<1>(info.param)].name;
+                         [](const auto& test) {
+                             return netio::test::bed_name({std::get<0>(test.param), 0}) + "_" +
+                                    variants()[std::get<1>(test.param)].name;
                          });
 
 } // namespace
