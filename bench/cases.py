@@ -13,6 +13,7 @@ class Case:
     arguments: dict  # of the program
     subscribers: int = 1
     environment: dict = dataclasses.field(default_factory=dict)
+    prefix: tuple = ()  # a command to run it under; {role} stands for its role
 
     def __str__(self):
         words = [self.workload, self.subject, *(f"{k}={v}" for k, v in self.parameters.items())]

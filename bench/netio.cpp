@@ -65,9 +65,14 @@ class Output final : private pubsub::PublishSocket::Handler {
         pubsub::PublisherOptions publisher{.addresses = {address_of(arguments, port_offset)}};
         set_heartbeat(publisher.link, arguments);
         if (arguments.form != "unbuffered") {
-            buffered_.emplace(transport,
-                              pubsub::BufferedPublishSocket::Options{.publisher = publisher},
-                              static_cast<pubsub::PublisherHandler&>(*this));
+            buffered_.emplace(
+                transport,
+                pubsub::BufferedPublishSocket::Options{
+                    .publisher = publisher,
+                    .page_count = static_cast<std::size_t>(getenv("PC") ? atoi(getenv("PC")) : 128),
+                    .pages_per_subscriber =
+                        static_cast<std::size_t>(getenv("PPS") ? atoi(getenv("PPS")) : 0)},
+                static_cast<pubsub::PublisherHandler&>(*this));
             return;
         }
         const std::size_t count = std::clamp<std::size_t>((16U << 20) / size_, 4, 256);
@@ -119,44 +124,36 @@ class Output final : private pubsub::PublishSocket::Handler {
     std::optional<pubsub::PublishSocket> unbuffered_;
 };
 
-// Subscribes, and hands on what arrives.
-class Input final : private pubsub::SubscribeSocket::Handler {
+// Subscribes. Messages are taken as by a user's own handler: without a std::function.
+class Input : private pubsub::SubscribeSocket::Handler {
   public:
-    struct Events {
-        std::function<void()> on_subscribed;
-        std::function<void(std::span<const std::byte>)> on_message;
-        std::function<void()> on_closed;
-    };
-
     Input(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
-          const std::vector<FidRange>& ranges, const Events& events)
-        : events_{events}, socket_{transport, options(arguments, port_offset), *this} {
+          const std::vector<FidRange>& ranges)
+        : socket_{transport, options(arguments, port_offset), *this} {
         socket_.subscribe(ranges);
     }
+    virtual ~Input() = default;
 
     std::uint64_t lost() const { return socket_.arrivals().lost(); }
 
   private:
+    virtual void on_ended() = 0;
+
     static pubsub::SubscribeSocket::Options options(const Arguments& arguments,
                                                     unsigned port_offset) {
         pubsub::SubscribeSocket::Options options{.publisher = address_of(arguments, port_offset)};
         set_heartbeat(options.link, arguments);
+        if (getenv("PB"))
+            options.link.receive_bytes = static_cast<std::size_t>(atoi(getenv("PB")) + 2) * 1024;
+        if (getenv("RC")) options.link.receive_count = static_cast<std::size_t>(atoi(getenv("RC")));
         return options;
-    }
-    void on_subscribed(pubsub::SubscribeSocket&, const FidRange&) override {
-        events_.on_subscribed();
-    }
-    void on_message(pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
-        events_.on_message(message);
     }
     void on_closed(pubsub::SubscribeSocket&, const netio::Closed& closed, bool retrying) override {
         if (retrying) return;
         if (closed.reason != netio::CloseReason::orderly) bench::fail(closed.detail);
-        events_.on_closed();
+        on_ended();
     }
 
-    const Events& events_;
     pubsub::SubscribeSocket socket_;
 };
 
@@ -192,54 +189,84 @@ void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transpor
     source.report();
 }
 
+class StreamInput final : public Input {
+  public:
+    StreamInput(netio::Transport& transport, const Arguments& arguments, netio::EventLoop& loop)
+        : Input{transport, arguments, 0, ranges_of(arguments)}, loop_{loop}, sink_{arguments} {}
+
+    void report() {
+        if (lost() > 0) bench::fail("the publisher's totals say that messages were lost");
+        sink_.report();
+    }
+
+  private:
+    void on_message(pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
+                    std::uint8_t) override {
+        sink_.take(message.data(), message.size());
+    }
+    void on_ended() override { loop_.stop(); }
+
+    netio::EventLoop& loop_;
+    bench::Sink sink_;
+};
+
 void subscribe(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
-    bench::Sink sink{arguments};
-    const Input::Events events{
-        .on_subscribed = [] {},
-        .on_message =
-            [&](std::span<const std::byte> message) { sink.take(message.data(), message.size()); },
-        .on_closed = [&] { loop.stop(); }};
-    const Input input{transport, arguments, 0, ranges_of(arguments), events};
+    StreamInput input{transport, arguments, loop};
     loop.run();
-    if (input.lost() > 0) bench::fail("the publisher's totals say that messages were lost");
-    sink.report();
+    input.report();
 }
 
 // --- round trips ------------------------------------------------------------------------------
 
+// The rest calls functions for what happens.
+class EventInput final : public Input {
+  public:
+    struct Events {
+        std::function<void()> on_subscribed = [] {};
+        std::function<void(std::span<const std::byte>)> on_message = [](auto) {};
+        std::function<void()> on_ended = [] {};
+    };
+    EventInput(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
+               const std::vector<FidRange>& ranges, Events events)
+        : Input{transport, arguments, port_offset, ranges}, events_{std::move(events)} {}
+
+  private:
+    void on_subscribed(pubsub::SubscribeSocket&, const FidRange&) override {
+        events_.on_subscribed();
+    }
+    void on_message(pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
+                    std::uint8_t) override {
+        events_.on_message(message);
+    }
+    void on_ended() override { events_.on_ended(); }
+
+    Events events_;
+};
+
 void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
     bench::RoundTrips trips{arguments};
     std::optional<Output> output;
-    bool answers_subscribed = false;
-    bool requests_subscribed = false;
+    bool subscribed = false;
     const auto send = [&] {
         if (!output->publish(Fid{bench::fid_at(0)}, [&](std::byte* out) { trips.prepare(out); })) {
             bench::fail("no room for one message");
         }
     };
-    const auto begin = [&] {
-        if (answers_subscribed && requests_subscribed) send();
+    const auto begin = [&] { // when both have subscribed to each other
+        if (std::exchange(subscribed, true)) send();
     };
-    output.emplace(transport, arguments, 0, 1,
-                   Output::Events{.on_ready =
-                                      [&] {
-                                          requests_subscribed = true;
-                                          begin();
-                                      },
-                                  .on_room = [] {},
-                                  .on_finished = [&] { loop.stop(); }});
-    const Input::Events events{.on_subscribed =
-                                   [&] {
-                                       answers_subscribed = true;
-                                       begin();
-                                   },
-                               .on_message =
-                                   [&](std::span<const std::byte> message) {
-                                       if (trips.take(message.data())) return output->finish();
-                                       send();
-                                   },
-                               .on_closed = [] {}};
-    const Input input{transport, arguments, 1, ranges_of(arguments), events};
+    output.emplace(
+        transport, arguments, 0, 1,
+        Output::Events{.on_ready = begin, .on_room = [] {}, .on_finished = [&] { loop.stop(); }});
+    const EventInput input{
+        transport,
+        arguments,
+        1,
+        ranges_of(arguments),
+        {.on_subscribed = begin, .on_message = [&](std::span<const std::byte> message) {
+             if (trips.take(message.data())) return output->finish();
+             send();
+         }}};
     bench::say("listening");
     loop.run();
     trips.report();
@@ -249,17 +276,16 @@ void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& 
     Output output{
         transport, arguments, 1, 1,
         Output::Events{.on_ready = [] {}, .on_room = [] {}, .on_finished = [&] { loop.stop(); }}};
-    const Input::Events events{.on_subscribed = [] {},
-                               .on_message =
-                                   [&](std::span<const std::byte> message) {
-                                       const bool sent = output.publish(
-                                           Fid{bench::fid_at(0)}, [&](std::byte* out) {
-                                               std::memcpy(out, message.data(), message.size());
-                                           });
-                                       if (!sent) bench::fail("no room for one message");
-                                   },
-                               .on_closed = [&] { output.finish(); }};
-    const Input input{transport, arguments, 0, ranges_of(arguments), events};
+    const auto answer = [&](std::span<const std::byte> message) {
+        const bool sent = output.publish(Fid{bench::fid_at(0)}, [&](std::byte* out) {
+            std::memcpy(out, message.data(), message.size());
+        });
+        if (!sent) bench::fail("no room for one message");
+    };
+    const EventInput input{
+        transport, arguments, 0, ranges_of(arguments), {.on_message = answer, .on_ended = [&] {
+                                                            output.finish();
+                                                        }}};
     loop.run();
 }
 
@@ -290,22 +316,18 @@ void subscribe_idly(const Arguments& arguments, netio::EventLoop& loop,
     std::size_t closed = 0;
     double cpu_at_start = 0;
     double cpu_s = 0;
-    const Input::Events events{.on_subscribed =
-                                   [&] {
-                                       if (++subscribed != arguments.idle) return;
-                                       cpu_at_start = bench::cpu_seconds();
-                                   },
-                               .on_message = [](std::span<const std::byte>) {},
-                               .on_closed =
-                                   [&] {
-                                       if (++closed == 1)
-                                           cpu_s = bench::cpu_seconds() - cpu_at_start;
-                                       if (closed == arguments.idle) loop.stop();
-                                   }};
+    const auto on_subscribed = [&] {
+        if (++subscribed == arguments.idle) cpu_at_start = bench::cpu_seconds();
+    };
+    const auto on_ended = [&] {
+        if (++closed == 1) cpu_s = bench::cpu_seconds() - cpu_at_start;
+        if (closed == arguments.idle) loop.stop();
+    };
     std::vector<std::unique_ptr<Input>> inputs;
     for (std::size_t i = 0; i < arguments.idle; ++i) {
-        inputs.push_back(std::make_unique<Input>(
-            transport, arguments, 0, std::vector<FidRange>{{idle_fid, idle_fid}}, events));
+        inputs.push_back(std::make_unique<EventInput>(
+            transport, arguments, 0, std::vector<FidRange>{{idle_fid, idle_fid}},
+            EventInput::Events{.on_subscribed = on_subscribed, .on_ended = on_ended}));
     }
     loop.run();
     std::printf("{\"role\": \"idle\", \"cpu_s\": %.6f}\n", cpu_s);

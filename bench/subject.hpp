@@ -31,7 +31,14 @@
 #include <sys/resource.h>
 #include <vector>
 
+// Is there if bench/count.cpp is preloaded: counting begins (1) or ends (0).
+extern "C" void bench_mark(int begin) __attribute__((weak));
+
 namespace bench {
+
+inline void mark(bool begin) {
+    if (bench_mark != nullptr) bench_mark(begin ? 1 : 0);
+}
 
 [[noreturn]] inline void fail(const std::string& what) {
     std::fprintf(stderr, "bench: %s\n", what.c_str());
@@ -140,6 +147,7 @@ class Source {
     }
 
     void start() {
+        mark(true);
         cpu_at_start_ = cpu_seconds();
         start_ns_ = now_ns();
         end_ns_ = start_ns_ + static_cast<std::uint64_t>(seconds_ * 1e9);
@@ -162,9 +170,12 @@ class Source {
     }
     void advance() {
         done_ = ending_;
+        if (done_) mark(false);
         ++number_;
         if (++place_ == order_.size()) place_ = 0;
-        if (number_ % check_every_ == 0) ending_ = now_ns() >= end_ns_;
+        if (--until_check_ > 0) return;
+        until_check_ = check_every_;
+        ending_ = now_ns() >= end_ns_;
     }
 
     std::uint64_t count() const noexcept { return number_; }
@@ -181,6 +192,7 @@ class Source {
     double seconds_;
     double interval_ns_;
     std::uint64_t check_every_; // messages between two looks at the clock
+    std::uint64_t until_check_ = check_every_;
     std::vector<std::size_t> order_;
     std::size_t place_ = 0;
     std::uint64_t number_ = 0;
@@ -254,6 +266,7 @@ class Sink {
                  " was expected: lost or out of order");
         }
         if (expected_++ == 0) {
+            mark(true);
             start_ns_ = now_ns();
             cpu_at_start_ = cpu_seconds();
         }
@@ -270,6 +283,7 @@ class Sink {
             latencies_.add(now_ns() - sent);
         }
         if ((number & last_mark) == 0) return false;
+        mark(false);
         end_ns_ = now_ns();
         cpu_s_ = cpu_seconds() - cpu_at_start_;
         return true;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The page codec: what it costs to put a message into a page, and to find it again.
+
+#include "pubsub/page.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using pubsub::Fid;
+
+constexpr std::size_t page_bytes = 64 * 1024;
+constexpr std::uint64_t fid_count = 64;
+
+// Fills one page; returns the bytes used and counts the messages.
+std::size_t fill(std::vector<std::byte>& memory, const std::vector<std::byte>& message,
+                 std::int64_t& messages) {
+    pubsub::PageWriter writer{memory};
+    for (std::uint64_t i = 0;; ++i) {
+        std::byte* const out = writer.append(Fid{i % fid_count}, 0, message.size());
+        if (out == nullptr) return writer.used();
+        std::memcpy(out, message.data(), message.size());
+        ++messages;
+    }
+}
+
+void write_page(benchmark::State& state) {
+    std::vector<std::byte> memory(page_bytes);
+    const std::vector<std::byte> message(static_cast<std::size_t>(state.range(0)));
+    std::int64_t messages = 0;
+    for ([[maybe_unused]] const auto step : state)
+        benchmark::DoNotOptimize(fill(memory, message, messages));
+    state.SetItemsProcessed(messages);
+}
+BENCHMARK(write_page)->Arg(40)->Arg(1024);
+
+void visit_page(benchmark::State& state) {
+    std::vector<std::byte> memory(page_bytes);
+    const std::vector<std::byte> message(static_cast<std::size_t>(state.range(0)));
+    std::int64_t messages = 0;
+    const std::size_t used = fill(memory, message, messages);
+    const std::span<const std::byte> page{memory.data(), used};
+    std::int64_t visited = 0;
+    for ([[maybe_unused]] const auto step : state) {
+        pubsub::visit_page(page, [&](Fid fid, std::span<const std::byte> bytes, std::uint8_t) {
+            benchmark::DoNotOptimize(fid);
+            benchmark::DoNotOptimize(bytes.data());
+            ++visited;
+            return true;
+        });
+    }
+    state.SetItemsProcessed(visited);
+}
+BENCHMARK(visit_page)->Arg(40)->Arg(1024);
+
+} // namespace

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Subscription look-up: the map that every message meets on either side, the account of arrivals,
+// and the table behind them, which is asked after a change only.
+
+#include "pubsub/arrival_counter.hpp"
+#include "pubsub/fid_map.hpp"
+#include "pubsub/subscription_table.hpp"
+
+#include <algorithm>
+#include <benchmark/benchmark.h>
+#include <random>
+#include <vector>
+
+namespace {
+
+using pubsub::Fid;
+using pubsub::LinkId;
+
+std::vector<Fid> shuffled_fids(std::int64_t count) {
+    std::vector<Fid> fids;
+    for (std::int64_t i = 0; i < count; ++i)
+        fids.push_back(Fid{0x1000'0000 + static_cast<std::uint64_t>(i) * 16});
+    std::shuffle(fids.begin(), fids.end(), std::mt19937{4711});
+    return fids;
+}
+
+void find_in_map(benchmark::State& state) {
+    const std::vector<Fid> fids = shuffled_fids(state.range(0));
+    pubsub::FidMap<std::uint64_t> map;
+    for (const Fid fid : fids)
+        map[fid] = 1;
+    for ([[maybe_unused]] const auto step : state)
+        for (const Fid fid : fids)
+            benchmark::DoNotOptimize(map.find(fid));
+    state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(find_in_map)->Arg(1)->Arg(64)->Arg(1000)->Arg(10000);
+
+void count_arrivals(benchmark::State& state) {
+    const std::vector<Fid> fids = shuffled_fids(state.range(0));
+    pubsub::ArrivalCounter counter;
+    for ([[maybe_unused]] const auto step : state)
+        for (const Fid fid : fids)
+            counter.add(fid, 40);
+    state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(count_arrivals)->Arg(1)->Arg(64)->Arg(1000)->Arg(10000);
+
+void find_in_table(benchmark::State& state) {
+    const std::vector<Fid> fids = shuffled_fids(state.range(0));
+    pubsub::SubscriptionTable table{fids.size()};
+    std::vector<pubsub::FidRange> added;
+    for (const Fid fid : fids) {
+        if (!table.add(LinkId{1}, {.first = fid, .last = fid}, added)) std::abort();
+    }
+    for ([[maybe_unused]] const auto step : state)
+        for (const Fid fid : fids)
+            benchmark::DoNotOptimize(table.find(fid));
+    state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(find_in_table)->Arg(1)->Arg(1000)->Arg(10000);
+
+void subscribe_and_leave(benchmark::State& state) {
+    const std::vector<Fid> fids = shuffled_fids(state.range(0));
+    for ([[maybe_unused]] const auto step : state) {
+        pubsub::SubscriptionTable table{fids.size()};
+        std::vector<pubsub::FidRange> added;
+        for (const Fid fid : fids) {
+            if (!table.add(LinkId{1}, {.first = fid, .last = fid}, added)) std::abort();
+        }
+        table.remove_link(LinkId{1});
+    }
+    state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(subscribe_and_leave)->Arg(1000);
+
+} // namespace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The delivery tracker: the books of one unbuffered publication to a number of subscribers.
+
+#include "pubsub/delivery_tracker.hpp"
+
+#include <benchmark/benchmark.h>
+
+namespace {
+
+void track_publication(benchmark::State& state) {
+    pubsub::DeliveryTracker tracker{256};
+    for ([[maybe_unused]] const auto step : state) {
+        const auto id = tracker.begin(netio::Cookie{7});
+        for (std::int64_t i = 0; i < state.range(0); ++i)
+            tracker.add_debt(*id);
+        benchmark::DoNotOptimize(tracker.seal(*id));
+        for (std::int64_t i = 0; i < state.range(0); ++i)
+            benchmark::DoNotOptimize(tracker.settle(*id));
+    }
+    state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(track_publication)->Arg(1)->Arg(16);
+
+} // namespace
