@@ -65,14 +65,9 @@ class Output final : private pubsub::PublishSocket::Handler {
         pubsub::PublisherOptions publisher{.addresses = {address_of(arguments, port_offset)}};
         set_heartbeat(publisher.link, arguments);
         if (arguments.form != "unbuffered") {
-            buffered_.emplace(
-                transport,
-                pubsub::BufferedPublishSocket::Options{
-                    .publisher = publisher,
-                    .page_count = static_cast<std::size_t>(getenv("PC") ? atoi(getenv("PC")) : 128),
-                    .pages_per_subscriber =
-                        static_cast<std::size_t>(getenv("PPS") ? atoi(getenv("PPS")) : 0)},
-                static_cast<pubsub::PublisherHandler&>(*this));
+            buffered_.emplace(transport,
+                              pubsub::BufferedPublishSocket::Options{.publisher = publisher},
+                              static_cast<pubsub::PublisherHandler&>(*this));
             return;
         }
         const std::size_t count = std::clamp<std::size_t>((16U << 20) / size_, 4, 256);
@@ -143,9 +138,6 @@ class Input : private pubsub::SubscribeSocket::Handler {
                                                     unsigned port_offset) {
         pubsub::SubscribeSocket::Options options{.publisher = address_of(arguments, port_offset)};
         set_heartbeat(options.link, arguments);
-        if (getenv("PB"))
-            options.link.receive_bytes = static_cast<std::size_t>(atoi(getenv("PB")) + 2) * 1024;
-        if (getenv("RC")) options.link.receive_count = static_cast<std::size_t>(atoi(getenv("RC")));
         return options;
     }
     void on_closed(pubsub::SubscribeSocket&, const netio::Closed& closed, bool retrying) override {
