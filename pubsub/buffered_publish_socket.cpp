@@ -77,9 +77,7 @@ Status BufferedPublishSocket::publishv(Fid fid, MessageParts parts, std::uint8_t
         netio::copy_parts(parts, 0, {out, bytes});
         if (open_[group.place].writer.used() >= options_.watermark_bytes) flush_page(group.place);
     }
-    ++state.published;
-    ++counters_.messages;
-    counters_.bytes += bytes;
+    count(state, bytes);
     return Status::ok;
 }
 
@@ -118,11 +116,11 @@ bool BufferedPublishSocket::open_page(Group& group) {
     }
     group.place = free_places_.back();
     free_places_.pop_back();
-    const netio::TimePoint now = links_.loop().now();
+    const netio::TimePoint due = next_flush();
     open_[group.place] = {
-        .group = &group, .page = *page, .opened = now, .writer = PageWriter{pages_.memory(*page)}};
+        .group = &group, .page = *page, .due = due, .writer = PageWriter{pages_.memory(*page)}};
     if (options_.flush_time.count() > 0) {
-        flush_order_.emplace_back(group.place, now);
+        flush_order_.emplace_back(group.place, due);
         if (!flush_timer_.armed()) arm_flush_timer();
     }
     if (options_.flush_when_idle && !idle_timer_.armed())
@@ -235,23 +233,33 @@ void BufferedPublishSocket::flush() {
     flush_timer_.cancel();
 }
 
-// Those whose time is over; in order of opening, since all have the same flush time.
+// Sparse messages need not wait, and frequent ones share a page: that is a limit of the rate.
+netio::TimePoint BufferedPublishSocket::next_flush() noexcept {
+    const netio::TimePoint now = links_.loop().now();
+    return last_flush_ == netio::TimePoint::min()
+               ? now
+               : std::max(now, last_flush_ + options_.flush_time);
+}
+
+// Those whose time is over; they are in the order of their times.
 void BufferedPublishSocket::flush_old() {
-    const netio::TimePoint due = links_.loop().now() - options_.flush_time;
-    while (!flush_order_.empty() && flush_order_.front().second <= due) {
-        const auto [place, opened] = flush_order_.front();
+    const netio::TimePoint now = links_.loop().now();
+    while (!flush_order_.empty() && flush_order_.front().second <= now) {
+        const auto [place, due] = flush_order_.front();
         flush_order_.pop_front();
         // A page that has left already may have given its place to another one.
-        if (open_[place].group != nullptr && open_[place].opened == opened) flush_page(place);
+        if (open_[place].group == nullptr || open_[place].due != due) continue;
+        last_flush_ = now;
+        flush_page(place);
     }
     arm_flush_timer();
 }
 
 void BufferedPublishSocket::arm_flush_timer() {
     while (!flush_order_.empty()) {
-        const auto [place, opened] = flush_order_.front();
-        if (open_[place].group != nullptr && open_[place].opened == opened) {
-            return flush_timer_.start_at(opened + options_.flush_time);
+        const auto [place, due] = flush_order_.front();
+        if (open_[place].group != nullptr && open_[place].due == due) {
+            return flush_timer_.start_at(due);
         }
         flush_order_.pop_front();
     }

@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
@@ -37,7 +38,9 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
         // 0: half of them.
         std::size_t pages_per_subscriber = 0;
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
-        std::chrono::microseconds flush_time{1000}; // of the oldest message in a page; 0: no timer
+        // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
+        // reason once in so long: the first after a pause leaves at the end of the loop's turn.
+        std::chrono::microseconds flush_time{75};
         bool flush_when_idle = false; // a page leaves as soon as its links have nothing
     };
 
@@ -52,7 +55,20 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken; on_room
     // says when to try again. too_large: never possible. closed: after finish().
     netio::Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
-        return publishv(fid, {&message, 1}, status);
+        // The usual case is a few dozen instructions: an open page has room. None is open after
+        // finish().
+        SubscriberLinks::FidState& state = links_.lookup(fid);
+        const std::size_t place = state.group->place;
+        if (place == Group::nowhere || message.size() > message_limit_) {
+            return publishv(fid, {&message, 1}, status);
+        }
+        PageWriter& writer = open_[place].writer;
+        std::byte* const out = writer.append(fid, status, message.size());
+        if (out == nullptr) return publishv(fid, {&message, 1}, status);
+        if (!message.empty()) std::memcpy(out, message.data(), message.size());
+        count(state, message.size());
+        if (writer.used() >= options_.watermark_bytes) flush_page(place);
+        return netio::Status::ok;
     }
     // The parts, one behind the other, are one message.
     netio::Status publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
@@ -74,7 +90,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     struct OpenPage {
         Group* group = nullptr; // nullptr: this place is free
         std::uint32_t page = 0;
-        netio::TimePoint opened;
+        netio::TimePoint due; // when it leaves, filled or not
         PageWriter writer;
     };
 
@@ -83,6 +99,11 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     void on_debts_settled(PublicationId publication, std::size_t count) override;
     void on_progress() override;
 
+    void count(SubscriberLinks::FidState& state, std::size_t bytes) noexcept {
+        ++state.published;
+        ++counters_.messages;
+        counters_.bytes += bytes;
+    }
     std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
     bool open_page(Group& group);
     bool block_for_slow(const Group& group, std::size_t pages);
@@ -94,6 +115,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
                        std::span<const std::byte> fragment_extension);
     void drop_page(Subscriber& subscriber, std::uint32_t page, std::size_t bytes);
     void flush_page(std::size_t place);
+    netio::TimePoint next_flush() noexcept;
     void flush_old();
     void flush_idle();
     void arm_flush_timer();
@@ -105,7 +127,8 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     netio::PagePool pages_;
     std::vector<OpenPage> open_;
     std::vector<std::size_t> free_places_;
-    std::deque<std::pair<std::size_t, netio::TimePoint>> flush_order_; // place, opened
+    std::deque<std::pair<std::size_t, netio::TimePoint>> flush_order_; // place, due
+    netio::TimePoint last_flush_ = netio::TimePoint::min();            // because pages were due
     std::uint32_t next_number_ = 0;
     PublisherCounters counters_;
     bool room_wanted_ = false;

@@ -19,27 +19,24 @@ class FidMap {
   public:
     // The value of a fid, made if it is not there.
     Value& operator[](Fid fid) {
+        if (Value* const value = find(fid)) return *value;
         if ((size_ + 1) * 2 > slots_.size()) grow();
         std::size_t at = home(fid);
-        while (slots_[at].used && slots_[at].fid != fid)
+        while (slots_[at].used)
             at = next(at);
-        Slot& slot = slots_[at];
-        if (!slot.used) {
-            slot.used = true;
-            slot.fid = fid;
-            ++size_;
-        }
-        return slot.value;
+        slots_[at].used = true;
+        slots_[at].fid = fid;
+        ++size_;
+        return slots_[at].value;
     }
 
     Value* find(Fid fid) noexcept {
         if (slots_.empty()) return nullptr;
-        std::size_t at = home(fid);
-        while (slots_[at].used) {
-            if (slots_[at].fid == fid) return &slots_[at].value;
-            at = next(at);
+        for (std::size_t at = home(fid);; at = next(at)) {
+            Slot& slot = slots_[at];
+            if (!slot.used) return nullptr;
+            if (slot.fid == fid) return &slot.value;
         }
-        return nullptr;
     }
     const Value* find(Fid fid) const noexcept { return const_cast<FidMap*>(this)->find(fid); }
 
@@ -84,11 +81,12 @@ class FidMap {
         // Fibonacci hashing: the top bits of the product depend on all bits of the fid.
         return static_cast<std::size_t>((to_integer(fid) * 0x9e3779b97f4a7c15U) >> shift_);
     }
-    std::size_t next(std::size_t at) const noexcept { return (at + 1) & (slots_.size() - 1); }
+    std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
 
     void grow() {
         std::vector<Slot> old = std::exchange(slots_, {});
         slots_.resize(old.empty() ? 8 : old.size() * 2);
+        mask_ = slots_.size() - 1;
         shift_ = old.empty() ? 61 : shift_ - 1;
         size_ = 0;
         for (Slot& slot : old)
@@ -97,10 +95,9 @@ class FidMap {
 
     // Moves later entries of the same run forward, so that no search stops short.
     void close_hole(std::size_t hole) {
-        const std::size_t mask = slots_.size() - 1;
         for (std::size_t at = next(hole); slots_[at].used; at = next(at)) {
-            const std::size_t distance = (at - home(slots_[at].fid)) & mask;
-            if (distance >= ((at - hole) & mask)) {
+            const std::size_t distance = (at - home(slots_[at].fid)) & mask_;
+            if (distance >= ((at - hole) & mask_)) {
                 slots_[hole] = std::move(slots_[at]);
                 hole = at;
             }
@@ -109,6 +106,7 @@ class FidMap {
     }
 
     std::vector<Slot> slots_; // a power of two, at most half full
+    std::size_t mask_ = 0;    // slots_.size() - 1
     std::size_t size_ = 0;
     unsigned shift_ = 61;
 };

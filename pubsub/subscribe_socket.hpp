@@ -125,7 +125,10 @@ class SubscribeSocket final : private netio::Link::Handler {
     bool take_gaps(std::span<const std::byte> body);
     bool take_answer(std::span<const std::byte> body);
     bool take_totals(const netio::IncomingFrame& frame);
-    void deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status);
+    void deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+        arrivals_.add(fid, message.size());
+        handler_.on_message(*this, fid, message, status);
+    }
 
     netio::Transport& transport_;
     Options options_;

@@ -40,11 +40,6 @@ bool SubscribeSocket::take_frame(const netio::IncomingFrame& frame) {
     }
 }
 
-void SubscribeSocket::deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-    arrivals_.add(fid, message.size());
-    handler_.on_message(*this, fid, message, status);
-}
-
 bool SubscribeSocket::take_page(std::span<const std::byte> body) {
     received_buffered_ = true;
     const netio::DestructionWatch watch{destroyed_};

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <random>
 
 namespace pubsub::test {
@@ -291,6 +292,27 @@ TEST_P(Delivery, APageLeavesAtTheWatermarkAfterTheFlushTimeOrWhenTheLinkIsIdle) 
         EXPECT_EQ(publisher->counters().pages, 2U);
         subscribers.clear();
     }
+}
+
+TEST_P(Delivery, AfterAPauseAPageLeavesAtOnceAndThenOnceInAFlushTime) {
+    auto publisher = buffered({.flush_time = std::chrono::hours{1}});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
+    ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
+    EXPECT_EQ(publisher->counters().pages, 1U);
+    // The next one waits for its page to fill: many turns of the loop later it is still there.
+    ASSERT_EQ(publish(*publisher, Fid{1}, 2, 40), Status::ok);
+    int turns = 0;
+    const std::function<void()> turn = [&] {
+        if (++turns < 20) bed.loop().post(turn);
+    };
+    turn();
+    ASSERT_TRUE(run_until([&] { return turns == 20; }));
+    EXPECT_EQ(publisher->counters().pages, 1U);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 3; }));
 }
 
 TEST_P(Delivery, WithoutAReasonAPageStays) {
