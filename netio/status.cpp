@@ -21,6 +21,8 @@ std::string_view to_string(Status status) noexcept {
         return "too large";
     case Status::closed:
         return "closed";
+    case Status::stale_ticket:
+        return "stale ticket";
     }
     return "unknown status";
 }

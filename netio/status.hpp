@@ -20,11 +20,12 @@ namespace netio {
 enum class [[nodiscard]] Status : std::uint8_t{
     ok,                // accepted; a completion follows where one was asked for
     no_subscribers,    // accepted, and nobody wants it; nothing was sent, no completion follows
-    again,             // nothing was sent to anyone: no room now, try again after on_writable
+    again,             // nothing was sent to anyone: no room now, try again after on_room
     partial,           // some targets took it; finish it with the ticket (explicit publishing only)
     too_many_segments, // more slices than segment_limit; nothing was sent
     too_large,         // larger than the peer or the configuration allows; nothing was sent
     closed,            // the connection is not open; nothing was sent
+    stale_ticket,      // the ticket stands for no unfinished publication; nothing was done
 };
 
 std::string_view to_string(Status status) noexcept;

@@ -95,6 +95,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     };
 
     void before_change() override { flush(); }
+    void on_unwanted(LinkId, const FidRange&) override {}
     void on_page_released(std::uint32_t page) override;
     void on_debts_settled(PublicationId publication, std::size_t count) override;
     void on_progress() override;

@@ -16,10 +16,10 @@ using netio::Status;
 
 PublishSocket::PublishSocket(netio::Transport& transport, const Options& options, Handler& handler)
     : options_{options}, handler_{handler}, tracker_{options.outstanding_limit},
-      publications_(options.outstanding_limit), undelivered_timer_{transport.loop(),
-                                                                   [this] {
-                                                                       complete_undelivered();
-                                                                   }},
+      publications_(options.outstanding_limit),
+      due_timer_{transport.loop(), [this] { do_what_is_due(); }}, partial_{[this] {
+          due_timer_.start(netio::Duration::zero());
+      }},
       links_{transport, options.publisher, 0, static_cast<SubscriberLinks::Owner&>(*this),
              handler} {
     if (options.outstanding_limit == 0 || options.remainder_limit == 0) {
@@ -33,38 +33,102 @@ PublishSocket::~PublishSocket() {
 
 Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie key,
                                const Extras& extras) {
-    NETIO_CHECK_MSG(extras.header.size() <= header_limit, "a user header has at most 8 bytes");
-    if (links_.finishing()) return Status::closed;
-    if (slices.size() > netio::link_slice_limit) return Status::too_many_segments;
-    std::size_t total_bytes = extras.header.size();
-    for (const Slice& slice : slices)
-        total_bytes += slice.size;
-    if (total_bytes > links_.options().largest_message_bytes) return Status::too_large;
-
+    std::size_t total_bytes = 0;
+    const Status possible = check(slices, extras, total_bytes);
+    if (possible != Status::ok) return possible;
     SubscriberLinks::FidState& state = links_.lookup(fid);
     const Group& group = *state.group;
     if (group.subscribers.empty()) {
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
-    const bool dropping = links_.options().slow_policy == SlowPolicy::drop;
-    std::optional<PublicationId> id;
-    if (dropping || !block_for_slow(group)) id = tracker_.begin(key);
-    if (!id) {
-        ++counters_.again;
-        room_wanted_ = true;
-        return Status::again;
-    }
+    if (partial_.holds(fid) || (!dropping() && block_for_slow(group))) return refuse();
+    const std::optional<PublicationId> id = tracker_.begin(key);
+    if (!id) return refuse();
     ++state.published;
-    ++counters_.messages;
-    counters_.bytes += total_bytes;
     keep(*id, fid, slices, total_bytes, extras);
-    deliver(*id, group);
+    for (Subscriber* subscriber : group.subscribers)
+        takes(*subscriber) ? hand_over(*id, *subscriber) : miss(*subscriber, fid);
+    seal(*id);
     return Status::ok;
 }
 
+PublishSocket::Attempt PublishSocket::try_publishv(Fid fid, std::span<const Slice> slices,
+                                                   Cookie key, const Extras& extras) {
+    std::size_t total_bytes = 0;
+    const Status possible = check(slices, extras, total_bytes);
+    if (possible != Status::ok) return {.status = possible, .ticket = {}};
+    SubscriberLinks::FidState& state = links_.lookup(fid);
+    const std::vector<Subscriber*>& subscribers = state.group->subscribers;
+    const auto can_take = [this](const Subscriber* each) { return dropping() || takes_now(*each); };
+    const Status outlook = partial_.outlook(fid, subscribers, can_take);
+    if (outlook == Status::no_subscribers) {
+        ++counters_.without_subscribers;
+        return {.status = outlook, .ticket = {}};
+    }
+    for (Subscriber* subscriber : subscribers)
+        if (!can_take(subscriber)) wait_for(*subscriber);
+    std::optional<PublicationId> id;
+    if (outlook != Status::again) id = tracker_.begin(key);
+    if (!id) return {.status = refuse(), .ticket = {}};
+    ++state.published;
+    keep(*id, fid, slices, total_bytes, extras);
+    std::vector<LinkId> left;
+    for (Subscriber* subscriber : subscribers) {
+        if (!can_take(subscriber)) {
+            left.push_back(subscriber->id());
+        } else {
+            takes(*subscriber) ? hand_over(*id, *subscriber) : miss(*subscriber, fid);
+        }
+    }
+    if (left.empty()) {
+        seal(*id);
+        return {.status = Status::ok, .ticket = {}};
+    }
+    ++counters_.partial;
+    room_wanted_ = true;
+    return {.status = Status::partial, .ticket = partial_.open(*id, fid, std::move(left))};
+}
+
+Status PublishSocket::resume(PublishTicket& ticket) {
+    const std::optional<PublicationId> id = partial_.find(ticket);
+    const Status status = partial_.resume(ticket, [&](LinkId link) {
+        Subscriber& subscriber = links_.subscriber(link);
+        const bool taken = takes_now(subscriber);
+        taken ? hand_over(*id, subscriber) : wait_for(subscriber);
+        return taken;
+    });
+    if (status == Status::ok) {
+        seal(*id);
+        due_timer_.start(netio::Duration::zero()); // the fid may be published to again
+    } else if (status == Status::partial) {
+        room_wanted_ = true;
+    }
+    return status;
+}
+
+// What does not depend on the subscribers.
+Status PublishSocket::check(std::span<const Slice> slices, const Extras& extras,
+                            std::size_t& total_bytes) const {
+    NETIO_CHECK_MSG(extras.header.size() <= header_limit, "a user header has at most 8 bytes");
+    if (links_.finishing()) return Status::closed;
+    if (slices.size() > netio::link_slice_limit) return Status::too_many_segments;
+    total_bytes = extras.header.size();
+    for (const Slice& slice : slices)
+        total_bytes += slice.size;
+    return total_bytes > links_.options().largest_message_bytes ? Status::too_large : Status::ok;
+}
+
+bool PublishSocket::dropping() const noexcept {
+    return links_.options().slow_policy == SlowPolicy::drop;
+}
+
+bool PublishSocket::takes_now(const Subscriber& subscriber) noexcept {
+    return subscriber.can_send_now();
+}
+
 bool PublishSocket::takes(const Subscriber& subscriber) const noexcept {
-    return subscriber.can_send_now() || subscriber.remainder_count() < options_.remainder_limit;
+    return takes_now(subscriber) || subscriber.remainder_count() < options_.remainder_limit;
 }
 
 bool PublishSocket::block_for_slow(const Group& group) {
@@ -75,6 +139,17 @@ bool PublishSocket::block_for_slow(const Group& group) {
         blocked = true;
     }
     return blocked;
+}
+
+Status PublishSocket::refuse() {
+    ++counters_.again;
+    room_wanted_ = true;
+    return Status::again;
+}
+
+void PublishSocket::wait_for(Subscriber& subscriber) {
+    links_.note_slow(subscriber);
+    subscriber.ask_for_room();
 }
 
 void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slices,
@@ -89,27 +164,45 @@ void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slice
     publication.slice_count = slices.size();
     std::ranges::copy(slices, publication.slices.begin());
     publication.total_bytes = total_bytes;
+    ++counters_.messages;
+    counters_.bytes += total_bytes;
 }
 
-void PublishSocket::deliver(PublicationId id, const Group& group) {
+void PublishSocket::hand_over(PublicationId id, Subscriber& subscriber) {
     const Publication& publication = publications_[DeliveryTracker::place_of(id)];
-    for (Subscriber* subscriber : group.subscribers) {
-        if (takes(*subscriber)) {
-            tracker_.add_debt(id, subscriber->frames_for(publication));
-            subscriber->send_publication(publication);
-        } else {
-            subscriber->add_gap(publication.fid, 1);
-            ++counters_.dropped;
-        }
-    }
-    // Nobody could take it: the completion comes from the loop all the same.
-    if (const auto key = tracker_.seal(id)) {
-        undelivered_.push_back(*key);
-        undelivered_timer_.start(netio::Duration::zero());
+    tracker_.add_debt(id, subscriber.frames_for(publication));
+    subscriber.send_publication(publication);
+}
+
+void PublishSocket::miss(Subscriber& subscriber, Fid fid) {
+    subscriber.add_gap(fid, 1);
+    ++counters_.dropped;
+}
+
+// Everybody who gets it has it now.
+void PublishSocket::seal(PublicationId id) {
+    const auto key = tracker_.seal(id);
+    if (!key) return;
+    // Nothing of it is on its way: the completion comes from the loop all the same.
+    undelivered_.push_back(*key);
+    due_timer_.start(netio::Duration::zero());
+}
+
+void PublishSocket::finish() {
+    finish_rest(partial_.take_over_all());
+    links_.finish();
+}
+
+void PublishSocket::finish_rest(const PartialDeliveries::Rest& rest) {
+    for (const auto& [id, left] : rest) {
+        for (const LinkId link : left)
+            hand_over(id, links_.subscriber(link));
+        seal(id);
     }
 }
 
-void PublishSocket::complete_undelivered() {
+void PublishSocket::do_what_is_due() {
+    finish_rest(partial_.take_over_abandoned());
     const netio::DestructionWatch watch{destroyed_};
     for (const Cookie key : std::exchange(undelivered_, {})) {
         handler_.on_publish_completed(key);
@@ -125,6 +218,10 @@ const PublisherCounters& PublishSocket::counters() noexcept {
 
 // Publications are sent at once: nothing is coalesced.
 void PublishSocket::before_change() {}
+
+void PublishSocket::on_unwanted(LinkId link, const FidRange& fids) {
+    partial_.forget(link, fids);
+}
 
 void PublishSocket::on_page_released(std::uint32_t) {
     NETIO_CHECK_MSG(false, "an unbuffered publisher has no pages");

@@ -11,10 +11,21 @@
 //     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
 //
 // A message larger than a subscriber's receive buffer is sent to it in fragments and arrives whole.
+//
+// publish is the default form: it is all or nothing, and the library finishes what some links
+// cannot take yet. try_publish is the explicit one (NetIO's): it queues nothing for a link without
+// room. What only some links could take is partial, and the caller decides when to go on:
+//
+//     auto [status, ticket] = socket.try_publish(Fid{7}, slice, Cookie{2});
+//     if (status == Status::partial) waiting = std::move(ticket);
+//     // in on_room:
+//     if (waiting.is_open()) status = socket.resume(waiting);
+//
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/status.hpp"
 #include "pubsub/delivery_tracker.hpp"
+#include "pubsub/partial_deliveries.hpp"
 #include "pubsub/subscriber_links.hpp"
 
 #include <array>
@@ -71,9 +82,28 @@ class PublishSocket final : private SubscriberLinks::Owner {
         return publishv(fid, slices, key, Extras{});
     }
 
+    struct [[nodiscard]] Attempt {
+        netio::Status status = netio::Status::ok;
+        PublishTicket ticket; // open with partial
+    };
+    // The explicit form. ok: every subscriber has it, as far as this side is concerned. partial:
+    // those without room do not; on_room says when resume() is worth trying. While the ticket is
+    // open, publishing this fid says again (a newer message would overtake), the memory stays lent
+    // and the publication does not complete. again: nobody got it, and it may be repeated as it
+    // is. The other statuses are those of publish.
+    Attempt try_publish(Fid fid, const netio::Slice& slice, netio::Cookie key) {
+        return try_publishv(fid, {&slice, 1}, key, Extras{});
+    }
+    Attempt try_publishv(Fid fid, std::span<const netio::Slice> slices, netio::Cookie key,
+                         const Extras& extras);
+    // Offers the publication to the subscribers that are left; who came after the first attempt is
+    // not among them. ok: all have it, the ticket is closed. partial: as above. stale_ticket: the
+    // ticket is not open, or not of this socket.
+    netio::Status resume(PublishTicket& ticket);
+
     // Ends in order: what was published arrives, every subscriber learns how much it was, then
-    // on_finished().
-    void finish() { links_.finish(); }
+    // on_finished(). Open tickets are closed; the library finishes their publications.
+    void finish();
 
     std::vector<netio::LinkListener::Endpoint> endpoints() const { return links_.endpoints(); }
     const PublisherCounters& counters() noexcept;
@@ -81,16 +111,26 @@ class PublishSocket final : private SubscriberLinks::Owner {
 
   private:
     void before_change() override;
+    void on_unwanted(LinkId link, const FidRange& fids) override;
     void on_page_released(std::uint32_t page) override;
     void on_debts_settled(PublicationId publication, std::size_t count) override;
     void on_progress() override;
 
+    netio::Status check(std::span<const netio::Slice> slices, const Extras& extras,
+                        std::size_t& total_bytes) const;
     bool takes(const Subscriber& subscriber) const noexcept;
+    static bool takes_now(const Subscriber& subscriber) noexcept;
+    bool dropping() const noexcept;
     bool block_for_slow(const Group& group);
+    netio::Status refuse();
+    void wait_for(Subscriber& subscriber);
     void keep(PublicationId id, Fid fid, std::span<const netio::Slice> slices,
               std::size_t total_bytes, const Extras& extras);
-    void deliver(PublicationId id, const Group& group);
-    void complete_undelivered();
+    void hand_over(PublicationId id, Subscriber& subscriber);
+    void miss(Subscriber& subscriber, Fid fid);
+    void seal(PublicationId id);
+    void finish_rest(const PartialDeliveries::Rest& rest);
+    void do_what_is_due();
 
     Options options_;
     Handler& handler_;
@@ -101,7 +141,8 @@ class PublishSocket final : private SubscriberLinks::Owner {
     bool room_wanted_ = false;
     bool* destroyed_ = nullptr;
     std::vector<netio::Cookie> undelivered_; // nobody could take it: complete without a send
-    netio::Timer undelivered_timer_;
+    netio::Timer due_timer_;                 // what a call has left to the loop
+    PartialDeliveries partial_;
     SubscriberLinks links_; // last: goes first
 };
 

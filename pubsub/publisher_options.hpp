@@ -68,6 +68,7 @@ struct PublisherCounters {
     std::uint64_t bytes = 0;    // of those messages
     std::uint64_t without_subscribers = 0;
     std::uint64_t again = 0;     // refusals for want of room
+    std::uint64_t partial = 0;   // explicit publications that some subscribers could not take at once
     std::uint64_t dropped = 0;   // messages that slow subscribers missed (policy drop)
     std::uint64_t pages = 0;     // pages sent (buffered), each counted once
     std::size_t subscribers = 0; // now

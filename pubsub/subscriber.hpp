@@ -86,6 +86,8 @@ class Subscriber final : private netio::Link::Handler {
     // It has everything, and the network too: the next page would leave at once.
     bool is_idle() const noexcept { return queue_.empty() && held_pages_ == 0; }
     bool can_send_now() const noexcept { return queue_.empty() && link_->has_room(); }
+    // It cannot send now: the owner's on_progress follows when it can.
+    void ask_for_room() { static_cast<void>(link_->find_room()); }
     bool has_drained() const noexcept { return queue_.empty(); }
     // Its last word has been said; nothing may be sent to it any more.
     bool is_gone() const noexcept { return gone_; }

@@ -20,6 +20,7 @@ using netio::Hello;
 using netio::RejectCode;
 
 constexpr std::size_t service_bytes = 4; // the largest message
+constexpr FidRange all_fids{.first = Fid{0}, .last = Fid{UINT64_MAX}};
 
 netio::ServiceData service_data(std::size_t largest_message_bytes) {
     netio::ServiceData data;
@@ -118,6 +119,7 @@ void SubscriberLinks::on_subscriber_open(Subscriber& subscriber) {
 void SubscriberLinks::on_subscriber_gone(Subscriber& subscriber) {
     begin_change();
     table_.remove_link(subscriber.id());
+    owner_.on_unwanted(subscriber.id(), all_fids);
 }
 
 void SubscriberLinks::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
@@ -190,6 +192,8 @@ void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const Subscriptio
            answer);
     subscriber.send_answer(subscription_answer_kind, 0, answer);
     if (!done) return;
+    for (const FidRange& range : removed)
+        owner_.on_unwanted(subscriber.id(), range);
     if (!removed.empty() && !table_.wants_anything(subscriber.id())) {
         subscriber.leaving = true;
         leave_when_drained(subscriber);

@@ -31,12 +31,14 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
   public:
     // The publish socket. Each of these is the last thing that SubscriberLinks does in its own
     // event, so the socket may be destroyed by the user's handler that it calls; except
-    // before_change, which must not call the user.
+    // before_change and on_unwanted, which must not call the user.
     class Owner {
       public:
         // The sets of subscribers are about to change, and all groups with them: send what is
         // coalesced for the old ones.
         virtual void before_change() = 0;
+        // The link is gone, or does not want these fids any more. Must not call the user.
+        virtual void on_unwanted(LinkId link, const FidRange& fids) = 0;
         virtual void on_page_released(std::uint32_t page) = 0;
         virtual void on_debts_settled(PublicationId publication, std::size_t count) = 0;
         // A link has room again.
@@ -69,6 +71,8 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
         if (state.generation != generation_) refresh(fid, state);
         return state;
     }
+
+    Subscriber& subscriber(LinkId id) { return *subscribers_.at(id); }
 
     // Publishing finds that a subscriber is beyond its share: with policy disconnect its time runs
     // from here until it makes progress.

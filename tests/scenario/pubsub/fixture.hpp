@@ -3,7 +3,9 @@
 
 // One publisher and any number of subscribers on a test bed.
 
+#include "pubsub/frames.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
+#include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gtest/gtest.h>
@@ -49,6 +51,19 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
         made.socket = std::make_unique<SubscribeSocket>(transport(), options, made.actor);
         made.socket->subscribe(ranges);
         return made;
+    }
+    // A subscriber that takes what fits into its receive buffers and then nothing more.
+    std::unique_ptr<Impostor> stuck(const FidRange& range) {
+        const std::size_t before = publisher_actor.subscribed.size();
+        auto peer =
+            std::make_unique<Impostor>(transport(), address, netio::Service::publish_subscribe);
+        EXPECT_TRUE(run_until([&] { return peer->connected; }));
+        peer->send_open();
+        std::vector<std::byte> request(request_header_bytes + range_bytes);
+        encode_request(1, std::span{&range, 1}, request);
+        peer->send_frame({.kind = subscribe_kind, .sequence = 1}, request);
+        EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == before + 1; }));
+        return peer;
     }
     static netio::Status publish(BufferedPublishSocket& socket, Fid fid, std::uint64_t number,
                                  std::size_t size) {

@@ -2,9 +2,7 @@
 
 // Subscribers that do not keep up, under each policy.
 
-#include "pubsub/frames.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
-#include "tests/scenario/pubsub/intruder.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,24 +11,9 @@ namespace {
 
 using netio::CloseReason;
 using netio::Cookie;
-using netio::Service;
 using netio::Status;
 
-class SlowSubscribers : public PubSubScenario {
-  protected:
-    // A subscriber that takes what fits into its receive buffers and then nothing more.
-    std::unique_ptr<Impostor> stuck(const FidRange& range) {
-        const std::size_t before = publisher_actor.subscribed.size();
-        auto peer = std::make_unique<Impostor>(transport(), address, Service::publish_subscribe);
-        EXPECT_TRUE(run_until([&] { return peer->connected; }));
-        peer->send_open();
-        std::vector<std::byte> request(request_header_bytes + range_bytes);
-        encode_request(1, std::span{&range, 1}, request);
-        peer->send_frame({.kind = subscribe_kind, .sequence = 1}, request);
-        EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == before + 1; }));
-        return peer;
-    }
-};
+using SlowSubscribers = PubSubScenario;
 
 TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .pages_per_subscriber = 12});
