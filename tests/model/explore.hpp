@@ -110,7 +110,7 @@ Exploration explore(const World& start, const ExploreOptions& options = {}) {
                              const std::string& last) {
         std::string trace = last;
         for (; state != 0; state = origins[state].parent) {
-            trace = to_string(origins[state].action) + "; " + trace;
+            trace.insert(0, to_string(origins[state].action) + "; ");
         }
         result.violation = what + " after: " + trace;
     };
