@@ -285,7 +285,7 @@ void StreamSocket::end_link_when_done() {
 void StreamSocket::end() {
     state_ = State::ending;
     wake_.cancel();
-    static_cast<void>(counters());
+    counters_ = counters();
     const std::uint64_t filled = receiver_ ? receiver_->front_filled_bytes() : 0;
     const netio::DestructionWatch watch{destroyed_};
     while (!sends_.empty()) {

@@ -122,7 +122,8 @@ class StreamSocket final : private netio::Link::Handler {
     bool is_connected() const noexcept { return state_ == State::open; }
     // Bytes handed to send() that are not on their way yet.
     std::uint64_t queued_bytes() const noexcept { return sender_ ? sender_->queued_bytes() : 0; }
-    const StreamCounters& counters() noexcept;
+    // Of this connection; of the last one once it has ended.
+    StreamCounters counters() const noexcept;
     // Valid while connected.
     std::string peer_address() const { return link_->peer_address(); }
     const std::string& provider() const noexcept { return link_->capabilities().provider; }
@@ -201,8 +202,8 @@ class StreamSocket final : private netio::Link::Handler {
     bool end_told_ = false;
     bool closing_ = false; // close() or abort() was called
     bool waiting_for_room_ = false;
-    StreamCounters counters_;
-    netio::Closed closed_; // the last word, while draining
+    StreamCounters counters_; // without those of the live sender and receiver
+    netio::Closed closed_;    // the last word, while draining
     bool* destroyed_ = nullptr;
     netio::Timer wake_;
 };

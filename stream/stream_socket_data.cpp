@@ -56,10 +56,11 @@ Status StreamSocket::receive(const Slice& slice, Cookie key, Fill fill) {
     return Status::ok;
 }
 
-const StreamCounters& StreamSocket::counters() noexcept {
-    if (sender_) counters_.sent = sender_->counters();
-    if (receiver_) counters_.received = receiver_->counters();
-    return counters_;
+StreamCounters StreamSocket::counters() const noexcept {
+    StreamCounters counters = counters_;
+    if (sender_) counters.sent = sender_->counters();
+    if (receiver_) counters.received = receiver_->counters();
+    return counters;
 }
 
 // --- one turn -------------------------------------------------------------------------------

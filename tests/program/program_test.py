@@ -17,6 +17,7 @@ import threading
 import unittest
 
 PROGRAM, CONFIG = sys.argv[1:3]
+UNITTEST_ARGUMENTS = sys.argv[:1] + sys.argv[3:]
 DEADLINE = 60  # seconds; far beyond what anything here takes
 
 
@@ -360,4 +361,4 @@ class Idling(Case):
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest.main(argv=UNITTEST_ARGUMENTS)

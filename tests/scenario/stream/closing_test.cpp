@@ -65,7 +65,7 @@ TEST_P(Closing, AbortGivesEverythingBackAtOnce) {
     ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
     ASSERT_EQ(server.send(300), Status::ok);
     ASSERT_TRUE(bed.run_until([&] {
-        const auto& received = client.socket->counters().received;
+        const auto received = client.socket->counters().received;
         return received.direct_bytes + received.indirect_bytes == 300;
     }));
     for (int i = 0; i < 3; ++i)

@@ -181,7 +181,7 @@ TEST_P(EveryVariant, DeliversEveryByteOnceAndInOrderBothWays) {
     EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
     EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
     EXPECT_EQ(client.sends_done, client.sends);
-    const StreamCounters& counters = client.socket->counters();
+    const StreamCounters counters = client.socket->counters();
     EXPECT_EQ(counters.sent.direct_bytes + counters.sent.indirect_bytes, variant.total_bytes);
 }
 

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""netio pump as its users see it.
+
+pump_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import random
+import signal
+import socket
+import threading
+import unittest
+
+from program_test import Case, UNITTEST_ARGUMENTS
+
+
+class Pumping(Case):
+    def pump(self, client=(), server=()):
+        """(status, report of the client with that of the server in it)."""
+        serving = self.start("pump", "--serve", "--listen", "127.0.0.1:0", "--once", *server)
+        pump = self.start("pump", serving.address(), *client)
+        status, report, log = pump.end()
+        server_status, server_report, server_log = serving.end()
+        self.assertEqual((status, server_status), (0, 0), log + server_log)
+        self.assertEqual(server_report["error"], "")
+        return report
+
+    def test_every_byte_is_checked_in_every_mode(self):
+        sizes = ("--bytes", "40m", "--size-min", "1", "--size", "200k", "--verify")
+        for mode in ("dynamic", "direct", "indirect"):
+            report = self.pump((*sizes, "--mode", mode), ("--mode", mode))
+            self.assertEqual(report["server"]["bytes"], 40 << 20)
+            self.assertTrue(report["server"]["verified"])
+            if mode != "dynamic":
+                self.assertEqual(report["direct_share_sent"] > 0.99, mode == "direct")
+        report = self.pump((*sizes, "--policy", "published", "--notify", "frames"),
+                           ("--policy", "published", "--ring", "33333", "--wait-all",
+                            "--receive-size-min", "1", "--receive-size", "70k"))
+        self.assertEqual(report["server"]["bytes"], 40 << 20)
+
+    def test_both_directions_at_once(self):
+        report = self.pump(("--bytes", "30m", "--size", "50k", "--verify", "--bidirectional"))
+        self.assertEqual(report["bytes"], 30 << 20)
+        self.assertEqual(report["server"]["bytes"], 30 << 20)
+
+    def test_nothing_is_pumped_as_well(self):
+        for way in ((), ("--bidirectional",)):
+            self.assertEqual(self.pump(("--bytes", "0", *way))["server"]["bytes"], 0)
+
+    def test_a_receiver_that_is_stopped_and_continued_loses_nothing(self):
+        serving = self.start("pump", "--serve", "--listen", "127.0.0.1:0", "--once")
+        pump = self.start("pump", serving.address(), "--bytes", "300m", "--verify",
+                          "--size-min", "1", "--size", "100k")
+        done = threading.Event()
+
+        def stop_and_go():
+            chance = random.Random(1)
+            while not done.wait(chance.uniform(0.0, 0.02)):
+                serving.process.send_signal(signal.SIGSTOP)
+                done.wait(chance.uniform(0.0, 0.02))
+                serving.process.send_signal(signal.SIGCONT)
+
+        stopper = threading.Thread(target=stop_and_go)
+        stopper.start()
+        status, report, log = pump.end()
+        done.set()
+        stopper.join()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["server"]["bytes"], 300 << 20)
+        self.assertEqual(serving.end()[0], 0)
+
+    def test_the_death_of_either_side_is_told_by_the_other(self):
+        for victim in ("client", "server"):
+            serving = self.start("pump", "--serve", "--listen", "127.0.0.1:0", "--once")
+            pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
+            pump.wait_for("Gb/s")
+            (pump if victim == "client" else serving).process.kill()
+            status, report, log = (serving if victim == "client" else pump).end()
+            self.assertEqual(status, 1, log)
+            self.assertRegex(log, "127.0.0.1")
+            self.assertNotEqual(report["error"], "")
+
+    def test_a_server_serves_others_after_a_stranger_and_several_at_once(self):
+        serving = self.start("pump", "--serve", "--listen", "127.0.0.1:0")
+        host, port = serving.address().split(":")
+        with socket.create_connection((host, int(port))) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            pumps = [self.start("pump", f"{host}:{port}", "--bytes", "20m", "--verify")
+                     for _ in range(3)]
+            for pump in pumps:
+                status, _, log = pump.end()
+                self.assertEqual(status, 0, log)
+        serving.process.send_signal(signal.SIGTERM)
+        self.assertEqual(serving.end()[0], 0)
+
+    def test_what_cannot_work_is_refused(self):
+        for arguments, said in (((), "needs a server"),
+                                (("127.0.0.1:1",), "refused"),
+                                (("127.0.0.1",), "HOST:PORT"),
+                                (("--serve", "--listen", "192.0.2.1:1"), "192.0.2.1")):
+            status, _, log = self.start("pump", *arguments).end()
+            self.assertEqual(status, 1, arguments)
+            self.assertIn(said, log)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)
