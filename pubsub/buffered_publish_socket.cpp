@@ -15,6 +15,8 @@ namespace {
 using netio::MessageParts;
 using netio::Status;
 
+constexpr std::size_t share_bytes = std::size_t{4} << 20; // of a subscriber
+
 BufferedPublishSocket::Options checked(BufferedPublishSocket::Options options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
@@ -28,7 +30,10 @@ BufferedPublishSocket::Options checked(BufferedPublishSocket::Options options) {
     require(options.watermark_bytes <= options.page_bytes,
             "watermark_bytes must not exceed page_bytes");
     require(options.flush_time.count() >= 0, "flush_time must not be negative");
-    if (options.pages_per_subscriber == 0) options.pages_per_subscriber = options.page_count / 2;
+    if (options.pages_per_subscriber == 0) {
+        options.pages_per_subscriber = std::min(
+            options.page_count / 2, std::max<std::size_t>(2, share_bytes / options.page_bytes));
+    }
     if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
     return options;
 }

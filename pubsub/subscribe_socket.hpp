@@ -37,8 +37,11 @@ class SubscribeSocket final : private netio::Link::Handler {
   public:
     struct Options {
         netio::Address publisher;
-        std::string local_host;                       // empty: any
-        netio::LinkOptions link = {.send_count = 16}; // receive_bytes, receive_count: for data
+        std::string local_host; // empty: any
+        // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
+        // size.
+        netio::LinkOptions link = {
+            .receive_bytes = 258 * 1024, .receive_count = 16, .send_count = 16};
         // Messages larger than a receive buffer arrive in fragments and are put together here.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
         // Try again when nobody listens yet, and after the connection was lost.

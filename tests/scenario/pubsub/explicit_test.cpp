@@ -287,7 +287,7 @@ TEST_P(ExplicitPublishing, ThePolicyToDropKnowsNoPartial) {
     auto publisher =
         unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
     auto slow = stuck(range(1, 1));
-    auto& honest = subscribe({range(1, 1)});
+    auto& honest = subscribe({range(1, 1)}, {.link = {.receive_count = 64}});
     ASSERT_TRUE(subscribed_all());
     for (std::uint64_t i = 0; i < 40; ++i)
         ASSERT_EQ(publisher->try_publish(Fid{1}, message(Fid{1}, i), Cookie{i}).status, Status::ok);
