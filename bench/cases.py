@@ -91,11 +91,12 @@ def w3():
     for size in (64, 4096):
         for subject in SUBJECTS:
             for mode in MODES[subject]:
-                name = "raw-unbatched" if subject == "raw" else subject
-                arguments = {"pattern": "echo", "size": size, "mode": mode}
-                if subject == "netio":
-                    arguments["form"] = "unbuffered"
-                yield Case("W3", name, subject, {"size": size, "mode": mode}, arguments)
+                # Ours over one connection, as the others, and as two publishers and subscribers.
+                for form in ("link", "unbuffered") if subject == "netio" else ("",):
+                    name = "raw-unbatched" if subject == "raw" else subject
+                    arguments = {"pattern": "echo", "size": size, "mode": mode, "form": form}
+                    parameters = {"size": size, "mode": mode, **({"form": form} if form else {})}
+                    yield Case("W3", name, subject, parameters, arguments)
 
 
 def w4():
@@ -135,7 +136,8 @@ def w8(short):
         arguments = {**netio, "fids": fids, "each-fid": 1, "heartbeat": 0}
         yield Case("W8", "netio", "netio", {"connections": 1, "fids": fids, "each_fid": True}, arguments)
     parameters = {"idle_connections": 1000, "heartbeat": "default"}
-    yield Case("W8", "netio", "netio", parameters, {**netio, "pattern": "idle", "idle": 1000}, 0)
+    idle = {**netio, "pattern": "idle", "idle": 1000, "seconds": 6 if short else 20}
+    yield Case("W8", "netio", "netio", parameters, idle, 0)
 
 
 def all_cases(short):

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // This framework, by its public interface and with its default options. Forms: `buffered`
-// (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips take a publisher and a
-// subscriber on either side. The pattern `idle` opens connections on which nothing happens.
+// (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` takes a
+// publisher and a subscriber on either side, and so two connections; `link` one connection. The
+// pattern `idle` opens connections on which nothing happens.
 
+#include "bench/netio_link.hpp"
 #include "bench/subject.hpp"
 #include "netio/fabric.hpp"
 #include "pubsub/buffered_publish_socket.hpp"
@@ -335,7 +337,9 @@ int main(int argc, char** argv) {
     ::setrlimit(RLIMIT_NOFILE, &files);
     netio::EventLoop loop{{.mode = mode_of(arguments)}};
     const auto transport = netio::open_fabric(loop, {.provider = "tcp"});
-    if (arguments.pattern == "echo") {
+    if (arguments.pattern == "echo" && arguments.form == "link") {
+        bench::echo_over_link(arguments, loop, *transport);
+    } else if (arguments.pattern == "echo") {
         (arguments.publish ? measure_echo : echo)(arguments, loop, *transport);
     } else if (arguments.pattern == "idle") {
         (arguments.publish ? publish_nothing : subscribe_idly)(arguments, loop, *transport);

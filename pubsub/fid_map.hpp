@@ -20,7 +20,7 @@ class FidMap {
     // The value of a fid, made if it is not there.
     Value& operator[](Fid fid) {
         if (Value* const value = find(fid)) return *value;
-        if ((size_ + 1) * 2 > slots_.size()) grow();
+        if ((size_ + 1) * 4 > slots_.size() * 3) grow();
         std::size_t at = home(fid);
         while (slots_[at].used)
             at = next(at);
@@ -105,7 +105,7 @@ class FidMap {
         slots_[hole] = Slot{};
     }
 
-    std::vector<Slot> slots_; // a power of two, at most half full
+    std::vector<Slot> slots_; // a power of two, at most three quarters full
     std::size_t mask_ = 0;    // slots_.size() - 1
     std::size_t size_ = 0;
     unsigned shift_ = 61;
