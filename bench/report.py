@@ -6,6 +6,8 @@ import os
 import pathlib
 import platform
 
+import targets
+
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -39,6 +41,8 @@ def markdown(rows, options, took_s):
         machine(),
         "",
         f"{options.repetitions} repetitions of {options.seconds} s, interleaved, in {took_s / 60:.0f} minutes.",
+        "",
+        *targets.markdown(rows),
         "",
         "| workload | subject | parameters | metric | median | min | max | runs |",
         "|---|---|---|---|---:|---:|---:|---:|",

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ratios that matter, out of the rows of one run: what is aimed at, and what was measured."""
+
+PEERS = ("zeromq", "nng", "cyclonedds")
+RAW = ("raw-coalesced", "raw-unbatched")
+
+
+class Results:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def medians(self, workload, subjects, metric, **parameters):
+        subjects = (subjects,) if isinstance(subjects, str) else subjects
+        return [
+            row["median"]
+            for row in self.rows
+            if row["workload"] == workload
+            and row["subject"] in subjects
+            and row["metric"] == metric
+            and all(row["parameters"].get(name) == value for name, value in parameters.items())
+        ]
+
+    def best(self, *arguments, **parameters):
+        return max(self.medians(*arguments, **parameters), default=None)
+
+    def least(self, *arguments, **parameters):
+        return min(self.medians(*arguments, **parameters), default=None)
+
+    def values(self, workload, parameter):
+        found = {row["parameters"].get(parameter) for row in self.rows if row["workload"] == workload}
+        return sorted(value for value in found if value is not None)
+
+
+def ratio(ours, theirs):
+    return None if ours is None or not theirs else ours / theirs
+
+
+def throughput(results):
+    def fraction(workload, theirs, metric="messages_per_s", **parameters):
+        ours = results.best(workload, "netio", metric, **parameters)
+        return ratio(ours, results.best(workload, theirs, metric, **parameters))
+
+    yield "W1", "of raw TCP, coalesced", "at least", 0.6, fraction("W1", "raw-coalesced")
+    yield "W1", "of ZeroMQ", "at least", 6, fraction("W1", "zeromq")
+    cost = results.least("W1", "netio", "cpu_s_per_million")
+    yield "W1", "CPU seconds per million messages", "at most", 0.15, cost
+    for size in results.values("W2", "size"):
+        of_raw = 0.85 if size <= 256 * 1024 else None
+        yield "W2", f"{size} B, of the better raw form", "at least", of_raw, fraction("W2", RAW, size=size)
+        yield "W2", f"{size} B, of plain libfabric", "at least", 0.95, fraction("W2", "plain-libfabric", size=size)
+        yield "W2", f"{size} B, of the best peer", "more than", 1, fraction("W2", PEERS, size=size)
+    for subscribers in results.values("W4", "subscribers"):
+        for size, least in ((1024, 0.7), (65536, 0.85)):
+            found = fraction("W4", RAW, size=size, subscribers=subscribers)
+            yield "W4", f"1 to {subscribers}, {size} B, of raw TCP", "at least", least, found
+    ours = results.best("W5", "netio", "messages_per_s")
+    yield "W5", "of W1", "at least", 0.8, ratio(ours, results.best("W1", "netio", "messages_per_s"))
+
+
+def latency(results):
+    for size in results.values("W3", "size"):
+        for mode in ("blocking", "adaptive", "busy"):
+            for metric in ("p50_us", "p99_us"):
+                for form in ("link", "unbuffered"):
+                    ours = results.least("W3", "netio", metric, size=size, mode=mode, form=form)
+                    theirs = results.least("W3", "plain-libfabric", metric, size=size, mode=mode)
+                    what = f"{size} B, {mode}, {form}: {metric[:3]} of plain libfabric"
+                    yield "W3", what, "at most", 1.15, ratio(ours, theirs)
+        for form in ("link", "unbuffered"):
+            ours = results.least("W3", "netio", "p50_us", size=size, mode="adaptive", form=form)
+            raw = results.least("W3", "raw-unbatched", "p50_us", size=size, mode="blocking")
+            yield "W3", f"{size} B, adaptive, {form}: p50 of raw TCP blocking", "at most", 1.25, ratio(ours, raw)
+        for mode in ("blocking", "busy"):
+            ours = results.least("W3", "netio", "p50_us", size=size, mode=mode, form="link")
+            raw = results.least("W3", "raw-unbatched", "p50_us", size=size, mode=mode)
+            yield "W3", f"{size} B, {mode}, link: p50 of raw TCP", "at most", None, ratio(ours, raw)
+        ours = results.least("W3", "netio", "p50_us", size=size, mode="busy")
+        peer = results.least("W3", "cyclonedds", "p50_us", size=size)
+        yield "W3", f"{size} B, busy: p50 of Cyclone DDS", "less than", 1, ratio(ours, peer)
+
+    def cpu(subject, **parameters):
+        sides = ("publisher_cpu_percent", "subscriber_cpu_percent")
+        found = [results.least("W6", subject, side, **parameters) for side in sides]
+        return None if None in found else sum(found)
+
+    ours = cpu("netio", form="buffered")
+    yield "W6", "CPU of both sides, of ZeroMQ", "at most", 0.5, ratio(ours, cpu("zeromq"))
+    ours = results.least("W6", "netio", "p99_us", form="buffered")
+    zeromq = results.least("W6", "zeromq", "p99_us")
+    yield "W6", "p99, of ZeroMQ", "less than", 1, ratio(ours, zeromq)
+
+
+def scale(results):
+    def cost(**parameters):
+        return results.least("W8", "netio", "cpu_s_per_million", **parameters)
+
+    for connections in results.values("W8", "connections"):
+        found = ratio(cost(connections=connections, fids=1), cost(connections=1, fids=1))
+        if connections > 1:
+            aim = 1.2 if connections == 1000 else None
+            yield "W8", f"{connections} connections: cost per message, of one", "at most", aim, found
+    for fids in results.values("W8", "fids"):
+        one = cost(connections=1, fids=1, each_fid=True)
+        if fids > 1:
+            aim = 1.5 if fids == 10000 else None
+            found = ratio(cost(connections=1, fids=fids, each_fid=True), one)
+            yield "W8", f"{fids} fids: cost per message, of one", "at most", aim, found
+
+
+def holds(relation, aim, found):
+    return found >= aim if relation in ("at least", "more than") else found <= aim
+
+
+def markdown(rows):
+    results = Results(rows)
+    lines = ["| workload | ratio | aim | measured | |", "|---|---|---|---:|---|"]
+    for part in (throughput, latency, scale):
+        for workload, what, relation, aim, found in part(results):
+            if found is None:
+                continue
+            word = "" if aim is None else "yes" if holds(relation, aim, found) else "**no**"
+            text = "" if aim is None else f"{relation} {aim}"
+            lines.append(f"| {workload} | {what} | {text} | {found:.3g} | {word} |")
+    return lines
