@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""netio pump as its users see it.
+"""netio pump and netio cat as their users see them.
 
 pump_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
 
 import random
+import re
 import signal
 import socket
+import subprocess
 import threading
 import unittest
 
-from program_test import Case, UNITTEST_ARGUMENTS
+from program_test import DEADLINE, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Pumping(Case):
@@ -100,6 +102,44 @@ class Pumping(Case):
             status, _, log = self.start("pump", *arguments).end()
             self.assertEqual(status, 1, arguments)
             self.assertIn(said, log)
+
+
+class Chatting(Case):
+    def cat(self, *arguments, stdin):
+        command = [PROGRAM, "cat", *arguments]
+        process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_what_goes_in_comes_out_both_ways_at_once(self):
+        """From files and from pipes, more than all the buffers between hold."""
+        there, back = (random.Random(seed).randbytes(6_000_000) for seed in (1, 2))
+        for through_pipes in (False, True):
+            with open(self.path("there", there), "rb") as one, \
+                    open(self.path("back", back), "rb") as two:
+                listening = self.cat("--listen", "127.0.0.1:0",
+                                     stdin=subprocess.PIPE if through_pipes else one)
+                address = re.search(r"listening at (\S+)",
+                                    listening.stderr.readline().decode()).group(1)
+                connecting = self.cat(address, stdin=subprocess.PIPE if through_pipes else two)
+                outputs = {}
+                threads = [threading.Thread(target=lambda p=process, i=data: outputs.update(
+                    {p: p.communicate(i if through_pipes else None, timeout=DEADLINE)[0]}))
+                    for process, data in ((listening, there), (connecting, back))]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual(outputs[connecting], there)
+                self.assertEqual(outputs[listening], back)
+                self.assertEqual((listening.returncode, connecting.returncode), (0, 0))
+
+    def test_nobody_there_is_an_error(self):
+        process = self.cat("127.0.0.1:1", stdin=subprocess.DEVNULL)
+        _, log = process.communicate(timeout=DEADLINE)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(b"127.0.0.1:1", log)
 
 
 if __name__ == "__main__":

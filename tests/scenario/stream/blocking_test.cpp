@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The blocking face, with a thread at either end.
+
+#include "stream/blocking_stream.hpp"
+
+#include <gmock/gmock.h>
+
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace stream::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::byte> numbered(std::size_t size) {
+    std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < size; ++i)
+        bytes[i] = static_cast<std::byte>(i * 31 + i / 256);
+    return bytes;
+}
+
+// Far longer than anything takes.
+const BlockingOptions patient{.timeout = 60s};
+
+class Blocking : public testing::Test {
+  protected:
+    BlockingListener listener{"127.0.0.1:0", patient};
+    std::string address = to_string(listener.address());
+};
+
+TEST_F(Blocking, ReadsWhatWasWrittenInPiecesOfAnySize) {
+    const auto data = numbered(3'000'000);
+    std::thread client{[&] {
+        auto peer = BlockingStream::connect(address, patient);
+        std::size_t at = 0;
+        for (std::size_t size = 1; at < data.size(); size = size * 3 + 1) {
+            const std::size_t bytes = std::min(size, data.size() - at);
+            peer.write(std::span{data}.subspan(at, bytes));
+            at += bytes;
+        }
+        peer.close();
+    }};
+    auto peer = listener.accept();
+    std::vector<std::byte> got(data.size());
+    peer.read_exactly(std::span{got}.first(10));
+    const std::size_t some = peer.read(std::span{got}.subspan(10, 5));
+    EXPECT_GE(some, 1U);
+    peer.read_exactly(std::span{got}.subspan(10 + some));
+    EXPECT_EQ(got, data);
+    std::byte more{};
+    EXPECT_EQ(peer.read({&more, 1}), 0U) << "the end";
+    EXPECT_EQ(peer.read({&more, 1}), 0U) << "and it stays the end";
+    client.join();
+}
+
+TEST_F(Blocking, AskAndAnswer) {
+    std::thread client{[&] {
+        auto peer = BlockingStream::connect(address, patient);
+        for (std::uint32_t i = 0; i < 200; ++i) {
+            peer.write(std::as_bytes(std::span{&i, 1}));
+            std::uint32_t answer = 0;
+            peer.read_exactly(std::as_writable_bytes(std::span{&answer, 1}));
+            EXPECT_EQ(answer, i + 1);
+        }
+        peer.close();
+    }};
+    auto peer = listener.accept();
+    std::uint32_t question = 0;
+    while (peer.read(std::as_writable_bytes(std::span{&question, 1})) == sizeof question) {
+        ++question;
+        peer.write(std::as_bytes(std::span{&question, 1}));
+    }
+    peer.close();
+    client.join();
+}
+
+TEST_F(Blocking, AStreamThatEndsTooEarlySaysAfterHowManyBytes) {
+    std::thread client{[&] {
+        auto peer = BlockingStream::connect(address, patient);
+        peer.write(numbered(7));
+        peer.close();
+    }};
+    auto peer = listener.accept();
+    std::vector<std::byte> got(8);
+    try {
+        peer.read_exactly(got);
+        ADD_FAILURE() << "there were 7 bytes only";
+    } catch (const StreamError& error) {
+        EXPECT_EQ(error.kind(), StreamError::Kind::ended);
+        EXPECT_THAT(error.what(), testing::HasSubstr("7 of 8"));
+    }
+    client.join();
+}
+
+TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
+    // One thread plays both sides, so that nothing comes before the time-out.
+    std::thread connecting;
+    std::optional<BlockingStream> client;
+    connecting = std::thread{[&] { client = BlockingStream::connect(address, patient); }};
+    auto peer = listener.accept();
+    connecting.join();
+    peer.set_timeout(1ms);
+    std::vector<std::byte> got(100);
+    try {
+        peer.read(got);
+        ADD_FAILURE() << "nothing was sent";
+    } catch (const StreamError& error) {
+        EXPECT_EQ(error.kind(), StreamError::Kind::timed_out);
+    }
+    peer.set_timeout(60s);
+    std::thread writing{[&] {
+        client->write(numbered(100));
+        client->close();
+    }};
+    peer.read_exactly(got);
+    EXPECT_EQ(got, numbered(100));
+    peer.close();
+    writing.join();
+}
+
+TEST_F(Blocking, ADeadPeerIsAnErrorThatSaysSo) {
+    std::thread client{[&] { BlockingStream::connect(address, patient); }}; // and gone
+    auto peer = listener.accept();
+    client.join();
+    std::vector<std::byte> got(100);
+    try {
+        peer.read(got);
+        ADD_FAILURE() << "nothing was sent";
+    } catch (const StreamError& error) {
+        EXPECT_EQ(error.kind(), StreamError::Kind::closed);
+    }
+    EXPECT_THROW(peer.write(numbered(10)), StreamError);
+}
+
+TEST(BlockingConnect, IsRefusedWithTheAddress) {
+    std::string address;
+    {
+        const BlockingListener listener{"127.0.0.1:0"};
+        address = to_string(listener.address());
+    }
+    try {
+        BlockingStream::connect(address, patient);
+        ADD_FAILURE() << "nobody listens";
+    } catch (const StreamError& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr(address));
+    }
+    EXPECT_THROW(BlockingStream::connect("nonsense"), std::invalid_argument);
+}
+
+} // namespace
+} // namespace stream::test
