@@ -2,11 +2,11 @@
 
 // The page codec: what it costs to put a message into a page, and to find it again.
 
+#include "netio/message_parts.hpp"
 #include "pubsub/page.hpp"
 
 #include <benchmark/benchmark.h>
 
-#include <cstring>
 #include <vector>
 
 namespace {
@@ -23,7 +23,7 @@ std::size_t fill(std::vector<std::byte>& memory, const std::vector<std::byte>& m
     for (std::uint64_t i = 0;; ++i) {
         std::byte* const out = writer.append(Fid{i % fid_count}, 0, message.size());
         if (out == nullptr) return writer.used();
-        std::memcpy(out, message.data(), message.size());
+        netio::copy_message(out, message);
         ++messages;
     }
 }

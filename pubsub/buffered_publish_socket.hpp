@@ -13,6 +13,7 @@
 // and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
 // handlers.
 
+#include "netio/message_parts.hpp"
 #include "netio/page_pool.hpp"
 #include "netio/status.hpp"
 #include "pubsub/page.hpp"
@@ -20,7 +21,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
@@ -67,7 +67,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
         PageWriter& writer = open_[place].writer;
         std::byte* const out = writer.append(fid, status, message.size());
         if (out == nullptr) return publishv(fid, {&message, 1}, status);
-        if (!message.empty()) std::memcpy(out, message.data(), message.size());
+        netio::copy_message(out, message);
         count(state, message.size());
         if (writer.used() >= options_.watermark_bytes) flush_page(place);
         return netio::Status::ok;
