@@ -2,6 +2,7 @@
 
 // Bytes that travel: directly, through the ring, both ways, in every mode and policy.
 
+#include "netio/registration_cache.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
 namespace stream::test {
@@ -66,6 +67,35 @@ TEST_P(Transfer, SendsAndReceivesOfNoBytesCompleteInTheirTurn) {
         ASSERT_EQ(client.send(bytes), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return server.received == 20 && client.sends_done == 4; }));
     EXPECT_EQ(server.receives_completed, 3U);
+}
+
+TEST_P(Transfer, MemoryOfTheUsersOwnIsRegisteredOnce) {
+    netio::RegistrationCache cache;
+    establish();
+    std::vector<std::byte> from(50'000);
+    std::vector<std::byte> to(50'000);
+    int sent = 0;
+    client.at_raw_sent = [&] { ++sent; };
+    for (int round = 0; round < 3; ++round) {
+        for (std::size_t i = 0; i < from.size(); ++i)
+            from[i] = content(static_cast<std::uint64_t>(round), i);
+        const auto lent_out = cache.lend(from, netio::Access::send);
+        const auto lent_in = cache.lend(to, netio::Access::remote_write);
+        bool arrived = false;
+        server.at_raw = [&](const StreamSocket::Received& got) {
+            EXPECT_EQ(got.bytes, to.size());
+            arrived = true;
+        };
+        ASSERT_EQ(server.socket->receive(lent_in.slice(), Cookie{0}, Fill::all), Status::ok);
+        ASSERT_EQ(client.socket->send(lent_out.slice(), Cookie{0}), Status::ok);
+        ASSERT_TRUE(bed.run_until([&] { return arrived && sent == round + 1; }));
+        EXPECT_EQ(from, to);
+        std::ranges::fill(to, std::byte{0});
+    }
+    EXPECT_EQ(cache.counters().misses, 2U);
+    EXPECT_EQ(cache.counters().hits, 4U);
+    client.socket.reset();
+    server.socket.reset();
 }
 
 TEST_P(Transfer, QueuesAreBoundedAndSaySo) {
