@@ -37,6 +37,8 @@ struct NoFlaws {
     static constexpr bool never_acknowledge = false;        // R10
     static constexpr bool advertise_empty = false;          // R11
     static constexpr bool end_before_ring_is_empty = false; // R12
+    static constexpr bool no_prompt_ack = false;            // P6, P8
+    static constexpr bool no_answer = false;                // P10
 };
 
 } // namespace stream

@@ -28,8 +28,11 @@ ReceiverOptions improved_receiver(std::uint64_t ring_bytes) {
 SenderOptions published_sender(std::uint64_t ring_bytes) {
     return SenderOptions{.ring_bytes = ring_bytes,
                          .backlog_limit_bytes = unlimited_bytes,
+                         .patience_threshold_bytes = unlimited_bytes,
                          .direct_threshold_bytes = 0,
                          .avoid_slivers = false,
+                         .drain = false,
+                         .ring_transfer_limit_bytes = unlimited_bytes,
                          .coalesce_limit_bytes = 0,
                          .cork = false};
 }
@@ -41,7 +44,8 @@ ReceiverOptions published_receiver(std::uint64_t ring_bytes) {
                            .adverts_first = false,
                            .batch_limit_count = 1,
                            .ack_threshold_bytes = 0,
-                           .advert_threshold_bytes = 0};
+                           .advert_threshold_bytes = 0,
+                           .report_no_advert = false};
 }
 
 void validate(const SenderOptions& options) {
@@ -51,6 +55,11 @@ void validate(const SenderOptions& options) {
                 options.longest_transfer_bytes <= transfer_limit_bytes,
             "longest_transfer_bytes", options.longest_transfer_bytes,
             "it must be from 1 to 1073741823");
+    // An answer is promised to a direct transfer only (P10).
+    require(options.patience_threshold_bytes > 0, "patience_threshold_bytes",
+            options.patience_threshold_bytes, "without a direct transfer there is no answer");
+    require(options.ring_transfer_limit_bytes > 0, "ring_transfer_limit_bytes",
+            options.ring_transfer_limit_bytes, "a transfer has at least 1 byte");
     require(options.advert_limit_count > 0 || options.mode == TransferMode::indirect_only,
             "advert_limit_count", options.advert_limit_count,
             "only an indirect-only sender works without adverts");

@@ -5,10 +5,12 @@
 // published_receiver() are the policy of the 2014 study; each member can be changed alone, so that
 // any two variants can be compared. Every combination that validate() lets pass keeps the stream
 // correct; they differ in speed only. Two sides must agree in this: a direct-only sender needs a
-// receiver that advertises everything, an indirect-only receiver a sender that uses the ring.
+// receiver that advertises everything, an indirect-only receiver a sender that uses the ring, and a
+// patient sender a receiver that says when it has nothing to advertise (P1, P10).
 
 #include "stream/protocol.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -28,20 +30,37 @@ enum class AdvertNumber : std::uint8_t {
 
 inline constexpr std::uint64_t unlimited_bytes = std::numeric_limits<std::uint64_t>::max();
 
+// P6: once the ring is empty, so many unacknowledged bytes are acknowledged at once, and a sender
+// that waits for that (P8) may take fewer for none.
+constexpr std::uint64_t prompt_ack_bytes(std::uint64_t ring_bytes) {
+    return std::clamp<std::uint64_t>(ring_bytes / 64, 1, 16 * 1024);
+}
+
 struct SenderOptions {
     std::uint64_t ring_bytes = 0; // of the peer's ring; 0 only with direct_only
     TransferMode mode = TransferMode::dynamic;
     std::uint32_t longest_transfer_bytes = transfer_limit_bytes;
     std::size_t advert_limit_count = 256; // adverts the peer may have outstanding
 
-    // P1 late decision: without a usable advert, the ring is chosen only while at most this many
+    // P1 late decision: a direct phase ends for want of an advert only while at most this many
     // posted bytes are not yet reported done. Where a write is reported done only after the peer
-    // has it, this should be at least bandwidth times round trip. Published: unlimited.
-    std::uint64_t backlog_limit_bytes = 64 * 1024;
+    // has it, those on their way count as well: over a distance, this should be about bandwidth
+    // times round trip. Published: unlimited.
+    std::uint64_t backlog_limit_bytes = 24 * 1024;
+    // P1 patience: if so many bytes went directly since adverts were last short, wait for the next
+    // one until the peer has answered them. Published: unlimited.
+    std::uint64_t patience_threshold_bytes = 192 * 1024;
     // P2 zero-copy threshold: shorter sends prefer the ring. Published: 0.
     std::uint64_t direct_threshold_bytes = 4 * 1024;
     // P3: wait for more ring space rather than send a small part of a send. Published: false.
     bool avoid_slivers = true;
+    // P8: after a quarter of the ring wait until the peer has emptied it, for only then is an
+    // advert usable again; after twice as many bytes each time that this led to nothing. Published:
+    // false.
+    bool drain = true;
+    // P9: longer indirect transfers are cut, so that the peer copies one while the next is on its
+    // way. Published: unlimited.
+    std::uint64_t ring_transfer_limit_bytes = 256 * 1024;
     // P4: sends gathered into one transfer are together at most this long. Published: 0.
     std::uint64_t coalesce_limit_bytes = 16 * 1024;
     // P4: while a transfer is under way, wait for more small sends to gather. Published: false.
@@ -61,12 +80,15 @@ struct ReceiverOptions {
     bool adverts_first = true;
     // P5: adverts and acknowledgements in one control message. Published: 1.
     std::size_t batch_limit_count = 33;
-    // P6: acknowledge when this many bytes have been copied out, at most half of the ring; smaller
-    // amounts leave with the next adverts. Published: 0, after every copy.
+    // P6: acknowledge when this many bytes have been copied out, at most half of the ring, or when
+    // the ring is empty (prompt_ack_bytes); smaller amounts leave with the next adverts.
+    // Published: 0, after every copy.
     std::uint64_t ack_threshold_bytes = 0;
     // P7: shorter receives are not advertised; nor is anything right after a shorter indirect
     // transfer, for then the peer's sends are small. 0 if the peer is direct_only. Published: 0.
     std::uint64_t advert_threshold_bytes = 4 * 1024;
+    // P10: say so when the last advert has been used and there is no other. Published: false.
+    bool report_no_advert = true;
 };
 
 // Our policy for a ring of this size.

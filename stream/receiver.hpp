@@ -72,7 +72,8 @@ class BasicReceiver {
     std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
     void on_copied();
 
-    // The total of ring bytes copied out, when it is due (P6), and when anything is unacknowledged.
+    // The total of ring bytes copied out, when it is due (P6, P10), and when anything is
+    // unacknowledged.
     std::optional<std::uint64_t> next_ack();
     std::optional<std::uint64_t> next_early_ack();
 
@@ -141,6 +142,7 @@ class BasicReceiver {
     std::uint64_t ring_acked_ = 0;
     std::uint64_t copying_bytes_ = 0;
     std::uint64_t last_indirect_bytes_ = 0;
+    bool owes_answer_ = false; // P10
     bool ended_ = false;
     ProtocolError error_ = ProtocolError::none;
     ReceiverCounters counters_;
@@ -166,7 +168,7 @@ void BasicReceiver<Flaws>::describe(Sink&& sink) const {
     sink(ring_acked_);
     sink(copying_bytes_);
     sink(last_indirect_bytes_ >= options_.advert_threshold_bytes ? 1U : 0U);
-    sink(ended_ ? 1U : 0U);
+    sink((ended_ ? 2U : 0U) | (owes_answer_ ? 1U : 0U));
 }
 
 using Receiver = BasicReceiver<>;

@@ -49,6 +49,7 @@ ProtocolError BasicReceiver<Flaws>::on_direct(std::uint32_t bytes) {
         complete_front(); // R9
         complete_trivial();
     }
+    owes_answer_ = options_.report_no_advert && open_adverts_ == 0; // P10
     return error_;
 }
 
@@ -66,6 +67,7 @@ ProtocolError BasicReceiver<Flaws>::on_indirect(std::uint32_t bytes) {
     }
     ring_received_ += bytes;
     last_indirect_bytes_ = bytes;
+    owes_answer_ = false; // nobody waits any more
     ++counters_.indirect_transfers;
     counters_.indirect_bytes += bytes;
     return error_;
@@ -108,6 +110,7 @@ std::optional<LocalAdvert> BasicReceiver<Flaws>::next_advert() {
         .offset = flaws_.advertise_from_start ? 0 : receive.filled, // R8
     };
     receive.advertised = true;
+    owes_answer_ = false; // this is the answer
     first_unadvertised_ = index + 1;
     ++open_adverts_;
     estimate_ += receive.wait_all ? open_bytes : 1; // R5
@@ -166,8 +169,15 @@ template <class Flaws>
 std::optional<std::uint64_t> BasicReceiver<Flaws>::next_ack() {
     const std::uint64_t pending =
         flaws_.acknowledge_arrival ? ring_received_ - ring_acked_ : unacknowledged_bytes();
-    if (pending < options_.ack_threshold_bytes) return std::nullopt; // P6
-    return next_early_ack();
+    const bool is_prompt = ring_used_bytes() == 0 && !flaws_.no_prompt_ack &&
+                           pending >= prompt_ack_bytes(options_.ring_bytes);
+    if (pending >= options_.ack_threshold_bytes || is_prompt) { // P6
+        if (const auto total = next_early_ack()) return total;
+    }
+    if (!owes_answer_ || flaws_.no_answer || error_ != ProtocolError::none) return std::nullopt;
+    owes_answer_ = false; // P10: the same total again says that there is no advert
+    ++counters_.acks;
+    return ring_acked_;
 }
 
 template <class Flaws>
@@ -177,6 +187,7 @@ std::optional<std::uint64_t> BasicReceiver<Flaws>::next_early_ack() {
         return std::nullopt;
     }
     ring_acked_ = total;
+    owes_answer_ = false; // P10
     ++counters_.acks;
     return total;
 }

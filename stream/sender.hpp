@@ -30,6 +30,7 @@
 #include "stream/options.hpp"
 #include "stream/protocol.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -49,6 +50,7 @@ struct SenderCounters {
     // Waits between two transfers, however often next_transfer was asked meanwhile
     std::uint64_t waits_for_ring = 0;   // for want of ring space
     std::uint64_t waits_for_advert = 0; // hoping for an advert (P1, direct-only)
+    std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)
 };
 
 template <class Flaws = NoFlaws>
@@ -111,7 +113,7 @@ class BasicSender {
         bool done;
     };
 
-    enum class Wait : std::uint8_t { none, for_ring, for_advert };
+    enum class Wait : std::uint8_t { none, for_ring, for_advert, for_drain };
 
     ProtocolError fail(ProtocolError error);
     std::nullopt_t wait(Wait reason);
@@ -120,7 +122,12 @@ class BasicSender {
     bool is_corked(std::size_t piece_limit) const;
     bool prefers_ring() const;
     bool has_ring_space() const;
-    bool hopes_for_advert() const;
+    bool hopes_for_advert();
+    bool waits_for_drain();
+    void begin_excursion();
+    std::uint64_t shortest_excursion_bytes() const noexcept { // P8
+        return std::max<std::uint64_t>(1, options_.ring_bytes / 4);
+    }
     void set_phase(Phase phase);
     Transfer send_direct(std::span<Piece> pieces);
     Transfer send_indirect(std::span<Piece> pieces);
@@ -138,6 +145,13 @@ class BasicSender {
     Fifo<Advert> adverts_;   // q_A
     std::uint64_t ring_sent_ = 0;
     std::uint64_t ring_acked_ = 0;
+
+    std::uint64_t burst_bytes_ = 0;      // P1: direct, since adverts were last short
+    bool patient_ = false;               // P1
+    bool answered_ = false;              // P10: the peer has spoken since the last direct transfer
+    std::uint64_t direct_run_bytes_ = 0; // P8: direct, since the last excursion into the ring
+    std::uint64_t excursion_bytes_;      // P8: how long this one may be
+    std::uint64_t excursion_begin_ = 0;  // P8: ring_sent_ when it began
 
     Fifo<Posted> posted_;
     std::uint64_t first_posted_ = 0; // number of posted_'s front
@@ -158,6 +172,15 @@ void BasicSender<Flaws>::describe(Sink&& sink) const {
     sink(phase_.value());
     sink(ring_sent_);
     sink(ring_acked_);
+    if (options_.drain) {
+        sink(excursion_bytes_);
+        sink(ring_sent_ - excursion_begin_);
+        sink(std::min(direct_run_bytes_, excursion_bytes_));
+    }
+    if (options_.patience_threshold_bytes != unlimited_bytes) {
+        sink(std::min(burst_bytes_, options_.patience_threshold_bytes) << 2U |
+             (patient_ ? 2U : 0U) | (answered_ ? 1U : 0U));
+    }
     sink(sends_.size() << 2U | (finishing_ ? 2U : 0U) | (fin_given_ ? 1U : 0U));
     for (std::size_t i = 0; i < sends_.size(); ++i)
         sink(sends_[i].bytes);

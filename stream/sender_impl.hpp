@@ -14,7 +14,7 @@ namespace stream {
 
 template <class Flaws>
 BasicSender<Flaws>::BasicSender(const SenderOptions& options, Flaws flaws)
-    : options_{options}, flaws_{flaws} {
+    : options_{options}, flaws_{flaws}, excursion_bytes_{shortest_excursion_bytes() / 2} {
     validate(options);
 }
 
@@ -56,6 +56,7 @@ ProtocolError BasicSender<Flaws>::on_ack(std::uint64_t total_bytes) {
         return fail(ProtocolError::ack_out_of_range); // R14
     }
     ring_acked_ = total_bytes; // R4, R10
+    answered_ = true;          // P10
     return error_;
 }
 
@@ -88,6 +89,7 @@ std::optional<Transfer> BasicSender<Flaws>::next_transfer(std::span<Piece> piece
         return wait(options_.mode == TransferMode::direct_only ? Wait::for_advert : Wait::for_ring);
     }
     if (hopes_for_advert()) return wait(Wait::for_advert);
+    if (waits_for_drain()) return wait(Wait::for_drain);
     return send_indirect(pieces);
 }
 
@@ -95,7 +97,9 @@ template <class Flaws>
 std::nullopt_t BasicSender<Flaws>::wait(Wait reason) {
     if (wait_ != reason) {
         wait_ = reason;
-        ++(reason == Wait::for_ring ? counters_.waits_for_ring : counters_.waits_for_advert);
+        ++(reason == Wait::for_ring     ? counters_.waits_for_ring
+           : reason == Wait::for_advert ? counters_.waits_for_advert
+                                        : counters_.waits_for_drain);
     }
     return std::nullopt;
 }
@@ -190,12 +194,44 @@ bool BasicSender<Flaws>::has_ring_space() const {
     return !options_.avoid_slivers || free >= std::min(left, options_.ring_bytes / 8);
 }
 
-// P1: the link has still enough to do, and an advert may come meanwhile. Short sends would not use
-// it (P2).
+// P1: in a direct phase the next advert is usable whenever it comes, after one indirect transfer
+// not for a long time. So wait while the link has enough to do; and if many bytes went directly
+// since we last were short of adverts, also until the peer has answered the last of them: it sends
+// an advert, or says that it has none (P10). Short sends would not use an advert (P2).
 template <class Flaws>
-bool BasicSender<Flaws>::hopes_for_advert() const {
-    return options_.mode == TransferMode::dynamic && !prefers_ring() &&
-           (backlog_bytes_ > options_.backlog_limit_bytes || flaws_.hope_for_ever);
+bool BasicSender<Flaws>::hopes_for_advert() {
+    if (options_.mode != TransferMode::dynamic || !phase_.is_direct() || prefers_ring())
+        return false;
+    if (backlog_bytes_ > options_.backlog_limit_bytes || flaws_.hope_for_ever) return true;
+    patient_ = patient_ || burst_bytes_ >= options_.patience_threshold_bytes;
+    burst_bytes_ = 0;
+    return patient_ && !answered_;
+}
+
+// P8: an advert in an indirect phase is usable only if nothing is in the ring or on its way there
+// (R1), which a sender that always has something to send must bring about.
+template <class Flaws>
+bool BasicSender<Flaws>::waits_for_drain() {
+    if (!options_.drain || options_.mode != TransferMode::dynamic || phase_.is_direct() ||
+        prefers_ring() || ring_sent_ - excursion_begin_ < excursion_bytes_) {
+        return false;
+    }
+    if (ring_sent_ - ring_acked_ >= prompt_ack_bytes(options_.ring_bytes)) return true;
+    begin_excursion(); // the ring is empty, and still there is no advert
+    return false;
+}
+
+// P8: the wait costs a round trip, so it must be worth one: unless the adverts carried as many
+// bytes as the ring before them, it comes after twice as many the next time.
+template <class Flaws>
+void BasicSender<Flaws>::begin_excursion() {
+    constexpr std::uint64_t most = 4'096; // times as many, so that better times are noticed
+    const std::uint64_t shortest = shortest_excursion_bytes();
+    excursion_bytes_ = direct_run_bytes_ >= excursion_bytes_
+                           ? shortest
+                           : std::min(2 * excursion_bytes_, most * shortest);
+    excursion_begin_ = ring_sent_;
+    direct_run_bytes_ = 0;
 }
 
 // R6: called only where the kind of transfer changes.
@@ -219,6 +255,9 @@ Transfer BasicSender<Flaws>::send_direct(std::span<Piece> pieces) {
     if (!stays_open || advert.terms.bytes == 0) adverts_.pop_front();
     ++counters_.direct_transfers;
     counters_.direct_bytes += transfer.bytes;
+    direct_run_bytes_ += transfer.bytes;
+    burst_bytes_ += transfer.bytes;
+    patient_ = answered_ = false;
     return transfer;
 }
 
@@ -228,8 +267,13 @@ Transfer BasicSender<Flaws>::send_indirect(std::span<Piece> pieces) {
     const std::uint64_t offset = ring_sent_ % options_.ring_bytes;
     const std::uint64_t free = flaws_.ignore_ring_space ? options_.ring_bytes : ring_free_bytes();
     const std::uint64_t room =
-        flaws_.cross_ring_end ? free : std::min(free, options_.ring_bytes - offset);
-    if (phase_.is_direct() && !flaws_.sender_stays_direct) set_phase(phase_.next()); // R6
+        flaws_.cross_ring_end
+            ? free
+            : std::min({free, options_.ring_bytes - offset, options_.ring_transfer_limit_bytes});
+    if (phase_.is_direct() && !flaws_.sender_stays_direct) {
+        set_phase(phase_.next()); // R6
+        begin_excursion();
+    }
     Transfer transfer{.kind = TransferKind::indirect, .ring_offset = offset};
     gather(room, pieces, transfer);
     ring_sent_ += transfer.bytes;

@@ -88,7 +88,8 @@ netio::Hello StreamSocket::hello() const {
     const auto data = encode_hello(
         {.advert_limit_count = static_cast<std::uint16_t>(options_.sender.advert_limit_count),
          .advertises = options_.receiver.mode != TransferMode::indirect_only,
-         .needs_adverts = options_.sender.mode == TransferMode::direct_only});
+         .needs_adverts = options_.sender.mode == TransferMode::direct_only,
+         .reports_no_advert = options_.receiver.report_no_advert});
     std::ranges::copy(data, hello.service_data.bytes.begin());
     hello.service_data.size = data.size();
     return hello;
@@ -157,6 +158,7 @@ void StreamSocket::take_ring(std::span<const std::byte> body) {
     options.longest_transfer_bytes = static_cast<std::uint32_t>(
         std::min<std::size_t>(options.longest_transfer_bytes, link_->capabilities().message_bytes));
     if (!peer_.advertises) options.mode = TransferMode::indirect_only;
+    if (!peer_.reports_no_advert) options.patience_threshold_bytes = unlimited_bytes;
     if (peer_ring_.bytes == 0) {
         if (options.mode == TransferMode::indirect_only) {
             return fail("has no ring, and this side can only send through one");

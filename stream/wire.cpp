@@ -16,6 +16,7 @@ constexpr std::uint8_t fin_part = 2;
 constexpr std::uint32_t wait_all_flag = 1;
 constexpr std::uint8_t advertises_flag = 1;
 constexpr std::uint8_t needs_adverts_flag = 2;
+constexpr std::uint8_t reports_no_advert_flag = 4;
 // No memory is longer, and sums of such lengths do not wrap.
 constexpr std::uint64_t longest_memory_bytes = std::uint64_t{1} << 62;
 
@@ -200,7 +201,8 @@ std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
     Writer writer{data};
     writer.put(hello_version);
     writer.put(static_cast<std::uint8_t>((hello.advertises ? advertises_flag : 0) |
-                                         (hello.needs_adverts ? needs_adverts_flag : 0)));
+                                         (hello.needs_adverts ? needs_adverts_flag : 0) |
+                                         (hello.reports_no_advert ? reports_no_advert_flag : 0)));
     writer.put(hello.advert_limit_count);
     return data;
 }
@@ -213,11 +215,12 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
     const DecodeError length = check_length(data.size(), hello_bytes);
     if (length != DecodeError::none) return length;
     const auto flags = reader.get<std::uint8_t>();
-    if ((flags & ~(advertises_flag | needs_adverts_flag)) != 0) {
+    if ((flags & ~(advertises_flag | needs_adverts_flag | reports_no_advert_flag)) != 0) {
         return DecodeError::unknown_bits;
     }
     out.advertises = (flags & advertises_flag) != 0;
     out.needs_adverts = (flags & needs_adverts_flag) != 0;
+    out.reports_no_advert = (flags & reports_no_advert_flag) != 0;
     out.advert_limit_count = reader.get<std::uint16_t>();
     return DecodeError::none;
 }

@@ -43,6 +43,7 @@
 //     +---------+-------+------------------+
 //     flags: bit 0 advertises receives,
 //            bit 1 sends into adverts only, so every receive must be advertised
+//            bit 2 says when it has nothing to advertise (P10)
 //
 // The decoders take anything: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
@@ -132,6 +133,7 @@ struct Hello {
     std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count
     bool advertises = true;               // false: indirect-only receiver
     bool needs_adverts = false;           // true: direct-only sender
+    bool reports_no_advert = false;       // P10; a patient sender relies on it
 
     friend bool operator==(const Hello&, const Hello&) = default;
 };

@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iomanip>
 #include <iostream>
+#include <string>
 
 namespace stream {
 
@@ -133,6 +135,13 @@ std::string name_of(const CreditSizes& sizes) {
     return "Receives" + pair(sizes.receive_counts) + "Thresholds" + pair(sizes.thresholds);
 }
 
+// A line of what `./dev verify` prints.
+void report(const std::string& name, const char* verdict, const Exploration& result,
+            const char* what) {
+    std::cout << "  " << std::left << std::setw(36) << name << std::setw(7) << verdict << std::right
+              << std::setw(9) << result.state_count << " states  " << what << '\n';
+}
+
 class CreditsModel : public testing::TestWithParam<CreditSizes> {};
 
 TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorGoesOnForEver) {
@@ -140,8 +149,7 @@ TEST_P(CreditsModel, R13NeverOverrunsNorStopsNorGoesOnForEver) {
 
     EXPECT_EQ(result.violation, "");
     EXPECT_FALSE(result.hit_limit);
-    std::cout << "credits: " << result.state_count << " states, " << result.transition_count
-              << " transitions, every execution ends\n";
+    report(name_of(GetParam()), "holds", result, "every execution ends");
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, CreditsModel,
@@ -151,26 +159,31 @@ INSTANTIATE_TEST_SUITE_P(Sizes, CreditsModel,
                                          CreditSizes{{5, 5}, {2, 2}}, CreditSizes{{5, 5}, {4, 4}}),
                          [](const auto& parameter) { return name_of(parameter.param); });
 
+// A flaw must be noticed, and as what.
+void expect_killed(const char* name, const CreditSizes& sizes, InjectedFlaws flaws,
+                   const std::string& noticed_as) {
+    const Exploration result = explore_credits(sizes, flaws);
+    EXPECT_EQ(result.violation.substr(0, noticed_as.size()), noticed_as) << result.violation;
+    report(name, result.violation.empty() ? "SURVIVES" : "killed", result, noticed_as.c_str());
+}
+
 TEST(CreditsModelMutation, R13WithoutTheReserveBothSidesWaitForEver) {
-    const auto result = explore_credits({{4, 4}, {2, 2}}, InjectedFlaws{.no_credit_reserve = true});
-    EXPECT_EQ(result.violation.substr(0, 5), "stuck") << result.violation;
+    expect_killed("R13NoCreditReserve", {{4, 4}, {2, 2}}, {.no_credit_reserve = true}, "stuck");
 }
 
 TEST(CreditsModelMutation, R13WithoutTheCheckTheReceiveQueueIsOverrun) {
-    const auto result = explore_credits({{4, 4}, {2, 2}}, InjectedFlaws{.no_credit_check = true});
-    EXPECT_EQ(result.violation.substr(0, 21), "receive queue overrun") << result.violation;
+    expect_killed("R13NoCreditCheck", {{4, 4}, {2, 2}}, {.no_credit_check = true},
+                  "receive queue overrun");
 }
 
 TEST(CreditsModelMutation, R13ThresholdOfOneThanksForEver) {
-    const auto result =
-        explore_credits({{3, 3}, {1, 1}}, InjectedFlaws{.any_credit_threshold = true});
-    EXPECT_EQ(result.violation, "an execution that never ends");
+    expect_killed("R13ThresholdOfOne", {{3, 3}, {1, 1}}, {.any_credit_threshold = true},
+                  "an execution that never ends");
 }
 
 TEST(CreditsModelMutation, R13ThresholdOfAllReceivesIsNeverReached) {
-    const auto result =
-        explore_credits({{4, 4}, {4, 4}}, InjectedFlaws{.any_credit_threshold = true});
-    EXPECT_EQ(result.violation.substr(0, 5), "stuck") << result.violation;
+    expect_killed("R13ThresholdOfAllReceives", {{4, 4}, {4, 4}}, {.any_credit_threshold = true},
+                  "stuck");
 }
 
 } // namespace

@@ -13,6 +13,8 @@ Direction random_direction(Chance& chance) {
         sender.backlog_limit_bytes = chance.one_of({std::uint64_t{0}, ring_bytes, unlimited_bytes});
         sender.direct_threshold_bytes = chance.one_of<std::uint64_t>({0, 10, 100});
         sender.avoid_slivers = chance.one_in(2);
+        sender.drain = chance.one_in(2);
+        sender.ring_transfer_limit_bytes = chance.one_of<std::uint64_t>({1, 90, unlimited_bytes});
         sender.coalesce_limit_bytes = chance.one_of<std::uint64_t>({0, 50, 500});
         sender.cork = chance.one_in(2);
         sender.longest_transfer_bytes = chance.one_of<std::uint32_t>({3, 77, transfer_limit_bytes});
@@ -24,6 +26,9 @@ Direction random_direction(Chance& chance) {
         receiver.ack_threshold_bytes =
             chance.between(0, std::max<std::uint64_t>(1, ring_bytes / 2));
         receiver.advert_threshold_bytes = chance.one_of<std::uint64_t>({0, 10, 100});
+        receiver.report_no_advert = chance.one_in(2);
+        sender.patience_threshold_bytes =
+            receiver.report_no_advert ? chance.one_of<std::uint64_t>({1, 200}) : unlimited_bytes;
     }
     direction.sender.advert_limit_count = direction.receiver.advert_limit_count =
         chance.one_of<std::size_t>({1, 5, 64});

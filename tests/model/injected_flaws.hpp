@@ -31,6 +31,8 @@ struct InjectedFlaws {
     bool never_acknowledge = false;
     bool advertise_empty = false;
     bool end_before_ring_is_empty = false;
+    bool no_prompt_ack = false;
+    bool no_answer = false;
     bool no_credit_reserve = false;
     bool no_credit_check = false;
     bool any_credit_threshold = false;

@@ -102,6 +102,22 @@ std::vector<Case> improved_cases() {
          with(improved(), [](Options o) { o.receiver.batch_limit_count = 1; })},
         {"ImprovedIsDirectWhenItCan",
          with(improved(), [](Options o) { o.check_efficiency = o.prompt_copies = true; })},
+        {"ImprovedDrainsTheRing",
+         with(improved(),
+              [](Options o) {
+                  o.sender.ring_bytes = o.receiver.ring_bytes = 4;
+                  o.receiver.ack_threshold_bytes = 2;
+                  o.receiver.advert_threshold_bytes = 2;
+              }),
+         true},
+        {"ImprovedPatience",
+         with(improved(),
+              [](Options o) {
+                  o.sender.patience_threshold_bytes = 1;
+                  o.receiver.advert_threshold_bytes = 2;
+                  o.separate_done = true;
+              }),
+         true},
         {"ImprovedLateDecision", with(improved(), [](Options o) { o.separate_done = true; })},
         {"ImprovedCoalescing",
          with(improved(),

@@ -75,6 +75,25 @@ WorldOptions late_decision_world() {
     return options;
 }
 
+// A sender that waits until the ring is empty, a receiver that would acknowledge that much later.
+WorldOptions draining_world() {
+    WorldOptions options = improved_world();
+    options.sender.ring_bytes = options.receiver.ring_bytes = 4;
+    options.receiver.ack_threshold_bytes = 2;
+    options.receiver.advert_threshold_bytes = 2;
+    options.check_efficiency = false;
+    return options;
+}
+
+WorldOptions patient_world() {
+    WorldOptions options = improved_world();
+    options.sender.patience_threshold_bytes = 1;
+    options.separate_done = true;
+    options.receiver.advert_threshold_bytes = 2;
+    options.check_efficiency = false;
+    return options;
+}
+
 struct Mutant {
     const char* name; // begins with the rule
     InjectedFlaws flaws;
@@ -181,6 +200,8 @@ std::vector<Mutant> noticed_mutants() {
          "protocol error: end of the stream at another position"},
         {"R12EndBeforeRingIsEmpty", {.end_before_ring_is_empty = true}, wait_all_world(), "stuck"},
         {"P1HopeForEver", {.hope_for_ever = true}, late_decision_world(), "stuck"},
+        {"P6NoPromptAcknowledgement", {.no_prompt_ack = true}, draining_world(), "stuck"},
+        {"P10NoAnswer", {.no_answer = true}, patient_world(), "stuck"},
     };
 }
 

@@ -44,6 +44,9 @@ TEST(StreamOptions, PublishedPolicyHasNoneOfOurImprovements) {
     EXPECT_FALSE(sender.avoid_slivers);
     EXPECT_EQ(sender.coalesce_limit_bytes, 0U);
     EXPECT_FALSE(sender.cork);
+    EXPECT_EQ(sender.patience_threshold_bytes, unlimited_bytes);
+    EXPECT_FALSE(sender.drain);
+    EXPECT_EQ(sender.ring_transfer_limit_bytes, unlimited_bytes);
     const ReceiverOptions receiver = published_receiver(200);
     EXPECT_EQ(receiver.advert_number, AdvertNumber::estimated);
     EXPECT_FALSE(receiver.readvertise);
@@ -51,6 +54,7 @@ TEST(StreamOptions, PublishedPolicyHasNoneOfOurImprovements) {
     EXPECT_EQ(receiver.batch_limit_count, 1U);
     EXPECT_EQ(receiver.ack_threshold_bytes, 0U);
     EXPECT_EQ(receiver.advert_threshold_bytes, 0U);
+    EXPECT_FALSE(receiver.report_no_advert);
 }
 
 TEST(StreamOptions, RefusesWhatCannotWorkAndNamesIt) {
@@ -74,6 +78,10 @@ TEST(StreamOptions, RefusesWhatCannotWorkAndNamesIt) {
                 HasSubstr("longest_transfer_bytes is 0"));
     EXPECT_THAT(refusal(sender([](auto& o) { o.longest_transfer_bytes = 1U << 30; })),
                 HasSubstr("longest_transfer_bytes is 1073741824"));
+    EXPECT_THAT(refusal(sender([](auto& o) { o.patience_threshold_bytes = 0; })),
+                HasSubstr("patience_threshold_bytes is 0"));
+    EXPECT_THAT(refusal(sender([](auto& o) { o.ring_transfer_limit_bytes = 0; })),
+                HasSubstr("ring_transfer_limit_bytes is 0"));
     EXPECT_THAT(refusal(sender([](auto& o) { o.advert_limit_count = 0; })),
                 HasSubstr("advert_limit_count is 0"));
     EXPECT_THAT(refusal(receiver([](auto& o) { o.ring_bytes = 0; })), HasSubstr("ring_bytes is 0"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sender's policies P1 to P4 and its modes: each choice is a legal one, these tests say which.
+// The sender's policies P1 to P4, P8 and P9, and its modes: each choice is a legal one, these tests
+// say which.
 
 #include "stream/sender.hpp"
 
@@ -62,13 +63,23 @@ TEST(LateDecision, P1NeverLeavesTheLinkIdle) {
     SenderOptions options = plain();
     options.backlog_limit_bytes = 50;
     Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
     sender.submit(SendId{1}, 100);
     sender.submit(SendId{2}, 100);
 
     const Posted first = pump(sender);
-    EXPECT_EQ(first.text, "I100") << "nothing was under way, the second waits";
+    EXPECT_EQ(first.text, "D100") << "the second send waits";
     sender.on_transfer_done(first.transfers[0].number);
     EXPECT_EQ(pump(sender).text, "I100");
+}
+
+TEST(LateDecision, P1InAnIndirectPhaseThereIsNothingToHopeFor) {
+    SenderOptions options = plain();
+    options.backlog_limit_bytes = 50;
+    Sender sender{options};
+    sender.submit(SendId{1}, 100);
+    sender.submit(SendId{2}, 100);
+    EXPECT_EQ(pump(sender).text, "I100 I100");
 }
 
 TEST(LateDecision, P1PublishedSenderDecidesAtOnce) {
@@ -76,6 +87,63 @@ TEST(LateDecision, P1PublishedSenderDecidesAtOnce) {
     sender.submit(SendId{1}, 100);
     sender.submit(SendId{2}, 100);
     EXPECT_EQ(pump(sender).text, "I100 I100");
+}
+
+// A sender with little backlog left after so many direct bytes; every write is finished.
+Sender after_direct_transfers(unsigned count) {
+    SenderOptions options = plain();
+    options.backlog_limit_bytes = 50;
+    options.patience_threshold_bytes = 150;
+    Sender sender{options};
+    for (unsigned i = 0; i < count; ++i) {
+        EXPECT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+        sender.submit(SendId{i}, 100);
+    }
+    for (const Transfer& transfer : pump(sender).transfers)
+        sender.on_transfer_done(transfer.number);
+    sender.submit(SendId{100}, 100);
+    return sender;
+}
+
+TEST(Patience, P1AfterManyDirectBytesWaitsForThePeersAnswer) {
+    Sender sender = after_direct_transfers(2);
+    EXPECT_EQ(pump(sender).text, "");
+    EXPECT_EQ(pump(sender).text, "");
+    ASSERT_EQ(sender.on_ack(0), ProtocolError::none); // it has no advert to give (P10)
+    EXPECT_EQ(pump(sender).text, "I100");
+}
+
+TEST(Patience, P1IsRewardedWithTheNextAdvert) {
+    Sender sender = after_direct_transfers(2);
+    EXPECT_EQ(pump(sender).text, "");
+    ASSERT_EQ(sender.on_advert(advert(200, 0, 100)), ProtocolError::none);
+    const Posted direct = pump(sender);
+    EXPECT_EQ(direct.text, "D100");
+    EXPECT_EQ(sender.phase(), Phase{0});
+
+    sender.on_transfer_done(direct.transfers[0].number);
+    sender.submit(SendId{101}, 100);
+    EXPECT_EQ(pump(sender).text, "I100") << "only 100 bytes since the last wait";
+}
+
+TEST(Patience, P1AFewDirectBytesAreNotWorthAWait) {
+    Sender sender = after_direct_transfers(1);
+    EXPECT_EQ(pump(sender).text, "I100");
+}
+
+TEST(Patience, P1AnAnswerThatIsThereAlreadyCounts) {
+    SenderOptions options = plain();
+    options.patience_threshold_bytes = 100;
+    options.backlog_limit_bytes = 50;
+    Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+    sender.submit(SendId{1}, 100);
+    const Posted direct = pump(sender);
+    ASSERT_EQ(sender.on_ack(0), ProtocolError::none);
+    sender.submit(SendId{2}, 100);
+    EXPECT_EQ(pump(sender).text, "") << "the link is busy";
+    sender.on_transfer_done(direct.transfers[0].number);
+    EXPECT_EQ(pump(sender).text, "I100");
 }
 
 // --- P2 ------------------------------------------------------------------------------------------
@@ -133,6 +201,73 @@ TEST(Slivers, P3TheRestOfASendMayBeShort) {
     EXPECT_EQ(pump(sender).text, "I800");
     ASSERT_EQ(sender.on_ack(10), ProtocolError::none);
     EXPECT_EQ(pump(sender).text, "I10");
+}
+
+// --- P8 and P9 -----------------------------------------------------------------------------------
+
+SenderOptions draining() {
+    SenderOptions options = plain(800); // a quarter is 200, and 12 bytes count for none
+    options.drain = true;
+    return options;
+}
+
+TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
+    Sender sender{draining()};
+    for (std::uint64_t i = 1; i <= 7; ++i)
+        sender.submit(SendId{i}, 100);
+    EXPECT_EQ(pump(sender).text, "I100 I100");
+    EXPECT_EQ(sender.counters().waits_for_drain, 1U);
+    ASSERT_EQ(sender.on_ack(188), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "") << "12 bytes are still in the ring";
+    ASSERT_EQ(sender.on_ack(189), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "I100 I100 I100 I100");
+    EXPECT_EQ(sender.counters().waits_for_drain, 2U);
+}
+
+TEST(Draining, P8AnAdvertOfTheEmptyRingIsUsable) {
+    Sender sender{draining()};
+    for (std::uint64_t i = 1; i <= 4; ++i)
+        sender.submit(SendId{i}, 100);
+    EXPECT_EQ(pump(sender).text, "I100 I100");
+    ASSERT_EQ(sender.on_advert(advert(200, 2, 200)), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(200, 2, 200)), ProtocolError::none);
+    ASSERT_EQ(sender.on_ack(200), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "D100 D100");
+}
+
+TEST(Draining, P8WhenTheAdvertsCarriedAsMuchItBeginsAnew) {
+    Sender sender{draining()};
+    const auto go = [&sender](std::uint64_t bytes) {
+        sender.submit(SendId{}, bytes);
+        return pump(sender).text;
+    };
+    EXPECT_EQ(go(200), "I200");
+    ASSERT_EQ(sender.on_ack(200), ProtocolError::none);
+    EXPECT_EQ(go(400), "I400") << "the ring was empty, and there was no advert";
+    ASSERT_EQ(sender.on_ack(600), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(600, 2, 500)), ProtocolError::none);
+    EXPECT_EQ(go(500), "D500");
+    EXPECT_EQ(go(200), "I200");
+    EXPECT_EQ(go(1), "") << "after 200 bytes again";
+}
+
+TEST(Draining, P8ShortSendsDoNotWaitForAnAdvertThatTheyWouldNotUse) {
+    SenderOptions options = draining();
+    options.direct_threshold_bytes = 50;
+    Sender sender{options};
+    sender.submit(SendId{1}, 200);
+    sender.submit(SendId{2}, 49);
+    sender.submit(SendId{3}, 50);
+    EXPECT_EQ(pump(sender).text, "I200 I49");
+}
+
+TEST(RingTransfers, P9LongOnesAreCut) {
+    SenderOptions options = plain(1'000);
+    options.ring_transfer_limit_bytes = 40;
+    Sender sender{options};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 100)), ProtocolError::none);
+    sender.submit(SendId{1}, 200);
+    EXPECT_EQ(pump(sender).text, "D100 I40 I40 I20") << "direct ones are not";
 }
 
 // --- P4 ------------------------------------------------------------------------------------------

@@ -196,16 +196,20 @@ TEST(RingCodec, RefusesOtherLengthsAndARingBeyondTheAddressSpace) {
 // --- Hello ---------------------------------------------------------------------------------------
 
 Hello some_hello() {
-    return {.advert_limit_count = 0x0405, .advertises = true, .needs_adverts = true};
+    return {.advert_limit_count = 0x0405,
+            .advertises = true,
+            .needs_adverts = true,
+            .reports_no_advert = true};
 }
 
 TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
     const auto data = encode_hello(some_hello());
-    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({1, 3, 5, 4}));
-    for (unsigned flags = 0; flags < 4; ++flags) {
+    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({1, 7, 5, 4}));
+    for (unsigned flags = 0; flags < 8; ++flags) {
         Hello hello = some_hello();
         hello.advertises = (flags & 1U) != 0;
         hello.needs_adverts = (flags & 2U) != 0;
+        hello.reports_no_advert = (flags & 4U) != 0;
         Hello out;
         ASSERT_EQ(decode_hello(encode_hello(hello), out), DecodeError::none);
         EXPECT_EQ(out, hello);
@@ -223,7 +227,7 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     longer[0] = std::byte{2};
     EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
     Bytes flagged(data.begin(), data.end());
-    flagged[1] = std::byte{4};
+    flagged[1] = std::byte{8};
     EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
 }
 
