@@ -33,11 +33,10 @@ BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
 
 BufferedSendSocket::BufferedSendSocket(Transport& transport, const Options& options,
                                        Handler& handler)
-    : options_{checked(options)}, handler_{handler}, pages_{options_.page_bytes,
-                                                            options_.page_count},
-      timer_{transport.loop(), [this] { on_timer(); }}, socket_{transport, options_.socket,
-                                                                static_cast<SendSocket::Handler&>(
-                                                                    *this)} {}
+    : loop_{transport.loop()}, options_{checked(options)}, handler_{handler},
+      pages_{options_.page_bytes, options_.page_count}, timer_{transport.loop(),
+                                                               [this] { on_timer(); }},
+      socket_{transport, options_.socket, static_cast<SendSocket::Handler&>(*this)} {}
 
 void BufferedSendSocket::on_connected(SendSocket& socket) {
     const std::size_t body = socket.link_->body_limit();
@@ -47,6 +46,7 @@ void BufferedSendSocket::on_connected(SendSocket& socket) {
                                       " accepted with receive buffers that hold no page");
     }
     page_limit_ = std::min(options_.page_bytes, body);
+    watermark_ = std::min(options_.watermark_bytes, page_limit_);
     fragment_limit_ = std::min(options_.page_bytes, body - messages::fragment_extension_bytes);
     const std::size_t in_fragments =
         std::min<std::size_t>({messages::largest_message_bytes(socket.link_->peer()),
@@ -68,10 +68,8 @@ Status BufferedSendSocket::sendv(MessageParts parts) {
         std::byte* const out = reserve(bytes);
         if (out == nullptr) return refuse();
         copy_parts(parts, 0, {out, bytes});
-        if (writer_.used() >= std::min(options_.watermark_bytes, page_limit_)) flush();
     }
-    ++counters_.messages;
-    counters_.bytes += bytes;
+    count(bytes);
     return Status::ok;
 }
 
@@ -83,22 +81,26 @@ Status BufferedSendSocket::refuse() {
 
 // Room for a message in the open page, or in a new one; nullptr: none now.
 std::byte* BufferedSendSocket::reserve(std::size_t bytes) {
-    if (open_page_) {
-        std::byte* const out = writer_.append(bytes);
-        if (out != nullptr) return out;
-        flush();
-    }
+    std::byte* const out = writer_.append(bytes);
+    if (out != nullptr) return out;
+    flush();
     open_page_ = pages_.take();
     if (!open_page_) return nullptr;
     writer_ = PageWriter{pages_.memory(*open_page_).first(page_limit_)};
-    if (options_.flush_time.count() > 0) timer_.start(options_.flush_time);
+    if (options_.flush_time.count() > 0) timer_.start_at(next_flush());
     return writer_.append(bytes);
+}
+
+// Sparse messages need not wait, and frequent ones share a page: that is a limit of the rate.
+TimePoint BufferedSendSocket::next_flush() const noexcept {
+    const TimePoint now = loop_.now();
+    return last_flush_ == TimePoint::min() ? now : std::max(now, last_flush_ + options_.flush_time);
 }
 
 Status BufferedSendSocket::send_large(MessageParts parts, std::size_t bytes) {
     flush(); // the order
-    const std::size_t count = (bytes + fragment_limit_ - 1) / fragment_limit_;
-    if (pages_.free_count() < count) return refuse();
+    const std::size_t needed = (bytes + fragment_limit_ - 1) / fragment_limit_;
+    if (pages_.free_count() < needed) return refuse();
     for (std::size_t offset = 0; offset < bytes; offset += fragment_limit_) {
         const std::uint32_t page = *pages_.take();
         const std::size_t part = std::min(fragment_limit_, bytes - offset);
@@ -117,7 +119,8 @@ void BufferedSendSocket::flush() {
     if (!open_page_) return;
     timer_.cancel();
     const std::uint32_t page = *std::exchange(open_page_, std::nullopt);
-    depart({.page = page, .bytes = writer_.used(), .fragment = std::nullopt});
+    const std::size_t bytes = std::exchange(writer_, PageWriter{}).used();
+    depart({.page = page, .bytes = bytes, .fragment = std::nullopt});
 }
 
 void BufferedSendSocket::depart(const Departure& departure) {
@@ -175,7 +178,10 @@ void BufferedSendSocket::finish_when_drained() {
 }
 
 void BufferedSendSocket::on_timer() {
-    if (!finishing_) return flush();
+    if (!finishing_) {
+        last_flush_ = loop_.now();
+        return flush();
+    }
     socket_.link_->fail(CloseReason::too_slow, socket_.link_->peer_address() +
                                                    " took nothing for " +
                                                    std::to_string(options_.finish_timeout.count()) +
@@ -187,6 +193,7 @@ void BufferedSendSocket::on_closed(SendSocket&, const Closed& closed) {
     for (const Departure& departure : std::exchange(waiting_, {}))
         pages_.release(departure.page);
     if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));
+    writer_ = PageWriter{};
     NETIO_CHECK(pages_in_use() == 0); // every frame in the fabric's hands has been answered
     room_wanted_ = false;
     finishing_ = false;
