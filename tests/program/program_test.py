@@ -333,6 +333,38 @@ class Refusing(Case):
         self.assertEqual(publisher.end()[0], 0)
 
 
+class Reading(Case):
+    """The examples that read out a card."""
+
+    EXAMPLES = os.path.dirname(PROGRAM)
+
+    def run_example(self, name, address):
+        process = subprocess.Popen([os.path.join(self.EXAMPLES, name), address],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_full_ring_stops_the_card_and_nothing_unsent_is_overwritten(self):
+        readout = self.run_example("example_readout", "127.0.0.1:0")
+        address = readout.stdout.readline().split()[-1]
+        checker = self.run_example("example_readout_check", address)
+        self.assertEqual(readout.stdout.readline(), "the card runs\n")
+        checker.send_signal(signal.SIGSTOP)
+        self.assertEqual(readout.stdout.readline(), "the ring was full\n")
+        checkers = [checker, self.run_example("example_readout_check", address)]
+        checker.send_signal(signal.SIGCONT)
+        for checker in checkers:  # each has seen some of it
+            self.assertRegex(checker.stdout.readline(), r"first message is of event \d+")
+        readout.send_signal(signal.SIGINT)
+        for checker in checkers:
+            self.assertRegex(checker.stdout.readline(), r"checked [1-9]\d* messages, 0 wrong")
+            self.assertEqual(checker.wait(DEADLINE), 0)
+        self.assertRegex(readout.stdout.readline(), r"sent [1-9]\d* events")
+        self.assertEqual(readout.wait(DEADLINE), 0)
+
+
 class Idling(Case):
     def test_fifty_idle_subscribers_cost_no_processor_time(self):
         """Counted in context switches: every wake-up of a blocking loop is one."""
