@@ -13,7 +13,6 @@
 namespace apps {
 
 using netio::Cookie;
-using netio::Status;
 using stream::StreamSocket;
 using Json = nlohmann::ordered_json;
 

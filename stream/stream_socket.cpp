@@ -19,7 +19,6 @@ using netio::Closed;
 using netio::CloseReason;
 using netio::Cookie;
 using netio::Link;
-using netio::Slice;
 using netio::Status;
 using Outcome = netio::Completion::Outcome;
 
