@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "apps/live_display.hpp"
 #include "apps/pump.hpp"
+#include "apps/pump_study.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
@@ -41,6 +42,7 @@ struct PumpArguments {
     bool verify = false;
     std::string provider = "auto";
     std::string loop = "blocking";
+    std::string study; // folder
     bool progress = false;
     bool json = false;
 };
@@ -230,11 +232,22 @@ Command add_pump(CLI::App& program) {
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()
         ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));
+    command
+        ->add_option("--study", arguments->study,
+                     "Repeat the 2014 study on this machine, with tables and plots in a folder")
+        ->excludes(server);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "A JSON object for each connection");
     return [arguments] {
+        if (!arguments->study.empty()) {
+            return run_study({.bytes = arguments->bytes,
+                              .message_bytes = std::max<std::uint64_t>(1, arguments->size),
+                              .provider = arguments->provider},
+                             arguments->study);
+        }
         if (!arguments->serve && arguments->server.empty()) {
-            throw std::invalid_argument{"netio pump needs a server's HOST:PORT, or --serve"};
+            throw std::invalid_argument{
+                "netio pump needs a server's HOST:PORT, --serve or --study"};
         }
         return run(*arguments);
     };

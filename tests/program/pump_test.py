@@ -4,8 +4,11 @@
 pump_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
 
+import csv
+import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -102,6 +105,26 @@ class Pumping(Case):
             status, _, log = self.start("pump", *arguments).end()
             self.assertEqual(status, 1, arguments)
             self.assertIn(said, log)
+
+
+class Studying(Case):
+    def test_the_study_writes_its_table_and_its_plots(self):
+        folder = self.path("study")
+        process = subprocess.run([PROGRAM, "pump", "--study", folder, "--bytes", "1m"],
+                                 capture_output=True, text=True)
+        self.assertEqual(process.returncode, 0, process.stderr)
+        with open(os.path.join(folder, "study.csv")) as file:
+            rows = list(csv.DictReader(file))
+        measured = [row for row in rows if row["link"] == "measured"]
+        self.assertEqual(len(measured), 4 * 6 * 2)
+        for row in measured:
+            self.assertGreater(float(row["gbit_per_s"]), 0)
+            if row["subject"] in ("direct", "indirect"):
+                self.assertEqual(float(row["direct_share"]) > 0.5, row["subject"] == "direct")
+        if shutil.which("gnuplot"):
+            self.assertTrue(os.path.exists(os.path.join(folder, "measured.svg")))
+        else:
+            self.assertIn("install gnuplot", process.stderr)
 
 
 class Chatting(Case):
