@@ -157,6 +157,20 @@ TEST(EventLoop, SourcesMayBeAddedAndRemovedWhileDraining) {
     EXPECT_THAT(log, ElementsAre("first", "third"));
 }
 
+TEST(EventLoop, WhatWasPostedBeforeItRunsComesFirst) {
+    EventLoop loop;
+    std::vector<std::string> log;
+    Timer timer{loop, [&] {
+                    log.push_back("timer");
+                    loop.stop();
+                }};
+    timer.start(Duration::zero());
+    loop.post([&] { log.push_back("first"); });
+    loop.post([&] { log.push_back("second"); });
+    loop.run();
+    EXPECT_THAT(log, ElementsAre("first", "second", "timer"));
+}
+
 TEST(EventLoop, StopBeforeRunReturnsAtOnce) {
     EventLoop loop;
     loop.stop();

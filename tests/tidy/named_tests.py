@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every test that docs/netio-next.md names exists, and every row of its tables names one.
+
+named_tests.py [ROOT]
+"""
+
+import pathlib
+import re
+import sys
+
+DOCUMENT = "docs/netio-next.md"
+CPP_TEST = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+),\s*(\w+)\s*\)", re.M)
+NAME = re.compile(r"`([A-Z]\w*\.\w+)`")
+
+
+def names_in_cpp(text):
+    return {f"{suite}.{name}" for suite, name in CPP_TEST.findall(text)}
+
+
+def names_in_python(text):
+    names, current = set(), None
+    for line in text.splitlines():
+        if case := re.match(r"class (\w+)\(", line):
+            current = case[1]
+        elif test := re.match(r"    def (test_\w+)\(", line):
+            names.add(f"{current}.{test[1]}")
+    return names
+
+
+def findings(document, existing):
+    for number, line in enumerate(document.splitlines(), 1):
+        if not line.startswith("| ") or line.endswith("| test |"):
+            continue
+        named = NAME.findall(line.rsplit("|", 2)[1])
+        if not named:
+            yield number, "names no test"
+        for name in named:
+            if name not in existing:
+                yield number, f"there is no test {name}"
+
+
+def self_test():
+    existing = names_in_cpp("TEST(A, One) {}\nTEST_P(B,\n       Two) {}\n// TEST(C, Three)\n")
+    existing |= names_in_python("class D(Case):\n    def test_four(self):\n")
+    assert existing == {"A.One", "B.Two", "D.test_four"}, existing
+    table = "| x | y | test |\n|---|---|---|\n| a | `Not.This` | `A.One`, `D.test_four` |\n"
+    assert not list(findings(table, existing))
+    assert list(findings(table + "| b | c | `C.Three` |\n| d | `A.One` | |\n", existing)) == [
+        (4, "there is no test C.Three"), (5, "names no test")]
+
+
+self_test()
+root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2])
+tests = set()
+for path in (root / "tests").rglob("*_test.cpp"):
+    tests |= names_in_cpp(path.read_text())
+for path in (root / "tests").rglob("*_test.py"):
+    tests |= names_in_python(path.read_text())
+found = list(findings((root / DOCUMENT).read_text(), tests))
+for line_number, what in found:
+    print(f"{DOCUMENT}:{line_number}: {what}")
+sys.exit(bool(found))
