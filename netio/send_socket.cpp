@@ -53,6 +53,21 @@ Status SendSocket::sendv(std::span<const Slice> slices, Cookie key,
                        key);
 }
 
+Status SendSocket::send_inline(std::span<const std::byte> message,
+                               std::optional<std::uint64_t> immediate) {
+    if (message.size() > inline_limit) return Status::too_large;
+    if (!link_) return Status::closed;
+    std::array<std::byte, link_extension_limit> body;
+    if (immediate) wire::store(body.data(), *immediate);
+    const std::size_t head = immediate ? messages::immediate_bytes : 0;
+    std::ranges::copy(message, body.begin() + static_cast<std::ptrdiff_t>(head));
+    return link_->send({.kind = messages::message_kind,
+                        .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
+                        .extension = std::span{body}.first(head + message.size()),
+                        .slices = {}},
+                       std::nullopt);
+}
+
 std::size_t SendSocket::message_limit() const noexcept {
     return link_ ? link_->body_limit() - messages::immediate_bytes : 0;
 }

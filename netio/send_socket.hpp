@@ -13,6 +13,7 @@
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/link.hpp"
+#include "netio/messages.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,12 @@ class SendSocket final : private Link::Handler {
     // Up to link_slice_limit slices, of one or several buffers, arrive as one message.
     Status sendv(std::span<const Slice> slices, Cookie key,
                  std::optional<std::uint64_t> immediate = {});
+    // Sends a small message that is copied: its memory needs no registration and is free when the
+    // call returns, so it has no key and no completion. ok, again, closed, too_large (than
+    // inline_limit).
+    static constexpr std::size_t inline_limit = link_extension_limit - messages::immediate_bytes;
+    Status send_inline(std::span<const std::byte> message,
+                       std::optional<std::uint64_t> immediate = {});
 
     bool is_connected() const noexcept { return link_ && link_->is_open(); }
     // The largest message the receiver takes; valid while connected.

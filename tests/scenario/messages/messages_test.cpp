@@ -92,6 +92,37 @@ TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
     }
 }
 
+TEST_P(Messages, SentInlineNeedNoRegisteredMemoryAndLendNothing) {
+    listen();
+    std::vector<std::byte> bytes(SendSocket::inline_limit + 1);
+    {
+        SendSocket nowhere{bed.transport(), {}, sender};
+        EXPECT_EQ(nowhere.send_inline({}), Status::closed);
+    }
+    const auto socket = connected(sender);
+    EXPECT_EQ(socket->send_inline(bytes), Status::too_large);
+    for (std::size_t size = 0; size <= SendSocket::inline_limit; ++size) {
+        const bool immediate = size % 3 == 0;
+        std::ranges::copy(content(size, 5), bytes.begin());
+        ASSERT_TRUE(bed.run_until([&] {
+            const Status status =
+                socket->send_inline(std::span{bytes}.first(size),
+                                    immediate ? std::optional{UINT64_MAX - size} : std::nullopt);
+            return status == Status::ok;
+        }));
+        std::ranges::fill(bytes, std::byte{0xee}); // nobody looks at them any more
+    }
+    ASSERT_TRUE(
+        bed.run_until([&] { return receiver.messages.size() == SendSocket::inline_limit + 1; }));
+    for (std::size_t size = 0; size <= SendSocket::inline_limit; ++size) {
+        const Receiver::Message& message = receiver.messages[size];
+        EXPECT_EQ(message.bytes, content(size, 5));
+        EXPECT_EQ(message.immediate,
+                  size % 3 == 0 ? std::optional{UINT64_MAX - size} : std::nullopt);
+    }
+    EXPECT_TRUE(sender.completions.empty());
+}
+
 TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
     listen();
     const auto socket = connected(sender);
