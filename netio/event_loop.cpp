@@ -310,7 +310,7 @@ Timer::~Timer() {
 }
 
 void Timer::start(Duration delay) {
-    loop_.start_timer(*node_, loop_.now() + delay);
+    loop_.start_timer(*node_, loop_.poller_.now() + delay);
 }
 
 void Timer::start_at(TimePoint due) {

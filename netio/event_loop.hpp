@@ -193,7 +193,7 @@ class Timer {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    void start(Duration delay); // counted from loop.now()
+    void start(Duration delay); // counted from the clock: this turn may have begun long ago
     void start_at(TimePoint due);
     void cancel() noexcept;
     bool armed() const noexcept;

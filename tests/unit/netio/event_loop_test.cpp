@@ -42,6 +42,18 @@ TEST(EventLoop, FiresTimersInOrderOfTimeThenOfStarting) {
     EXPECT_EQ(sim.world.now() - begin, 20ms) << "time moves to the timers only";
 }
 
+// The loop's own time stands still between turns, and opening a device may take seconds.
+TEST(EventLoop, ATimerCountsFromItsStartAndNotFromTheLastTurn) {
+    SimLoop sim;
+    std::vector<EventSource*> fired;
+    sim.world.wait(sim.world.now() + 10s, fired);
+    const TimePoint begin = sim.world.now();
+    Timer timer{sim.loop, [&] { sim.loop.stop(); }};
+    timer.start(5s);
+    sim.loop.run();
+    EXPECT_EQ(sim.world.now() - begin, 5s);
+}
+
 TEST(EventLoop, ATimerMayBeMovedCancelledOrDestroyedInAnyHandler) {
     SimLoop sim;
     std::vector<int> fired;
