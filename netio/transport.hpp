@@ -91,7 +91,7 @@ class Connection {
   public:
     class Handler {
       public:
-        // Established; the peer's connection data (hello or answer).
+        // Established, before any message; the peer's connection data (hello or answer).
         virtual void on_connected(std::span<const std::byte> data) = 0;
         // The listener is there and does not want us; on_closed(rejected) follows.
         virtual void on_rejected(std::span<const std::byte> data) = 0;

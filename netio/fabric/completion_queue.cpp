@@ -9,16 +9,18 @@
 
 namespace netio::fabric {
 
-CompletionQueue::CompletionQueue(EventLoop& loop, ::fid_fabric& fabric, ::fid_domain& domain,
-                                 std::size_t entry_limit, std::size_t endpoint_limit)
-    : loop_{loop}, fabric_{fabric}, entry_limit_{entry_limit}, endpoint_limit_{endpoint_limit} {
+CompletionQueue::CompletionQueue(Domain& domain, std::size_t entry_limit,
+                                 std::size_t endpoint_limit)
+    : loop_{domain.loop()}, fabric_{domain.fabric().handle()}, entry_limit_{entry_limit},
+      endpoint_limit_{endpoint_limit} {
     ::fi_cq_attr attributes{};
     attributes.size = entry_limit;
     attributes.format = FI_CQ_FORMAT_DATA;
     attributes.wait_obj = FI_WAIT_FD;
     ::fid_cq* queue = nullptr;
-    require(::fi_cq_open(&domain, &attributes, &queue, nullptr),
-            "cannot open a completion queue of " + std::to_string(entry_limit) + " entries");
+    require_memory(::fi_cq_open(&domain.handle(), &attributes, &queue, nullptr),
+                   "cannot open a completion queue of " + std::to_string(entry_limit) + " entries",
+                   domain.needs_registration());
     queue_.reset(queue);
     require(::fi_control(&queue_->fid, FI_GETWAIT, &wait_fd_),
             "cannot get the descriptor of a completion queue");

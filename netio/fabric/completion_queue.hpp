@@ -17,10 +17,11 @@
 
 namespace netio::fabric {
 
+class Domain;
+
 class CompletionQueue final : public EventSource {
   public:
-    CompletionQueue(EventLoop& loop, ::fid_fabric& fabric, ::fid_domain& domain,
-                    std::size_t entry_limit, std::size_t endpoint_limit);
+    CompletionQueue(Domain& domain, std::size_t entry_limit, std::size_t endpoint_limit);
     ~CompletionQueue();
 
     // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is

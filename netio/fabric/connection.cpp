@@ -31,28 +31,38 @@ std::size_t entries_for(const QueueLimits& limits) {
     return limits.send_count + limits.receive_count;
 }
 
+std::string for_operations(const QueueLimits& limits) {
+    return " for " + std::to_string(limits.send_count) + " sends and " +
+           std::to_string(limits.receive_count) + " receives";
+}
+
 } // namespace
 
-Connection::Connection(Domain& domain, Info info, bool accepting, const QueueLimits& limits,
-                       Handler& handler)
+EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits) {
+    // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
+    // sizes here, since the request carries the listener's.
+    info.tx_attr->size = limits.send_count;
+    info.rx_attr->size = limits.receive_count;
+    ::fid_ep* endpoint = nullptr;
+    require(::fi_endpoint(&domain.handle(), &info, &endpoint, nullptr),
+            "cannot open an endpoint" + for_operations(limits));
+    return EndpointHandle{endpoint};
+}
+
+Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, bool accepting,
+                       const QueueLimits& limits, Handler& handler)
     : domain_{domain}, info_{std::move(info)}, accepting_{accepting}, limits_{limits},
       handler_{handler}, capabilities_{capabilities_of(*info_)},
       queue_{domain.queue_for(entries_for(limits),
-                              limits.remote_writes && !capabilities_.write_consumes_receive)} {
-    // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
-    // sizes here, since the request carries the listener's.
-    info_->tx_attr->size = limits.send_count;
-    info_->rx_attr->size = limits.receive_count;
-    ::fid_ep* endpoint = nullptr;
-    require(::fi_endpoint(&domain.handle(), info_.get(), &endpoint, nullptr),
-            "cannot open an endpoint for " + std::to_string(limits.send_count) + " sends and " +
-                std::to_string(limits.receive_count) + " receives");
-    endpoint_.reset(endpoint);
-    require(::fi_ep_bind(endpoint, &domain.fabric().events().handle().fid, 0),
+                              limits.remote_writes && !capabilities_.write_consumes_receive)},
+      endpoint_{std::move(endpoint)} {
+    require(::fi_ep_bind(endpoint_.get(), &domain.fabric().events().handle().fid, 0),
             "cannot bind an endpoint to its event queue");
-    require(::fi_ep_bind(endpoint, &queue_.handle().fid, FI_TRANSMIT | FI_RECV),
+    require(::fi_ep_bind(endpoint_.get(), &queue_.handle().fid, FI_TRANSMIT | FI_RECV),
             "cannot bind an endpoint to its completion queue");
-    require(::fi_enable(endpoint), "cannot enable an endpoint");
+    require_memory(::fi_enable(endpoint_.get()),
+                   "cannot enable an endpoint" + for_operations(limits),
+                   domain.needs_registration());
     queue_.join(*this, entries_for(limits_));
     domain_.fabric().events().join(&endpoint_->fid, *this);
 }
@@ -171,7 +181,20 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
 
 // --- completions and events -----------------------------------------------------------------
 
+bool Connection::establish(std::span<const std::byte> data) {
+    state_ = State::open;
+    last_acknowledged_ = domain_.loop().now();
+    bool destroyed = false;
+    destroyed_ = &destroyed;
+    handler_.on_connected(data); // may destroy this connection
+    if (!destroyed) destroyed_ = nullptr;
+    return !destroyed;
+}
+
 void Connection::complete(std::uint32_t operation, const Completion& completion) {
+    // On RDMA the first message of a fast peer overtakes the news that it is connected, since the
+    // one travels with the data and the other between the connection managers.
+    if (accepting_ && state_ == State::opening && !establish({})) return;
     if (queue_.operations()[operation].kind == Completion::Kind::receive) {
         --receives_outstanding_;
     } else {
@@ -201,9 +224,7 @@ void Connection::complete_with_error(std::uint32_t operation, int error) {
 
 void Connection::on_event(const CmEvent& event) {
     if (event.type == FI_CONNECTED && state_ == State::opening) {
-        state_ = State::open;
-        last_acknowledged_ = domain_.loop().now();
-        handler_.on_connected(event.data);
+        establish(event.data);
     } else if (event.type == FI_SHUTDOWN) {
         break_off(CloseReason::lost, "the connection to " + peer_address() + " was shut down");
     }

@@ -19,11 +19,14 @@
 
 namespace netio::fabric {
 
+// From an info of fi_getinfo (to connect) or of a connection request (to accept); such a request is
+// used up only if this succeeds. Throws FabricError.
+EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits);
+
 class Connection final : public netio::Connection {
   public:
-    // Takes an info from fi_getinfo (to connect) or from a connection request (to accept).
-    Connection(Domain& domain, Info info, bool accepting, const QueueLimits& limits,
-               Handler& handler);
+    Connection(Domain& domain, Info info, EndpointHandle endpoint, bool accepting,
+               const QueueLimits& limits, Handler& handler);
     ~Connection() override;
 
     void open(std::span<const std::byte> data) override;
@@ -58,6 +61,8 @@ class Connection final : public netio::Connection {
 
     void gather(std::span<const Slice> slices, Vectors& vectors);
     std::uint32_t begin(Completion::Kind kind, Cookie cookie);
+    // False: the handler destroyed this connection.
+    bool establish(std::span<const std::byte> data);
     Status posted(long result, std::uint32_t operation, const char* step);
     void close_endpoint() noexcept;
     int kernel_socket(Duration interval);
@@ -77,7 +82,7 @@ class Connection final : public netio::Connection {
     Closed closed_;
     TimePoint last_acknowledged_ = TimePoint::min();
     int kernel_socket_ = -1;
-    bool* destroyed_ = nullptr; // set by the destructor while finish_close gives its reports
+    bool* destroyed_ = nullptr; // set by the destructor, for a caller of a handler
 };
 
 } // namespace netio::fabric

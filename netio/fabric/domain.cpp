@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <new>
 #include <rdma/fi_errno.h>
 #include <sys/random.h>
 
@@ -59,8 +61,16 @@ Domain::Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::
       virtual_addresses_{(info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0},
       provider_keys_{(info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0},
       key_bytes_{info.domain_attr->mr_key_size} {
+    const Info own{::fi_dupinfo(&info)};
+    if (!own) throw std::bad_alloc{};
+    if (domain_limits_queues(info)) {
+        // A first connection with short queues must not keep out all others. The device has the
+        // last word when an endpoint is enabled.
+        own->tx_attr->size = SIZE_MAX;
+        own->rx_attr->size = SIZE_MAX;
+    }
     ::fid_domain* domain = nullptr;
-    require(::fi_domain(&fabric.handle(), &info, &domain, nullptr),
+    require(::fi_domain(&fabric.handle(), own.get(), &domain, nullptr),
             "cannot open device '" + name_ + "'");
     domain_.reset(domain);
 }
@@ -78,8 +88,8 @@ CompletionQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
     }
     const std::size_t entry_limit =
         alone ? entry_count : std::max(entry_count, options_.queue_entry_limit);
-    queues_.push_back(std::make_unique<CompletionQueue>(
-        loop_, fabric_.handle(), *domain_, entry_limit, alone ? 1 : options_.queue_endpoint_limit));
+    queues_.push_back(std::make_unique<CompletionQueue>(*this, entry_limit,
+                                                        alone ? 1 : options_.queue_endpoint_limit));
     return *queues_.back();
 }
 
@@ -105,12 +115,9 @@ std::unique_ptr<Registration> Domain::register_memory(std::span<std::byte> memor
     const std::uint64_t key = provider_keys_ ? 0 : random_key(key_bytes_);
     const int result = ::fi_mr_reg(domain_.get(), memory.data(), memory.size(),
                                    access_flags(access), 0, key, 0, &region, nullptr);
-    if (result == -FI_ENOMEM || result == -EPERM || result == -EAGAIN) {
-        require(result, "cannot register " + std::to_string(memory.size()) + " bytes on '" + name_ +
-                            "': raise the limit of locked memory (ulimit -l unlimited)");
-    }
-    require(result,
-            "cannot register " + std::to_string(memory.size()) + " bytes on '" + name_ + "'");
+    require_memory(result,
+                   "cannot register " + std::to_string(memory.size()) + " bytes on '" + name_ + "'",
+                   needs_registration_);
     const auto base =
         virtual_addresses_
             ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory.data()))

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace netio {
 namespace fabric {
@@ -60,7 +61,9 @@ class FabricTransport final : public Transport {
                            .local_host = local_host,
                            .limits = limits});
         Domain& domain = fabric_for(*info).domain_for(*info);
-        return std::make_unique<Connection>(domain, std::move(info), false, limits, handler);
+        EndpointHandle endpoint = open_endpoint(domain, *info, limits);
+        return std::make_unique<Connection>(domain, std::move(info), std::move(endpoint), false,
+                                            limits, handler);
     }
 
     std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& local,
@@ -91,8 +94,16 @@ class FabricTransport final : public Transport {
         return info;
     }
 
-    static FabricError no_offer(const InfoRequest& request) {
+    static FabricError no_offer(InfoRequest request) {
         const bool listening = request.role == Role::listen;
+        // verbs offers nothing for a port that is taken.
+        const std::uint16_t port = std::exchange(request.address.port, std::uint16_t{0});
+        const bool port_is_taken = listening && port != 0 && query(request);
+        request.address.port = port;
+        if (port_is_taken) {
+            return FabricError{{EADDRINUSE, std::system_category()},
+                               "cannot listen at " + to_string(request.address)};
+        }
         return FabricError{{listening ? EADDRNOTAVAIL : EHOSTUNREACH, std::system_category()},
                            std::string{"provider '"} + request.provider + "' cannot " +
                                (listening ? "listen at " : "reach ") + to_string(request.address) +

@@ -40,4 +40,12 @@ void require(long code, const std::string& what) {
     if (code < 0) throw FabricError{{static_cast<int>(-code), fabric_category()}, what};
 }
 
+void require_memory(long code, const std::string& what, bool locks) {
+    const bool short_of_it = code == -FI_ENOMEM || code == -FI_EPERM || code == -FI_EAGAIN;
+    require(code, locks && short_of_it
+                      ? what + "; the limit of locked memory may be too low: ulimit -l unlimited, "
+                               "or LimitMEMLOCK=infinity in the systemd unit"
+                      : what);
+}
+
 } // namespace netio::fabric

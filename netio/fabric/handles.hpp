@@ -45,5 +45,7 @@ const std::error_category& fabric_category() noexcept;
 
 // Throws FabricError if the call failed; `what` says what was being done, and to what.
 void require(long code, const std::string& what);
+// The same for what locks memory on a device: names the remedy where a limit may be the reason.
+void require_memory(long code, const std::string& what, bool locks);
 
 } // namespace netio::fabric

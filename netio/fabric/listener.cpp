@@ -50,7 +50,10 @@ class Request final : public ConnectionRequest {
     make_connection(const QueueLimits& limits, netio::Connection::Handler& handler) override {
         NETIO_CHECK_MSG(info_ != nullptr, "this request was answered already");
         Domain& domain = fabric_.domain_for(*info_);
-        return std::make_unique<Connection>(domain, std::move(info_), true, limits, handler);
+        // Should this throw, the request is still there to be rejected, so that the peer is told.
+        EndpointHandle endpoint = open_endpoint(domain, *info_, limits);
+        return std::make_unique<Connection>(domain, std::move(info_), std::move(endpoint), true,
+                                            limits, handler);
     }
 
     void reject(std::span<const std::byte> data) override {

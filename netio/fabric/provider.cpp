@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/provider.hpp"
 
+#include "netio/check.hpp"
 #include "netio/fabric.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <cstdlib>
@@ -22,11 +24,12 @@ struct ProviderTraits {
     std::string_view name;
     std::string_view refusal; // empty: may be used
     bool kernel_sockets = false;
+    bool domain_limits_queues = false;
 };
 
 // Best first. The reasons were measured with libfabric 1.17.
 constexpr std::array<ProviderTraits, 6> providers{{
-    {"verbs", "", false},
+    {"verbs", "", false, true},
     {"tcp", "", true},
     {"sockets", "a port scan crashes it, and connecting blocks the event loop; use tcp", false},
     {"net", "its descriptors stay readable for ever, so a waiting loop burns a core; use tcp",
@@ -34,6 +37,13 @@ constexpr std::array<ProviderTraits, 6> providers{{
     {"shm", "it has no connections (MSG endpoints) and no descriptor to wait for; use tcp", false},
     {"udp", "it has no connections (MSG endpoints); use tcp", false},
 }};
+
+const ProviderTraits& traits_of(const ::fi_info& info) {
+    const auto* const found =
+        std::ranges::find(providers, info.fabric_attr->prov_name, &ProviderTraits::name);
+    NETIO_CHECK_MSG(found != providers.end(), "a provider that was not asked for");
+    return *found;
+}
 
 struct AddressListCloser {
     void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
@@ -151,10 +161,11 @@ Capabilities capabilities_of(const ::fi_info& info) {
 }
 
 bool uses_kernel_sockets(const ::fi_info& info) {
-    for (const auto& traits : providers) {
-        if (traits.name == info.fabric_attr->prov_name) return traits.kernel_sockets;
-    }
-    return false;
+    return traits_of(info).kernel_sockets;
+}
+
+bool domain_limits_queues(const ::fi_info& info) {
+    return traits_of(info).domain_limits_queues;
 }
 
 Address to_address(const void* socket_address) {

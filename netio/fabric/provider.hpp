@@ -37,6 +37,9 @@ Capabilities capabilities_of(const ::fi_info& info);
 // The provider's connections are kernel TCP sockets (netio/fabric/tcp_sockets.hpp).
 bool uses_kernel_sockets(const ::fi_info& info);
 
+// Endpoints get no longer queues than the info had that their domain was opened with.
+bool domain_limits_queues(const ::fi_info& info);
+
 Address to_address(const void* socket_address);
 
 } // namespace netio::fabric
