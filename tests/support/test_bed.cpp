@@ -4,9 +4,13 @@
 #include "netio/fabric.hpp"
 #include "netio/fabric/signal_handlers.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 // libfabric's tcp provider does not free a connection request that is half received when its
 // listener is closed; that is not ours to mend. (Called by the address sanitizer's runtime.)
@@ -17,10 +21,32 @@ extern "C" const char* __lsan_default_suppressions() {
 
 namespace netio::test {
 namespace {
-// Of real or of virtual time.
-constexpr std::chrono::seconds deadline{60};
 // Turns of a simulated loop in which time may stand still: work without end.
 constexpr std::size_t turn_limit = 1'000'000;
+
+std::string_view environment(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? std::string_view{} : value;
+}
+
+// Of real or of virtual time.
+std::chrono::seconds deadline() {
+    constexpr std::chrono::seconds usual{60};
+    const char* const factor = std::getenv("NETIO_TEST_DEADLINE_FACTOR");
+    return factor == nullptr ? usual : usual * std::max(1L, std::strtol(factor, nullptr, 10));
+}
+
+std::vector<Bed> beds_on_the_fabric() {
+    std::vector<Bed> beds{Bed::fabric_tcp};
+    const std::string_view wanted = environment("NETIO_TEST_FABRIC");
+    if (wanted.empty()) return beds;
+    if (wanted != "verbs" || environment("NETIO_TEST_ADDRESS").empty()) {
+        throw std::runtime_error{"NETIO_TEST_FABRIC must be verbs, and NETIO_TEST_ADDRESS the "
+                                 "address of an RDMA device"};
+    }
+    beds.push_back(Bed::fabric_verbs);
+    return beds;
+}
 
 void print_replay(std::uint64_t seed) {
     const testing::UnitTest& tests = *testing::UnitTest::GetInstance();
@@ -31,10 +57,10 @@ void print_replay(std::uint64_t seed) {
 }
 } // namespace
 
-TestBed::TestBed(Bed bed, std::uint64_t seed) : seed_{seed} {
-    if (bed == Bed::fabric_tcp) {
+TestBed::TestBed(Bed bed, std::uint64_t seed) : bed_{bed}, seed_{seed} {
+    if (bed == Bed::fabric_tcp || bed == Bed::fabric_verbs) {
         loop_ = std::make_unique<EventLoop>();
-        transport_ = open_fabric(*loop_, {.provider = "tcp"});
+        transport_ = open_fabric(*loop_, {.provider = bed == Bed::fabric_tcp ? "tcp" : "verbs"});
         return;
     }
     world_ = std::make_unique<SimWorld>();
@@ -57,11 +83,12 @@ TimePoint TestBed::now() const {
 }
 
 Address TestBed::address() const {
-    return {.host = "127.0.0.1", .port = 0};
+    if (bed_ != Bed::fabric_verbs) return {.host = "127.0.0.1", .port = 0};
+    return {.host = std::string{environment("NETIO_TEST_ADDRESS")}, .port = 0};
 }
 
 bool TestBed::run_until(const std::function<bool()>& done) {
-    const TimePoint end = now() + deadline;
+    const TimePoint end = now() + deadline();
     TimePoint last = now();
     std::size_t turns = 0;
     while (!done()) {
@@ -82,10 +109,16 @@ std::uint64_t TestBed::default_seed() {
 }
 
 testing::internal::ParamGenerator<Bed> all_beds() {
-    return testing::Values(Bed::sim_tcp, Bed::sim_verbs, Bed::fabric_tcp);
+    std::vector<Bed> beds{Bed::sim_tcp, Bed::sim_verbs};
+    for (const Bed bed : beds_on_the_fabric())
+        beds.push_back(bed);
+    return testing::ValuesIn(beds);
 }
 testing::internal::ParamGenerator<Bed> simulated_beds() {
     return testing::Values(Bed::sim_tcp, Bed::sim_verbs);
+}
+testing::internal::ParamGenerator<Bed> fabric_beds() {
+    return testing::ValuesIn(beds_on_the_fabric());
 }
 
 std::string bed_name(const testing::TestParamInfo<Bed>& info) {
@@ -96,6 +129,8 @@ std::string bed_name(const testing::TestParamInfo<Bed>& info) {
         return "sim_verbs";
     case Bed::fabric_tcp:
         return "fabric_tcp";
+    case Bed::fabric_verbs:
+        return "fabric_verbs";
     }
     return "unknown";
 }

@@ -11,6 +11,10 @@
 //     TEST_P(Things, Happen) { ... ASSERT_TRUE(bed.run_until([&] { return happened; })); }
 //     INSTANTIATE_TEST_SUITE_P(Beds, Things, all_beds(), bed_name);
 //
+// A machine with an RDMA device adds its own: NETIO_TEST_FABRIC=verbs and NETIO_TEST_ADDRESS, that
+// of the device, bring the bed fabric_verbs (./dev rdma-test sets them). Where the machine is slow,
+// NETIO_TEST_DEADLINE_FACTOR multiplies the deadlines.
+//
 // A simulated run depends on its seed alone. A test that fails there prints the command that
 // replays it; NETIO_TEST_SEED=17 runs any test with another interleaving.
 
@@ -29,9 +33,10 @@
 namespace netio::test {
 
 enum class Bed : std::uint8_t {
-    sim_tcp,    // the simulator with the manners of the tcp provider
-    sim_verbs,  // and with those of RDMA hardware
-    fabric_tcp, // libfabric's tcp provider over the loopback interface
+    sim_tcp,      // the simulator with the manners of the tcp provider
+    sim_verbs,    // and with those of RDMA hardware
+    fabric_tcp,   // libfabric's tcp provider over the loopback interface
+    fabric_verbs, // the verbs provider over the RDMA device at NETIO_TEST_ADDRESS
 };
 
 class TestBed {
@@ -59,6 +64,7 @@ class TestBed {
   private:
     TimePoint now() const;
 
+    Bed bed_;
     std::uint64_t seed_;
     std::unique_ptr<SimWorld> world_;
     std::unique_ptr<EventLoop> loop_;
@@ -66,9 +72,12 @@ class TestBed {
     SimTransport* sim_ = nullptr;
 };
 
-// For INSTANTIATE_TEST_SUITE_P.
+// For INSTANTIATE_TEST_SUITE_P. Throws std::runtime_error if the environment asks for a bed that is
+// not known.
 testing::internal::ParamGenerator<Bed> all_beds();
 testing::internal::ParamGenerator<Bed> simulated_beds();
+// Those of them whose transport is libfabric.
+testing::internal::ParamGenerator<Bed> fabric_beds();
 std::string bed_name(const testing::TestParamInfo<Bed>& info);
 // For GoogleTest's messages.
 void PrintTo(Bed bed, std::ostream* out);
