@@ -273,9 +273,9 @@ TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
     const auto next_bytes = make_message(Fid{1}, 1, 100000);
     netio::RegisteredBuffer next_large{next_bytes.size()};
     std::ranges::copy(next_bytes, next_large.data());
-    auto [status, ticket] = publisher->try_publish(Fid{1}, next_large.slice(), Cookie{1});
-    ASSERT_EQ(status, Status::partial) << "one link still has fragments of the first to send";
-    ASSERT_TRUE(run_until([&] { return publisher->resume(ticket) == Status::ok; }));
+    auto attempt = publisher->try_publish(Fid{1}, next_large.slice(), Cookie{1});
+    ASSERT_EQ(attempt.status, Status::partial) << "one link has fragments of the first to send";
+    ASSERT_TRUE(run_until([&] { return publisher->resume(attempt.ticket) == Status::ok; }));
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
     ASSERT_TRUE(run_until([&] { return quick.actor.messages == 2 && tight.actor.messages == 2; }));
     quick.actor.expect_contiguous(Fid{1}, 0, 2);
