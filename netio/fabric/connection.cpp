@@ -96,18 +96,24 @@ void Connection::open(std::span<const std::byte> data) {
 
 // --- posting --------------------------------------------------------------------------------
 
-void Connection::gather(std::span<const Slice> slices, Vectors& vectors) {
+std::size_t Connection::gather(std::span<const Slice> slices, Vectors& vectors) {
     NETIO_CHECK_MSG(slices.size() <= capabilities_.segment_limit &&
                         slices.size() <= vectors.pieces.size(),
                     "more slices than the provider takes corrupt memory silently");
-    for (std::size_t i = 0; i < slices.size(); ++i) {
-        vectors.pieces[i] = {slices[i].data, slices[i].size};
-        vectors.descriptors[i] = nullptr;
+    std::size_t count = 0;
+    for (const Slice& slice : slices) {
+        // An empty piece among others brings down a kernel (siw, Linux 6.1), and means 2 GiB to
+        // some hardware. One alone is a message without bytes.
+        if (slice.size == 0 && slices.size() > 1) continue;
+        vectors.pieces[count] = {slice.data, slice.size};
+        vectors.descriptors[count] = nullptr;
         if (domain_.needs_registration()) {
-            NETIO_CHECK_MSG(slices[i].buffer != nullptr, "this memory is not registered");
-            vectors.descriptors[i] = slices[i].buffer->registration(domain_).descriptor();
+            NETIO_CHECK_MSG(slice.buffer != nullptr, "this memory is not registered");
+            vectors.descriptors[count] = slice.buffer->registration(domain_).descriptor();
         }
+        ++count;
     }
+    return count;
 }
 
 std::uint32_t Connection::begin(Completion::Kind kind, Cookie cookie) {
@@ -127,11 +133,11 @@ Status Connection::post_send(std::span<const Slice> slices, Cookie cookie) {
     if (state_ != State::open) return Status::closed;
     NETIO_CHECK_MSG(sends_outstanding_ < limits_.send_count, "more sends than announced");
     Vectors vectors;
-    gather(slices, vectors);
+    const std::size_t count = gather(slices, vectors);
     const std::uint32_t operation = begin(Completion::Kind::send, cookie);
     const auto result =
-        ::fi_sendv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(),
-                   slices.size(), 0, queue_.operations().name_of(operation));
+        ::fi_sendv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(), count, 0,
+                   queue_.operations().name_of(operation));
     const Status status = posted(result, operation, "send to");
     if (status == Status::ok) ++sends_outstanding_;
     return status;
@@ -141,11 +147,11 @@ Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
     if (state_ == State::closing || state_ == State::closed) return Status::closed;
     NETIO_CHECK_MSG(receives_outstanding_ < limits_.receive_count, "more receives than announced");
     Vectors vectors;
-    gather(slices, vectors);
+    const std::size_t count = gather(slices, vectors);
     const std::uint32_t operation = begin(Completion::Kind::receive, cookie);
     const auto result =
-        ::fi_recvv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(),
-                   slices.size(), 0, queue_.operations().name_of(operation));
+        ::fi_recvv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(), count, 0,
+                   queue_.operations().name_of(operation));
     const Status status = posted(result, operation, "receive from");
     if (status == Status::ok) ++receives_outstanding_;
     return status;
@@ -157,7 +163,7 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
     NETIO_CHECK_MSG(sends_outstanding_ < limits_.send_count, "more writes than announced");
     NETIO_CHECK(!immediate || capabilities_.immediate_bytes >= sizeof(std::uint32_t));
     Vectors vectors;
-    gather(slices, vectors);
+    const std::size_t count = gather(slices, vectors);
     ::fi_rma_iov remote{};
     remote.addr = target.address;
     remote.key = target.key;
@@ -167,7 +173,7 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
     ::fi_msg_rma message{};
     message.msg_iov = vectors.pieces.data();
     message.desc = vectors.descriptors.data();
-    message.iov_count = slices.size();
+    message.iov_count = count;
     message.rma_iov = &remote;
     message.rma_iov_count = 1;
     message.context = queue_.operations().name_of(operation);

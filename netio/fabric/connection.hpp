@@ -59,7 +59,8 @@ class Connection final : public netio::Connection {
         std::array<void*, 32> descriptors;
     };
 
-    void gather(std::span<const Slice> slices, Vectors& vectors);
+    // The number of pieces.
+    std::size_t gather(std::span<const Slice> slices, Vectors& vectors);
     std::uint32_t begin(Completion::Kind kind, Cookie cookie);
     // False: the handler destroyed this connection.
     bool establish(std::span<const std::byte> data);
