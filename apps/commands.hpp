@@ -18,6 +18,7 @@ Command add_publish(CLI::App& program);
 Command add_subscribe(CLI::App& program);
 Command add_pump(CLI::App& program);
 Command add_cat(CLI::App& program);
+Command add_copy(CLI::App& program);
 Command add_info(CLI::App& program);
 
 } // namespace apps

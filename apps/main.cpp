@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
     commands.emplace_back("subscribe", apps::add_subscribe(program));
     commands.emplace_back("pump", apps::add_pump(program));
     commands.emplace_back("cat", apps::add_cat(program));
+    commands.emplace_back("copy", apps::add_copy(program));
     commands.emplace_back("info", apps::add_info(program));
     CLI11_PARSE(program, argc, argv);
     try {

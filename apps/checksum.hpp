@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Checksums of files and of the chunks they are moved in: XXH3 with 128 bits, which finds damage,
+// or SHA-256, which also finds malice. Values as `xxh128sum` and `sha256sum` print them.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace apps {
+
+enum class ChecksumKind : std::uint8_t { xxh3_128 = 1, sha256 = 2 };
+
+// The bytes in the order in which they are printed; what a kind does not use is zero.
+using Digest = std::array<std::byte, 32>;
+
+std::string to_hex(ChecksumKind kind, const Digest& digest);
+// "xxh3-128", "sha256"
+std::string to_string(ChecksumKind kind);
+
+// Of what was added so far; digest() may be asked for at any time and changes nothing. Throws
+// std::bad_alloc, and std::runtime_error where the system's libcrypto refuses SHA-256.
+class Checksum {
+  public:
+    explicit Checksum(ChecksumKind kind);
+    ~Checksum();
+    Checksum(Checksum&&) noexcept;
+    Checksum& operator=(Checksum&&) noexcept;
+
+    void add(std::span<const std::byte> bytes);
+    Digest digest() const;
+    void restart();
+    ChecksumKind kind() const noexcept { return kind_; }
+
+  private:
+    struct State;
+    ChecksumKind kind_;
+    std::unique_ptr<State> state_;
+};
+
+// XXH3-128 of one piece.
+using ChunkDigest = std::array<std::byte, 16>;
+ChunkDigest chunk_digest(std::span<const std::byte> bytes);
+
+} // namespace apps

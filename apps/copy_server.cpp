@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy_server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <exception>
+
+namespace apps {
+
+CopyServer::CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options)
+    : loop_{loop}, options_{std::move(options)}, folder_{options_.folder}, listener_{
+                                                                               transport,
+                                                                               options_.addresses,
+                                                                               *this} {}
+
+CopyServer::Counters CopyServer::counters() const {
+    Counters sums = counters_;
+    for (const auto& session : sessions_)
+        sums.bytes += session->moved_bytes();
+    return sums;
+}
+
+void CopyServer::on_incoming(stream::IncomingStream& incoming) {
+    if (sessions_.size() >= options_.sender_limit_count) {
+        spdlog::warn("{} is turned away: {} senders are here already", incoming.peer_address(),
+                     sessions_.size());
+        return;
+    }
+    try {
+        sessions_.push_back(
+            std::make_unique<CopySession>(loop_, folder_, options_.buffer_count, incoming,
+                                          static_cast<CopySession::Handler&>(*this)));
+    } catch (const std::exception& error) { // no memory, descriptors or threads are left
+        spdlog::error("{} is turned away: {}", incoming.peer_address(), error.what());
+    }
+}
+
+void CopyServer::on_file_kept(std::uint64_t moved_bytes) {
+    ++counters_.files;
+    counters_.bytes += moved_bytes;
+}
+
+void CopyServer::on_file_failed(std::uint64_t moved_bytes) {
+    ++counters_.failures;
+    counters_.bytes += moved_bytes;
+}
+
+void CopyServer::on_session_ended(CopySession& session) {
+    std::erase_if(sessions_, [&](const auto& other) { return other.get() == &session; });
+}
+
+} // namespace apps

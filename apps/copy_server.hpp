@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Receives files from several senders at once into one folder (apps/copy_session.hpp). Belongs to
+// the loop's thread.
+
+#include "apps/copy_session.hpp"
+#include "apps/served_folder.hpp"
+#include "stream/stream_listener.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+class CopyServer final : private stream::StreamListener::Handler, private CopySession::Handler {
+  public:
+    struct Options {
+        std::string folder;
+        std::vector<netio::Address> addresses;
+        std::size_t sender_limit_count = 16; // at once; others are turned away
+        std::size_t buffer_count = 8;        // of a chunk each, for each sender
+    };
+    struct Counters {
+        std::uint64_t files = 0; // that are on the disk under their names
+        std::uint64_t bytes = 0; // that have moved, of those and of unfinished ones
+        std::uint64_t failures = 0;
+    };
+
+    // Throws std::system_error (the folder) and netio::FabricError (the addresses).
+    CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options);
+
+    std::vector<netio::LinkListener::Endpoint> endpoints() const { return listener_.endpoints(); }
+    Counters counters() const;
+    std::size_t sender_count() const noexcept { return sessions_.size(); }
+
+  private:
+    void on_incoming(stream::IncomingStream& incoming) override;
+    void on_file_kept(std::uint64_t moved_bytes) override;
+    void on_file_failed(std::uint64_t moved_bytes) override;
+    void on_session_ended(CopySession& session) override;
+
+    netio::EventLoop& loop_;
+    Options options_;
+    ServedFolder folder_;
+    Counters counters_;
+    std::vector<std::unique_ptr<CopySession>> sessions_;
+    stream::StreamListener listener_;
+};
+
+} // namespace apps

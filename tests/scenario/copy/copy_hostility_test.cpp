@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Peers of a copy that do not keep to its protocol: the program stays, and its disk stays clean.
+
+#include "tests/scenario/copy/copy_bed.hpp"
+
+#include <random>
+
+namespace apps::test {
+namespace {
+
+using testing::HasSubstr;
+
+class HostilePeer : public CopyBed {
+  protected:
+    static std::vector<std::byte> bytes(std::string_view text) {
+        const auto some = std::as_bytes(std::span{text});
+        return {some.begin(), some.end()};
+    }
+    static Digest digest(std::string_view text) {
+        Checksum checksum{ChecksumKind::xxh3_128};
+        checksum.add(std::as_bytes(std::span{text}));
+        return checksum.digest();
+    }
+    static CopyChunk chunk(std::uint64_t position, std::string_view text) {
+        return {.position = position,
+                .bytes = text.size(),
+                .digest = chunk_digest(std::as_bytes(std::span{text}))};
+    }
+    // Up to where the chunks begin.
+    void begin(RawPeer& peer, const std::string& name, std::uint64_t size) {
+        connect(peer);
+        peer.send(encode(CopyOpen{.name = name, .size_bytes = size, .mode = 0600}));
+        ASSERT_EQ(wait_for<CopyAnswer>(peer).outcome, CopyAnswer::Outcome::accepted);
+        peer.send(encode(CopyStart{}));
+    }
+    void expect_thrown_out(RawPeer& peer) {
+        EXPECT_TRUE(bed.run_until([&] { return peer.closed; }));
+        EXPECT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    }
+    // Nothing was written beside the served folder, and an honest sender is still served.
+    void expect_all_well() {
+        std::vector<std::string> there;
+        for (const auto& entry : fs::directory_iterator{root})
+            there.push_back(entry.path().filename());
+        EXPECT_THAT(there, testing::UnorderedElementsAre("served", "source"));
+        put("source/honest", "content");
+        CopySender::Options what = options({"honest"});
+        what.overwrite = true;
+        const Outcome outcome = copy(what);
+        EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
+        EXPECT_EQ(content("served/honest"), "content");
+    }
+};
+
+TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
+    serve();
+    fs::create_directory_symlink(root, root + "/served/up");
+    RawPeer peer;
+    connect(peer);
+    for (const std::string& name :
+         {std::string{"../escaped"}, root + "/escaped", std::string{"up/escaped"},
+          std::string{"a/../../escaped"}, std::string{"a\0b", 3}, std::string{"\x1b[2J"},
+          std::string{}, std::string{".a.netio-part"}, std::string(1000, 'x'), std::string{".."}}) {
+        peer.send(encode(CopyOpen{.name = name, .size_bytes = 1, .mode = 0600}));
+        const auto answer = wait_for<CopyAnswer>(peer);
+        EXPECT_EQ(answer.outcome, CopyAnswer::Outcome::refused) << name;
+        EXPECT_NE(answer.text, "");
+    }
+    fs::remove(root + "/served/up");
+    EXPECT_TRUE(fs::is_empty(root + "/served"));
+    expect_all_well();
+}
+
+TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
+    serve();
+    RawPeer peer;
+    begin(peer, "a", 8);
+    peer.send(chunk(0, "good...."), "BAD.....");
+    const auto verdict = wait_for<CopyVerdict>(peer);
+    EXPECT_FALSE(verdict.kept);
+    EXPECT_THAT(verdict.text, HasSubstr("damaged"));
+    peer.socket->close();
+    expect_thrown_out(peer);
+    EXPECT_TRUE(fs::is_empty(root + "/served"));
+    expect_all_well();
+}
+
+TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
+    serve();
+    RawPeer peer;
+    begin(peer, "a", 4);
+    peer.send(chunk(0, "good"), "good");
+    peer.send(encode(CopyEnd{.digest = digest("evil")}));
+    EXPECT_FALSE(wait_for<CopyVerdict>(peer).kept);
+    peer.socket->close();
+    expect_thrown_out(peer);
+    EXPECT_TRUE(fs::is_empty(root + "/served"));
+    expect_all_well();
+}
+
+TEST_F(HostilePeer, AChunkOfAnotherPlaceOrLengthEndsTheConnection) {
+    serve();
+    for (const CopyChunk& bad : {chunk(1, "good"), chunk(0, "too long"), CopyChunk{}}) {
+        RawPeer peer;
+        begin(peer, "a", 4);
+        peer.send(bad, "good");
+        expect_thrown_out(peer);
+    }
+    EXPECT_TRUE(fs::is_empty(root + "/served"));
+    expect_all_well();
+}
+
+TEST_F(HostilePeer, MessagesOutOfTurnEndTheConnection) {
+    serve();
+    const CopyMessage open = encode(CopyOpen{.name = "a", .size_bytes = 4, .mode = 0600});
+    const std::vector<CopyMessage> firsts = {encode(CopyStart{}), encode(CopyEnd{}),
+                                             encode(CopyAnswer{}), encode(CopyVerdict{}),
+                                             CopyMessage(copy_prelude_bytes)};
+    for (const CopyMessage& message : firsts) {
+        RawPeer peer;
+        connect(peer);
+        peer.send(message);
+        expect_thrown_out(peer);
+    }
+    for (const CopyMessage& message : {open, encode(CopyEnd{}), encode(CopyStart{1})}) {
+        RawPeer peer;
+        connect(peer);
+        peer.send(open);
+        static_cast<void>(wait_for<CopyAnswer>(peer));
+        peer.send(message);
+        expect_thrown_out(peer);
+    }
+    EXPECT_TRUE(fs::is_empty(root + "/served"));
+    expect_all_well();
+}
+
+TEST_F(HostilePeer, WhoAsksWithoutReadingIsNotAnsweredWithoutEnd) {
+    serve();
+    RawPeer peer;
+    connect(peer);
+    const CopyMessage open = encode(CopyOpen{.name = "..", .size_bytes = 4, .mode = 0600});
+    for (int i = 0; i < 500; ++i)
+        peer.send(open);
+    peer.socket->close();
+    expect_thrown_out(peer);
+    expect_all_well();
+}
+
+// Conversations as they should be, with some bytes changed, left out, or sent twice.
+TEST_F(HostilePeer, AServerOutlivesAnything) {
+    serve();
+    std::mt19937 random{1};
+    for (int run = 0; run < 150; ++run) {
+        const std::string text(1 + random() % 3000, 'x');
+        std::vector<std::vector<std::byte>> parts = {
+            encode(
+                CopyOpen{.name = "a", .size_bytes = text.size(), .mode = 0600, .overwrite = true}),
+            encode(CopyStart{}), std::vector<std::byte>(copy_chunk_header_bytes), bytes(text),
+            encode(CopyEnd{.digest = digest(text)})};
+        encode(chunk(0, text), std::span{parts[2]}.first<copy_chunk_header_bytes>());
+        for (auto changes = random() % 4; changes > 0; --changes) {
+            auto& part = parts[random() % parts.size()];
+            if (random() % 4 == 0) part.resize(random() % (part.size() + 3));
+            if (random() % 4 == 0) std::swap(part, parts[random() % parts.size()]);
+            if (!part.empty()) part[random() % part.size()] = static_cast<std::byte>(random());
+        }
+        RawPeer peer;
+        connect(peer);
+        ASSERT_TRUE(peer.connected);
+        for (const auto& part : parts)
+            peer.send(part);
+        if (random() % 3 == 0) {
+            peer.socket->abort();
+        } else {
+            peer.socket->close();
+        }
+        EXPECT_TRUE(bed.run_until([&] { return peer.closed; }));
+        ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; })) << run;
+    }
+    expect_all_well();
+}
+
+// A server that answers with whatever it likes.
+class HostileServer : public HostilePeer, private stream::StreamListener::Handler {
+  protected:
+    HostileServer() {
+        put("source/a", std::string(5'000'000, 'a'));
+        put("source/b", "b");
+        listener_ = std::make_unique<stream::StreamListener>(
+            bed.transport(), std::vector{bed.address()},
+            static_cast<stream::StreamListener::Handler&>(*this));
+    }
+    Outcome copy_from_it() {
+        CopySender::Options what{.server = listener_->endpoints().front().address,
+                                 .files = {{.path = root + "/source/a", .name = "a"},
+                                           {.path = root + "/source/b", .name = "b"}}};
+        return copy(std::move(what));
+    }
+    std::function<void(RawPeer&)> say;
+
+  private:
+    // Says its part as soon as it is connected.
+    struct Speaker final : stream::StreamSocket::Handler {
+        RawPeer peer;
+        std::function<void(RawPeer&)> say;
+
+        void on_connected(stream::StreamSocket& socket) override {
+            peer.on_connected(socket);
+            say(peer);
+        }
+        void on_send_completed(stream::StreamSocket&, netio::Cookie,
+                               netio::Completion::Outcome) override {}
+        void on_received(stream::StreamSocket& socket,
+                         const stream::StreamSocket::Received& got) override {
+            peer.on_received(socket, got);
+        }
+        void on_end_of_stream(stream::StreamSocket& socket) override { socket.close(); }
+        void on_closed(stream::StreamSocket&, const netio::Closed&) override {}
+    };
+    void on_incoming(stream::IncomingStream& incoming) override {
+        Speaker& speaker = *speakers_.emplace_back(std::make_unique<Speaker>());
+        speaker.say = say;
+        speaker.peer.socket = incoming.accept({}, speaker);
+    }
+
+    std::deque<std::unique_ptr<Speaker>> speakers_;
+    std::unique_ptr<stream::StreamListener> listener_;
+};
+
+TEST_F(HostileServer, WhatItCannotSayIsAProblemThatIsTold) {
+    const std::vector<std::vector<std::byte>> nonsense = {
+        bytes("HTTP/1.1 400 Bad Request\r\n\r\n"), encode(CopyVerdict{.kept = true, .text = {}}),
+        encode(CopyStart{}),
+        encode(CopyAnswer{.outcome = CopyAnswer::Outcome::accepted, .offset_bytes = 1U << 30U})};
+    for (const auto& message : nonsense) {
+        say = [&](RawPeer& peer) { peer.send(message); };
+        const Outcome outcome = copy_from_it();
+        EXPECT_NE(*outcome.problem, "");
+        for (const CopiedFile& file : outcome.files)
+            EXPECT_EQ(file.outcome, CopiedFile::Outcome::failed);
+    }
+}
+
+TEST_F(HostileServer, AVerdictBeforeTheEndIsNotBelieved) {
+    say = [](RawPeer& peer) {
+        peer.send(encode(CopyAnswer{.outcome = CopyAnswer::Outcome::accepted,
+                                    .offset_bytes = 0,
+                                    .digest = Checksum{ChecksumKind::xxh3_128}.digest()}));
+        peer.send(encode(CopyVerdict{.kept = true, .text = {}}));
+    };
+    const Outcome outcome = copy_from_it();
+    ASSERT_FALSE(outcome.files.empty());
+    EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
+}
+
+TEST_F(HostileServer, ASenderOutlivesAnything) {
+    std::mt19937 random{1};
+    for (int run = 0; run < 100; ++run) {
+        say = [&](RawPeer& peer) {
+            for (auto i = 1 + random() % 3; i > 0; --i) {
+                const auto outcome = static_cast<CopyAnswer::Outcome>(1 + random() % 3);
+                CopyMessage message =
+                    random() % 2 == 0
+                        ? encode(CopyAnswer{.outcome = outcome,
+                                            .offset_bytes = random() % 3,
+                                            .digest = digest("a"),
+                                            .text = "\x1b[2J"})
+                        : encode(CopyVerdict{.kept = random() % 2 == 0, .text = "no"});
+                if (random() % 2 == 0)
+                    message[random() % message.size()] = static_cast<std::byte>(random());
+                peer.send(message);
+            }
+            peer.socket->finish();
+        };
+        const Outcome outcome = copy_from_it();
+        for (const CopiedFile& file : outcome.files)
+            EXPECT_EQ(file.detail.find('\x1b'), std::string::npos);
+    }
+}
+
+} // namespace
+} // namespace apps::test

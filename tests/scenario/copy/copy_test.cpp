@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/scenario/copy/copy_bed.hpp"
+
+namespace apps::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string pattern(std::size_t bytes) {
+    std::string text(bytes, '\0');
+    for (std::size_t i = 0; i < bytes; ++i)
+        text[i] = static_cast<char>((i * 2654435761U) >> 13U);
+    return text;
+}
+
+TEST_F(CopyBed, FilesOfAllSizesArriveAsTheyAre) {
+    serve();
+    const std::vector<std::size_t> sizes = {0,
+                                            1,
+                                            4096,
+                                            copy_chunk_bytes - 1,
+                                            copy_chunk_bytes,
+                                            copy_chunk_bytes + 1,
+                                            10 * copy_chunk_bytes + 12345};
+    std::vector<std::string> names;
+    for (const std::size_t size : sizes) {
+        names.push_back(std::to_string(size));
+        put("source/" + names.back(), pattern(size));
+    }
+    for (const ChecksumKind kind : {ChecksumKind::xxh3_128, ChecksumKind::sha256}) {
+        CopySender::Options what = options(names);
+        what.checksum = kind;
+        what.overwrite = kind == ChecksumKind::sha256;
+        const Outcome outcome = copy(what);
+        EXPECT_EQ(*outcome.problem, "");
+        ASSERT_EQ(outcome.files.size(), sizes.size());
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            EXPECT_EQ(outcome.files[i].outcome, CopiedFile::Outcome::copied)
+                << outcome.files[i].detail;
+            EXPECT_EQ(outcome.files[i].size_bytes, sizes[i]);
+            EXPECT_TRUE(content("served/" + names[i]) == pattern(sizes[i])) << names[i];
+        }
+    }
+    EXPECT_EQ(server->counters().files, 2 * sizes.size());
+    EXPECT_EQ(server->counters().failures, 0U);
+}
+
+TEST_F(CopyBed, GoesOnBehindWhatIsThereAndOnlyIfItIsTheSame) {
+    serve();
+    const std::string text = pattern(5 * copy_chunk_bytes);
+    put("source/same", text);
+    put("source/other", text);
+    put("served/.same.netio-part", text.substr(0, 3'000'001));
+    put("served/.other.netio-part", std::string(3'000'001, 'x'));
+    const Outcome outcome = copy(options({"same", "other"}));
+    ASSERT_EQ(outcome.files.size(), 2U);
+    EXPECT_EQ(outcome.files[0].resumed_bytes, 3'000'001U);
+    EXPECT_EQ(outcome.files[1].resumed_bytes, 0U);
+    EXPECT_TRUE(content("served/same") == text);
+    EXPECT_TRUE(content("served/other") == text);
+}
+
+TEST_F(CopyBed, ACompletePartNeedsItsNameOnly) {
+    serve();
+    const std::string text = pattern(copy_chunk_bytes);
+    put("source/a", text);
+    put("served/.a.netio-part", text);
+    const Outcome outcome = copy(options({"a"}));
+    ASSERT_EQ(outcome.files.size(), 1U);
+    EXPECT_EQ(outcome.files[0].resumed_bytes, text.size());
+    EXPECT_TRUE(content("served/a") == text);
+}
+
+TEST_F(CopyBed, WhatIsThereAlreadyIsComparedAndNeverReplacedUntold) {
+    serve();
+    put("source/same", "content");
+    put("source/other", "content");
+    put("source/next", "next");
+    put("served/same", "content");
+    put("served/other", "CONTENT");
+    const Outcome outcome = copy(options({"same", "other", "next"}));
+    ASSERT_EQ(outcome.files.size(), 3U);
+    EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::present);
+    EXPECT_EQ(outcome.files[1].outcome, CopiedFile::Outcome::failed);
+    EXPECT_THAT(outcome.files[1].detail, HasSubstr("--overwrite"));
+    EXPECT_EQ(outcome.files[2].outcome, CopiedFile::Outcome::copied);
+    EXPECT_EQ(content("served/other"), "CONTENT");
+    CopySender::Options what = options({"other"});
+    what.overwrite = true;
+    EXPECT_EQ(copy(what).files.at(0).outcome, CopiedFile::Outcome::copied);
+    EXPECT_EQ(content("served/other"), "content");
+}
+
+TEST_F(CopyBed, AFileThatCannotBeReadDoesNotKeepTheNextFromBeingSent) {
+    serve();
+    put("source/b", "b");
+    const Outcome outcome = copy(options({"missing", "b"}));
+    ASSERT_EQ(outcome.files.size(), 2U);
+    EXPECT_THAT(outcome.files[0].detail, HasSubstr("missing"));
+    EXPECT_EQ(outcome.files[1].outcome, CopiedFile::Outcome::copied);
+}
+
+TEST_F(CopyBed, AFailureAtTheServerIsToldAndTheNextFileFollows) {
+    serve();
+    put("source/large", "");
+    fs::resize_file(root + "/source/large", std::uintmax_t{1} << 40); // all of it a hole
+    put("source/b", "b");
+    const auto space = fs::space(root);
+    if (space.available > (std::uintmax_t{1} << 40)) GTEST_SKIP() << "the disk is too large";
+    const Outcome outcome = copy(options({"large", "b"}));
+    ASSERT_EQ(outcome.files.size(), 2U);
+    EXPECT_THAT(outcome.files[0].detail, HasSubstr("no room for the"));
+    EXPECT_EQ(outcome.files[1].outcome, CopiedFile::Outcome::copied);
+    EXPECT_FALSE(fs::exists(root + "/served/large"));
+}
+
+TEST_F(CopyBed, SeveralSendersAtOnce) {
+    serve();
+    constexpr std::size_t count = 5;
+    std::deque<Outcome> outcomes(count);
+    std::deque<CopySender> senders;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string name = std::to_string(i);
+        put("source/" + name, pattern(i * 1'500'000));
+        senders.emplace_back(bed.loop(), bed.transport(), options({name}), outcomes[i]).start();
+    }
+    ASSERT_TRUE(bed.run_until([&] {
+        return std::ranges::all_of(outcomes,
+                                   [](const Outcome& o) { return o.problem.has_value(); });
+    }));
+    for (std::size_t i = 0; i < count; ++i)
+        EXPECT_TRUE(content("served/" + std::to_string(i)) == pattern(i * 1'500'000)) << i;
+}
+
+TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
+    serve();
+    put("source/a", pattern(8 * copy_chunk_bytes));
+    fs::create_directory(root + "/source/other");
+    put("source/other/a", std::string(8 * copy_chunk_bytes, 'x'));
+    Outcome one;
+    Outcome two;
+    CopySender first{bed.loop(), bed.transport(), options({"a"}), one};
+    CopySender::Options what = options({"a"});
+    what.files[0].path = root + "/source/other/a";
+    CopySender second{bed.loop(), bed.transport(), what, two};
+    first.start();
+    second.start();
+    ASSERT_TRUE(bed.run_until([&] { return one.problem && two.problem; }));
+    const auto copied = [](const Outcome& o) {
+        return o.files.at(0).outcome == CopiedFile::Outcome::copied;
+    };
+    EXPECT_NE(copied(one), copied(two)) << "the other is refused";
+    EXPECT_TRUE(content("served/a") == (copied(one) ? pattern(8 * copy_chunk_bytes)
+                                                    : std::string(8 * copy_chunk_bytes, 'x')));
+}
+
+TEST_F(CopyBed, MoreSendersThanAllowedAreTurnedAway) {
+    serve(1);
+    put("source/a", "a");
+    RawPeer stays;
+    connect(stays);
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 1; }));
+    EXPECT_NE(*copy(options({"a"})).problem, "");
+    stays.socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    EXPECT_EQ(*copy(options({"a"})).problem, "");
+}
+
+TEST_F(CopyBed, AServerThatIsNotThereOrGoesIsAProblemThatIsTold) {
+    serve();
+    put("source/a", pattern(1 << 20));
+    const CopySender::Options what = options({"a"});
+    server.reset();
+    const Outcome nobody = copy(what);
+    EXPECT_NE(*nobody.problem, "");
+
+    serve();
+    Outcome outcome;
+    CopySender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
+    sender.start();
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 1; }));
+    server.reset();
+    ASSERT_TRUE(bed.run_until([&] { return outcome.problem.has_value(); }));
+    EXPECT_NE(*outcome.problem, "");
+    EXPECT_FALSE(fs::exists(root + "/served/a"));
+}
+
+TEST_F(CopyBed, StoppingLeavesWhatTheServerHasForTheNextAttempt) {
+    serve();
+    put("source/a", "");
+    fs::resize_file(root + "/source/a", 64 * copy_chunk_bytes);
+    Outcome outcome;
+    CopySender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
+    sender.start();
+    ASSERT_TRUE(bed.run_until([&] { return sender.progress().done_bytes > 5 * copy_chunk_bytes; }));
+    sender.stop();
+    ASSERT_TRUE(bed.run_until([&] { return outcome.problem && server->sender_count() == 0; }));
+    EXPECT_EQ(*outcome.problem, "interrupted");
+    EXPECT_FALSE(fs::exists(root + "/served/a"));
+    const Outcome again = copy(options({"a"}));
+    EXPECT_EQ(again.files.at(0).outcome, CopiedFile::Outcome::copied);
+    EXPECT_GT(again.files.at(0).resumed_bytes, 0U);
+    EXPECT_EQ(fs::file_size(root + "/served/a"), 64 * copy_chunk_bytes);
+}
+
+} // namespace
+} // namespace apps::test
