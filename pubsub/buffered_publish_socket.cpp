@@ -69,7 +69,7 @@ Status BufferedPublishSocket::publishv(Fid fid, MessageParts parts, std::uint8_t
 
     SubscriberLinks::FidState& state = links_.lookup(fid);
     Group& group = *state.group;
-    if (group.subscribers.empty()) {
+    if (group.members.empty()) {
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
@@ -142,11 +142,10 @@ bool BufferedPublishSocket::over_share(const Subscriber& subscriber,
 
 // Whether the policy makes the publisher wait for one of these.
 bool BufferedPublishSocket::block_for_slow(const Group& group, std::size_t pages) {
-    if (links_.options().slow_policy == SlowPolicy::drop) return false;
     bool blocked = false;
-    for (Subscriber* subscriber : group.subscribers) {
-        if (!over_share(*subscriber, pages)) continue;
-        links_.note_slow(*subscriber);
+    for (const Group::Member& member : group.members) {
+        if (member.policy == SlowPolicy::drop || !over_share(*member.subscriber, pages)) continue;
+        links_.note_slow(member);
         blocked = true;
     }
     return blocked;
@@ -165,11 +164,11 @@ void BufferedPublishSocket::flush_page(std::size_t place) {
 void BufferedPublishSocket::send_to_group(const Group& group, std::uint32_t page, std::size_t bytes,
                                           std::span<const std::byte> fragment_extension) {
     const netio::Slice slice = pages_.slice(page, bytes);
-    const bool dropping = links_.options().slow_policy == SlowPolicy::drop;
     ++counters_.pages;
-    for (Subscriber* subscriber : group.subscribers) {
+    for (const auto& [subscriber, policy] : group.members) {
         if (subscriber->is_gone()) continue; // its group has not been dissolved yet
-        if (dropping && fragment_extension.empty() && over_share(*subscriber, 1)) {
+        if (policy == SlowPolicy::drop && fragment_extension.empty() &&
+            over_share(*subscriber, 1)) {
             drop_page(*subscriber, page, bytes);
         } else {
             pages_.add_user(page);
@@ -202,13 +201,12 @@ Status BufferedPublishSocket::publish_large(Group& group, Fid fid, MessageParts 
     }
     // A message is dropped whole or not at all.
     Group takers;
-    const bool dropping = links_.options().slow_policy == SlowPolicy::drop;
-    for (Subscriber* subscriber : group.subscribers) {
-        if (dropping && over_share(*subscriber, count)) {
-            subscriber->add_gap(fid, 1);
+    for (const Group::Member& member : group.members) {
+        if (member.policy == SlowPolicy::drop && over_share(*member.subscriber, count)) {
+            member.subscriber->add_gap(fid, 1);
             ++counters_.dropped;
         } else {
-            takers.subscribers.push_back(subscriber);
+            takers.members.push_back(member);
         }
     }
     FragmentExtension fragment{.fid = fid,
@@ -275,7 +273,7 @@ void BufferedPublishSocket::flush_idle() {
         const Group* group = open_[place].group;
         if (group == nullptr) continue;
         const bool idle = std::ranges::all_of(
-            group->subscribers, [](const Subscriber* subscriber) { return subscriber->is_idle(); });
+            group->members, [](const Group::Member& each) { return each.subscriber->is_idle(); });
         if (idle) flush_page(place);
     }
 }

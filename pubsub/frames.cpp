@@ -55,10 +55,11 @@ std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body
 }
 
 std::size_t encode_request(std::uint32_t request, std::span<const FidRange> ranges,
-                           std::span<std::byte> out) {
+                           std::span<std::byte> out, std::optional<SlowPolicy> policy) {
     const std::size_t bytes = request_header_bytes + ranges.size() * range_bytes;
     NETIO_CHECK(out.size() >= bytes);
-    store(out.data(), std::uint64_t{request});
+    const std::uint64_t asked = policy ? static_cast<std::uint64_t>(*policy) + 1 : 0;
+    store(out.data(), std::uint64_t{request} | asked << 32);
     std::byte* at = out.data() + request_header_bytes;
     for (const FidRange& range : ranges) {
         store(at, range.first);
@@ -70,10 +71,14 @@ std::size_t encode_request(std::uint32_t request, std::span<const FidRange> rang
 
 std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> body) {
     if (body.size() < request_header_bytes + range_bytes ||
-        (body.size() - request_header_bytes) % range_bytes != 0 || !all_zero(body.subspan(4, 4))) {
+        (body.size() - request_header_bytes) % range_bytes != 0 || !all_zero(body.subspan(5, 3))) {
         return std::nullopt;
     }
-    SubscriptionRequest request{.request = load<std::uint32_t>(body.data()), .ranges = {}};
+    SubscriptionRequest request{
+        .request = load<std::uint32_t>(body.data()), .policy = {}, .ranges = {}};
+    const auto asked = std::to_integer<std::uint8_t>(body[4]);
+    if (asked > static_cast<std::uint8_t>(SlowPolicy::disconnect) + 1) return std::nullopt;
+    if (asked > 0) request.policy = static_cast<SlowPolicy>(asked - 1);
     for (auto list = body.subspan(request_header_bytes); !list.empty();
          list = list.subspan(range_bytes)) {
         const FidRange range{.first = load<Fid>(list.data()), .last = load<Fid>(list.data() + 8)};
@@ -94,7 +99,7 @@ std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body)
     if (body.size() != answer_bytes) return std::nullopt;
     const SubscriptionAnswer answer{.request = load<std::uint32_t>(body.data()),
                                     .result = load<SubscriptionResult>(body.data() + 4)};
-    if (answer.result > SubscriptionResult::table_full) return std::nullopt;
+    if (answer.result > SubscriptionResult::policy_refused) return std::nullopt;
     return answer;
 }
 

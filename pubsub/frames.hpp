@@ -5,7 +5,7 @@
 // return the number of bytes written; decoders return nothing for bytes that are not such a frame.
 
 #include "netio/frame.hpp"
-#include "pubsub/fid.hpp"
+#include "pubsub/slow_policy.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,13 +51,15 @@ inline constexpr std::size_t fragment_extension_bytes = 24;
 std::size_t encode(const FragmentExtension& extension, std::span<std::byte> out);
 std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body);
 
-// Subscribe and unsubscribe: the request's number, then ranges.
+// Subscribe and unsubscribe: the request's number, the policy that is asked for (subscribe only;
+// none: the publisher's own), then ranges.
 inline constexpr std::size_t request_header_bytes = 8;
 inline constexpr std::size_t range_bytes = 16;
 std::size_t encode_request(std::uint32_t request, std::span<const FidRange> ranges,
-                           std::span<std::byte> out);
+                           std::span<std::byte> out, std::optional<SlowPolicy> policy = {});
 struct SubscriptionRequest {
     std::uint32_t request = 0;
+    std::optional<SlowPolicy> policy;
     std::vector<FidRange> ranges;
 };
 // Refuses an empty list, and a range whose last fid is below its first.
@@ -65,7 +67,8 @@ std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> bod
 
 enum class SubscriptionResult : std::uint32_t {
     accepted = 0,
-    table_full = 1, // nothing of the request was carried out
+    table_full = 1,     // nothing of the request was carried out
+    policy_refused = 2, // nothing either: it would hold the publisher up more than its own does
 };
 struct SubscriptionAnswer {
     std::uint32_t request = 0;

@@ -38,16 +38,16 @@ Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie ke
     if (possible != Status::ok) return possible;
     SubscriberLinks::FidState& state = links_.lookup(fid);
     const Group& group = *state.group;
-    if (group.subscribers.empty()) {
+    if (group.members.empty()) {
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
-    if (partial_.holds(fid) || (!dropping() && block_for_slow(group))) return refuse();
+    if (partial_.holds(fid) || block_for_slow(group)) return refuse();
     const std::optional<PublicationId> id = tracker_.begin(key);
     if (!id) return refuse();
     ++state.published;
     keep(*id, fid, slices, total_bytes, extras);
-    for (Subscriber* subscriber : group.subscribers)
+    for (const auto& [subscriber, policy] : group.members)
         takes(*subscriber) ? hand_over(*id, *subscriber) : miss(*subscriber, fid);
     seal(*id);
     return Status::ok;
@@ -59,26 +59,29 @@ PublishSocket::Attempt PublishSocket::try_publishv(Fid fid, std::span<const Slic
     const Status possible = check(slices, extras, total_bytes);
     if (possible != Status::ok) return {.status = possible, .ticket = {}};
     SubscriberLinks::FidState& state = links_.lookup(fid);
-    const std::vector<Subscriber*>& subscribers = state.group->subscribers;
-    const auto can_take = [this](const Subscriber* each) { return dropping() || takes_now(*each); };
-    const Status outlook = partial_.outlook(fid, subscribers, can_take);
+    const std::vector<Group::Member>& members = state.group->members;
+    const auto can_take = [](const Group::Member& each) {
+        return each.policy == SlowPolicy::drop || takes_now(*each.subscriber);
+    };
+    const Status outlook = partial_.outlook(fid, members, can_take);
     if (outlook == Status::no_subscribers) {
         ++counters_.without_subscribers;
         return {.status = outlook, .ticket = {}};
     }
-    for (Subscriber* subscriber : subscribers)
-        if (!can_take(subscriber)) wait_for(*subscriber);
+    for (const Group::Member& member : members)
+        if (!can_take(member)) wait_for(member);
     std::optional<PublicationId> id;
     if (outlook != Status::again) id = tracker_.begin(key);
     if (!id) return {.status = refuse(), .ticket = {}};
     ++state.published;
     keep(*id, fid, slices, total_bytes, extras);
     std::vector<LinkId> left;
-    for (Subscriber* subscriber : subscribers) {
-        if (!can_take(subscriber)) {
-            left.push_back(subscriber->id());
+    for (const Group::Member& member : members) {
+        if (!can_take(member)) {
+            left.push_back(member.subscriber->id());
         } else {
-            takes(*subscriber) ? hand_over(*id, *subscriber) : miss(*subscriber, fid);
+            takes(*member.subscriber) ? hand_over(*id, *member.subscriber)
+                                      : miss(*member.subscriber, fid);
         }
     }
     if (left.empty()) {
@@ -95,7 +98,9 @@ Status PublishSocket::resume(PublishTicket& ticket) {
     const Status status = partial_.resume(ticket, [&](LinkId link) {
         Subscriber& subscriber = links_.subscriber(link);
         const bool taken = takes_now(subscriber);
-        taken ? hand_over(*id, subscriber) : wait_for(subscriber);
+        const Fid fid = publications_[DeliveryTracker::place_of(*id)].fid;
+        taken ? hand_over(*id, subscriber)
+              : wait_for({.subscriber = &subscriber, .policy = links_.policy_of(subscriber, fid)});
         return taken;
     });
     if (status == Status::ok) {
@@ -119,10 +124,6 @@ Status PublishSocket::check(std::span<const Slice> slices, const Extras& extras,
     return total_bytes > links_.options().largest_message_bytes ? Status::too_large : Status::ok;
 }
 
-bool PublishSocket::dropping() const noexcept {
-    return links_.options().slow_policy == SlowPolicy::drop;
-}
-
 bool PublishSocket::takes_now(const Subscriber& subscriber) noexcept {
     return subscriber.can_send_now();
 }
@@ -133,9 +134,9 @@ bool PublishSocket::takes(const Subscriber& subscriber) const noexcept {
 
 bool PublishSocket::block_for_slow(const Group& group) {
     bool blocked = false;
-    for (Subscriber* subscriber : group.subscribers) {
-        if (takes(*subscriber)) continue;
-        links_.note_slow(*subscriber);
+    for (const Group::Member& member : group.members) {
+        if (member.policy == SlowPolicy::drop || takes(*member.subscriber)) continue;
+        links_.note_slow(member);
         blocked = true;
     }
     return blocked;
@@ -147,9 +148,9 @@ Status PublishSocket::refuse() {
     return Status::again;
 }
 
-void PublishSocket::wait_for(Subscriber& subscriber) {
-    links_.note_slow(subscriber);
-    subscriber.ask_for_room();
+void PublishSocket::wait_for(const Group::Member& member) {
+    links_.note_slow(member);
+    member.subscriber->ask_for_room();
 }
 
 void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slices,

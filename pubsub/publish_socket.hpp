@@ -120,10 +120,9 @@ class PublishSocket final : private SubscriberLinks::Owner {
                         std::size_t& total_bytes) const;
     bool takes(const Subscriber& subscriber) const noexcept;
     static bool takes_now(const Subscriber& subscriber) noexcept;
-    bool dropping() const noexcept;
     bool block_for_slow(const Group& group);
     netio::Status refuse();
-    void wait_for(Subscriber& subscriber);
+    void wait_for(const Group::Member& member);
     void keep(PublicationId id, Fid fid, std::span<const netio::Slice> slices,
               std::size_t total_bytes, const Extras& extras);
     void hand_over(PublicationId id, Subscriber& subscriber);

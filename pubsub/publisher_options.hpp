@@ -4,7 +4,7 @@
 // What buffered and unbuffered publish sockets have in common towards their users.
 
 #include "netio/link_listener.hpp"
-#include "pubsub/fid.hpp"
+#include "pubsub/slow_policy.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -13,13 +13,6 @@
 
 namespace pubsub {
 
-// What happens to a subscriber that does not keep up, once its share of the resources is used.
-enum class SlowPolicy : std::uint8_t {
-    block,      // publishing to it says `again`: nothing is lost, and it slows its fids down
-    drop,       // it misses the newest messages, and is told in order how many of which fid
-    disconnect, // as block, and after disconnect_after without progress it is disconnected
-};
-
 // The page format gives a message's size 30 bits.
 inline constexpr std::size_t largest_message_limit = (std::size_t{1} << 30) - 1;
 
@@ -27,6 +20,7 @@ struct PublisherOptions {
     std::vector<netio::Address> addresses;
     // Subscribers send only requests and heartbeats, so their frames here are few and small.
     netio::LinkOptions link = {.receive_bytes = 4096, .receive_count = 8};
+    // A subscriber may ask, for some of its fids, for a policy that holds the publisher up less.
     SlowPolicy slow_policy = SlowPolicy::block;
     std::chrono::milliseconds disconnect_after{10000};
     std::size_t subscriber_limit = 4096;
@@ -67,10 +61,10 @@ struct PublisherCounters {
     std::uint64_t messages = 0; // accepted with at least one subscriber
     std::uint64_t bytes = 0;    // of those messages
     std::uint64_t without_subscribers = 0;
-    std::uint64_t again = 0;     // refusals for want of room
-    std::uint64_t partial = 0;   // explicit publications that some subscribers could not take at once
-    std::uint64_t dropped = 0;   // messages that slow subscribers missed (policy drop)
-    std::uint64_t pages = 0;     // pages sent (buffered), each counted once
+    std::uint64_t again = 0;   // refusals for want of room
+    std::uint64_t partial = 0; // explicit publications that some subscribers could not take at once
+    std::uint64_t dropped = 0; // messages that slow subscribers missed (policy drop)
+    std::uint64_t pages = 0;   // pages sent (buffered), each counted once
     std::size_t subscribers = 0; // now
 };
 

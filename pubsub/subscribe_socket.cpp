@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -81,7 +82,7 @@ void SubscribeSocket::on_open(netio::Link&) {
     was_open_ = true;
     providers_.clear();
     arrivals_.forget_all();
-    send_requests(subscribe_kind, wanted_);
+    ask_for_all();
     handler_.on_connected(*this);
 }
 
@@ -146,11 +147,24 @@ void SubscribeSocket::on_closed(netio::Link&, const Closed& closed) {
 
 // --- requests -------------------------------------------------------------------------------
 
-void SubscribeSocket::subscribe(const FidRange& range) {
-    subscribe(std::span{&range, 1});
+// After a connection: everything, by policy.
+void SubscribeSocket::ask_for_all() {
+    for (const std::optional<SlowPolicy> policy :
+         {std::optional<SlowPolicy>{}, std::optional{SlowPolicy::block},
+          std::optional{SlowPolicy::drop}, std::optional{SlowPolicy::disconnect}}) {
+        std::vector<FidRange> ranges;
+        for (const FidRange& range : wanted_)
+            std::ranges::copy(policies_.pieces(range, policy), std::back_inserter(ranges));
+        send_requests(subscribe_kind, ranges, policy);
+    }
 }
 
-void SubscribeSocket::subscribe(std::span<const FidRange> ranges) {
+void SubscribeSocket::subscribe(const FidRange& range, std::optional<SlowPolicy> policy) {
+    subscribe(std::span{&range, 1}, policy);
+}
+
+void SubscribeSocket::subscribe(std::span<const FidRange> ranges,
+                                std::optional<SlowPolicy> policy) {
     for (const FidRange& range : ranges) {
         if (range.last < range.first) {
             throw std::invalid_argument{"a range of fids ends before it begins: " +
@@ -159,8 +173,10 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges) {
     }
     wanted_.insert(wanted_.end(), ranges.begin(), ranges.end());
     wanted_ = normalised(wanted_);
+    for (const FidRange& range : ranges)
+        policies_.set(range, policy);
     if (is_connected()) {
-        send_requests(subscribe_kind, ranges);
+        send_requests(subscribe_kind, ranges, policy);
     } else if (!link_ && !closing_ && !retry_timer_.armed()) {
         retry_timer_.start(netio::Duration::zero()); // we were let go
     }
@@ -168,10 +184,12 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges) {
 
 void SubscribeSocket::unsubscribe(const FidRange& range) {
     wanted_ = without(wanted_, range);
+    policies_.set(range, std::nullopt);
     if (is_connected()) send_requests(unsubscribe_kind, {&range, 1});
 }
 
-void SubscribeSocket::send_requests(std::uint8_t kind, std::span<const FidRange> ranges) {
+void SubscribeSocket::send_requests(std::uint8_t kind, std::span<const FidRange> ranges,
+                                    std::optional<SlowPolicy> policy) {
     const std::size_t limit =
         (std::min<std::size_t>(link_->body_limit(), 4096) - request_header_bytes) / range_bytes;
     while (!ranges.empty()) {
@@ -182,7 +200,7 @@ void SubscribeSocket::send_requests(std::uint8_t kind, std::span<const FidRange>
                         .ranges = {part.begin(), part.end()},
                         .body = std::make_unique<netio::RegisteredBuffer>(
                             request_header_bytes + part.size() * range_bytes)};
-        encode_request(request.number, part, request.body->memory());
+        encode_request(request.number, part, request.body->memory(), policy);
         waiting_.push_back(std::move(request));
     }
     send_waiting();

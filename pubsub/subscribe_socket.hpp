@@ -21,11 +21,13 @@
 #include "pubsub/arrival_counter.hpp"
 #include "pubsub/fid.hpp"
 #include "pubsub/reassembly.hpp"
+#include "pubsub/slow_policy.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -58,6 +60,10 @@ class SubscribeSocket final : private netio::Link::Handler {
         virtual void on_unsubscribed(SubscribeSocket&, const FidRange&) {}
         // The publisher refused: this link has as many ranges as its limit allows.
         virtual void on_subscription_refused(SubscribeSocket&, const FidRange&) {}
+        // It refused: the policy would hold it up more than its own does.
+        virtual void on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
+            on_subscription_refused(socket, range);
+        }
         // The bytes are valid during the call only.
         virtual void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
                                 std::uint8_t status) = 0;
@@ -79,8 +85,10 @@ class SubscribeSocket final : private netio::Link::Handler {
     SubscribeSocket(const SubscribeSocket&) = delete;
     SubscribeSocket& operator=(const SubscribeSocket&) = delete;
 
-    void subscribe(const FidRange& range);
-    void subscribe(std::span<const FidRange> ranges);
+    // With a policy, the publisher treats this subscriber so for these fids when it is too slow,
+    // and without one as it treats everybody. The last word about a fid counts.
+    void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
+    void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     void unsubscribe(const FidRange& range);
     // Ends in order, for good: on_closed(local) follows.
     void close();
@@ -109,8 +117,10 @@ class SubscribeSocket final : private netio::Link::Handler {
     void connect();
     // Whether to go on by itself after the connection has ended.
     bool may_retry(const netio::Closed& closed) const noexcept;
-    void send_requests(std::uint8_t kind, std::span<const FidRange> ranges);
+    void send_requests(std::uint8_t kind, std::span<const FidRange> ranges,
+                       std::optional<SlowPolicy> policy = {});
     void send_waiting();
+    void ask_for_all();
     void forget_connection();
 
     void on_open(netio::Link& link) override;
@@ -139,6 +149,7 @@ class SubscribeSocket final : private netio::Link::Handler {
     ArrivalCounter arrivals_;
     Reassembly reassembly_;
     std::vector<FidRange> wanted_;       // disjoint, ascending
+    SlowPolicies policies_;              // asked for, of these
     std::vector<std::string> providers_; // still to be tried, best last
     std::string provider_;
     bool was_open_ = false; // this connection has been established

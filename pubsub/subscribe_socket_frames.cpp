@@ -95,6 +95,8 @@ bool SubscribeSocket::take_answer(std::span<const std::byte> body) {
     for (const FidRange& range : request.ranges) {
         if (answer->result == SubscriptionResult::table_full) {
             handler_.on_subscription_refused(*this, range);
+        } else if (answer->result == SubscriptionResult::policy_refused) {
+            handler_.on_policy_refused(*this, range);
         } else if (request.kind == subscribe_kind) {
             handler_.on_subscribed(*this, range);
         } else {

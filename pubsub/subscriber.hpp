@@ -13,6 +13,7 @@
 #include "pubsub/fid.hpp"
 #include "pubsub/fid_map.hpp"
 #include "pubsub/gap_ledger.hpp"
+#include "pubsub/slow_policy.hpp"
 
 #include <array>
 #include <cstdint>
@@ -97,6 +98,8 @@ class Subscriber final : private netio::Link::Handler {
     void add_gap(Fid fid, std::uint64_t count);
     void send_gaps();
 
+    // Where it asked for another policy than the publisher's.
+    SlowPolicies policies;
     // For the owner's accounting of totals: messages published before this subscription.
     FidMap<std::uint64_t> published_before;
     // Since when the link has been beyond its share; max(): it is not.

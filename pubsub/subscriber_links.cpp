@@ -74,11 +74,20 @@ SubscriberLinks::~SubscriberLinks() {
 
 void SubscriberLinks::refresh(Fid fid, FidState& state) {
     const GroupId id = table_.find(fid);
-    std::unique_ptr<Group>& group = groups_[id];
+    const std::span<const LinkId> links = table_.members(id);
+    std::vector<SlowPolicy> policies; // empty: nobody has one of its own
+    if (policies_asked_) {
+        for (const LinkId link : links)
+            policies.push_back(policy_of(*subscribers_.at(link), fid));
+    }
+    std::unique_ptr<Group>& group = groups_[{id, policies}];
     if (!group) {
         group = std::make_unique<Group>();
-        for (const LinkId link : table_.members(id))
-            group->subscribers.push_back(subscribers_.at(link).get());
+        for (std::size_t i = 0; i < links.size(); ++i) {
+            group->members.push_back(
+                {.subscriber = subscribers_.at(links[i]).get(),
+                 .policy = policies.empty() ? options_.slow_policy : policies[i]});
+        }
     }
     state.group = group.get();
     state.generation = generation_;
@@ -134,7 +143,7 @@ void SubscriberLinks::on_subscriber_closed(Subscriber& subscriber, const Closed&
 // What is coalesced leaves for those it was meant for; then no group is valid any more.
 void SubscriberLinks::begin_change() {
     owner_.before_change();
-    for (const auto& [id, group] : groups_)
+    for (const auto& [key, group] : groups_)
         NETIO_CHECK(group->place == Group::nowhere);
     groups_.clear();
     ++generation_; // what was looked up is void, also if the table stays as it is
@@ -146,7 +155,8 @@ void SubscriberLinks::on_subscriber_frame(Subscriber& subscriber,
                                           const netio::IncomingFrame& frame) {
     const bool subscribing = frame.kind == subscribe_kind;
     if ((subscribing || frame.kind == unsubscribe_kind) && frame.flags == 0) {
-        if (const auto request = decode_request(frame.body)) {
+        const auto request = decode_request(frame.body);
+        if (request && (subscribing || !request->policy)) {
             return subscribing ? take_subscribe(subscriber, *request)
                                : take_unsubscribe(subscriber, *request);
         }
@@ -164,13 +174,11 @@ void SubscriberLinks::take_subscribe(Subscriber& subscriber, const SubscriptionR
     if (finishing_ || subscriber.leaving) return; // it is told so by the goodbye
     begin_change();
     std::vector<FidRange> added;
-    const bool done = add_all(subscriber, request.ranges, added);
+    const SubscriptionResult result = subscribe(subscriber, request, added);
     std::array<std::byte, answer_bytes> answer;
-    encode({.request = request.request,
-            .result = done ? SubscriptionResult::accepted : SubscriptionResult::table_full},
-           answer);
+    encode({.request = request.request, .result = result}, answer);
     subscriber.send_answer(subscription_answer_kind, 0, answer);
-    if (!done) return;
+    if (result != SubscriptionResult::accepted) return;
     for (const FidRange& range : added)
         note_published_before(subscriber, range);
     const SubscriberPeer peer = peer_of(subscriber);
@@ -192,8 +200,10 @@ void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const Subscriptio
            answer);
     subscriber.send_answer(subscription_answer_kind, 0, answer);
     if (!done) return;
-    for (const FidRange& range : removed)
+    for (const FidRange& range : removed) {
+        subscriber.policies.set(range, std::nullopt);
         owner_.on_unwanted(subscriber.id(), range);
+    }
     if (!removed.empty() && !table_.wants_anything(subscriber.id())) {
         subscriber.leaving = true;
         leave_when_drained(subscriber);
@@ -204,6 +214,24 @@ void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const Subscriptio
         handler_.on_unsubscribe(peer, range);
         if (watch.destroyed()) return;
     }
+}
+
+SubscriptionResult SubscriberLinks::subscribe(Subscriber& subscriber,
+                                              const SubscriptionRequest& request,
+                                              std::vector<FidRange>& added) {
+    if (request.policy && holds_up_more(*request.policy, options_.slow_policy)) {
+        return SubscriptionResult::policy_refused;
+    }
+    // Each range makes two borders at most.
+    const std::size_t after = subscriber.policies.size() + 2 * request.ranges.size();
+    if (request.policy && after > 2 * options_.ranges_per_subscriber_limit) {
+        return SubscriptionResult::table_full;
+    }
+    if (!add_all(subscriber, request.ranges, added)) return SubscriptionResult::table_full;
+    for (const FidRange& range : request.ranges)
+        subscriber.policies.set(range, request.policy);
+    policies_asked_ = policies_asked_ || request.policy.has_value();
+    return SubscriptionResult::accepted;
 }
 
 // All or nothing: what was done before the one that failed is undone in reverse.
@@ -272,8 +300,9 @@ void SubscriberLinks::note_moving(Subscriber& subscriber) noexcept {
     subscriber.moving = true;
 }
 
-void SubscriberLinks::note_slow(Subscriber& subscriber) {
-    if (options_.slow_policy != SlowPolicy::disconnect ||
+void SubscriberLinks::note_slow(const Group::Member& member) {
+    Subscriber& subscriber = *member.subscriber;
+    if (member.policy != SlowPolicy::disconnect ||
         subscriber.slow_since != netio::TimePoint::max()) {
         return;
     }

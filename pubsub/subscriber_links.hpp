@@ -13,17 +13,24 @@
 #include "pubsub/subscriber.hpp"
 #include "pubsub/subscription_table.hpp"
 
+#include <map>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace pubsub {
 
-// Fids with equal sets of subscribers share a group, and with it the open page.
+// Fids with equal sets of subscribers, and equal policies for them, share a group, and with it the
+// open page.
 struct Group {
     static constexpr std::size_t nowhere = SIZE_MAX;
+    struct Member {
+        Subscriber* subscriber = nullptr;
+        SlowPolicy policy = SlowPolicy::block;
+    };
 
-    std::vector<Subscriber*> subscribers;
+    std::vector<Member> members;
     std::size_t place = nowhere; // for the owner: where it keeps what belongs to this group
 };
 
@@ -64,7 +71,7 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
         std::uint64_t generation = 0;
         Group* group = nullptr; // of that generation
     };
-    // The state of a fid with its group looked up; group->subscribers is empty if nobody wants it.
+    // The state of a fid with its group looked up; group->members is empty if nobody wants it.
     // Good until the next lookup or event.
     FidState& lookup(Fid fid) {
         FidState& state = fids_[fid];
@@ -76,7 +83,10 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
 
     // Publishing finds that a subscriber is beyond its share: with policy disconnect its time runs
     // from here until it makes progress.
-    void note_slow(Subscriber& subscriber);
+    void note_slow(const Group::Member& member);
+    SlowPolicy policy_of(const Subscriber& subscriber, Fid fid) const {
+        return subscriber.policies.find(fid).value_or(options_.slow_policy);
+    }
 
     // Totals to every subscriber behind what they still have to be sent, then goodbye.
     void finish();
@@ -97,6 +107,8 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
     void begin_change();
     void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
+    SubscriptionResult subscribe(Subscriber& subscriber, const SubscriptionRequest& request,
+                                 std::vector<FidRange>& added);
     bool add_all(Subscriber& subscriber, std::span<const FidRange> ranges,
                  std::vector<FidRange>& added);
     bool remove_all(Subscriber& subscriber, std::span<const FidRange> ranges,
@@ -116,7 +128,8 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
     SubscriptionTable table_;
     std::uint64_t generation_ = 1; // of the groups below
     FidMap<FidState> fids_;
-    std::unordered_map<GroupId, std::unique_ptr<Group>> groups_;
+    bool policies_asked_ = false; // some subscriber has some of its own
+    std::map<std::pair<GroupId, std::vector<SlowPolicy>>, std::unique_ptr<Group>> groups_;
     std::size_t announced_count_ = 0;
     std::uint64_t next_link_ = 1;
     bool finishing_ = false;

@@ -50,6 +50,9 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     void on_subscription_refused(SubscribeSocket&, const FidRange& range) override {
         refused.push_back(range);
     }
+    void on_policy_refused(SubscribeSocket&, const FidRange& range) override {
+        policy_refused.push_back(range);
+    }
     void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
         ++messages;
@@ -95,7 +98,7 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     std::uint64_t lost = 0;
     std::size_t messages = 0;
     bool last_retrying = false;
-    std::vector<FidRange> subscribed, unsubscribed, refused;
+    std::vector<FidRange> subscribed, unsubscribed, refused, policy_refused;
     std::map<Fid, std::vector<Arrived>> by_fid;
     std::map<Fid, std::uint64_t> gaps;
     std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;

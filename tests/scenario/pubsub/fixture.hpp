@@ -45,22 +45,23 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
         return socket;
     }
     Subscription& subscribe(const std::vector<FidRange>& ranges,
-                            SubscribeSocket::Options options = {}) {
+                            SubscribeSocket::Options options = {},
+                            std::optional<SlowPolicy> policy = {}) {
         options.publisher = address;
         Subscription& made = *subscribers.emplace_back(std::make_unique<Subscription>());
         made.socket = std::make_unique<SubscribeSocket>(transport(), options, made.actor);
-        made.socket->subscribe(ranges);
+        made.socket->subscribe(ranges, policy);
         return made;
     }
     // A subscriber that takes what fits into its receive buffers and then nothing more.
-    std::unique_ptr<Impostor> stuck(const FidRange& range) {
+    std::unique_ptr<Impostor> stuck(const FidRange& range, std::optional<SlowPolicy> policy = {}) {
         const std::size_t before = publisher_actor.subscribed.size();
         auto peer =
             std::make_unique<Impostor>(transport(), address, netio::Service::publish_subscribe);
         EXPECT_TRUE(run_until([&] { return peer->connected; }));
         peer->send_open();
         std::vector<std::byte> request(request_header_bytes + range_bytes);
-        encode_request(1, std::span{&range, 1}, request);
+        encode_request(1, std::span{&range, 1}, request, policy);
         peer->send_frame({.kind = subscribe_kind, .sequence = 1}, request);
         EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == before + 1; }));
         return peer;

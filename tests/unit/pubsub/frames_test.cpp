@@ -47,6 +47,21 @@ TEST(PubsubFrames, RequestComesBack) {
     EXPECT_THAT(decoded->ranges, ElementsAre(ranges[0], ranges[1]));
 }
 
+TEST(PubsubFrames, ARequestMayAskForAPolicy) {
+    const FidRange range{.first = Fid{1}, .last = Fid{2}};
+    std::array<std::byte, 24> bytes;
+    encode_request(1, std::span{&range, 1}, bytes);
+    ASSERT_TRUE(decode_request(bytes));
+    EXPECT_EQ(decode_request(bytes)->policy, std::nullopt);
+    for (const auto policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
+        encode_request(1, std::span{&range, 1}, bytes, policy);
+        ASSERT_TRUE(decode_request(bytes));
+        EXPECT_EQ(decode_request(bytes)->policy, policy);
+    }
+    bytes[4] = std::byte{4};
+    EXPECT_FALSE(decode_request(bytes));
+}
+
 TEST(PubsubFrames, RefusesARequestForNothingOrBackwards) {
     std::array<std::byte, 64> bytes;
     EXPECT_FALSE(decode_request(std::span{bytes}.first(encode_request(1, {}, bytes))));
@@ -62,7 +77,7 @@ TEST(PubsubFrames, AnswerComesBackAndUnknownResultsAreRefused) {
     ASSERT_TRUE(decoded);
     EXPECT_EQ(decoded->request, 3U);
     EXPECT_EQ(decoded->result, SubscriptionResult::table_full);
-    bytes[4] = std::byte{2};
+    bytes[4] = std::byte{3};
     EXPECT_FALSE(decode_answer(bytes));
 }
 
@@ -114,7 +129,7 @@ TEST(PubsubFrames, ReservedBytesMustBeZero) {
     }
     const FidRange range{.first = Fid{1}, .last = Fid{2}};
     const std::size_t size = encode_request(1, std::span{&range, 1}, bytes);
-    for (std::size_t at = 4; at < 8; ++at) {
+    for (std::size_t at = 5; at < 8; ++at) {
         bytes[at] = std::byte{1};
         EXPECT_FALSE(decode_request(std::span{bytes}.first(size))) << at;
         bytes[at] = std::byte{0};
