@@ -9,12 +9,8 @@ namespace apps {
 namespace {
 
 PumpHeader some_header() {
-    return {.bytes = 1,
-            .seed = 2,
-            .size_min = 3,
-            .size_max = 4,
-            .verify = true,
-            .bidirectional = true};
+    return {
+        .bytes = 1, .seed = 2, .size_min = 3, .size_max = 4, .verify = true, .bidirectional = true};
 }
 
 TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
