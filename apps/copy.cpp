@@ -60,7 +60,7 @@ CopySender::Options sender_options(const CopyArguments& arguments) {
     for (const std::string& path : std::span{arguments.files_and_destination}.first(
              arguments.files_and_destination.size() - 1)) {
         const std::string leaf = std::filesystem::path{path}.filename();
-        const std::string name = folder.empty() ? leaf : folder + "/" + leaf;
+        const std::string name = folder.empty() ? leaf : fmt::format("{}/{}", folder, leaf);
         const PathFlaw flaw = check_copy_path(name);
         if (flaw != PathFlaw::none) {
             throw std::invalid_argument{fmt::format("{}: its name at the server, '{}', {}", path,
