@@ -10,9 +10,6 @@
 namespace netio {
 namespace {
 
-// What a receiver that keeps to the options of links takes at least.
-constexpr std::size_t smallest_body = 256 - frame_header_bytes;
-
 BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
@@ -40,11 +37,6 @@ BufferedSendSocket::BufferedSendSocket(Transport& transport, const Options& opti
 
 void BufferedSendSocket::on_connected(SendSocket& socket) {
     const std::size_t body = socket.link_->body_limit();
-    if (body < smallest_body) {
-        return socket.link_->fail(CloseReason::protocol_error,
-                                  socket.link_->peer_address() +
-                                      " accepted with receive buffers that hold no page");
-    }
     page_limit_ = std::min(options_.page_bytes, body);
     watermark_ = std::min(options_.watermark_bytes, page_limit_);
     fragment_limit_ = std::min(options_.page_bytes, body - messages::fragment_extension_bytes);
@@ -140,12 +132,7 @@ Status BufferedSendSocket::post(const Departure& departure) {
         frame.kind = messages::fragment_kind;
         frame.extension = extension;
     }
-    try {
-        return socket_.link_->send(frame, Cookie{departure.page});
-    } catch (const FabricError& error) { // the first page that leaves registers them all
-        socket_.link_->fail(CloseReason::failed, error.what());
-        return Status::closed;
-    }
+    return socket_.link_->send(frame, Cookie{departure.page});
 }
 
 void BufferedSendSocket::on_room(SendSocket&) {

@@ -23,7 +23,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <optional>
 #include <span>
@@ -86,7 +85,7 @@ class BufferedSendSocket final : private SendSocket::Handler {
         // The usual case takes no call: there is an open page, and it has room.
         std::byte* const out = writer_.append(message.size());
         if (out == nullptr) return sendv({&message, 1});
-        if (!message.empty()) std::memcpy(out, message.data(), message.size());
+        copy_message(out, message);
         count(message.size());
         return Status::ok;
     }

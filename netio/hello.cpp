@@ -74,6 +74,13 @@ RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hell
     return RejectCode::none;
 }
 
+RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes) noexcept {
+    if (peer.receive_count < least_link_receive_count) return RejectCode::service_data;
+    const bool small =
+        peer.receive_bytes < least_receive_bytes || peer.receive_bytes < required_receive_bytes;
+    return small ? RejectCode::receive_too_small : RejectCode::none;
+}
+
 Rejection decode_rejection(std::span<const std::byte> in) noexcept {
     if (in.size() < rejection_bytes || wire::load<std::uint32_t>(in.data()) != magic ||
         wire::load<std::uint16_t>(in.data() + 4) != wire_version) {

@@ -31,6 +31,11 @@ struct ServiceData {
     std::span<const std::byte> span() const noexcept { return {bytes.data(), size}; }
 };
 
+// What every side of every link has at least: frames that open, end and keep up a link fit, and
+// credits can flow (netio/credits.hpp, and one to be comfortable).
+inline constexpr std::uint32_t least_receive_bytes = 256;
+inline constexpr std::uint16_t least_link_receive_count = 4;
+
 // What a side says of itself when it connects or accepts.
 struct Hello {
     Service service = Service::messages;
@@ -66,6 +71,8 @@ std::size_t encode(const Rejection& rejection, ConnectionData& out) noexcept;
 // Some fabrics pad connection data with zeros: bytes after the last field are not an error.
 // none: `hello` is valid. Otherwise the reason to reject with.
 RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hello& hello) noexcept;
+// Whether a peer that says this of itself can be sent to. none, service_data, receive_too_small.
+RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes) noexcept;
 // none: not a rejection of ours.
 Rejection decode_rejection(std::span<const std::byte> in) noexcept;
 

@@ -14,7 +14,6 @@
 namespace netio {
 namespace {
 
-constexpr std::size_t receive_count_minimum = least_receive_count + 1; // comfortable
 constexpr std::size_t send_count_minimum = 2; // one slot is kept for credits
 
 void require_option(bool good, const std::string& rule) {
@@ -31,9 +30,11 @@ std::vector<std::uint32_t> all_free(std::size_t count) {
 } // namespace
 
 void validate(const LinkOptions& options) {
-    require_option(options.receive_bytes >= 256 && options.receive_bytes <= UINT32_MAX,
+    require_option(options.receive_bytes >= least_receive_bytes &&
+                       options.receive_bytes <= UINT32_MAX,
                    "receive_bytes must be from 256 to 4294967295");
-    require_option(options.receive_count >= receive_count_minimum && options.receive_count <= 16384,
+    require_option(options.receive_count >= least_link_receive_count &&
+                       options.receive_count <= 16384,
                    "receive_count must be from 4 to 16384");
     require_option(options.send_count >= send_count_minimum && options.send_count <= 1024,
                    "send_count must be from 2 to 1024");
@@ -85,6 +86,7 @@ Link::Link(Transport& transport, const Hello& hello, const LinkOptions& options,
 Link::Link(Transport& transport, const Target& target, const Hello& hello,
            const LinkOptions& options, Handler& handler)
     : Link{transport, hello, options, handler} {
+    required_receive_bytes_ = target.required_receive_bytes;
     connection_ = transport.make_connection(target.provider, target.remote, target.local_host,
                                             limits_of(options_), *this);
     post_all_receives();
@@ -139,6 +141,13 @@ void Link::on_connected(std::span<const std::byte> data) {
     if (problem != RejectCode::none || peer_.service != hello_.service) {
         fail(CloseReason::protocol_error,
              peer_address() + " accepted with connection data that is not ours");
+        return;
+    }
+    if (judge_receives(peer_, required_receive_bytes_) != RejectCode::none) {
+        fail(CloseReason::protocol_error,
+             peer_address() + " accepted with " + std::to_string(peer_.receive_count) +
+                 " receive buffers of " + std::to_string(peer_.receive_bytes) +
+                 " bytes, which is too little");
         return;
     }
     credits_.emplace(credit_options());

@@ -96,7 +96,8 @@ class Link final : private Connection::Handler {
     struct Target {
         std::string provider;
         Address remote;
-        std::string local_host; // empty: any
+        std::string local_host;                                   // empty: any
+        std::size_t required_receive_bytes = least_receive_bytes; // of the peer's receive buffers
     };
     Link(Transport& transport, const Target& target, const Hello& hello, const LinkOptions& options,
          Handler& handler);
@@ -107,8 +108,9 @@ class Link final : private Connection::Handler {
     Link(const Link&) = delete;
     Link& operator=(const Link&) = delete;
 
-    // ok, again, closed, too_large (than the peer's receive buffers), too_many_segments.
-    // `cookie` absent: no on_sent for this frame.
+    // ok, again, closed, too_large (than the peer's receive buffers), too_many_segments. A slice
+    // that cannot be registered ends the link: closed, and on_closed(failed) follows. `cookie`
+    // absent: no on_sent for this frame.
     Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie);
     // Whether send() would find credits and a slot.
     bool has_room() const noexcept;
@@ -175,7 +177,11 @@ class Link final : private Connection::Handler {
     bool may_send_data() const noexcept;
     bool may_write() const noexcept;
     bool tells_by_immediate() const noexcept;
+    template <class Post>
+    Status post_or_fail(Post post);
     Status send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
+                      std::optional<Cookie> cookie);
+    Status post_frame(const OutgoingFrame& frame, std::size_t body_bytes,
                       std::optional<Cookie> cookie);
     void send_control(FrameKind kind, std::span<const std::byte> body = {});
     std::size_t attach_slices(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces);
@@ -194,6 +200,7 @@ class Link final : private Connection::Handler {
     Hello peer_;
     Handler& handler_;
     bool accepted_ = false;
+    std::size_t required_receive_bytes_ = least_receive_bytes; // what an accepting peer must have
     State state_ = State::opening;
     RegisteredBuffer slot_memory_;
     RegisteredBuffer receive_memory_;

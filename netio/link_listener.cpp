@@ -55,21 +55,22 @@ std::vector<LinkListener::Endpoint> LinkListener::endpoints() const {
 
 void LinkListener::on_request(ConnectionRequest& request) {
     Hello peer;
-    const RejectCode problem = decode(request.data(), options_.service_bytes, peer);
+    RejectCode problem = decode(request.data(), options_.service_bytes, peer);
     if (problem == RejectCode::not_this_protocol) {
         return reject_request(request, {.code = problem});
     }
     if (peer.service != options_.service) {
         return reject_request(request, {.code = RejectCode::other_service});
     }
-    if (problem != RejectCode::none || peer.receive_count < 4) {
-        return reject_request(request, {.code = RejectCode::service_data});
+    if (problem == RejectCode::none) {
+        problem = judge_receives(peer, options_.required_receive_bytes);
     }
-    if (peer.receive_bytes < options_.required_receive_bytes || peer.receive_bytes < 256) {
-        return reject_request(request, {.code = RejectCode::receive_too_small,
+    if (problem == RejectCode::receive_too_small) {
+        return reject_request(request, {.code = problem,
                                         .required_bytes = static_cast<std::uint32_t>(
                                             options_.required_receive_bytes)});
     }
+    if (problem != RejectCode::none) return reject_request(request, {.code = problem});
     IncomingLink incoming{transport_, request, peer};
     handler_.on_incoming(incoming);
 }

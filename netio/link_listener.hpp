@@ -45,8 +45,8 @@ class LinkListener final : private Listener::Handler {
     struct Options {
         Service service = Service::messages;
         std::vector<Address> addresses;
-        std::size_t service_bytes = 0;          // of the service's data in a peer's hello
-        std::size_t required_receive_bytes = 0; // of a peer's receive buffers
+        std::size_t service_bytes = 0; // of the service's data in a peer's hello
+        std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
     };
 
     // At each address over every provider that serves it; they share the port of the best one

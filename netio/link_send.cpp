@@ -83,7 +83,24 @@ Status Link::send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
     return send_frame(frame, body_bytes, cookie);
 }
 
+// Memory is registered when it is first used, and that can fail: for want of memory that may be
+// locked, say. The link cannot go on without what was to be sent.
+template <class Post>
+Status Link::post_or_fail(Post post) {
+    try {
+        return post();
+    } catch (const FabricError& error) {
+        fail(CloseReason::failed, error.what());
+        return Status::closed;
+    }
+}
+
 Status Link::send_frame(const OutgoingFrame& frame, std::size_t body_bytes,
+                        std::optional<Cookie> cookie) {
+    return post_or_fail([&] { return post_frame(frame, body_bytes, cookie); });
+}
+
+Status Link::post_frame(const OutgoingFrame& frame, std::size_t body_bytes,
                         std::optional<Cookie> cookie) {
     const std::uint32_t index = free_slots_.back();
     Slot& slot = slots_[index];
@@ -166,9 +183,11 @@ Status Link::write(const OutgoingWrite& write, Cookie cookie) {
     }
     const std::uint32_t index = free_slots_.back();
     const bool immediate = tells_by_immediate();
-    const Status status = connection_->post_write(
-        write.slices, write.target, immediate ? std::optional{write.notice} : std::nullopt,
-        Cookie{index});
+    const Status status = post_or_fail([&] {
+        return connection_->post_write(write.slices, write.target,
+                                       immediate ? std::optional{write.notice} : std::nullopt,
+                                       Cookie{index});
+    });
     if (status != Status::ok) return status;
     free_slots_.pop_back();
     slots_[index] = {.cookie = cookie};

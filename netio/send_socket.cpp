@@ -69,7 +69,7 @@ Status SendSocket::send_inline(std::span<const std::byte> message,
 }
 
 std::size_t SendSocket::message_limit() const noexcept {
-    return link_ ? link_->body_limit() - messages::immediate_bytes : 0;
+    return is_connected() ? link_->body_limit() - messages::immediate_bytes : 0;
 }
 
 void SendSocket::on_open(Link&) {

@@ -70,10 +70,12 @@ void StreamSocket::connect(const netio::Address& remote) {
 void StreamSocket::try_next_provider() {
     const std::string provider = providers_.back();
     providers_.pop_back();
-    link_ = std::make_unique<Link>(
-        transport_,
-        Link::Target{.provider = provider, .remote = remote_, .local_host = options_.local_host},
-        hello(), options_.link, static_cast<Link::Handler&>(*this));
+    link_ = std::make_unique<Link>(transport_,
+                                   Link::Target{.provider = provider,
+                                                .remote = remote_,
+                                                .local_host = options_.local_host,
+                                                .required_receive_bytes = frame_limit_bytes},
+                                   hello(), options_.link, static_cast<Link::Handler&>(*this));
     state_ = State::linking;
 }
 

@@ -280,5 +280,44 @@ TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_beds(), bed_name);
 
+using ClosingWithoutRegistrations = PubSubScenario;
+
+TEST_P(ClosingWithoutRegistrations, APageEndsItsLinkAndNotThePublisher) {
+    auto publisher = buffered({});
+    auto& first = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
+    bed.sim()->refuse_registrations(true);
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok); // the flush timer sends it
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
+    EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::failed);
+    EXPECT_THAT(publisher_actor.closed[0].detail, testing::HasSubstr("regist"));
+    ASSERT_TRUE(run_until([&] { return first.actor.closed.size() == 1; }));
+    bed.sim()->refuse_registrations(false);
+
+    auto& second = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok);
+    ASSERT_TRUE(run_until([&] { return second.actor.messages == 1; }));
+}
+
+TEST_P(ClosingWithoutRegistrations, AnUnbufferedMessageIsCompletedOnceAndEndsItsLink) {
+    auto publisher = unbuffered({});
+    auto& first = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{100'000};
+    bed.sim()->refuse_registrations(true);
+    const Status status = publisher->publish(Fid{1}, memory.slice(), Cookie{7});
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
+    EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::failed);
+    if (status == Status::ok) {
+        ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == 1; }));
+    }
+    EXPECT_EQ(publisher_actor.completions[7], status == Status::ok ? 1 : 0);
+    bed.sim()->refuse_registrations(false);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, ClosingWithoutRegistrations, netio::test::simulated_beds(),
+                         bed_name);
+
 } // namespace
 } // namespace pubsub::test

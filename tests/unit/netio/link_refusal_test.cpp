@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a link does about an accepting side whose hello cannot be, and about memory that cannot be
+// registered: it ends, with the reason, and nothing is thrown into the loop.
+
+#include "netio/link.hpp"
+#include "netio/link_listener.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace netio::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Hello hello_of(std::uint32_t receive_bytes, std::uint16_t receive_count) {
+    return {.service = Service::messages,
+            .receive_bytes = receive_bytes,
+            .receive_count = receive_count,
+            .service_data = {}};
+}
+
+class Watcher final : public Link::Handler {
+  public:
+    void on_open(Link&) override { ++opened; }
+    void on_frame(Link&, const IncomingFrame&) override { ++frames; }
+    void on_sent(Link&, Cookie, Completion::Outcome) override { ++sent; }
+    void on_room(Link&) override {}
+    void on_closed(Link&, const Closed& why) override { closed.push_back(why); }
+
+    int opened = 0;
+    int frames = 0;
+    int sent = 0;
+    std::vector<Closed> closed;
+};
+
+// Accepts whoever comes, with the hello it was given, and says nothing more.
+class OddAcceptor final : private Listener::Handler, private Connection::Handler {
+  public:
+    OddAcceptor(Transport& transport, const Address& address, const Hello& answer)
+        : answer_{answer}, listener_{transport.listen(transport.providers_at(address).front(),
+                                                      address, *this)} {}
+
+    Address address() const { return listener_->address(); }
+
+  private:
+    void on_request(ConnectionRequest& request) override {
+        connection_ = request.make_connection({.send_count = 1, .receive_count = 1}, *this);
+        const Slice slice = memory_.slice();
+        ASSERT_EQ(connection_->post_receive({&slice, 1}, Cookie{0}), Status::ok);
+        ConnectionData data;
+        const std::size_t size = encode(answer_, data);
+        connection_->open(std::span{data}.first(size));
+    }
+    void on_connected(std::span<const std::byte>) override {}
+    void on_rejected(std::span<const std::byte>) override {}
+    void on_completion(const Completion&) override {}
+    void on_closed(const Closed&) override {}
+
+    Hello answer_;
+    RegisteredBuffer memory_{4096};
+    std::unique_ptr<Listener> listener_;
+    std::unique_ptr<Connection> connection_;
+};
+
+class LinkRefusal : public testing::TestWithParam<Bed>, public LinkListener::Handler {
+  protected:
+    std::unique_ptr<Link> dial(const Address& address, Watcher& watcher,
+                               std::size_t required_receive_bytes = least_receive_bytes) {
+        return std::make_unique<Link>(
+            bed.transport(),
+            Link::Target{.provider = bed.transport().providers_to(address).front(),
+                         .remote = address,
+                         .local_host = {},
+                         .required_receive_bytes = required_receive_bytes},
+            hello_of(0, 0), LinkOptions{.connect_timeout = std::chrono::minutes{1}}, watcher);
+    }
+    void expect_refused(const Hello& answer, std::size_t required_receive_bytes) {
+        OddAcceptor acceptor{bed.transport(), bed.address(), answer};
+        Watcher watcher;
+        const auto link = dial(acceptor.address(), watcher, required_receive_bytes);
+        ASSERT_TRUE(bed.run_until([&] { return !watcher.closed.empty(); }));
+        EXPECT_EQ(watcher.opened, 0);
+        EXPECT_EQ(watcher.closed[0].reason, CloseReason::protocol_error);
+        EXPECT_THAT(watcher.closed[0].detail,
+                    HasSubstr(std::to_string(answer.receive_count) + " receive buffers of " +
+                              std::to_string(answer.receive_bytes) + " bytes"));
+    }
+    // An open link between near and far.
+    void open() {
+        listener = std::make_unique<LinkListener>(
+            bed.transport(),
+            LinkListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            static_cast<LinkListener::Handler&>(*this));
+        near_link = dial(listener->endpoints().front().address, near);
+        ASSERT_TRUE(bed.run_until([&] { return near.opened == 1 && far.opened == 1; }));
+    }
+    void on_incoming(IncomingLink& incoming) override {
+        far_link = incoming.accept(hello_of(0, 0), {.remote_writes = true}, far);
+    }
+
+    TestBed bed{GetParam()};
+    Watcher near, far;
+    std::unique_ptr<LinkListener> listener;
+    std::unique_ptr<Link> near_link, far_link;
+};
+
+TEST_P(LinkRefusal, AnAcceptingSideWithoutEnoughReceivesIsTurnedAway) {
+    for (std::uint16_t receive_count = 0; receive_count < 4; ++receive_count)
+        expect_refused(hello_of(4096, receive_count), least_receive_bytes);
+}
+
+TEST_P(LinkRefusal, AnAcceptingSideWhoseReceivesHoldNoFrameIsTurnedAway) {
+    for (const std::uint32_t receive_bytes : {0U, 7U, 8U, 255U})
+        expect_refused(hello_of(receive_bytes, 16), least_receive_bytes);
+}
+
+TEST_P(LinkRefusal, AnAcceptingSideWhoseReceivesAreTooSmallForTheServiceIsTurnedAway) {
+    expect_refused(hello_of(1311, 16), 1312);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, LinkRefusal, all_beds(), bed_name);
+
+using LinkWithoutRegistrations = LinkRefusal;
+
+TEST_P(LinkWithoutRegistrations, EndsWhenWhatIsSentCannotBeRegistered) {
+    open();
+    RegisteredBuffer memory{60000};
+    const Slice slice = memory.slice();
+    bed.sim()->refuse_registrations(true);
+    EXPECT_EQ(near_link->send({.kind = 20, .slices = {&slice, 1}}, Cookie{1}), Status::closed);
+    EXPECT_TRUE(near.closed.empty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::failed);
+    EXPECT_THAT(near.closed[0].detail, HasSubstr("regist"));
+    EXPECT_EQ(near.sent, 0) << "a frame that was not accepted has no completion";
+    EXPECT_EQ(far.closed[0].reason, CloseReason::lost);
+}
+
+TEST_P(LinkWithoutRegistrations, EndsWhenWhatIsWrittenCannotBeRegistered) {
+    open();
+    RegisteredBuffer memory{60000};
+    const Slice slice = memory.slice();
+    RegisteredBuffer target{60000, Access::remote_write};
+    const Registration& registration = target.registration(far_link->domain());
+    bed.sim()->refuse_registrations(true);
+    EXPECT_EQ(
+        near_link->write({.slices = {&slice, 1},
+                          .target = {.address = registration.base(), .key = registration.key()},
+                          .notice = 1},
+                         Cookie{1}),
+        Status::closed);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::failed);
+    EXPECT_EQ(near.sent, 0);
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+}
+
+TEST_P(LinkWithoutRegistrations, EndsWhenTheMemoryToGatherInCannotBeRegistered) {
+    open();
+    RegisteredBuffer memory{28 * 200};
+    std::vector<Slice> slices;
+    for (std::size_t i = 0; i < 28; ++i)
+        slices.push_back(memory.slice(i * 200, 200));
+    ASSERT_EQ(near_link->send({.kind = 20, .slices = {slices.data(), 1}}, Cookie{1}), Status::ok);
+    bed.sim()->refuse_registrations(true);
+    EXPECT_EQ(near_link->send({.kind = 20, .slices = slices}, Cookie{2}), Status::closed);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::failed);
+    EXPECT_EQ(near.sent, 1);
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, LinkWithoutRegistrations, simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
