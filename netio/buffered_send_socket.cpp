@@ -31,8 +31,8 @@ BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
 BufferedSendSocket::BufferedSendSocket(Transport& transport, const Options& options,
                                        Handler& handler)
     : loop_{transport.loop()}, options_{checked(options)}, handler_{handler},
-      pages_{options_.page_bytes, options_.page_count}, timer_{transport.loop(),
-                                                               [this] { on_timer(); }},
+      pages_{options_.page_bytes, options_.page_count},
+      flush_pace_{options_.flush_time}, timer_{transport.loop(), [this] { on_timer(); }},
       socket_{transport, options_.socket, static_cast<SendSocket::Handler&>(*this)} {}
 
 void BufferedSendSocket::on_connected(SendSocket& socket) {
@@ -79,14 +79,8 @@ std::byte* BufferedSendSocket::reserve(std::size_t bytes) {
     open_page_ = pages_.take();
     if (!open_page_) return nullptr;
     writer_ = PageWriter{pages_.memory(*open_page_).first(page_limit_)};
-    if (options_.flush_time.count() > 0) timer_.start_at(next_flush());
+    if (options_.flush_time.count() > 0) timer_.start_at(flush_pace_.next(loop_.now()));
     return writer_.append(bytes);
-}
-
-// Sparse messages need not wait, and frequent ones share a page: that is a limit of the rate.
-TimePoint BufferedSendSocket::next_flush() const noexcept {
-    const TimePoint now = loop_.now();
-    return last_flush_ == TimePoint::min() ? now : std::max(now, last_flush_ + options_.flush_time);
 }
 
 Status BufferedSendSocket::send_large(MessageParts parts, std::size_t bytes) {
@@ -166,7 +160,7 @@ void BufferedSendSocket::finish_when_drained() {
 
 void BufferedSendSocket::on_timer() {
     if (!finishing_) {
-        last_flush_ = loop_.now();
+        flush_pace_.on_flushed(loop_.now());
         return flush();
     }
     socket_.link_->fail(CloseReason::too_slow, socket_.link_->peer_address() +

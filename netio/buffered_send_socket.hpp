@@ -15,6 +15,7 @@
 // arrives whole, in order. What has not left when the connection ends is lost. Belongs to the
 // loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/flush_pace.hpp"
 #include "netio/message_parts.hpp"
 #include "netio/messages.hpp"
 #include "netio/page.hpp"
@@ -122,7 +123,6 @@ class BufferedSendSocket final : private SendSocket::Handler {
         if (writer_.used() >= watermark_) flush();
     }
     std::byte* reserve(std::size_t bytes);
-    TimePoint next_flush() const noexcept;
     Status send_large(MessageParts parts, std::size_t bytes);
     Status refuse();
     void depart(const Departure& departure);
@@ -134,9 +134,9 @@ class BufferedSendSocket final : private SendSocket::Handler {
     Options options_;
     Handler& handler_;
     PagePool pages_;
+    FlushPace flush_pace_;
     std::optional<std::uint32_t> open_page_;
     PageWriter writer_; // of the open page; without one it has room for nothing
-    TimePoint last_flush_ = TimePoint::min(); // by the timer
     std::deque<Departure> waiting_;
     // On this connection:
     std::size_t page_limit_ = 0;

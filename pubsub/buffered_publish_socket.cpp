@@ -54,9 +54,9 @@ PublisherOptions announced(PublisherOptions publisher, std::size_t message_limit
 
 BufferedPublishSocket::BufferedPublishSocket(netio::Transport& transport, const Options& options,
                                              PublisherHandler& handler)
-    : options_{checked(options)}, handler_{handler}, message_limit_{limit_of_messages(options_)},
-      pages_{options_.page_bytes, options_.page_count}, flush_timer_{transport.loop(),
-                                                                     [this] { flush_old(); }},
+    : options_{checked(options)}, handler_{handler},
+      message_limit_{limit_of_messages(options_)}, pages_{options_.page_bytes, options_.page_count},
+      flush_pace_{options_.flush_time}, flush_timer_{transport.loop(), [this] { flush_old(); }},
       idle_timer_{transport.loop(), [this] { flush_idle(); }},
       links_{transport, announced(options_.publisher, message_limit_),
              options_.page_bytes + fragment_extension_bytes + netio::frame_header_bytes,
@@ -121,7 +121,7 @@ bool BufferedPublishSocket::open_page(Group& group) {
     }
     group.place = free_places_.back();
     free_places_.pop_back();
-    const netio::TimePoint due = next_flush();
+    const netio::TimePoint due = flush_pace_.next(links_.loop().now());
     open_[group.place] = {
         .group = &group, .page = *page, .due = due, .writer = PageWriter{pages_.memory(*page)}};
     if (options_.flush_time.count() > 0) {
@@ -236,14 +236,6 @@ void BufferedPublishSocket::flush() {
     flush_timer_.cancel();
 }
 
-// Sparse messages need not wait, and frequent ones share a page: that is a limit of the rate.
-netio::TimePoint BufferedPublishSocket::next_flush() noexcept {
-    const netio::TimePoint now = links_.loop().now();
-    return last_flush_ == netio::TimePoint::min()
-               ? now
-               : std::max(now, last_flush_ + options_.flush_time);
-}
-
 // Those whose time is over; they are in the order of their times.
 void BufferedPublishSocket::flush_old() {
     const netio::TimePoint now = links_.loop().now();
@@ -252,7 +244,7 @@ void BufferedPublishSocket::flush_old() {
         flush_order_.pop_front();
         // A page that has left already may have given its place to another one.
         if (open_[place].group == nullptr || open_[place].due != due) continue;
-        last_flush_ = now;
+        flush_pace_.on_flushed(now);
         flush_page(place);
     }
     arm_flush_timer();

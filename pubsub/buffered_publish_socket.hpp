@@ -13,6 +13,7 @@
 // and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
 // handlers.
 
+#include "netio/flush_pace.hpp"
 #include "netio/message_parts.hpp"
 #include "netio/page_pool.hpp"
 #include "netio/status.hpp"
@@ -118,7 +119,6 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
                        std::span<const std::byte> fragment_extension);
     void drop_page(Subscriber& subscriber, std::uint32_t page, std::size_t bytes);
     void flush_page(std::size_t place);
-    netio::TimePoint next_flush() noexcept;
     void flush_old();
     void flush_idle();
     void arm_flush_timer();
@@ -128,10 +128,10 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     PublisherHandler& handler_;
     std::size_t message_limit_;
     netio::PagePool pages_;
+    netio::FlushPace flush_pace_;
     std::vector<OpenPage> open_;
     std::vector<std::size_t> free_places_;
     std::deque<std::pair<std::size_t, netio::TimePoint>> flush_order_; // place, due
-    netio::TimePoint last_flush_ = netio::TimePoint::min();            // because pages were due
     std::uint32_t next_number_ = 0;
     PublisherCounters counters_;
     bool room_wanted_ = false;
