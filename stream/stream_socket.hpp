@@ -79,7 +79,9 @@ class StreamSocket final : private netio::Link::Handler {
     class Handler {
       public:
         virtual void on_connected(StreamSocket& socket) = 0;
-        // The memory behind `key` may be used again. done: all of it is on its way.
+        // The memory behind `key` may be used again. done: all of it is on its way. After the
+        // connection is lost, what had not left is given back, canceled, with on_closed: not before
+        // everything that had arrived was taken.
         virtual void on_send_completed(StreamSocket& socket, netio::Cookie key,
                                        netio::Completion::Outcome outcome) = 0;
         // The memory behind the key is the user's again. canceled: the connection has ended; the

@@ -143,6 +143,27 @@ TEST_P(Delivery, NobodyWantsItAndNothingFollows) {
     EXPECT_EQ(publisher->counters().without_subscribers, 1U);
 }
 
+TEST_P(Delivery, AMessageInPartsArrivesAsOneWhateverItsSize) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 32});
+    auto& subscriber = subscribe({range(4, 4)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    std::uint64_t number = 0;
+    for (const std::size_t size : {8U, 9U, 40U, 500U, 1023U, 1024U, 1025U, 5000U}) {
+        const auto message = make_message(Fid{4}, number, size);
+        const std::span whole{message};
+        const std::array parts{whole.first(1), whole.subspan(1, 0), whole.subspan(1, size / 2),
+                               whole.subspan(1 + size / 2)};
+        const std::array<std::span<const std::byte>, 4> lent{parts[0], parts[1], parts[2],
+                                                             parts[3]};
+        ASSERT_EQ(publisher->publishv(Fid{4}, lent, static_cast<std::uint8_t>(number)), Status::ok);
+        ++number;
+    }
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == number; }));
+    subscriber.actor.expect_contiguous(Fid{4}, 0, number);
+    EXPECT_EQ(subscriber.actor.by_fid[Fid{4}].back().size, 5000U);
+    EXPECT_EQ(subscriber.actor.by_fid[Fid{4}].back().status, number - 1);
+}
+
 TEST_P(Delivery, EverySubscriberGetsExactlyItsFids) {
     auto publisher = buffered({.page_bytes = 2048, .page_count = 32});
     const std::vector<std::vector<FidRange>> wishes{

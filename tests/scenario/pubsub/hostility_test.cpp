@@ -219,15 +219,22 @@ TEST_P(Strangers, WhoStopInTheMiddleOfTheHandshakeDisturbNobody) {
 // whose header and data arrive apart. (Within either of them the provider does not wait at all.)
 TEST_P(Strangers, AnHonestHandshakeMayArriveInTwoPartsTenMillisecondsApart) {
     start();
-    for (int i = 0; i < 3; ++i) {
+    // A part that a busy machine delivers later than that proves nothing, and is sent again.
+    constexpr auto near_ten = std::chrono::milliseconds{18};
+    int admitted = 0;
+    for (int i = 0; i < 100 && admitted < 3; ++i) {
         SlowPipe pipe{address, 32, std::chrono::milliseconds{10}};
         const netio::Address real = std::exchange(address, pipe.address());
-        auto& slow = subscribe({range(3, 3)});
-        ASSERT_TRUE(run_until([&] { return slow.actor.subscribed.size() == 1; }));
-        EXPECT_EQ(slow.actor.closed.size(), 0U) << "it was turned away before";
+        auto& slow = subscribe({range(3, 3)}, {.wait_for_publisher = false});
+        ASSERT_TRUE(run_until(
+            [&] { return slow.actor.subscribed.size() == 1 || !slow.actor.closed.empty(); }));
+        if (slow.actor.closed.empty()) ++admitted;
+        EXPECT_TRUE(slow.actor.closed.empty() || pipe.longest_gap() > near_ten)
+            << "turned away: " << slow.actor.closed[0].detail;
         address = real;
         slow.socket.reset();
     }
+    EXPECT_EQ(admitted, 3);
     expect_service();
 }
 

@@ -5,7 +5,7 @@
 // apart: what a network does to a handshake that it delivers in two segments. Runs in a thread of
 // its own, because the listener's loop may be reading, blocking, while it waits for the rest.
 
-#include "netio/status.hpp"
+#include "netio/event_loop.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -52,6 +53,8 @@ class SlowPipe {
     SlowPipe& operator=(const SlowPipe&) = delete;
 
     const netio::Address& address() const { return address_; }
+    // How far apart the two parts really arrived, at most: a busy machine may take longer.
+    netio::Duration longest_gap() const { return longest_gap_.load(); }
 
   private:
     static sockaddr make_sockaddr(const std::string& host, std::uint16_t port) {
@@ -77,7 +80,7 @@ class SlowPipe {
         }
         return true;
     }
-    void carry() const {
+    void carry() {
         std::array<pollfd, 3> fds{pollfd{.fd = listener_, .events = POLLIN, .revents = 0},
                                   pollfd{.fd = -1, .events = 0, .revents = 0}, pollfd{}};
         if (!wait(fds, -1)) return;
@@ -88,7 +91,7 @@ class SlowPipe {
         ::close(client);
         ::close(server);
     }
-    void forward(int client, int server) const {
+    void forward(int client, int server) {
         std::array<char, 65536> bytes;
         bool first = true;
         std::array<pollfd, 3> fds{};
@@ -102,6 +105,7 @@ class SlowPipe {
                 if (got < 0) continue;
                 auto size = static_cast<std::size_t>(got);
                 std::size_t done = 0;
+                const netio::TimePoint begin = netio::Clock::now();
                 if (first && from == client && size > first_bytes_) {
                     first = false;
                     done = first_bytes_;
@@ -109,7 +113,9 @@ class SlowPipe {
                     fds[0].fd = fds[1].fd = -1;
                     if (!wait(fds, static_cast<int>(gap_.count()))) return;
                 }
-                if (!send_all(to, bytes.data() + done, size - done)) return;
+                const bool sent = send_all(to, bytes.data() + done, size - done);
+                if (done > 0) longest_gap_ = netio::Clock::now() - begin;
+                if (!sent) return;
             }
         }
     }
@@ -120,6 +126,7 @@ class SlowPipe {
     int listener_;
     int stop_;
     netio::Address address_;
+    std::atomic<netio::Duration> longest_gap_{netio::Duration::max()}; // not yet
     std::thread thread_;
 };
 
