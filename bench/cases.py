@@ -127,6 +127,18 @@ def w6():
             yield Case("W6", name, program, parameters, arguments)
 
 
+def w7(short):
+    """A byte stream, read in messages; the raw one sends each with a call of its own."""
+    subjects = (
+        ("raw-unbatched", "raw", "unbatched"),
+        ("plain-libfabric", "plain-write", ""),
+        ("netio", "netio-stream", ""),
+    )
+    for size in (65536, 1 << 20) if short else (4096, 16384, 65536, 1 << 18, 1 << 20, 1 << 22):
+        for subject, program, form in subjects:
+            yield Case("W7", subject, program, {"size": size}, {"size": size, "form": form})
+
+
 def w8(short):
     netio = {"form": "buffered", "size": 40}
     for connections in (1, 1000) if short else (1, 10, 100, 1000):
@@ -147,6 +159,7 @@ def all_cases(short):
     yield from w4()
     yield from w5()
     yield from w6()
+    yield from w7(short)
     yield from w8(short)
 
 
@@ -155,7 +168,6 @@ def not_measured():
     row = {"metric": "skipped", "median": None, "min": None, "max": None, "runs": 0}
     left_out = (
         ("W5", "nng", "push/pull has no subscriptions, and pub/sub loses what does not fit"),
-        ("W7", "netio", "the byte stream is not part of this comparison yet"),
         ("W5", "cyclonedds", "one reader cannot take a thousand topics one by one at this rate"),
     )
     return [

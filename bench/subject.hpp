@@ -128,6 +128,12 @@ inline std::uint64_t fid_at(std::size_t index) {
     return 0x1000'0000 + index * 16;
 }
 
+// Of libfabric alone and of streams: as many messages as may be under way,
+// each with its buffer.
+inline std::size_t window_of(std::size_t size) {
+    return std::clamp<std::size_t>((std::size_t{4} << 20) / size, 4, 64);
+}
+
 // --- the publisher's side ---------------------------------------------------------------------
 
 inline constexpr std::uint64_t last_mark = std::uint64_t{1} << 63;

@@ -53,6 +53,10 @@ def throughput(results):
         for size, least in ((1024, 0.7), (65536, 0.85)):
             found = fraction("W4", RAW, size=size, subscribers=subscribers)
             yield "W4", f"1 to {subscribers}, {size} B, of raw TCP", "at least", least, found
+    for size in results.values("W7", "size"):
+        least = 0.95 if size >= 65536 else None
+        yield "W7", f"{size} B, of plain fi_writedata", "at least", least, fraction("W7", "plain-libfabric", size=size)
+        yield "W7", f"{size} B, of raw TCP", "at least", None, fraction("W7", RAW, size=size)
     ours = results.best("W5", "netio", "messages_per_s")
     yield "W5", "of W1", "at least", 0.8, ratio(ours, results.best("W1", "netio", "messages_per_s"))
 

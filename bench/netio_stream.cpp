@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// This framework's byte stream, by its public interface and with its default options: as many sends
+// and receives outstanding as plain-write has buffers, each of one message, and nothing copied by
+// the user.
+
+#include "bench/subject.hpp"
+#include "netio/fabric.hpp"
+#include "stream/stream_listener.hpp"
+
+#include <memory>
+#include <optional>
+
+namespace {
+
+using bench::Arguments;
+using netio::Cookie;
+using netio::Status;
+using stream::StreamSocket;
+
+// Both sides; what is not theirs must not happen.
+class End : protected StreamSocket::Handler {
+  public:
+    End(const Arguments& arguments, netio::EventLoop& loop, netio::Access access)
+        : loop_{loop}, size_{arguments.size}, count_{bench::window_of(arguments.size)},
+          memory_{size_ * count_, access} {}
+
+  protected:
+    ~End() = default;
+
+    netio::Slice piece(std::size_t index) { return memory_.slice(index * size_, size_); }
+    std::size_t count() const { return count_; }
+    void stop() { loop_.stop(); }
+
+    void on_connected(StreamSocket&) override {}
+    void on_send_completed(StreamSocket&, Cookie, netio::Completion::Outcome) override {
+        bench::fail("nothing was sent here");
+    }
+    void on_received(StreamSocket&, const StreamSocket::Received&) override {
+        bench::fail("nothing was to be received here");
+    }
+    void on_end_of_stream(StreamSocket&) override {}
+    void on_closed(StreamSocket&, const netio::Closed& closed) override {
+        if (closed.reason != netio::CloseReason::orderly) bench::fail(closed.detail);
+        stop();
+    }
+
+  private:
+    netio::EventLoop& loop_;
+    std::size_t size_;
+    std::size_t count_;
+    netio::RegisteredBuffer memory_;
+};
+
+class Publisher final : private End, private stream::StreamListener::Handler {
+  public:
+    Publisher(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
+        : End{arguments, loop, netio::Access::send}, source_{arguments},
+          listener_{transport, {{"127.0.0.1", arguments.port}}, *this} {
+        bench::say("listening");
+    }
+    void report() const { source_.report(); }
+
+  private:
+    void on_incoming(stream::IncomingStream& incoming) override {
+        socket_ = incoming.accept({}, static_cast<StreamSocket::Handler&>(*this));
+    }
+    void on_connected(StreamSocket&) override {
+        source_.start();
+        for (std::size_t i = 0; i < count(); ++i)
+            send(i);
+    }
+    void on_send_completed(StreamSocket&, Cookie key, netio::Completion::Outcome) override {
+        send(static_cast<std::size_t>(key));
+    }
+    void send(std::size_t index) {
+        if (source_.done()) return;
+        const netio::Slice slice = piece(index);
+        source_.prepare(slice.data);
+        if (socket_->send(slice, Cookie{index}) != Status::ok) bench::fail("a send was refused");
+        source_.advance();
+        if (source_.done()) socket_->finish();
+    }
+
+    bench::Source source_;
+    stream::StreamListener listener_;
+    std::unique_ptr<StreamSocket> socket_;
+};
+
+class Subscriber final : private End {
+  public:
+    Subscriber(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
+        : End{arguments, loop, netio::Access::remote_write}, sink_{arguments},
+          socket_{transport, {}, static_cast<StreamSocket::Handler&>(*this)} {
+        socket_.connect({"127.0.0.1", arguments.port});
+    }
+    void report() { sink_.report(); }
+
+  private:
+    void on_connected(StreamSocket&) override {
+        for (std::size_t i = 0; i < count(); ++i)
+            receive(i);
+    }
+    void on_received(StreamSocket&, const StreamSocket::Received& received) override {
+        const auto index = static_cast<std::size_t>(received.key);
+        if (last_) return;
+        last_ = sink_.take(piece(index).data, static_cast<std::size_t>(received.bytes));
+        if (last_) return socket_.finish();
+        receive(index);
+    }
+    void receive(std::size_t index) {
+        if (socket_.receive(piece(index), Cookie{index}, stream::Fill::all) != Status::ok)
+            bench::fail("a receive was refused");
+    }
+
+    bench::Sink sink_;
+    StreamSocket socket_;
+    bool last_ = false;
+};
+
+template <class Role>
+void run(const Arguments& arguments) {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop, {.provider = "tcp"});
+    Role role{arguments, loop, *transport};
+    loop.run();
+    role.report();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const Arguments arguments = bench::parse(argc, argv);
+    arguments.publish ? run<Publisher>(arguments) : run<Subscriber>(arguments);
+}
