@@ -22,8 +22,8 @@ namespace apps {
 namespace {
 
 constexpr std::size_t step_bytes = std::size_t{1} << 20;
-// So much is written before the disk is asked to begin with it.
-constexpr std::uint64_t flush_bytes = std::uint64_t{8} << 20;
+// Smaller files go through the page cache: whoever wants them next will find them there.
+constexpr std::uint64_t large_bytes = std::uint64_t{16} << 20;
 
 [[noreturn]] void fail(const std::string& what) {
     throw std::system_error{errno, std::generic_category(), what};
@@ -119,6 +119,10 @@ bool TargetFile::try_lock() {
     return false;
 }
 
+bool TargetFile::is_large() const noexcept {
+    return request_.size_bytes >= large_bytes;
+}
+
 void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& stop) {
     std::vector<std::byte> memory(
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes, step_bytes)));
@@ -153,6 +157,10 @@ CopyAnswer TargetFile::examine(const ServedFolder& folder, const std::stop_token
     if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
     const auto size = static_cast<std::uint64_t>(status.st_size);
     position_ = size <= request_.size_bytes ? size : 0; // a longer one is another file's
+    // To be written on past the cache, a large one goes on at a whole block.
+    if (is_large() && position_ < request_.size_bytes) {
+        position_ -= position_ % BulkWriter::alignment_bytes;
+    }
     take_in(part_.get(), position_, stop);
     return {.outcome = CopyAnswer::Outcome::accepted,
             .offset_bytes = position_,
@@ -165,7 +173,8 @@ void TargetFile::start(std::uint64_t offset) {
         throw std::runtime_error{request_.name + ": to go on there was not offered"};
     }
     if (offset == 0) checksum_.restart();
-    position_ = flushed_ = offset;
+    position_ = offset;
+    writer_ = BulkWriter{part_.get(), offset, is_large()};
     if (::ftruncate(part_.get(), static_cast<off_t>(offset)) != 0) {
         fail("cannot write " + request_.name);
     }
@@ -181,21 +190,13 @@ void TargetFile::start(std::uint64_t offset) {
 }
 
 void TargetFile::write(std::span<const std::byte> bytes) {
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t count = ::pwrite(part_.get(), bytes.data() + done, bytes.size() - done,
-                                       static_cast<off_t>(position_ + done));
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) fail("cannot write " + request_.name);
-        done += static_cast<std::size_t>(count);
+    try {
+        writer_.write(bytes);
+    } catch (const std::system_error& error) {
+        throw std::system_error{error.code(), "cannot write " + request_.name};
     }
     checksum_.add(bytes);
-    position_ += bytes.size();
-    if (position_ - flushed_ < flush_bytes) return;
-    // So that little is left to be waited for in the end. Where this is not possible, more is.
-    static_cast<void>(::sync_file_range(part_.get(), static_cast<off_t>(flushed_),
-                                        static_cast<off_t>(position_ - flushed_),
-                                        SYNC_FILE_RANGE_WRITE));
-    flushed_ = position_;
+    position_ = writer_.position_bytes();
 }
 
 void TargetFile::finish(const Digest& expected) {

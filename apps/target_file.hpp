@@ -9,6 +9,7 @@
 // Everything blocks; every failure throws std::system_error or std::runtime_error whose text names
 // the file as the peer knows it. Destroying it closes the partial file, and removes an empty one.
 
+#include "apps/bulk_writer.hpp"
 #include "apps/checksum.hpp"
 #include "apps/copy_protocol.hpp"
 #include "apps/descriptor.hpp"
@@ -48,6 +49,7 @@ class TargetFile {
     void look_for_target();
     void release_part();
     void rename();
+    bool is_large() const noexcept;
     void take_in(int fd, std::uint64_t bytes, const std::stop_token& stop);
 
     CopyOpen request_;
@@ -59,7 +61,7 @@ class TargetFile {
     Descriptor present_; // a whole file of the same size
     Checksum checksum_;
     std::uint64_t position_ = 0;
-    std::uint64_t flushed_ = 0;
+    BulkWriter writer_;
     bool finished_ = false;
 };
 

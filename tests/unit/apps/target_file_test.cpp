@@ -2,6 +2,7 @@
 #include "apps/served_folder.hpp"
 #include "apps/source_file.hpp"
 #include "apps/target_file.hpp"
+#include "netio/buffer.hpp"
 
 #include <gmock/gmock.h>
 
@@ -117,6 +118,35 @@ TEST_F(TargetFileTest, GoesOnWhereTheLastAttemptEnded) {
     file.write(bytes("two"));
     file.finish(digest("one two"));
     EXPECT_EQ(content("a"), "one two");
+}
+
+// Page-aligned, as the buffers of a copy are.
+class AlignedText {
+  public:
+    explicit AlignedText(std::size_t size) : memory_{size} {
+        for (std::size_t i = 0; i < size; ++i)
+            memory_.data()[i] = static_cast<std::byte>(i * 7 + i / 4096);
+    }
+    std::span<const std::byte> bytes() const { return memory_.memory(); }
+    std::string_view text() const {
+        return {reinterpret_cast<const char*>(memory_.data()), memory_.size()};
+    }
+
+  private:
+    netio::RegisteredBuffer memory_;
+};
+
+TEST_F(TargetFileTest, ALargeOneGoesOnAtAWholeBlock) {
+    const AlignedText source{(16U << 20) + 777};
+    put(".a.netio-part", std::string{source.text().substr(0, 5'000'001)});
+    TargetFile file{open("a", source.text())};
+    const CopyAnswer answer = file.examine(*folder, {});
+    EXPECT_EQ(answer.offset_bytes, 4'997'120U);
+    EXPECT_EQ(answer.digest, digest(source.text().substr(0, 4'997'120)));
+    file.start(4'997'120);
+    file.write(source.bytes().subspan(4'997'120));
+    file.finish(digest(source.text()));
+    EXPECT_TRUE(content("a") == source.text());
 }
 
 TEST_F(TargetFileTest, BeginsAnewOverAPartOfAnotherFile) {
