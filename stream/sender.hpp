@@ -119,7 +119,7 @@ class BasicSender {
     std::nullopt_t wait(Wait reason);
     void skip_finished_sends();
     void discard_stale_adverts();
-    bool is_corked(std::size_t piece_limit) const;
+    bool is_corked(std::size_t piece_limit, bool direct) const;
     bool prefers_ring() const;
     bool has_ring_space() const;
     bool hopes_for_advert();

@@ -78,13 +78,13 @@ std::optional<Transfer> BasicSender<Flaws>::next_transfer(std::span<Piece> piece
     NETIO_CHECK_MSG(!pieces.empty(), "a transfer has at least one piece");
     if (error_ != ProtocolError::none || unsent_ == sends_.size()) return std::nullopt;
     discard_stale_adverts(); // sending may have made some stale
-    if (error_ != ProtocolError::none || is_corked(pieces.size())) return std::nullopt;
+    if (error_ != ProtocolError::none) return std::nullopt;
 
     const bool ring_allowed = options_.mode != TransferMode::direct_only && has_ring_space();
-    if (options_.mode != TransferMode::indirect_only && !adverts_.empty() &&
-        !(ring_allowed && prefers_ring())) {
-        return send_direct(pieces);
-    }
+    const bool direct = options_.mode != TransferMode::indirect_only && !adverts_.empty() &&
+                        !(ring_allowed && prefers_ring());
+    if (is_corked(pieces.size(), direct)) return std::nullopt;
+    if (direct) return send_direct(pieces);
     if (!ring_allowed) {
         return wait(options_.mode == TransferMode::direct_only ? Wait::for_advert : Wait::for_ring);
     }
@@ -169,12 +169,15 @@ void BasicSender<Flaws>::discard_stale_adverts() {
     }
 }
 
-// P4: everything queued would fit one gathered transfer, and a write is under way whose end will
-// call us again.
+// P4: more than everything queued would fit one gathered transfer, and a write is under way whose
+// end will call us again.
 template <class Flaws>
-bool BasicSender<Flaws>::is_corked(std::size_t piece_limit) const {
-    return options_.cork && !finishing_ && backlog_bytes_ > 0 &&
-           queued_bytes() < options_.coalesce_limit_bytes && sends_.size() - unsent_ < piece_limit;
+bool BasicSender<Flaws>::is_corked(std::size_t piece_limit, bool direct) const {
+    const std::uint64_t room =
+        direct ? std::min(options_.coalesce_limit_bytes, adverts_.front().terms.bytes)
+               : options_.coalesce_limit_bytes;
+    return options_.cork && !finishing_ && backlog_bytes_ > 0 && queued_bytes() < room &&
+           sends_.size() - unsent_ < piece_limit;
 }
 
 // P2

@@ -186,53 +186,6 @@ TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsTurnedAway) {
     expect_service();
 }
 
-// Accepts with receive buffers that are smaller than any that our options allow.
-class TinyReceiver final : Listener::Handler, Connection::Handler {
-  public:
-    explicit TinyReceiver(TestBed& bed)
-        : listener_{bed.transport().listen(bed.transport().providers_at(bed.address()).front(),
-                                           bed.address(), *this)} {}
-    Address address() const { return listener_->address(); }
-
-  private:
-    static constexpr std::uint16_t count = 4;
-    static constexpr std::uint32_t bytes = 16;
-
-    void on_request(ConnectionRequest& request) override {
-        connection_ = request.make_connection({.send_count = count, .receive_count = count}, *this);
-        for (std::size_t i = 0; i < count; ++i) {
-            const Slice slice = memory_.slice(i * bytes, bytes);
-            EXPECT_EQ(connection_->post_receive({&slice, 1}, Cookie{i}), Status::ok);
-        }
-        Hello hello = messages::hello(1000);
-        hello.receive_bytes = bytes;
-        hello.receive_count = count;
-        ConnectionData data;
-        const std::size_t size = encode(hello, data);
-        connection_->open(std::span{data}.first(size));
-    }
-    void on_connected(std::span<const std::byte>) override {}
-    void on_rejected(std::span<const std::byte>) override {}
-    void on_completion(const Completion&) override {}
-    void on_closed(const Closed&) override {}
-
-    RegisteredBuffer memory_{bytes * count};
-    std::unique_ptr<Connection> connection_;
-    std::unique_ptr<Listener> listener_;
-};
-
-TEST_P(MalformedMessages, AReceiverWhoseBuffersHoldNoPageIsLeft) {
-    TinyReceiver tiny{bed};
-    Honest other;
-    BufferedSendSocket sender{bed.transport(), {}, other};
-    sender.connect(tiny.address());
-    ASSERT_TRUE(bed.run_until([&] { return !other.closed.empty(); }));
-    EXPECT_EQ(other.connected, 0);
-    EXPECT_EQ(other.closed[0].reason, CloseReason::protocol_error);
-    EXPECT_THAT(other.closed[0].detail, HasSubstr("hold no page"));
-    expect_service();
-}
-
 INSTANTIATE_TEST_SUITE_P(Beds, MalformedMessages, all_beds(), bed_name);
 
 } // namespace

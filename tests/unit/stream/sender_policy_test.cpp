@@ -339,6 +339,22 @@ TEST(Corking, P4DelaysNeitherTheFirstSendNorALargeQueue) {
     EXPECT_EQ(pump(sender, 8).text, "") << "the second transfer is under way";
 }
 
+TEST(Corking, P4WaitsForNoMoreThanTheAdvertHasRoomFor) {
+    SenderOptions options = coalescing();
+    options.cork = true;
+    Sender sender{options};
+    for (int i = 0; i < 3; ++i)
+        ASSERT_EQ(sender.on_advert(advert(0, 0, 20)), ProtocolError::none);
+    sender.submit(SendId{1}, 10);
+    EXPECT_EQ(pump(sender, 8).text, "D10");
+    sender.submit(SendId{2}, 10);
+    EXPECT_EQ(pump(sender, 8).text, "") << "another would fit";
+    sender.submit(SendId{3}, 10);
+    EXPECT_EQ(pump(sender, 8).text, "D20+");
+    sender.submit(SendId{4}, 20);
+    EXPECT_EQ(pump(sender, 8).text, "D20") << "though the others are under way";
+}
+
 TEST(Corking, P4EndsWithTheTransferUnderWayAndWithTheStream) {
     SenderOptions options = coalescing();
     options.cork = true;
