@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every test that docs/netio-next.md names exists, and every row of its tables names one.
+"""Every test that the documents below name exists, and every row of COMPLETE's tables names one.
 
 named_tests.py [ROOT]
 """
@@ -8,7 +8,8 @@ import pathlib
 import re
 import sys
 
-DOCUMENT = "docs/netio-next.md"
+COMPLETE = "docs/netio-next.md"
+NAMING = ("docs/stream-protocol.md",)
 CPP_TEST = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+),\s*(\w+)\s*\)", re.M)
 NAME = re.compile(r"`([A-Z]\w*\.\w+)`")
 
@@ -39,6 +40,13 @@ def findings(document, existing):
                 yield number, f"there is no test {name}"
 
 
+def unknown_names(document, existing):
+    for number, line in enumerate(document.splitlines(), 1):
+        for name in NAME.findall(line):
+            if name not in existing:
+                yield number, f"there is no test {name}"
+
+
 def self_test():
     existing = names_in_cpp("TEST(A, One) {}\nTEST_P(B,\n       Two) {}\n// TEST(C, Three)\n")
     existing |= names_in_python("class D(Case):\n    def test_four(self):\n")
@@ -47,6 +55,8 @@ def self_test():
     assert not list(findings(table, existing))
     assert list(findings(table + "| b | c | `C.Three` |\n| d | `A.One` | |\n", existing)) == [
         (4, "there is no test C.Three"), (5, "names no test")]
+    assert list(unknown_names("`A.One` and\n| `C.Three` | `a.b` |", existing)) == [
+        (2, "there is no test C.Three")]
 
 
 self_test()
@@ -56,7 +66,9 @@ for path in (root / "tests").rglob("*_test.cpp"):
     tests |= names_in_cpp(path.read_text())
 for path in (root / "tests").rglob("*_test.py"):
     tests |= names_in_python(path.read_text())
-found = list(findings((root / DOCUMENT).read_text(), tests))
-for line_number, what in found:
-    print(f"{DOCUMENT}:{line_number}: {what}")
+found = [(COMPLETE, *finding) for finding in findings((root / COMPLETE).read_text(), tests)]
+for name in NAMING:
+    found += [(name, *finding) for finding in unknown_names((root / name).read_text(), tests)]
+for document, line_number, what in found:
+    print(f"{document}:{line_number}: {what}")
 sys.exit(bool(found))
