@@ -78,9 +78,9 @@ TEST(StreamStudy, OursReturnsFromTheRingWhenTheReceiverIsLateAndThePublishedOneD
 // --- Few receives --------------------------------------------------------------------------------
 
 TEST(StreamStudy, WithFewReceivesOursKeepsUpWithTheBetterOfTheBaselines) {
-    for (const std::uint64_t message : {16 * kib, 64 * kib, 128 * kib, 256 * kib, 2 * mib}) {
-        for (const std::uint64_t receives : {1U, 2U, 3U, 8U}) {
-            for (const std::uint64_t sends : {2U, 8U, 32U}) {
+    for (const std::uint64_t message : {16 * kib, 32 * kib, 64 * kib, 256 * kib, 2 * mib}) {
+        for (const std::uint64_t receives : {1U, 2U, 3U, 8U, 16U}) {
+            for (const std::uint64_t sends : {1U, 2U, 8U, 64U}) {
                 const StreamLoad few = load(message, sends, receives);
                 const double ours =
                     study_stream(lan, few, our_stream_policy(ring_bytes)).link_share;
