@@ -5,16 +5,37 @@
 #include "netio/status.hpp"
 
 #include <cerrno>
+#include <cstdint>
+#include <linux/mman.h>
 #include <sys/mman.h>
 
 namespace netio {
 
-RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access)
-    : owned_{true}, access_{access} {
+namespace {
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20U;
+
+void* map(std::size_t bytes, int flags) noexcept {
+    return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
+                  0);
+}
+
+} // namespace
+
+RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access, Pages pages)
+    : access_{access} {
     NETIO_CHECK_MSG(bytes > 0, "a registered buffer needs at least one byte");
     // Pages straight from the kernel: zeroed, aligned for any device, and given back as a whole.
-    void* memory =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = MAP_FAILED;
+    if (pages == Pages::huge && bytes <= SIZE_MAX - huge_page_bytes) {
+        mapped_bytes_ = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+        memory = map(mapped_bytes_, MAP_HUGETLB | MAP_HUGE_2MB);
+        on_huge_pages_ = memory != MAP_FAILED;
+    }
+    if (memory == MAP_FAILED) {
+        mapped_bytes_ = bytes;
+        memory = map(bytes, 0);
+    }
     if (memory == MAP_FAILED) {
         throw FabricError{{errno, std::system_category()},
                           "cannot allocate a buffer of " + std::to_string(bytes) + " bytes"};
@@ -29,7 +50,7 @@ RegisteredBuffer::RegisteredBuffer(std::span<std::byte> memory, Access access)
 
 RegisteredBuffer::~RegisteredBuffer() {
     entries_.clear(); // a device must let go before the memory goes
-    if (owned_) ::munmap(memory_.data(), memory_.size());
+    if (mapped_bytes_ > 0) ::munmap(memory_.data(), mapped_bytes_);
 }
 
 Slice RegisteredBuffer::slice(std::size_t offset, std::size_t size) noexcept {

@@ -34,6 +34,11 @@ enum class Access : std::uint8_t {
     remote_write, // and a peer that is told the key may write to it
 };
 
+// What a buffer is made of. Huge pages spare a device and a processor look-ups; the administrator
+// sets them aside (sysctl vm.nr_hugepages). Where too few are free a buffer gets usual ones, and
+// says so: on_huge_pages().
+enum class Pages : std::uint8_t { usual, huge };
+
 // Where memory is registered: one per device and provider.
 class MemoryDomain {
   public:
@@ -57,7 +62,8 @@ struct Slice {
 class RegisteredBuffer {
   public:
     // Allocates zeroed, page-aligned memory.
-    explicit RegisteredBuffer(std::size_t bytes, Access access = Access::local);
+    explicit RegisteredBuffer(std::size_t bytes, Access access = Access::local,
+                              Pages pages = Pages::usual);
     // Memory that the user brings and keeps. Memory mapped read-only needs Access::send.
     explicit RegisteredBuffer(std::span<std::byte> memory, Access access = Access::local);
     ~RegisteredBuffer();
@@ -68,6 +74,7 @@ class RegisteredBuffer {
     std::size_t size() const noexcept { return memory_.size(); }
     Access access() const noexcept { return access_; }
     std::byte* data() const noexcept { return memory_.data(); }
+    bool on_huge_pages() const noexcept { return on_huge_pages_; }
 
     Slice slice() noexcept { return {this, memory_.data(), memory_.size()}; }
     // The piece must lie within the buffer (checked).
@@ -83,7 +90,8 @@ class RegisteredBuffer {
         std::unique_ptr<Registration> registration;
     };
     std::span<std::byte> memory_;
-    bool owned_ = false;
+    std::size_t mapped_bytes_ = 0; // 0: the memory is the user's
+    bool on_huge_pages_ = false;
     Access access_;
     std::vector<Entry> entries_; // one or two: searched linearly
 };

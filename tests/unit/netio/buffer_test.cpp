@@ -35,6 +35,17 @@ class CountingDomain final : public MemoryDomain {
     };
 };
 
+// Whether there are huge pages is the machine's affair; the buffer works either way, and says it.
+TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
+    RegisteredBuffer buffer{3'000'001, Access::local, Pages::huge};
+    EXPECT_EQ(buffer.size(), 3'000'001U);
+    EXPECT_TRUE(std::ranges::all_of(buffer.memory(), [](std::byte b) { return b == std::byte{}; }));
+    const auto alignment = buffer.on_huge_pages() ? std::uintptr_t{2} << 20U : std::uintptr_t{4096};
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % alignment, 0U);
+    buffer.data()[3'000'000] = std::byte{1};
+    EXPECT_FALSE(RegisteredBuffer{4096}.on_huge_pages());
+}
+
 TEST(RegisteredBuffer, IsZeroedAndPageAligned) {
     const RegisteredBuffer buffer{100000};
     EXPECT_EQ(buffer.size(), 100000U);
