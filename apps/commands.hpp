@@ -20,5 +20,6 @@ Command add_pump(CLI::App& program);
 Command add_cat(CLI::App& program);
 Command add_copy(CLI::App& program);
 Command add_info(CLI::App& program);
+Command add_doctor(CLI::App& program);
 
 } // namespace apps

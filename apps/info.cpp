@@ -3,6 +3,7 @@
 // netio info: what can be used on this machine, and what would be.
 
 #include "apps/commands.hpp"
+#include "apps/machine.hpp"
 #include "netio/fabric.hpp"
 #include "netio/version.hpp"
 
@@ -11,31 +12,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 namespace apps {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The provider that a publisher listening at each address, and nothing forced, uses.
-std::map<std::string, std::string>
-picked_providers(const std::vector<netio::FabricDescription>& descriptions) {
-    netio::EventLoop loop;
-    const auto transport = netio::open_fabric(loop);
-    std::map<std::string, std::string> picked;
-    for (const auto& description : descriptions) {
-        for (const std::string& address : description.addresses) {
-            try {
-                picked[address] = transport->providers_at({.host = address, .port = 0}).front();
-            } catch (const netio::FabricError&) {
-                picked[address] = "none";
-            }
-        }
-    }
-    return picked;
-}
 
 Json as_json(const netio::FabricDescription& description) {
     const netio::Capabilities& can = description.capabilities;

@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
     commands.emplace_back("cat", apps::add_cat(program));
     commands.emplace_back("copy", apps::add_copy(program));
     commands.emplace_back("info", apps::add_info(program));
+    commands.emplace_back("doctor", apps::add_doctor(program));
     CLI11_PARSE(program, argc, argv);
     try {
         for (const auto& [name, run] : commands) {

@@ -188,6 +188,41 @@ class Publishing(Case):
         self.assertGreater(report["without_subscribers"], 0)
 
 
+class Doctoring(Case):
+    def test_a_machine_is_told_what_to_change_and_what_is_used(self):
+        status, report, log = self.start("doctor").end()
+        kinds = {finding["kind"] for finding in report["findings"]}
+        self.assertEqual(report["well"], "change" not in kinds, log)
+        self.assertEqual(status, 0 if report["well"] else 1)
+        for finding in report["findings"]:
+            self.assertTrue(finding["remedy"] or finding["kind"] != "change", finding)
+        told = "\n".join(finding["what"] for finding in report["findings"])
+        self.assertIn(f"at {HOST} is used: {PROVIDER}", told)
+        self.assertEqual("there is no RDMA device" in told,
+                         not os.path.isdir("/sys/class/infiniband")
+                         or not os.listdir("/sys/class/infiniband"))
+
+    def test_the_path_to_another_machine_is_tried(self):
+        server = self.start("doctor", "--serve", f"{HOST}:0", json_report=False)
+        _, report, log = self.start("doctor", server.address()).end()
+        path = report["path"]
+        self.assertEqual(path.get("provider"), PROVIDER, path)
+        self.assertGreater(path["round_trips"], 0)
+        self.assertGreater(path["round_trip_us"]["median"], 0)
+        self.assertGreater(path["gbit_per_s"], 0)
+        self.assertGreater(path["frame_bytes"], 1000000)
+        server.wait_for("has left: closed by the peer")
+        server.process.send_signal(signal.SIGINT)
+        self.assertEqual(server.end()[0], 0)
+
+    def test_a_path_without_an_answer_is_a_failure_with_a_hint(self):
+        process = self.start("doctor", "--provider", "tcp", "127.0.0.1:1")
+        status, report, log = process.end()
+        self.assertNotEqual(status, 0)
+        self.assertFalse(report["well"])
+        self.assertIn("127.0.0.1:1", report["path"]["failure"])
+
+
 class Ending(Case):
     def test_a_subscriber_leaves_after_its_messages(self):
         publisher = self.start("publish", self.config(self.PATTERN))

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The doctor's look at the path to another machine.
+
+#include "apps/path_probe.hpp"
+#include "netio/listen_socket.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+namespace apps {
+namespace {
+
+using namespace std::chrono_literals;
+using netio::test::all_beds;
+using netio::test::Bed;
+using netio::test::bed_name;
+using netio::test::TestBed;
+using testing::Gt;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class Probe : public testing::TestWithParam<Bed> {
+  protected:
+    Probe() {
+        server.at_visit = [&](const std::string& what) { visits.push_back(what); };
+    }
+    netio::Address address() const { return server.endpoints().front().address; }
+
+    TestBed bed{GetParam()};
+    ProbeServer server{bed.transport(), bed.address()};
+    std::vector<std::string> visits;
+};
+
+TEST_P(Probe, GivesTheFiguresOfAPath) {
+    bool ended = false;
+    PathProbe probe{bed.transport(),
+                    address(),
+                    {.round_trip_count = 20, .transfer_bytes = 5'000'000, .limit = 1h},
+                    [&] { ended = true; }};
+    ASSERT_TRUE(bed.run_until([&] { return ended && visits.size() == 2; }));
+    ASSERT_TRUE(probe.figures()) << probe.failure();
+    EXPECT_EQ(probe.figures()->largest_bytes, (1U << 20U) - netio::frame_header_bytes);
+    EXPECT_THAT(probe.figures()->round_trips, SizeIs(20));
+    EXPECT_TRUE(std::ranges::is_sorted(probe.figures()->round_trips));
+    EXPECT_THAT(probe.figures()->gbit_per_s, Gt(0));
+    EXPECT_THAT(to_lines(*probe.figures())[0], HasSubstr(probe.figures()->provider));
+    EXPECT_THAT(to_lines(*probe.figures())[1], HasSubstr("20 times"));
+    EXPECT_THAT(to_lines(*probe.figures())[3], HasSubstr("1048568 B came back whole"));
+    EXPECT_THAT(visits[0], HasSubstr("has come"));
+    EXPECT_THAT(visits[1], HasSubstr("has left: closed by the peer"));
+}
+
+TEST_P(Probe, EndsByTimeWhereAPathIsSlow) {
+    bool ended = false;
+    PathProbe probe{
+        bed.transport(),
+        address(),
+        {.round_trip_count = 1'000'000'000, .transfer_bytes = std::size_t{1} << 60U, .limit = 0s},
+        [&] { ended = true; }};
+    ASSERT_TRUE(bed.run_until([&] { return ended; }));
+    ASSERT_TRUE(probe.figures()) << probe.failure();
+    EXPECT_THAT(probe.figures()->round_trips, SizeIs(1));
+    EXPECT_EQ(probe.figures()->gbit_per_s, 0);
+}
+
+TEST_P(Probe, SaysWhyThereAreNoFigures) {
+    struct Nothing final : netio::ListenSocket::Handler {
+        void on_connected(netio::ReceiveSocket&) override {}
+        void on_message(netio::ReceiveSocket&, std::span<const std::byte>,
+                        std::optional<std::uint64_t>) override {}
+        void on_closed(netio::ReceiveSocket&, const netio::Closed&) override {}
+    } nothing;
+    const netio::ListenSocket other{bed.transport(), {.addresses = {bed.address()}}, nothing};
+    bool ended = false;
+    PathProbe probe{bed.transport(), other.endpoints().front().address, {}, [&] { ended = true; }};
+    ASSERT_TRUE(bed.run_until([&] { return ended; }));
+    EXPECT_FALSE(probe.figures());
+    EXPECT_THAT(probe.failure(), HasSubstr("service"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
+
+} // namespace
+} // namespace apps
