@@ -133,6 +133,8 @@ class Link final : private Connection::Handler {
     void fail(CloseReason reason, std::string detail);
 
     bool is_open() const noexcept { return state_ == State::open; }
+    // A frame of the peer's has come: it did not only let us in.
+    bool has_heard() const noexcept { return expected_sequence_ > 0; }
     const Hello& peer() const noexcept { return peer_; }
     const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
     // Where to register memory that the peer is to write to. It must outlive this link.

@@ -119,8 +119,10 @@ void SubscribeSocket::forget_connection() {
     reassembly_.abandon();
 }
 
-void SubscribeSocket::on_closed(netio::Link&, const Closed& closed) {
+void SubscribeSocket::on_closed(netio::Link& link, const Closed& closed) {
     const Closed last = closed; // the link goes now
+    // One that let us in and never said a word was too busy to hear us: it is not there yet.
+    was_open_ = was_open_ && link.has_heard();
     forget_connection();
     try {
         if (!closing_ && !was_open_ && last.reason == CloseReason::rejected &&

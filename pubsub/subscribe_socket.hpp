@@ -46,7 +46,7 @@ class SubscribeSocket final : private netio::Link::Handler {
             .receive_bytes = 258 * 1024, .receive_count = 16, .send_count = 16};
         // Messages larger than a receive buffer arrive in fragments and are put together here.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
-        // Try again when nobody listens yet, and after the connection was lost.
+        // Try again until a publisher has answered, and after its connection was lost.
         bool wait_for_publisher = true;
         bool reconnect = false;
         std::chrono::milliseconds retry_interval{250};

@@ -126,6 +126,46 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
     subscriber.actor.expect_contiguous(Fid{1}, 0, 3);
 }
 
+// Lets everybody in and ends each connection without a word, as a publisher does that is so busy
+// that the handshake passes its deadline.
+class Doorman final : netio::LinkListener::Handler, netio::Link::Handler {
+  public:
+    Doorman(netio::Transport& transport, const netio::Address& at)
+        : listener_{
+              transport,
+              {.service = netio::Service::publish_subscribe, .addresses = {at}, .service_bytes = 4},
+              *this} {}
+    netio::Address address() const { return listener_.endpoints().front().address; }
+
+  private:
+    void on_incoming(netio::IncomingLink& incoming) override {
+        netio::Hello hello{.service = netio::Service::publish_subscribe, .service_data = {}};
+        hello.service_data.size = 4;
+        links_.push_back(incoming.accept(hello, {}, *this));
+    }
+    void on_open(netio::Link& link) override { link.close(); }
+    void on_frame(netio::Link&, const netio::IncomingFrame&) override {}
+    void on_sent(netio::Link&, Cookie, netio::Completion::Outcome) override {}
+    void on_room(netio::Link&) override {}
+    void on_closed(netio::Link&, const netio::Closed&) override {}
+
+    std::vector<std::unique_ptr<netio::Link>> links_;
+    netio::LinkListener listener_;
+};
+
+TEST_P(Closing, ASubscriberThatWasLetInAndNeverAnsweredTriesAgain) {
+    auto doorman = std::make_unique<Doorman>(transport(), bed.address());
+    address = doorman->address();
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::lost);
+    EXPECT_EQ(subscriber.actor.connected, 2);
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    doorman.reset();
+    PublishSocket publisher{transport(), {.publisher = {.addresses = {address}}}, publisher_actor};
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+}
+
 TEST_P(Closing, WithoutReconnectingALostPublisherIsTheEnd) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
