@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A thousand fids that one subscriber asks for one by one share its connection. (A thousand
+// connections: scale_test.cpp.)
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+namespace pubsub::test {
+namespace {
+
+using netio::Cookie;
+using netio::Status;
+
+class ManyFids : public PubSubScenario {
+  protected:
+    static constexpr std::uint64_t count = 1000;
+    static constexpr std::uint64_t messages_each = 3;
+    static constexpr std::size_t bytes = 40;
+    // None is beside another, so that no two of them are a range.
+    static FidRange wanted(std::uint64_t i) { return range(3 * i, 3 * i); }
+
+    // Half of them before it is connected, half after. Then of three fids in a row one is wanted.
+    template <typename Socket, typename Publish>
+    void serve(Socket& publisher, Publish publish) {
+        auto& subscriber = subscribe({wanted(0)});
+        for (std::uint64_t i = 1; i < count / 2; ++i)
+            subscriber.socket->subscribe(wanted(i));
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.connected == 1; }));
+        for (std::uint64_t i = count / 2; i < count; ++i)
+            subscriber.socket->subscribe(wanted(i));
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == count; }));
+        EXPECT_EQ(publisher_actor.subscribed.size(), count);
+        EXPECT_EQ(publisher.counters().subscribers, 1U);
+
+        std::uint64_t next = 0; // fid and number in turn
+        publisher_actor.at_room = [&] {
+            for (; next < 3 * count * messages_each; ++next) {
+                const Fid fid{next % (3 * count)};
+                const Status status = publish(fid, next / (3 * count));
+                if (status == Status::again) return;
+                EXPECT_EQ(status, next % 3 == 0 ? Status::ok : Status::no_subscribers);
+            }
+            publisher.finish();
+        };
+        publisher_actor.at_room();
+        ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+        EXPECT_EQ(subscriber.actor.messages, count * messages_each);
+        EXPECT_EQ(subscriber.actor.lost, 0U);
+        for (std::uint64_t i = 0; i < count; ++i)
+            subscriber.actor.expect_contiguous(wanted(i).first, 0, messages_each);
+    }
+};
+
+TEST_P(ManyFids, AThousandSubscribedOneByOneOfABufferedPublisherShareAConnection) {
+    auto publisher = buffered({});
+    serve(*publisher, [&](Fid fid, std::uint64_t number) {
+        return PubSubScenario::publish(*publisher, fid, number, bytes);
+    });
+}
+
+TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnection) {
+    auto publisher = unbuffered({});
+    netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is never lent
+    std::size_t used = 0;
+    serve(*publisher, [&](Fid fid, std::uint64_t number) {
+        const netio::Slice slice = memory.slice(used, bytes);
+        std::ranges::copy(make_message(fid, number, bytes), slice.data);
+        const Status status = publisher->publish(fid, slice, Cookie{used});
+        if (status == Status::ok) used += bytes;
+        return status;
+    });
+    EXPECT_EQ(publisher_actor.completions.size(), count * messages_each);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, ManyFids, all_beds(), bed_name);
+
+} // namespace
+} // namespace pubsub::test
