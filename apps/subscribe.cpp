@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -34,6 +35,7 @@ struct SubscribeArguments {
     std::string local;
     std::string provider = "auto";
     std::string loop = "blocking";
+    std::string policy; // empty: the publisher's own
     std::size_t buffers = pubsub::SubscribeSocket::Options{}.link.receive_count;
     std::size_t buffer_bytes = pubsub::SubscribeSocket::Options{}.link.receive_bytes;
     bool verify = false;
@@ -48,6 +50,13 @@ std::vector<pubsub::FidRange> wanted_fids(const SubscribeArguments& arguments) {
         ranges.insert(ranges.end(), some.begin(), some.end());
     }
     return pubsub::normalised(ranges);
+}
+
+std::optional<pubsub::SlowPolicy> wanted_policy(const SubscribeArguments& arguments) {
+    if (arguments.policy.empty()) return std::nullopt;
+    return arguments.policy == "block"  ? pubsub::SlowPolicy::block
+           : arguments.policy == "drop" ? pubsub::SlowPolicy::drop
+                                        : pubsub::SlowPolicy::disconnect;
 }
 
 pubsub::SubscribeSocket::Options socket_options(const SubscribeArguments& arguments) {
@@ -68,6 +77,7 @@ class SubscribeRun final : public pubsub::SubscribeSocket::Handler {
 
   private:
     void end(std::string_view why);
+    void refuse(std::string why);
     void finish_recording();
     bool did_the_job(const SubscribeReport& report) const;
     std::uint64_t lost() const;
@@ -77,6 +87,7 @@ class SubscribeRun final : public pubsub::SubscribeSocket::Handler {
     void on_subscribed(pubsub::SubscribeSocket& socket, const pubsub::FidRange& range) override;
     void on_subscription_refused(pubsub::SubscribeSocket& socket,
                                  const pubsub::FidRange& range) override;
+    void on_policy_refused(pubsub::SubscribeSocket& socket, const pubsub::FidRange& range) override;
     void on_message(pubsub::SubscribeSocket& socket, pubsub::Fid fid,
                     std::span<const std::byte> message, std::uint8_t status) override;
     void on_closed(pubsub::SubscribeSocket& socket, const netio::Closed& closed,
@@ -107,7 +118,7 @@ SubscribeRun::SubscribeRun(netio::EventLoop& loop, netio::Transport& transport,
                    if (!end_.empty()) return loop_.stop(); // the second one does not wait
                    end("interrupted");
                }} {
-    socket_.subscribe(wanted_fids(arguments));
+    socket_.subscribe(wanted_fids(arguments), wanted_policy(arguments));
     if (!arguments.output.empty()) recorder_.emplace(arguments.output);
     if (arguments.duration_s) {
         duration_timer_.start(std::chrono::duration_cast<netio::Duration>(
@@ -215,8 +226,18 @@ void SubscribeRun::on_subscribed(pubsub::SubscribeSocket&, const pubsub::FidRang
 
 void SubscribeRun::on_subscription_refused(pubsub::SubscribeSocket&,
                                            const pubsub::FidRange& range) {
-    detail_ = "the publisher has no room for the subscription to " + to_string(range);
-    spdlog::error("{}", detail_);
+    refuse("the publisher has no room for the subscription to " + to_string(range));
+}
+
+void SubscribeRun::on_policy_refused(pubsub::SubscribeSocket&, const pubsub::FidRange& range) {
+    refuse(fmt::format("the publisher does not treat a slow subscriber to {} by '{}', which would "
+                       "hold it up more than its own slow_subscribers; leave out --policy",
+                       to_string(range), arguments_.policy));
+}
+
+void SubscribeRun::refuse(std::string why) {
+    spdlog::error("{}", why);
+    detail_ = std::move(why);
     end("refused");
 }
 
@@ -290,6 +311,11 @@ Command add_subscribe(CLI::App& program) {
                       "Check pattern messages for loss, order, duplicates and corruption");
     command->add_option("--output", arguments->output,
                         "Write the messages of each fid to a file in this folder");
+    command
+        ->add_option("--policy", arguments->policy,
+                     "When this subscriber is slow: block, drop or disconnect; never one that "
+                     "holds the publisher up more than its own")
+        ->check(CLI::IsMember({"block", "drop", "disconnect"}));
     command->add_option("--local", arguments->local, "Local address to connect from");
     command->add_option("--buffers", arguments->buffers, "Receive buffers")
         ->capture_default_str()

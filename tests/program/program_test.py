@@ -279,6 +279,28 @@ class Ending(Case):
         self.assertEqual(report["corrupt"] + report["reordered"] + report["duplicates"], 0)
         self.assertEqual(status != 0, report["lost"] > 0, log)
 
+    def test_a_slow_guest_that_asks_to_drop_holds_up_nobody(self):
+        # Little may wait for a subscriber, so that it is soon slow.
+        for mode, text in (("buffered", "buffered: {pages: 16, page_size: 4k}\n" + self.PATTERN),
+                           ("unbuffered", "unbuffered: {remainder: 4}\n" + self.LARGE)):
+            count = share_of(640000, 64) if mode == "buffered" else share_of(8000, 8)
+            publisher = self.start("publish", self.config(text, mode))
+            address = publisher.address()
+            guest = self.start("subscribe", address, "--fid", "0-63", "--policy", "drop")
+            guest.wait_for("subscribed to")
+            guest.process.send_signal(signal.SIGSTOP)
+            stays = self.start("subscribe", address, "--fid", "0-63", "--verify", "--messages",
+                               count)
+            status, report, log = stays.end()
+            self.assertEqual((status, report["messages"], report["lost"]), (0, count, 0), log)
+            publisher.wait_for("has left")
+            guest.process.send_signal(signal.SIGCONT)
+            publisher.process.send_signal(signal.SIGINT)
+            status, report, log = guest.end()
+            self.assertEqual((status, report["end"]), (0, "orderly"), log)
+            self.assertGreater(report["lost"], 0)
+            self.assertEqual(report["lost"], publisher.end()[1]["dropped"])
+
 
 class Killing(Case):
     def test_a_killed_publisher_is_a_failure_that_is_told(self):
@@ -357,6 +379,13 @@ class Refusing(Case):
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "9-1", saying="ends before it begins")
         self.check_refused("subscribe", "no.such.host.invalid:1", "--fid", "1",
                            saying=r"no\.such\.host\.invalid")
+        self.check_refused("subscribe", "127.0.0.1:1", "--fid", "1", "--policy", "wait",
+                           saying="--policy: wait not in {block,drop,disconnect}")
+
+    def test_a_policy_that_holds_the_publisher_up_more_is_refused(self):
+        publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))
+        self.check_refused("subscribe", publisher.address(), "--fid", "0-63", "--policy", "block",
+                           saying="'block', which would hold it up more .*leave out --policy")
 
     def test_an_address_in_use_is_named(self):
         publisher = self.start("publish", self.config(self.PATTERN))
