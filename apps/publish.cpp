@@ -65,7 +65,9 @@ class PublishRun final : public pubsub::PublishSocket::Handler {
     int run(bool json, bool progress);
 
   private:
+    // What nobody wants costs time too, in which nobody could come.
     static constexpr std::size_t messages_per_turn = 4096;
+    static constexpr std::size_t bytes_per_turn = std::size_t{1} << 20;
     static constexpr std::size_t default_memory = std::size_t{256} << 20;
 
     void make_slots(const PublisherConfig& config);
@@ -189,7 +191,8 @@ void PublishRun::start_when_ready() {
 void PublishRun::pump() {
     if (!started_ || ended_) return;
     try {
-        for (std::size_t i = 0; i < messages_per_turn; ++i) {
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < messages_per_turn && bytes < bytes_per_turn; ++i) {
             if (messages_left_ == 0) return end("finished");
             if (!prepared_) {
                 if (unbuffered_ && free_slots_.empty()) return; // a completion goes on
@@ -200,6 +203,7 @@ void PublishRun::pump() {
                 if (outcome == MessageFeed::Outcome::ended) return end("finished");
                 if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed();
                 prepared_ = true;
+                bytes += feed_.message().bytes;
                 if (unbuffered_) free_slots_.pop_back();
             }
             if (!offer()) return; // on_room goes on

@@ -267,6 +267,18 @@ class Ending(Case):
         self.assertEqual((status, report["messages"]), (0, 100), log)
         self.assertEqual(publisher.end()[0], 0)
 
+    def test_a_publisher_that_nobody_wants_lets_the_next_subscriber_in(self):
+        config = self.config("streams:\n  - {fids: 0, source: pattern, size: 8M, rate: max}\n",
+                             "unbuffered")
+        publisher = self.start("publish", config)
+        for _ in range(3):
+            subscriber = self.start("subscribe", publisher.address(), "--fid", "0", "--verify",
+                                    "--messages", 2)
+            status, report, log = subscriber.end()
+            self.assertEqual((status, report["messages"]), (0, 2), log)
+            if FACTOR == 1:
+                self.assertNotIn("no answer", log)
+
     def test_what_is_lost_by_policy_is_counted(self):
         config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
                              + self.PATTERN)
