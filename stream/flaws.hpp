@@ -24,6 +24,8 @@ struct NoFlaws {
     static constexpr bool end_before_data = false;       // R12
     static constexpr bool trust_peer = false;            // R14
     static constexpr bool hope_for_ever = false;         // P1
+    static constexpr bool unsaid_ring_change = false;    // R15
+    static constexpr bool old_ring_offsets = false;      // R15
     // Receiver; trust_peer counts here as well
     static constexpr bool advertise_received_bytes = false; // R3, R5
     static constexpr bool no_hold_off = false;              // R3
@@ -37,6 +39,9 @@ struct NoFlaws {
     static constexpr bool never_acknowledge = false;        // R10
     static constexpr bool advertise_empty = false;          // R11
     static constexpr bool end_before_ring_is_empty = false; // R12
+    static constexpr bool change_at_announcement = false;   // R15
+    static constexpr bool free_old_ring_early = false;      // R15
+    static constexpr bool keep_old_ring = false;            // R15
     static constexpr bool no_prompt_ack = false;            // P6, P8
     static constexpr bool no_answer = false;                // P10
 };

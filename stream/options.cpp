@@ -21,8 +21,10 @@ SenderOptions improved_sender(std::uint64_t ring_bytes) {
     return SenderOptions{.ring_bytes = ring_bytes};
 }
 
-ReceiverOptions improved_receiver(std::uint64_t ring_bytes) {
-    return ReceiverOptions{.ring_bytes = ring_bytes, .ack_threshold_bytes = ring_bytes / 4};
+ReceiverOptions improved_receiver(std::uint64_t ring_bytes, std::uint64_t ring_limit_bytes) {
+    return ReceiverOptions{.ring_bytes = ring_bytes,
+                           .ring_limit_bytes = ring_limit_bytes,
+                           .ack_threshold_bytes = ring_bytes / 4};
 }
 
 SenderOptions published_sender(std::uint64_t ring_bytes) {
@@ -34,7 +36,8 @@ SenderOptions published_sender(std::uint64_t ring_bytes) {
                          .drain = false,
                          .ring_transfer_limit_bytes = unlimited_bytes,
                          .coalesce_limit_bytes = 0,
-                         .cork = false};
+                         .cork = false,
+                         .report_ring_waits = false};
 }
 
 ReceiverOptions published_receiver(std::uint64_t ring_bytes) {
@@ -54,7 +57,7 @@ void validate(const SenderOptions& options) {
     require(options.longest_transfer_bytes > 0 &&
                 options.longest_transfer_bytes <= transfer_limit_bytes,
             "longest_transfer_bytes", options.longest_transfer_bytes,
-            "it must be from 1 to 1073741823");
+            "it must be from 1 to 536870911");
     // An answer is promised to a direct transfer only (P10).
     require(options.patience_threshold_bytes > 0, "patience_threshold_bytes",
             options.patience_threshold_bytes, "without a direct transfer there is no answer");
@@ -77,6 +80,10 @@ void validate(const ReceiverOptions& options) {
     require(options.ack_threshold_bytes <= std::max<std::uint64_t>(1, options.ring_bytes / 2),
             "ack_threshold_bytes", options.ack_threshold_bytes,
             "it must be at most half of ring_bytes");
+    // P11: or one acknowledgement alone would look like a ring that is too small.
+    require(!ring_may_grow(options) || options.ack_threshold_bytes <= options.ring_bytes / 4,
+            "ack_threshold_bytes", options.ack_threshold_bytes,
+            "it must be at most a quarter of ring_bytes if the ring may grow");
     require(options.mode != TransferMode::direct_only || options.advert_threshold_bytes == 0,
             "advert_threshold_bytes", options.advert_threshold_bytes,
             "a direct-only peer needs an advert for every receive: set it to 0");

@@ -65,10 +65,17 @@ struct SenderOptions {
     std::uint64_t coalesce_limit_bytes = 16 * 1024;
     // P4: while a transfer is under way, wait for more small sends to gather. Published: false.
     bool cork = true;
+    // P11: say so when a transfer had to wait for ring space, so that the peer may grow its ring.
+    // Published: false.
+    bool report_ring_waits = true;
 };
 
 struct ReceiverOptions {
-    std::uint64_t ring_bytes = 0;              // of our ring; 0 only if the peer is direct_only
+    std::uint64_t ring_bytes = 0; // of our ring; 0 only if the peer is direct_only
+    // P11: the ring grows as far as the distance to the peer asks for, and at most to this; not at
+    // all if this is not larger than ring_bytes. While it does, the ring before it, half as large,
+    // exists as well. Published: 0.
+    std::uint64_t ring_limit_bytes = 0;
     TransferMode mode = TransferMode::dynamic; // direct_only is the same as dynamic here
     std::size_t advert_limit_count = 256;      // the peer's SenderOptions::advert_limit_count
 
@@ -81,7 +88,8 @@ struct ReceiverOptions {
     // P5: adverts and acknowledgements in one control message. Published: 1.
     std::size_t batch_limit_count = 33;
     // P6: acknowledge when this many bytes have been copied out, at most half of the ring, or when
-    // the ring is empty (prompt_ack_bytes); smaller amounts leave with the next adverts.
+    // the ring is empty (prompt_ack_bytes); smaller amounts leave with the next adverts. At most a
+    // quarter of a ring that may grow, and then the same for all its sizes.
     // Published: 0, after every copy.
     std::uint64_t ack_threshold_bytes = 0;
     // P7: shorter receives are not advertised; nor is anything right after a shorter indirect
@@ -91,9 +99,14 @@ struct ReceiverOptions {
     bool report_no_advert = true;
 };
 
+// Whether the receiver's ring may ever be another than its first.
+constexpr bool ring_may_grow(const ReceiverOptions& options) {
+    return options.ring_bytes > 0 && options.ring_limit_bytes > options.ring_bytes;
+}
+
 // Our policy for a ring of this size.
 SenderOptions improved_sender(std::uint64_t ring_bytes);
-ReceiverOptions improved_receiver(std::uint64_t ring_bytes);
+ReceiverOptions improved_receiver(std::uint64_t ring_bytes, std::uint64_t ring_limit_bytes = 0);
 
 // The policy of the 2014 study.
 SenderOptions published_sender(std::uint64_t ring_bytes);

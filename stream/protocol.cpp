@@ -27,6 +27,8 @@ std::string_view to_string(ProtocolError error) noexcept {
         return "direct transfer longer than its receive";
     case ProtocolError::ring_overrun:
         return "indirect transfer overruns the ring";
+    case ProtocolError::ring_unexpected:
+        return "unexpected ring";
     case ProtocolError::transfer_after_end:
         return "data after the end of the stream";
     case ProtocolError::end_mismatch:

@@ -21,8 +21,16 @@ enum class TransferKind : std::uint8_t {
     indirect, // into the receiver's ring
 };
 
-// The length field of the immediate data has 30 bits (stream/wire.hpp).
-inline constexpr std::uint32_t transfer_limit_bytes = (1U << 30) - 1;
+// What an indirect transfer says besides its length.
+struct RingNotice {
+    bool waited = false; // P11: the sender had to wait for ring space before it
+    bool first = false;  // R15: it is the first into the ring that was announced last
+
+    friend bool operator==(const RingNotice&, const RingNotice&) = default;
+};
+
+// The length field of the immediate data has 29 bits (stream/wire.hpp).
+inline constexpr std::uint32_t transfer_limit_bytes = (1U << 29) - 1;
 
 // What the peer did that the protocol does not allow. The connection cannot be used any more: after
 // the first error a state machine takes nothing and gives nothing but the completions of what was
@@ -39,6 +47,7 @@ enum class [[nodiscard]] ProtocolError : std::uint8_t{
     direct_unexpected,  // direct transfer while the head receive is not open for one
     direct_too_long,    // direct transfer longer than the rest of the head receive
     ring_overrun,       // indirect transfer into bytes that are in use, or across the ring's end
+    ring_unexpected,    // a ring, or a transfer into one, that was not asked for, or is no larger
     transfer_after_end, // data, or a second end, after the end of the stream
     end_mismatch,       // the end announces another total than the bytes that arrived
 };
@@ -93,6 +102,7 @@ struct Transfer {
     std::uint64_t address = 0;     // direct: where to write, in the peer's terms
     std::uint64_t key = 0;         // direct
     std::uint64_t ring_offset = 0; // indirect: where to write, from the start of the peer's ring
+    RingNotice notice{};           // indirect
 
     friend bool operator==(const Transfer&, const Transfer&) = default;
 };
@@ -101,6 +111,7 @@ struct Transfer {
 struct Copy {
     ReceiveId id{};
     std::uint64_t receive_offset = 0;
+    std::uint32_t ring = 0; // 0, 1, 2 ... in the order of announcement (R15)
     std::uint64_t ring_offset = 0;
     std::uint64_t bytes = 0;
 

@@ -30,7 +30,9 @@
 #include "stream/flaws.hpp"
 #include "stream/options.hpp"
 #include "stream/protocol.hpp"
+#include "stream/ring_span.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -46,6 +48,9 @@ struct ReceiverCounters {
     std::uint64_t adverts = 0;
     std::uint64_t adverts_revoked = 0; // R7
     std::uint64_t acks = 0;
+    std::uint64_t ring_bytes = 0;    // of the ring, now
+    std::uint64_t ring_growths = 0;  // R15
+    std::uint64_t ring_refusals = 0; // P11: a larger one was wanted, and there was no memory
 };
 
 template <class Flaws = NoFlaws>
@@ -60,7 +65,7 @@ class BasicReceiver {
     // advertised, and a receive cannot be withdrawn.
     void post(ReceiveId id, std::uint64_t bytes, bool wait_all);
 
-    ProtocolError on_transfer(TransferKind kind, std::uint32_t bytes);
+    ProtocolError on_transfer(TransferKind kind, std::uint32_t bytes, RingNotice notice = {});
     // The peer sent `total_bytes` and will send no more (R12).
     ProtocolError on_fin(std::uint64_t total_bytes);
 
@@ -71,6 +76,15 @@ class BasicReceiver {
     // reported by on_copied(). Copying in small steps keeps other work from waiting.
     std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
     void on_copied();
+
+    // A larger ring is worth having (P11): its bytes, until one of the two calls behind it.
+    std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
+    // It is there, and the peer has been told behind everything that it was told before.
+    void announce_ring();
+    // There is no memory for it: the ring stays as it is.
+    void refuse_ring();
+    // The number (Copy::ring) of a ring that nobody writes to or copies from any more, once (R15).
+    std::optional<std::uint32_t> next_unused_ring();
 
     // The total of ring bytes copied out, when it is due (P6, P10), and when anything is
     // unacknowledged.
@@ -118,7 +132,10 @@ class BasicReceiver {
 
     ProtocolError fail(ProtocolError error);
     ProtocolError on_direct(std::uint32_t bytes);
-    ProtocolError on_indirect(std::uint32_t bytes);
+    ProtocolError on_indirect(std::uint32_t bytes, RingNotice notice);
+    bool change_ring();
+    void leave_old_ring();
+    bool ring_is_too_small() const;
     void deliver(std::uint64_t bytes);
     void complete_front();
     void complete_trivial();
@@ -137,6 +154,13 @@ class BasicReceiver {
     std::size_t open_adverts_ = 0;       // advertised and not complete (k_a, in an odd phase)
     Fifo<ReceiveCompletion> completions_;
 
+    RingSpan ring_;                    // that the peer writes to
+    std::optional<RingSpan> old_ring_; // R15: the one before it, until it is copied out
+    std::optional<std::uint32_t> unused_ring_;
+    std::uint32_t ring_number_ = 0;            // of ring_
+    std::uint64_t announced_ring_bytes_ = 0;   // R15: until the peer writes to it; 0: none is
+    std::optional<std::uint64_t> wanted_ring_; // P11
+    bool ring_refused_ = false;
     std::uint64_t ring_received_ = 0;
     std::uint64_t ring_copied_ = 0;
     std::uint64_t ring_acked_ = 0;
@@ -163,6 +187,12 @@ void BasicReceiver<Flaws>::describe(Sink&& sink) const {
     sink(first_unadvertised_);
     sink(open_adverts_);
     sink(completions_.size());
+    sink(ring_.begin);
+    sink(ring_.bytes);
+    sink(old_ring_ ? old_ring_->begin + 1 : 0);
+    sink(unused_ring_ ? *unused_ring_ + 1 : 0);
+    sink(announced_ring_bytes_);
+    sink(wanted_ring_.value_or(0) << 1U | (ring_refused_ ? 1U : 0U));
     sink(ring_received_);
     sink(ring_copied_);
     sink(ring_acked_);

@@ -15,8 +15,9 @@ namespace stream {
 
 template <class Flaws>
 BasicReceiver<Flaws>::BasicReceiver(const ReceiverOptions& options, Flaws flaws)
-    : options_{options}, flaws_{flaws} {
+    : options_{options}, flaws_{flaws}, ring_{.begin = 0, .bytes = options.ring_bytes} {
     validate(options);
+    counters_.ring_bytes = ring_.bytes;
 }
 
 template <class Flaws>
@@ -26,11 +27,12 @@ void BasicReceiver<Flaws>::post(ReceiveId id, std::uint64_t bytes, bool wait_all
 }
 
 template <class Flaws>
-ProtocolError BasicReceiver<Flaws>::on_transfer(TransferKind kind, std::uint32_t bytes) {
+ProtocolError BasicReceiver<Flaws>::on_transfer(TransferKind kind, std::uint32_t bytes,
+                                                RingNotice notice) {
     if (error_ != ProtocolError::none) return error_;
     if (ended_) return fail(ProtocolError::transfer_after_end);     // R12
     if (bytes == 0) return fail(ProtocolError::transfer_malformed); // R11
-    return kind == TransferKind::direct ? on_direct(bytes) : on_indirect(bytes);
+    return kind == TransferKind::direct ? on_direct(bytes) : on_indirect(bytes, notice);
 }
 
 template <class Flaws>
@@ -54,11 +56,16 @@ ProtocolError BasicReceiver<Flaws>::on_direct(std::uint32_t bytes) {
 }
 
 template <class Flaws>
-ProtocolError BasicReceiver<Flaws>::on_indirect(std::uint32_t bytes) {
+ProtocolError BasicReceiver<Flaws>::on_indirect(std::uint32_t bytes, RingNotice notice) {
+    if (notice.first && !change_ring()) return fail(ProtocolError::ring_unexpected); // R14
     // R4. The write has happened already; at this point we can only stop believing the peer.
-    if (options_.ring_bytes == 0 || bytes > options_.ring_bytes - ring_used_bytes() ||
-        bytes > options_.ring_bytes - ring_received_ % options_.ring_bytes) {
+    if (ring_.bytes == 0 || bytes > ring_.free_bytes(ring_copied_, ring_received_) ||
+        bytes > ring_.bytes_to_end(ring_received_)) {
         return fail(ProtocolError::ring_overrun);
+    }
+    if (notice.waited && ring_is_too_small()) { // P11
+        wanted_ring_ = ring_.bytes > options_.ring_limit_bytes / 2 ? options_.ring_limit_bytes
+                                                                   : 2 * ring_.bytes;
     }
     if (phase_.is_direct() && !flaws_.receiver_stays_direct) { // R6
         phase_ = phase_.next();
@@ -73,6 +80,60 @@ ProtocolError BasicReceiver<Flaws>::on_indirect(std::uint32_t bytes) {
     return error_;
 }
 
+// P11: the sender saw a full ring when it had to wait, and when its next transfer comes, a round
+// trip after the acknowledgement that let it go, nearly all of the ring was copied and
+// acknowledged: so that is more than three quarters of it in a round trip. Had the user or the
+// copying been the reason, most of it would be here still.
+template <class Flaws>
+bool BasicReceiver<Flaws>::ring_is_too_small() const {
+    if (ring_refused_ || ring_.bytes >= options_.ring_limit_bytes) return false;
+    // R15: two rings at most. A peer that keeps the rules does not wait before that.
+    if (announced_ring_bytes_ > 0 || old_ring_ || unused_ring_) return false;
+    return ring_received_ - ring_acked_ <= ring_.bytes / 4;
+}
+
+template <class Flaws>
+void BasicReceiver<Flaws>::announce_ring() {
+    NETIO_CHECK_MSG(wanted_ring_, "a ring that was not wanted");
+    announced_ring_bytes_ = *std::exchange(wanted_ring_, std::nullopt);
+    ++counters_.ring_growths;
+    if (flaws_.change_at_announcement) static_cast<void>(change_ring());
+}
+
+template <class Flaws>
+void BasicReceiver<Flaws>::refuse_ring() {
+    NETIO_CHECK_MSG(wanted_ring_, "a ring that was not wanted");
+    wanted_ring_.reset();
+    ring_refused_ = true;
+    ++counters_.ring_refusals;
+}
+
+// R15: the peer says with its first transfer into the new ring that it has left the old one, so no
+// more writes come for that; what is in it is still to be copied.
+template <class Flaws>
+bool BasicReceiver<Flaws>::change_ring() {
+    if (announced_ring_bytes_ == 0) return flaws_.change_at_announcement;
+    old_ring_ = ring_;
+    ring_ = {.begin = ring_received_, .bytes = std::exchange(announced_ring_bytes_, 0)};
+    ++ring_number_;
+    counters_.ring_bytes = ring_.bytes;
+    if (flaws_.free_old_ring_early) unused_ring_ = ring_number_ - 1;
+    leave_old_ring();
+    return true;
+}
+
+template <class Flaws>
+void BasicReceiver<Flaws>::leave_old_ring() {
+    if (!old_ring_ || ring_copied_ < ring_.begin) return;
+    old_ring_.reset();
+    if (!flaws_.keep_old_ring) unused_ring_ = ring_number_ - 1;
+}
+
+template <class Flaws>
+std::optional<std::uint32_t> BasicReceiver<Flaws>::next_unused_ring() {
+    return std::exchange(unused_ring_, std::nullopt);
+}
+
 template <class Flaws>
 ProtocolError BasicReceiver<Flaws>::on_fin(std::uint64_t total_bytes) {
     if (error_ != ProtocolError::none) return error_;
@@ -81,6 +142,7 @@ ProtocolError BasicReceiver<Flaws>::on_fin(std::uint64_t total_bytes) {
         return fail(ProtocolError::end_mismatch); // R12
     }
     ended_ = true;
+    wanted_ring_.reset();
     complete_trivial();
     return error_;
 }
@@ -145,10 +207,12 @@ std::optional<Copy> BasicReceiver<Flaws>::next_copy(std::uint64_t limit_bytes) {
     if (error_ != ProtocolError::none) return std::nullopt; // R14: the ring may be spoilt
     if (copying_bytes_ > 0 || ring_used_bytes() == 0 || receives_.empty()) return std::nullopt;
     const Receive& front = receives_.front();
-    const std::uint64_t offset = ring_copied_ % options_.ring_bytes;
-    copying_bytes_ = std::min(
-        {limit_bytes, ring_used_bytes(), front.bytes - front.filled, options_.ring_bytes - offset});
-    return Copy{front.id, front.filled, offset, copying_bytes_};
+    const RingSpan& ring = old_ring_ ? *old_ring_ : ring_;
+    const std::uint64_t end = old_ring_ ? ring_.begin : ring_received_; // of what is in it
+    copying_bytes_ = std::min({limit_bytes, end - ring_copied_, front.bytes - front.filled,
+                               ring.bytes_to_end(ring_copied_)});
+    return Copy{front.id, front.filled, old_ring_ ? ring_number_ - 1 : ring_number_,
+                ring.offset(ring_copied_), copying_bytes_};
 }
 
 template <class Flaws>
@@ -157,6 +221,7 @@ void BasicReceiver<Flaws>::on_copied() {
     const std::uint64_t bytes = std::exchange(copying_bytes_, 0);
     if (error_ != ProtocolError::none) return; // R14
     ring_copied_ += bytes;                     // R4, R10: only now is the space free
+    leave_old_ring();
     deliver(bytes);
     const Receive& front = receives_.front();
     const bool enough =
@@ -169,8 +234,8 @@ template <class Flaws>
 std::optional<std::uint64_t> BasicReceiver<Flaws>::next_ack() {
     const std::uint64_t pending =
         flaws_.acknowledge_arrival ? ring_received_ - ring_acked_ : unacknowledged_bytes();
-    const bool is_prompt = ring_used_bytes() == 0 && !flaws_.no_prompt_ack &&
-                           pending >= prompt_ack_bytes(options_.ring_bytes);
+    const bool is_prompt =
+        ring_used_bytes() == 0 && !flaws_.no_prompt_ack && pending >= prompt_ack_bytes(ring_.bytes);
     if (pending >= options_.ack_threshold_bytes || is_prompt) { // P6
         if (const auto total = next_early_ack()) return total;
     }
@@ -201,6 +266,7 @@ std::optional<ReceiveCompletion> BasicReceiver<Flaws>::next_completion() {
 template <class Flaws>
 ProtocolError BasicReceiver<Flaws>::fail(ProtocolError error) {
     error_ = error;
+    wanted_ring_.reset();
     return error_;
 }
 
@@ -249,7 +315,9 @@ template <class Flaws>
 void BasicReceiver<Flaws>::check_invariants() const {
     NETIO_CHECK(ring_acked_ <= ring_copied_ || flaws_.acknowledge_arrival);
     NETIO_CHECK(ring_copied_ <= ring_received_);
-    NETIO_CHECK(ring_used_bytes() <= options_.ring_bytes);
+    NETIO_CHECK(ring_.begin <= ring_received_);
+    NETIO_CHECK(ring_.used_bytes(ring_copied_, ring_received_) <= ring_.bytes);
+    NETIO_CHECK(old_ring_ ? ring_copied_ < ring_.begin : ring_copied_ >= ring_.begin);
     NETIO_CHECK(copying_bytes_ <= ring_used_bytes());
     NETIO_CHECK(first_unadvertised_ <= receives_.size());
     std::size_t advertised = 0;

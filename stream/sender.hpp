@@ -14,6 +14,7 @@
 //     while (const auto transfer = sender.next_transfer(pieces)) post(*transfer, pieces);
 //     // for every write that finished:     sender.on_transfer_done(number);
 //     // for every control message:         sender.on_advert(...), sender.on_ack(...);
+//     // for every ring but the first:      sender.on_ring(...);
 //     // and after each of these again:     next_transfer, next_completion, next_fin
 //
 // The phase (R6):
@@ -29,6 +30,7 @@
 #include "stream/flaws.hpp"
 #include "stream/options.hpp"
 #include "stream/protocol.hpp"
+#include "stream/ring_span.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -51,6 +53,8 @@ struct SenderCounters {
     std::uint64_t waits_for_ring = 0;   // for want of ring space
     std::uint64_t waits_for_advert = 0; // hoping for an advert (P1, direct-only)
     std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)
+    std::uint64_t ring_bytes = 0;       // of the peer's ring, now
+    std::uint64_t ring_growths = 0;     // R15
 };
 
 template <class Flaws = NoFlaws>
@@ -69,6 +73,9 @@ class BasicSender {
     ProtocolError on_advert(const Advert& advert);
     // `total_bytes`: all ring bytes that the peer has copied out so far (R10).
     ProtocolError on_ack(std::uint64_t total_bytes);
+    // The peer has made a larger ring of so many bytes. All transfers that next_transfer gives from
+    // now on are for this one (R15).
+    ProtocolError on_ring(std::uint64_t bytes);
     // The write of transfer `number` is finished here: its memory is not read any more.
     void on_transfer_done(std::uint64_t number);
 
@@ -86,7 +93,7 @@ class BasicSender {
     Sequence position() const noexcept { return next_; } // S_s
     Phase phase() const noexcept { return phase_; }      // P_s
     std::uint64_t ring_free_bytes() const noexcept {     // b_s
-        return options_.ring_bytes - (ring_sent_ - ring_acked_);
+        return ring_.free_bytes(ring_acked_, ring_sent_);
     }
     std::uint64_t queued_bytes() const noexcept { return submitted_ - next_; }
     std::uint64_t backlog_bytes() const noexcept { return backlog_bytes_; }
@@ -125,8 +132,12 @@ class BasicSender {
     bool hopes_for_advert();
     bool waits_for_drain();
     void begin_excursion();
+    // All that may be in rings at once.
+    std::uint64_t ring_capacity_bytes() const noexcept {
+        return ring_.bytes + (ring_acked_ < ring_.begin ? old_ring_bytes_ : 0);
+    }
     std::uint64_t shortest_excursion_bytes() const noexcept { // P8
-        return std::max<std::uint64_t>(1, options_.ring_bytes / 4);
+        return std::max<std::uint64_t>(1, ring_.bytes / 4);
     }
     void set_phase(Phase phase);
     Transfer send_direct(std::span<Piece> pieces);
@@ -143,8 +154,12 @@ class BasicSender {
     Fifo<Send> sends_;       // q_S, and behind its front those sent but not finished
     std::size_t unsent_ = 0; // first of sends_ with unsent bytes
     Fifo<Advert> adverts_;   // q_A
+    RingSpan ring_;
     std::uint64_t ring_sent_ = 0;
     std::uint64_t ring_acked_ = 0;
+    std::uint64_t old_ring_bytes_ = 0; // of the ring before
+    bool ring_is_new_ = false;         // R15: nothing was sent into it yet
+    bool ring_asked_ = false;          // P11: the peer was told of a wait since it made this ring
 
     std::uint64_t burst_bytes_ = 0;      // P1: direct, since adverts were last short
     bool patient_ = false;               // P1
@@ -172,6 +187,12 @@ void BasicSender<Flaws>::describe(Sink&& sink) const {
     sink(phase_.value());
     sink(ring_sent_);
     sink(ring_acked_);
+    sink(ring_.bytes);
+    sink(ring_.begin);
+    if (options_.report_ring_waits) {
+        sink((ring_is_new_ ? 4U : 0U) | (ring_asked_ ? 2U : 0U) |
+             (wait_ == Wait::for_ring ? 1U : 0U));
+    }
     if (options_.drain) {
         sink(excursion_bytes_);
         sink(ring_sent_ - excursion_begin_);

@@ -14,8 +14,10 @@ namespace stream {
 
 template <class Flaws>
 BasicSender<Flaws>::BasicSender(const SenderOptions& options, Flaws flaws)
-    : options_{options}, flaws_{flaws}, excursion_bytes_{shortest_excursion_bytes() / 2} {
+    : options_{options}, flaws_{flaws}, ring_{.begin = 0, .bytes = options.ring_bytes},
+      excursion_bytes_{shortest_excursion_bytes() / 2} {
     validate(options);
+    counters_.ring_bytes = ring_.bytes;
 }
 
 template <class Flaws>
@@ -57,6 +59,24 @@ ProtocolError BasicSender<Flaws>::on_ack(std::uint64_t total_bytes) {
     }
     ring_acked_ = total_bytes; // R4, R10
     answered_ = true;          // P10
+    return error_;
+}
+
+// R15. Once the new ring is known there is no reason to wait until the old one is empty: where the
+// one ends and the other begins is said with the first transfer.
+template <class Flaws>
+ProtocolError BasicSender<Flaws>::on_ring(std::uint64_t bytes) {
+    if (error_ != ProtocolError::none) return error_;
+    // R14: a larger ring answers a wait for space in the present one, which thus is the only one in
+    // use: such a wait ends when bytes of it are acknowledged.
+    if (!ring_asked_ || bytes <= ring_.bytes) return fail(ProtocolError::ring_unexpected);
+    old_ring_bytes_ = ring_.bytes;
+    ring_ = {.begin = ring_sent_, .bytes = bytes};
+    ring_is_new_ = true;
+    ring_asked_ = false;
+    if (wait_ == Wait::for_ring) wait_ = Wait::none; // which was that for the old one
+    counters_.ring_bytes = bytes;
+    ++counters_.ring_growths;
     return error_;
 }
 
@@ -152,7 +172,7 @@ void BasicSender<Flaws>::discard_stale_adverts() {
                 (flaws_.accept_later_sequence && terms.sequence > next_)) {
                 return; // R1
             }
-            if ((terms.sequence > next_ || next_ - terms.sequence > options_.ring_bytes) &&
+            if ((terms.sequence > next_ || next_ - terms.sequence > ring_capacity_bytes()) &&
                 !flaws_.trust_peer) {
                 // R14: the first advert of a phase says what was delivered, and the bytes behind
                 // that are in the ring or on their way into it.
@@ -194,7 +214,7 @@ bool BasicSender<Flaws>::has_ring_space() const {
     if (free == 0) return false; // R4
     // P3: the peer acknowledges at the latest when half of the ring is free (P6).
     const std::uint64_t left = sends_[unsent_].end() - next_;
-    return !options_.avoid_slivers || free >= std::min(left, options_.ring_bytes / 8);
+    return !options_.avoid_slivers || free >= std::min(left, ring_.bytes / 8);
 }
 
 // P1: in a direct phase the next advert is usable whenever it comes, after one indirect transfer
@@ -219,7 +239,7 @@ bool BasicSender<Flaws>::waits_for_drain() {
         prefers_ring() || ring_sent_ - excursion_begin_ < excursion_bytes_) {
         return false;
     }
-    if (ring_sent_ - ring_acked_ >= prompt_ack_bytes(options_.ring_bytes)) return true;
+    if (ring_sent_ - ring_acked_ >= prompt_ack_bytes(ring_.bytes)) return true;
     begin_excursion(); // the ring is empty, and still there is no advert
     return false;
 }
@@ -267,17 +287,22 @@ Transfer BasicSender<Flaws>::send_direct(std::span<Piece> pieces) {
 template <class Flaws>
 Transfer BasicSender<Flaws>::send_indirect(std::span<Piece> pieces) {
     // R4: into free bytes, and never across the ring's end; the rest is the next transfer.
-    const std::uint64_t offset = ring_sent_ % options_.ring_bytes;
-    const std::uint64_t free = flaws_.ignore_ring_space ? options_.ring_bytes : ring_free_bytes();
+    const std::uint64_t offset =
+        flaws_.old_ring_offsets ? ring_sent_ % ring_.bytes : ring_.offset(ring_sent_);
+    const std::uint64_t free = flaws_.ignore_ring_space ? ring_.bytes : ring_free_bytes();
     const std::uint64_t room =
         flaws_.cross_ring_end
             ? free
-            : std::min({free, options_.ring_bytes - offset, options_.ring_transfer_limit_bytes});
+            : std::min({free, ring_.bytes - offset, options_.ring_transfer_limit_bytes});
     if (phase_.is_direct() && !flaws_.sender_stays_direct) {
         set_phase(phase_.next()); // R6
         begin_excursion();
     }
-    Transfer transfer{.kind = TransferKind::indirect, .ring_offset = offset};
+    const RingNotice notice{.waited = options_.report_ring_waits && wait_ == Wait::for_ring,
+                            .first = ring_is_new_ && !flaws_.unsaid_ring_change};
+    ring_asked_ = ring_asked_ || notice.waited;
+    ring_is_new_ = false;
+    Transfer transfer{.kind = TransferKind::indirect, .ring_offset = offset, .notice = notice};
     gather(room, pieces, transfer);
     ring_sent_ += transfer.bytes;
     ++counters_.indirect_transfers;
@@ -318,7 +343,9 @@ template <class Flaws>
 void BasicSender<Flaws>::check_invariants() const {
     NETIO_CHECK(done_ <= next_ && next_ <= submitted_);
     NETIO_CHECK(ring_acked_ <= ring_sent_ && ring_sent_ <= next_.value());
-    NETIO_CHECK(ring_sent_ - ring_acked_ <= options_.ring_bytes);
+    NETIO_CHECK(ring_.begin <= ring_sent_ && ring_sent_ - ring_acked_ <= ring_capacity_bytes());
+    NETIO_CHECK(ring_.used_bytes(ring_acked_, ring_sent_) <= ring_.bytes);
+    NETIO_CHECK(!ring_asked_ || ring_acked_ >= ring_.begin);
     NETIO_CHECK(adverts_.size() <= options_.advert_limit_count || error_ != ProtocolError::none);
     NETIO_CHECK(unsent_ <= sends_.size());
     NETIO_CHECK(unsent_ == sends_.size()

@@ -10,18 +10,22 @@ namespace stream {
 namespace {
 
 constexpr std::uint32_t indirect_bit = 1U << 31;
-constexpr std::uint32_t reserved_bit = 1U << 30;
+constexpr std::uint32_t waited_bit = 1U << 30;
+constexpr std::uint32_t first_bit = 1U << 29;
 constexpr std::uint8_t ack_part = 1;
 constexpr std::uint8_t fin_part = 2;
 constexpr std::uint32_t wait_all_flag = 1;
 constexpr std::uint8_t advertises_flag = 1;
 constexpr std::uint8_t needs_adverts_flag = 2;
 constexpr std::uint8_t reports_no_advert_flag = 4;
+constexpr std::uint8_t ring_may_grow_flag = 8;
+constexpr std::uint8_t all_hello_flags =
+    advertises_flag | needs_adverts_flag | reports_no_advert_flag | ring_may_grow_flag;
 // No memory is longer, and sums of such lengths do not wrap.
 constexpr std::uint64_t longest_memory_bytes = std::uint64_t{1} << 62;
 
 // The pictures in the header, once more in numbers.
-static_assert(transfer_limit_bytes == reserved_bit - 1);
+static_assert(transfer_limit_bytes == first_bit - 1);
 static_assert(control_header_bytes ==
               2 * sizeof(std::uint8_t) + 6 * sizeof(std::uint8_t) + 2 * sizeof(std::uint64_t));
 static_assert(advert_bytes == 2 * sizeof(std::uint32_t) + 4 * sizeof(std::uint64_t));
@@ -114,13 +118,18 @@ std::string_view to_string(DecodeError error) noexcept {
 
 std::uint32_t encode_immediate(const Immediate& immediate) {
     NETIO_CHECK(immediate.bytes > 0 && immediate.bytes <= transfer_limit_bytes); // R11
-    return immediate.bytes | (immediate.kind == TransferKind::indirect ? indirect_bit : 0U);
+    if (immediate.kind == TransferKind::direct) return immediate.bytes;
+    return indirect_bit | (immediate.notice.waited ? waited_bit : 0U) |
+           (immediate.notice.first ? first_bit : 0U) | immediate.bytes;
 }
 
 DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept {
-    if ((word & reserved_bit) != 0) return DecodeError::unknown_bits;
     out.kind = (word & indirect_bit) != 0 ? TransferKind::indirect : TransferKind::direct;
-    out.bytes = word & ~indirect_bit;
+    out.notice = {.waited = (word & waited_bit) != 0, .first = (word & first_bit) != 0};
+    if (out.kind == TransferKind::direct && out.notice != RingNotice{}) {
+        return DecodeError::unknown_bits;
+    }
+    out.bytes = word & transfer_limit_bytes;
     return out.bytes == 0 ? DecodeError::bad_length : DecodeError::none;
 }
 
@@ -202,7 +211,8 @@ std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
     writer.put(hello_version);
     writer.put(static_cast<std::uint8_t>((hello.advertises ? advertises_flag : 0) |
                                          (hello.needs_adverts ? needs_adverts_flag : 0) |
-                                         (hello.reports_no_advert ? reports_no_advert_flag : 0)));
+                                         (hello.reports_no_advert ? reports_no_advert_flag : 0) |
+                                         (hello.ring_may_grow ? ring_may_grow_flag : 0)));
     writer.put(hello.advert_limit_count);
     return data;
 }
@@ -215,12 +225,11 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
     const DecodeError length = check_length(data.size(), hello_bytes);
     if (length != DecodeError::none) return length;
     const auto flags = reader.get<std::uint8_t>();
-    if ((flags & ~(advertises_flag | needs_adverts_flag | reports_no_advert_flag)) != 0) {
-        return DecodeError::unknown_bits;
-    }
+    if ((flags & ~all_hello_flags) != 0) return DecodeError::unknown_bits;
     out.advertises = (flags & advertises_flag) != 0;
     out.needs_adverts = (flags & needs_adverts_flag) != 0;
     out.reports_no_advert = (flags & reports_no_advert_flag) != 0;
+    out.ring_may_grow = (flags & ring_may_grow_flag) != 0;
     out.advert_limit_count = reader.get<std::uint16_t>();
     return DecodeError::none;
 }

@@ -5,10 +5,12 @@
 //
 // Immediate data of a transfer (32 bits, what the smallest provider carries):
 //
-//      31        30        29                                          0
-//     +---------+---------+---------------------------------------------+
-//     | 1 = ring| 0       | length, 1 .. 2^30-1                         |
-//     +---------+---------+---------------------------------------------+
+//      31        30        29        28                                0
+//     +---------+---------+---------+-----------------------------------+
+//     | 1 = ring| waited  | first   | length, 1 .. 2^29-1               |
+//     +---------+---------+---------+-----------------------------------+
+//     waited: it had to wait for ring space (P11); first: into the ring announced last (R15);
+//     both are 0 if it is not for the ring
 //
 // Control message: ADVERT, ACK and FIN parts in any combination, for one of them costs as much as
 // all together: one receive and one completion at the peer. Credits travel in the frame around it
@@ -26,24 +28,26 @@
 //     | sequence | phase | flags | address | key   | bytes |    flags: bit 0 wait-all
 //     +----------+-------+-------+---------+-------+-------+
 //
-// Ring: where the peer's indirect transfers go. The first message of each side.
+// Ring: where the peer's indirect transfers go. The first message of each side, and another one for
+// each larger ring (R15).
 //
 //      0         8      16           24
 //     +---------+------+------------+
 //     | address | key  | bytes      |
 //     +---------+------+------------+
-//     bytes may be 0 if the receiver advertises every receive
+//     bytes may be 0 in the first, if the receiver advertises every receive
 //
 // Hello: the stream's part of the connection data, both ways.
 //
 //      0         1       2                  4
 //     +---------+-------+------------------+
 //     | version | flags | adverts accepted |
-//     |  =1     |       | at a time        |
+//     |  =2     |       | at a time        |
 //     +---------+-------+------------------+
 //     flags: bit 0 advertises receives,
 //            bit 1 sends into adverts only, so every receive must be advertised
 //            bit 2 says when it has nothing to advertise (P10)
+//            bit 3 has a ring that may grow (P11)
 //
 // The decoders take anything: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
@@ -77,6 +81,7 @@ std::string_view to_string(DecodeError error) noexcept;
 struct Immediate {
     TransferKind kind = TransferKind::direct;
     std::uint32_t bytes = 0;
+    RingNotice notice{}; // of an indirect transfer
 
     friend bool operator==(const Immediate&, const Immediate&) = default;
 };
@@ -127,13 +132,14 @@ DecodeError decode_ring(std::span<const std::byte> message, RemoteRing& out) noe
 // --- Hello --------------------------------------------------------------------------------------
 
 inline constexpr std::size_t hello_bytes = 4;
-inline constexpr std::uint8_t hello_version = 1;
+inline constexpr std::uint8_t hello_version = 2;
 
 struct Hello {
     std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count
     bool advertises = true;               // false: indirect-only receiver
     bool needs_adverts = false;           // true: direct-only sender
     bool reports_no_advert = false;       // P10; a patient sender relies on it
+    bool ring_may_grow = false;           // P11; asks to be told of waits
 
     friend bool operator==(const Hello&, const Hello&) = default;
 };

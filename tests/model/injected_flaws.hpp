@@ -19,6 +19,8 @@ struct InjectedFlaws {
     bool end_before_data = false;
     bool trust_peer = false;
     bool hope_for_ever = false;
+    bool unsaid_ring_change = false;
+    bool old_ring_offsets = false;
     bool advertise_received_bytes = false;
     bool no_hold_off = false;
     bool skip_unadvertised = false;
@@ -31,6 +33,9 @@ struct InjectedFlaws {
     bool never_acknowledge = false;
     bool advertise_empty = false;
     bool end_before_ring_is_empty = false;
+    bool change_at_announcement = false;
+    bool free_old_ring_early = false;
+    bool keep_old_ring = false;
     bool no_prompt_ack = false;
     bool no_answer = false;
     bool no_credit_reserve = false;

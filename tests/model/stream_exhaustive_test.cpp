@@ -147,14 +147,64 @@ std::vector<Case> improved_cases() {
     };
 }
 
+// A ring that grows (P11, R15), from `first` bytes to at most `limit`.
+WorldOptions growing(std::uint64_t first, std::uint64_t limit) {
+    return with(improved(), [&](WorldOptions& o) {
+        o.sender = improved_sender(first);
+        o.receiver = improved_receiver(first, limit);
+        o.sender.mode = o.receiver.mode = TransferMode::indirect_only;
+        o.wait_all = WaitAll::never;
+    });
+}
+
+WorldOptions growing_dynamic(std::uint64_t first, std::uint64_t limit) {
+    return with(growing(first, limit), [](WorldOptions& o) {
+        o.sender.mode = o.receiver.mode = TransferMode::dynamic;
+        o.sender.backlog_limit_bytes = 1;
+        o.sender.direct_threshold_bytes = 0;
+        o.receiver.advert_threshold_bytes = 0;
+    });
+}
+
+std::vector<Case> growing_cases() {
+    using Options = WorldOptions&;
+    return {
+        {"GrowingTwice", with(growing(1, 4), [](Options o) { o.stream_bytes = 8; }), true},
+        {"GrowingToAnOddLimit", with(growing(2, 3), [](Options o) { o.stream_bytes = 7; }), true},
+        {"GrowingWhileBytesAreCopiedInPieces", with(growing(2, 4),
+                                                    [](Options o) {
+                                                        o.stream_bytes = 7;
+                                                        o.open_receive_limit = 1;
+                                                        o.longest_receive_bytes = 3;
+                                                        o.wait_all = WaitAll::either;
+                                                        o.partial_copies = true;
+                                                    })},
+        {"GrowingNotEager",
+         with(growing(1, 2), [](Options o) { o.stream_bytes = 6, o.eager = false; })},
+        {"GrowingBesideDirectTransfers",
+         with(growing_dynamic(1, 2), [](Options o) { o.stream_bytes = 5; }), true},
+        {"GrowingIsRefused",
+         with(growing(1, 4), [](Options o) { o.stream_bytes = 8, o.refuses_rings = true; }), true},
+    };
+}
+
 std::vector<Case> cases() {
     std::vector<Case> all = published_cases();
-    const std::vector<Case> improved = improved_cases();
-    all.insert(all.end(), improved.begin(), improved.end());
+    for (const auto& more : {improved_cases(), growing_cases()})
+        all.insert(all.end(), more.begin(), more.end());
     return all;
 }
 
 class StreamExhaustive : public testing::TestWithParam<Case> {};
+
+// Or they would show nothing.
+TEST(StreamExhaustiveGrowth, IsReachedInEveryWorldWithARingThatGrows) {
+    for (Case& one : growing_cases()) {
+        one.options.forbidden_ring_bytes = one.options.receiver.ring_limit_bytes;
+        EXPECT_EQ(explore(World<>{one.options}).violation.empty(), one.options.refuses_rings)
+            << one.name;
+    }
+}
 
 TEST_P(StreamExhaustive, DeliversEveryByteInEveryExecution) {
     const Exploration result =

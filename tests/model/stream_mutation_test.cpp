@@ -94,6 +94,18 @@ WorldOptions patient_world() {
     return options;
 }
 
+// A ring that grows twice, while bytes stay in the one before.
+WorldOptions growing_world() {
+    WorldOptions options = wait_all_world();
+    options.sender = improved_sender(1);
+    options.receiver = improved_receiver(1, 4);
+    options.sender.mode = options.receiver.mode = TransferMode::indirect_only;
+    options.wait_all = WaitAll::never;
+    options.check_efficiency = false;
+    options.stream_bytes = 9;
+    return options;
+}
+
 struct Mutant {
     const char* name; // begins with the rule
     InjectedFlaws flaws;
@@ -107,6 +119,8 @@ void PrintTo(const Mutant& mutant, std::ostream* out) {
 constexpr const char* not_head = "direct transfer to a receive that is not at the head";
 constexpr const char* completed = "direct transfer into a completed receive";
 constexpr const char* inexact = "the first advert of a phase is not exact";
+constexpr const char* ring_overrun = "protocol error: indirect transfer overruns the ring";
+constexpr const char* freed_early = "a ring is freed while bytes are in it";
 constexpr const char* needlessly_indirect = "quiet, a valid advert, and yet indirect";
 
 // What the rules about adverts and phases prevent: bytes in the wrong place. The sender's own
@@ -199,6 +213,11 @@ std::vector<Mutant> noticed_mutants() {
          wait_all_world(),
          "protocol error: end of the stream at another position"},
         {"R12EndBeforeRingIsEmpty", {.end_before_ring_is_empty = true}, wait_all_world(), "stuck"},
+        {"R15UnsaidRingChange", {.unsaid_ring_change = true}, growing_world(), ring_overrun},
+        {"R15OldRingOffsets", {.old_ring_offsets = true}, growing_world(), "copied a wrong byte"},
+        {"R15ChangeAtAnnouncement", {.change_at_announcement = true}, growing_world(), freed_early},
+        {"R15FreeOldRingEarly", {.free_old_ring_early = true}, growing_world(), freed_early},
+        {"R15KeepOldRing", {.keep_old_ring = true}, growing_world(), "stuck"},
         {"P1HopeForEver", {.hope_for_ever = true}, late_decision_world(), "stuck"},
         {"P6NoPromptAcknowledgement", {.no_prompt_ack = true}, draining_world(), "stuck"},
         {"P10NoAnswer", {.no_answer = true}, patient_world(), "stuck"},
@@ -250,7 +269,8 @@ TEST_P(StreamMutationControl, PassesWithoutAFlaw) {
 INSTANTIATE_TEST_SUITE_P(Worlds, StreamMutationControl,
                          testing::Values(Control{"Plain", plain_world()},
                                          Control{"WaitAll", wait_all_world()},
-                                         Control{"Improved", improved_world()}),
+                                         Control{"Improved", improved_world()},
+                                         Control{"Growing", growing_world()}),
                          [](const auto& parameter) { return std::string{parameter.param.name}; });
 
 } // namespace

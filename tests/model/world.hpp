@@ -13,6 +13,8 @@
 #include "stream/receiver_impl.hpp"
 #include "stream/sender_impl.hpp"
 #include "tests/model/action.hpp"
+#include "tests/model/ring_memory.hpp"
+#include "tests/model/world_options.hpp"
 
 #include <array>
 #include <cstddef>
@@ -24,34 +26,13 @@
 
 namespace stream {
 
-enum class WaitAll : std::uint8_t { never, either, always };
-
-struct WorldOptions {
-    SenderOptions sender{};
-    ReceiverOptions receiver{};
-    std::uint64_t stream_bytes = 0;
-    std::uint64_t longest_send_bytes = 2;
-    std::uint64_t longest_receive_bytes = 2;
-    std::size_t queued_send_limit = 1;
-    std::size_t open_receive_limit = 2;
-    std::size_t piece_limit = 1;
-    WaitAll wait_all = WaitAll::either;
-    bool empty_operations = false; // users also send and receive 0 bytes
-    bool eager = true;             // both sides act at once; only the channels and users wait
-    bool separate_done = false;    // writes finish at a time of their own
-    bool partial_copies = false;   // the ring is emptied in pieces of any size
-    bool prompt_copies = false;    // ... or as soon as there is a receive
-    bool check_efficiency = false; // a quiet system with a valid advert must go direct
-    bool data_checks_only = false; // look at the bytes' places only, not at numbers and phases
-};
-
 template <class Flaws = NoFlaws>
 class World {
   public:
     // `options` outlives the world and its copies.
     explicit World(const WorldOptions& options, Flaws flaws = {})
         : options_{&options}, sender_{options.sender, flaws}, receiver_{options.receiver, flaws},
-          ring_(static_cast<std::size_t>(options.receiver.ring_bytes), 0) {}
+          rings_{options.receiver.ring_bytes} {}
 
     // --- What may happen ---
 
@@ -96,7 +77,7 @@ class World {
     const std::string& violation() const { return violation_; }
     bool is_complete() const {
         return finished_ && data_.empty() && control_.empty() && receiver_.is_finished() &&
-               delivered_ == submitted_ && completed_sends_ == submitted_count_;
+               delivered_ == submitted_ && completed_sends_ == submitted_count_ && rings_.is_tidy();
     }
     const BasicSender<Flaws>& sender() const { return sender_; }
     const BasicReceiver<Flaws>& receiver() const { return receiver_; }
@@ -125,6 +106,7 @@ class World {
     struct Told {
         std::vector<Advert> adverts;
         std::optional<std::uint64_t> acknowledged_bytes;
+        std::uint64_t ring_bytes = 0; // 0: no news of a ring
     };
     struct OpenReceive {
         std::uint64_t bytes;
@@ -139,6 +121,9 @@ class World {
     }
     void expect(bool condition, const char* what) {
         if (!condition) violate(what);
+    }
+    void expect_good(const char* complaint) {
+        if (complaint != nullptr) violate(complaint);
     }
     void expect_none(ProtocolError error) {
         if (error != ProtocolError::none)
@@ -158,6 +143,7 @@ class World {
     void land(const Transfer& transfer);
     void arrive_direct(const Arrival& arrival);
     void settle_receiver();
+    bool tell_of_ring();
     void check_efficiency();
 
     const WorldOptions* options_;
@@ -166,7 +152,7 @@ class World {
     Fifo<Arrival> data_;
     Fifo<Told> control_;
     // The oracle's own books
-    std::vector<std::uint64_t> ring_; // stream position + 1 of the byte in each cell; 0: free
+    RingMemory rings_;
     Fifo<OpenReceive> receives_;
     std::uint64_t first_receive_ = 0; // number of receives_'s front
     std::uint64_t submitted_ = 0;
@@ -303,13 +289,7 @@ void World<Flaws>::land(const Transfer& transfer) {
     log("I" + std::to_string(++indirect_count_), transfer.sequence, transfer.bytes, sender_.phase(),
         "@" + std::to_string(transfer.ring_offset));
     if (options_->check_efficiency) check_efficiency();
-    for (std::uint64_t i = 0; i < transfer.bytes; ++i) {
-        const std::uint64_t cell = transfer.ring_offset + i;
-        if (cell >= ring_.size()) return violate("write across the end of the ring"); // R4
-        std::uint64_t& content = ring_[static_cast<std::size_t>(cell)];
-        expect(content == 0, "write into a ring byte that is in use"); // R4
-        content = transfer.sequence.value() + i + 1;
-    }
+    expect_good(rings_.write(transfer.ring_offset, transfer.bytes, transfer.sequence.value()));
 }
 
 template <class Flaws>
@@ -336,6 +316,10 @@ void World<Flaws>::deliver_control() {
     for (const Advert& advert : told.adverts)
         expect_none(sender_.on_advert(advert));
     if (told.acknowledged_bytes) expect_none(sender_.on_ack(*told.acknowledged_bytes));
+    if (told.ring_bytes > 0) {
+        expect_none(sender_.on_ring(told.ring_bytes));
+        rings_.on_sender_told();
+    }
     if (options_->eager) pump_all();
 }
 
@@ -350,7 +334,9 @@ void World<Flaws>::deliver_data() {
     } else {
         expect(arrival.transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
                "indirect transfer out of order");
-        expect_none(receiver_.on_transfer(TransferKind::indirect, arrival.transfer.bytes));
+        if (arrival.transfer.notice.first) rings_.on_receiver_told();
+        expect_none(receiver_.on_transfer(TransferKind::indirect, arrival.transfer.bytes,
+                                          arrival.transfer.notice));
     }
     settle_receiver();
 }
@@ -383,11 +369,7 @@ void World<Flaws>::copy(std::uint64_t limit_bytes) {
     expect(run->id == ReceiveId{first_receive_} && run->receive_offset == front.filled,
            "copy not to the fill level of the head receive");
     expect(run->bytes <= front.bytes - front.filled, "copy beyond its receive");
-    for (std::uint64_t i = 0; i < run->bytes; ++i) {
-        std::uint64_t& content = ring_[static_cast<std::size_t>(run->ring_offset + i)];
-        expect(content == delivered_ + i + 1, "copied a wrong byte");
-        content = 0;
-    }
+    expect_good(rings_.copy(run->ring, run->ring_offset, run->bytes, delivered_));
     front.filled += run->bytes;
     delivered_ += run->bytes;
     receiver_.on_copied();
@@ -408,11 +390,30 @@ void World<Flaws>::settle_receiver() {
                    "a receive completed too early");
         }
     }
+    if (const auto unused = receiver_.next_unused_ring()) expect_good(rings_.release(*unused));
+    expect(options_->forbidden_ring_bytes == 0 ||
+               receiver_.counters().ring_bytes != options_->forbidden_ring_bytes,
+           "the ring has grown");
     if (!violation_.empty()) return;
     if (options_->prompt_copies && receiver_.ring_used_bytes() > 0 && !receives_.empty()) {
         return copy();
     }
     if (options_->eager) tell_all();
+}
+
+// P11
+template <class Flaws>
+bool World<Flaws>::tell_of_ring() {
+    const auto bytes = receiver_.wanted_ring();
+    if (!bytes) return false;
+    if (options_->refuses_rings) {
+        receiver_.refuse_ring();
+        return true;
+    }
+    rings_.add(*bytes);
+    receiver_.announce_ring();
+    control_.push_back(Told{.adverts = {}, .acknowledged_bytes = {}, .ring_bytes = *bytes});
+    return true;
 }
 
 template <class Flaws>
@@ -426,10 +427,11 @@ bool World<Flaws>::tell() {
             return Advert{advert.terms, receive << offset_bits | advert.offset, ++advert_count_};
         },
         message);
-    if (message.item_count() == 0) return false;
+    if (message.item_count() == 0) return tell_of_ring();
     Told told{{message.adverts.begin(),
                message.adverts.begin() + static_cast<std::ptrdiff_t>(message.advert_count)},
-              message.acknowledged_bytes};
+              message.acknowledged_bytes,
+              0};
     for (const Advert& advert : told.adverts) {
         log("A" + std::to_string(advert.key), advert.terms.sequence, advert.terms.bytes,
             advert.terms.phase);
@@ -454,12 +456,14 @@ void World<Flaws>::describe(Sink&& sink) const {
         sink(std::uint64_t{arrival.transfer.bytes} << 2U | (arrival.is_end ? 2U : 0U) |
              (arrival.transfer.kind == TransferKind::direct ? 1U : 0U));
         sink(arrival.transfer.address);
-        sink(arrival.phase.value());
+        sink(arrival.phase.value() << 2U | (arrival.transfer.notice.waited ? 2U : 0U) |
+             (arrival.transfer.notice.first ? 1U : 0U));
     }
     sink(control_.size());
     for (std::size_t i = 0; i < control_.size(); ++i) {
         const Told& told = control_[i];
         sink(told.acknowledged_bytes.value_or(unlimited_bytes));
+        sink(told.ring_bytes);
         sink(told.adverts.size());
         for (const Advert& advert : told.adverts) {
             sink(advert.terms.sequence.value());

@@ -47,6 +47,7 @@ TEST(StreamOptions, PublishedPolicyHasNoneOfOurImprovements) {
     EXPECT_EQ(sender.patience_threshold_bytes, unlimited_bytes);
     EXPECT_FALSE(sender.drain);
     EXPECT_EQ(sender.ring_transfer_limit_bytes, unlimited_bytes);
+    EXPECT_FALSE(sender.report_ring_waits);
     const ReceiverOptions receiver = published_receiver(200);
     EXPECT_EQ(receiver.advert_number, AdvertNumber::estimated);
     EXPECT_FALSE(receiver.readvertise);
@@ -55,6 +56,14 @@ TEST(StreamOptions, PublishedPolicyHasNoneOfOurImprovements) {
     EXPECT_EQ(receiver.ack_threshold_bytes, 0U);
     EXPECT_EQ(receiver.advert_threshold_bytes, 0U);
     EXPECT_FALSE(receiver.report_no_advert);
+    EXPECT_FALSE(ring_may_grow(receiver));
+}
+
+TEST(StreamOptions, ARingGrowsOnlyIfItsLimitIsLargerThanItself) {
+    EXPECT_FALSE(ring_may_grow(improved_receiver(100)));
+    EXPECT_FALSE(ring_may_grow(improved_receiver(100, 100)));
+    EXPECT_TRUE(ring_may_grow(improved_receiver(100, 101)));
+    EXPECT_FALSE(ring_may_grow(improved_receiver(0, 101))) << "there is none";
 }
 
 TEST(StreamOptions, RefusesWhatCannotWorkAndNamesIt) {
@@ -76,8 +85,8 @@ TEST(StreamOptions, RefusesWhatCannotWorkAndNamesIt) {
                 AllOf(HasSubstr("ring_bytes is 0"), HasSubstr("direct-only")));
     EXPECT_THAT(refusal(sender([](auto& o) { o.longest_transfer_bytes = 0; })),
                 HasSubstr("longest_transfer_bytes is 0"));
-    EXPECT_THAT(refusal(sender([](auto& o) { o.longest_transfer_bytes = 1U << 30; })),
-                HasSubstr("longest_transfer_bytes is 1073741824"));
+    EXPECT_THAT(refusal(sender([](auto& o) { o.longest_transfer_bytes = 1U << 29; })),
+                HasSubstr("longest_transfer_bytes is 536870912"));
     EXPECT_THAT(refusal(sender([](auto& o) { o.patience_threshold_bytes = 0; })),
                 HasSubstr("patience_threshold_bytes is 0"));
     EXPECT_THAT(refusal(sender([](auto& o) { o.ring_transfer_limit_bytes = 0; })),
@@ -91,6 +100,9 @@ TEST(StreamOptions, RefusesWhatCannotWorkAndNamesIt) {
                 HasSubstr("batch_limit_count is 0"));
     EXPECT_THAT(refusal(receiver([](auto& o) { o.ack_threshold_bytes = 51; })),
                 AllOf(HasSubstr("ack_threshold_bytes is 51"), HasSubstr("half of ring_bytes")));
+    EXPECT_THAT(
+        refusal(receiver([](auto& o) { o.ack_threshold_bytes = 26, o.ring_limit_bytes = 200; })),
+        AllOf(HasSubstr("ack_threshold_bytes is 26"), HasSubstr("quarter of ring_bytes")));
     EXPECT_THAT(refusal(receiver([](auto& o) {
                     o.mode = TransferMode::direct_only;
                     o.advert_threshold_bytes = 1;

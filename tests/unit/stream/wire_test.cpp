@@ -46,7 +46,10 @@ ControlMessage full_message() {
 TEST(Immediate, HasTheKindInTheTopBitAndTheLengthBelow) {
     EXPECT_EQ(encode_immediate({TransferKind::direct, 1}), 0x00000001U);
     EXPECT_EQ(encode_immediate({TransferKind::indirect, 0x1234}), 0x80001234U);
-    EXPECT_EQ(encode_immediate({TransferKind::indirect, transfer_limit_bytes}), 0xBFFFFFFFU);
+    EXPECT_EQ(encode_immediate({TransferKind::indirect, transfer_limit_bytes}), 0x9FFFFFFFU);
+    EXPECT_EQ(encode_immediate({TransferKind::indirect, 1, {.waited = true}}), 0xC0000001U);
+    EXPECT_EQ(encode_immediate({TransferKind::indirect, 1, {.first = true}}), 0xA0000001U);
+    EXPECT_EQ(encode_immediate({TransferKind::direct, 1, {.waited = true}}), 1U);
 }
 
 TEST(Immediate, SurvivesTheJourney) {
@@ -57,18 +60,26 @@ TEST(Immediate, SurvivesTheJourney) {
             EXPECT_EQ(out, (Immediate{kind, bytes}));
         }
     }
+    for (const RingNotice notice : {RingNotice{true, false}, {false, true}, {true, true}}) {
+        const Immediate immediate{TransferKind::indirect, 7, notice};
+        Immediate out;
+        ASSERT_EQ(decode_immediate(encode_immediate(immediate), out), DecodeError::none);
+        EXPECT_EQ(out, immediate);
+    }
 }
 
-TEST(Immediate, RefusesAnEmptyTransferAndTheReservedBit) {
+TEST(Immediate, RefusesAnEmptyTransferAndNewsOfTheRingWithADirectOne) {
     Immediate out;
     EXPECT_EQ(decode_immediate(0, out), DecodeError::bad_length); // R11
     EXPECT_EQ(decode_immediate(0x80000000U, out), DecodeError::bad_length);
+    EXPECT_EQ(decode_immediate(0xE0000000U, out), DecodeError::bad_length);
     EXPECT_EQ(decode_immediate(0x40000001U, out), DecodeError::unknown_bits);
+    EXPECT_EQ(decode_immediate(0x20000001U, out), DecodeError::unknown_bits);
 }
 
 TEST(ImmediateDeathTest, AbortsOnALengthThatDoesNotFit) {
     EXPECT_DEATH(encode_immediate({TransferKind::direct, 0}), "check failed");
-    EXPECT_DEATH(encode_immediate({TransferKind::direct, 1U << 30}), "check failed");
+    EXPECT_DEATH(encode_immediate({TransferKind::direct, 1U << 29}), "check failed");
 }
 
 // --- Control message -----------------------------------------------------------------------------
@@ -199,17 +210,19 @@ Hello some_hello() {
     return {.advert_limit_count = 0x0405,
             .advertises = true,
             .needs_adverts = true,
-            .reports_no_advert = true};
+            .reports_no_advert = true,
+            .ring_may_grow = true};
 }
 
 TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
     const auto data = encode_hello(some_hello());
-    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({1, 7, 5, 4}));
-    for (unsigned flags = 0; flags < 8; ++flags) {
+    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({2, 15, 5, 4}));
+    for (unsigned flags = 0; flags < 16; ++flags) {
         Hello hello = some_hello();
         hello.advertises = (flags & 1U) != 0;
         hello.needs_adverts = (flags & 2U) != 0;
         hello.reports_no_advert = (flags & 4U) != 0;
+        hello.ring_may_grow = (flags & 8U) != 0;
         Hello out;
         ASSERT_EQ(decode_hello(encode_hello(hello), out), DecodeError::none);
         EXPECT_EQ(out, hello);
@@ -224,10 +237,10 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     Bytes longer(data.begin(), data.end());
     longer.push_back(std::byte{0});
     EXPECT_EQ(decode_hello(longer, out), DecodeError::trailing_bytes);
-    longer[0] = std::byte{2};
+    longer[0] = std::byte{3};
     EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
     Bytes flagged(data.begin(), data.end());
-    flagged[1] = std::byte{8};
+    flagged[1] = std::byte{16};
     EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// WorldOptions: what a World (tests/model/world.hpp) consists of, and what may happen in it.
+
+#include "stream/options.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stream {
+
+enum class WaitAll : std::uint8_t { never, either, always };
+
+struct WorldOptions {
+    SenderOptions sender{};
+    ReceiverOptions receiver{};
+    std::uint64_t stream_bytes = 0;
+    std::uint64_t longest_send_bytes = 2;
+    std::uint64_t longest_receive_bytes = 2;
+    std::size_t queued_send_limit = 1;
+    std::size_t open_receive_limit = 2;
+    std::size_t piece_limit = 1;
+    WaitAll wait_all = WaitAll::either;
+    bool empty_operations = false; // users also send and receive 0 bytes
+    bool eager = true;             // both sides act at once; only the channels and users wait
+    bool separate_done = false;    // writes finish at a time of their own
+    bool partial_copies = false;   // the ring is emptied in pieces of any size
+    bool prompt_copies = false;    // ... or as soon as there is a receive
+    bool check_efficiency = false; // a quiet system with a valid advert must go direct
+    bool data_checks_only = false; // look at the bytes' places only, not at numbers and phases
+    bool refuses_rings = false;    // there is never memory for a larger ring (P11)
+    // A ring of this size is a violation: the trace of a search for it. 0: none is.
+    std::uint64_t forbidden_ring_bytes = 0;
+};
+
+} // namespace stream
