@@ -77,8 +77,10 @@ class BasicReceiver {
     std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
     void on_copied();
 
-    // A larger ring is worth having (P11): its bytes, until one of the two calls behind it.
+    // A larger ring may be worth having (P11): its bytes, until one of the three calls behind it.
     std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
+    // It is not, as stream/ring_gauge.hpp sees it.
+    void postpone_ring() noexcept { wanted_ring_.reset(); }
     // It is there, and the peer has been told behind everything that it was told before.
     void announce_ring();
     // There is no memory for it: the ring stays as it is.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The life of a stream socket: connecting, what the link reports, the end. How bytes travel is in
-// stream_socket_data.cpp.
+// stream_socket_data.cpp, and all about rings in stream_socket_ring.cpp.
 
 #include "stream/stream_socket.hpp"
 
@@ -42,6 +42,7 @@ void validate(const StreamOptions& options) {
     require(options.send_limit_count > 0 && options.receive_limit_count > 0,
             "send_limit_count and receive_limit_count must be at least 1");
     require(options.copy_step_bytes > 0, "copy_step_bytes must be at least 1");
+    require(options.round_trip.count() >= 0, "round_trip must not be negative");
     require(options.sender.advert_limit_count <= 65'535,
             "sender.advert_limit_count must be at most 65535");
 }
@@ -70,6 +71,7 @@ void StreamSocket::connect(const netio::Address& remote) {
 void StreamSocket::try_next_provider() {
     const std::string provider = providers_.back();
     providers_.pop_back();
+    round_trip_begin_.reset();
     link_ = std::make_unique<Link>(transport_,
                                    Link::Target{.provider = provider,
                                                 .remote = remote_,
@@ -80,6 +82,7 @@ void StreamSocket::try_next_provider() {
 }
 
 void StreamSocket::accept(netio::IncomingLink& incoming) {
+    measure_round_trip();
     link_ = incoming.accept(hello(), options_.link, *this);
     state_ = State::linking;
 }
@@ -90,7 +93,8 @@ netio::Hello StreamSocket::hello() const {
         {.advert_limit_count = static_cast<std::uint16_t>(options_.sender.advert_limit_count),
          .advertises = options_.receiver.mode != TransferMode::indirect_only,
          .needs_adverts = options_.sender.mode == TransferMode::direct_only,
-         .reports_no_advert = options_.receiver.report_no_advert});
+         .reports_no_advert = options_.receiver.report_no_advert,
+         .ring_may_grow = ring_may_grow(options_.receiver)});
     std::ranges::copy(data, hello.service_data.bytes.begin());
     hello.service_data.size = data.size();
     return hello;
@@ -99,7 +103,9 @@ netio::Hello StreamSocket::hello() const {
 void StreamSocket::reset() {
     sender_.reset();
     receiver_.reset();
-    ring_.reset();
+    gauge_.reset();
+    rings_ = {};
+    first_ring_ = 0;
     sends_ = {};
     receives_ = {};
     first_send_ = first_receive_ = 0;
@@ -110,6 +116,7 @@ void StreamSocket::reset() {
 
 // Memory is spent on a peer only now that it has finished the handshake.
 void StreamSocket::on_open(Link& link) {
+    measure_round_trip();
     const auto peer_data = link.peer().service_data.span();
     if (decode_hello(peer_data, peer_) != DecodeError::none) {
         return fail("speaks another version of the stream protocol");
@@ -124,17 +131,10 @@ void StreamSocket::on_open(Link& link) {
     options.advert_limit_count =
         std::min<std::size_t>(options.advert_limit_count, peer_.advert_limit_count);
     if (peer_.needs_adverts) options.advert_threshold_bytes = 0;
-    RemoteRing announcement;
+    RemoteRing ring;
     try {
         receiver_.emplace(options);
-        if (options.ring_bytes > 0) {
-            ring_ = std::make_unique<netio::RegisteredBuffer>(
-                static_cast<std::size_t>(options.ring_bytes), netio::Access::remote_write);
-            const netio::Registration& registration = ring_->registration(link.domain());
-            announcement = {.address = registration.base(),
-                            .key = registration.key(),
-                            .bytes = options.ring_bytes};
-        }
+        if (options.ring_bytes > 0) ring = add_ring(options.ring_bytes);
         control_memory_ = std::make_unique<netio::RegisteredBuffer>(
             control_slot_count * control_limit_bytes, netio::Access::send);
     } catch (const std::exception& error) { // no memory, or no more of it may be locked
@@ -143,46 +143,18 @@ void StreamSocket::on_open(Link& link) {
     free_controls_.resize(control_slot_count);
     for (std::uint32_t i = 0; i < control_slot_count; ++i)
         free_controls_[i] = i;
-    const auto message = encode_ring(announcement);
-    const Status status =
-        link.send({.kind = ring_kind, .flags = 0, .extension = message, .slices = {}}, {});
-    if (status == Status::again) fail("grants no credits");
-}
-
-void StreamSocket::take_ring(std::span<const std::byte> body) {
-    const DecodeError error = decode_ring(body, peer_ring_);
-    if (error != DecodeError::none) {
-        return fail("sent a malformed ring: " + std::string{to_string(error)});
-    }
-    SenderOptions options = options_.sender;
-    options.ring_bytes = peer_ring_.bytes;
-    options.longest_transfer_bytes = static_cast<std::uint32_t>(
-        std::min<std::size_t>(options.longest_transfer_bytes, link_->capabilities().message_bytes));
-    if (!peer_.advertises) options.mode = TransferMode::indirect_only;
-    if (!peer_.reports_no_advert) options.patience_threshold_bytes = unlimited_bytes;
-    if (peer_ring_.bytes == 0) {
-        if (options.mode == TransferMode::indirect_only) {
-            return fail("has no ring, and this side can only send through one");
-        }
-        options.mode = TransferMode::direct_only;
-    }
-    sender_.emplace(options);
-    state_ = State::open;
-    providers_.clear();
-    wake();
-    handler_.on_connected(*this); // may destroy this socket
+    if (announce(ring) == Status::again) fail("grants no credits");
 }
 
 // --- what the link reports ------------------------------------------------------------------
 
 void StreamSocket::on_frame(Link&, const netio::IncomingFrame& frame) {
-    const bool ring_expected = state_ == State::linking;
-    if (frame.flags != 0 || ring_expected != (frame.kind == ring_kind) ||
-        (!ring_expected && frame.kind != control_kind)) {
+    const bool is_ring = frame.kind == ring_kind;
+    if (frame.flags != 0 ||
+        !(is_ring || (frame.kind == control_kind && state_ != State::linking))) {
         return fail("sent a frame of kind " + std::to_string(frame.kind) + " out of turn");
     }
-    if (ring_expected) return take_ring(frame.body);
-    take_control(frame.body);
+    is_ring ? take_ring(frame.body) : take_control(frame.body);
 }
 
 void StreamSocket::take_control(std::span<const std::byte> body) {
@@ -206,7 +178,7 @@ void StreamSocket::on_written(Link&, std::uint32_t notice) {
     if (state_ != State::open || decode_immediate(notice, immediate) != DecodeError::none) {
         return fail("announced a write that cannot be");
     }
-    if (is_good(receiver_->on_transfer(immediate.kind, immediate.bytes))) wake();
+    if (is_good(receiver_->on_transfer(immediate.kind, immediate.bytes, immediate.notice))) wake();
 }
 
 void StreamSocket::on_sent(Link&, Cookie cookie, Outcome outcome) {
@@ -304,7 +276,7 @@ void StreamSocket::end() {
     }
     sender_.reset();
     receiver_.reset();
-    ring_.reset();
+    rings_ = {};
     control_memory_.reset();
     state_ = State::idle;
     const Closed closed = std::move(closed_);

@@ -22,12 +22,14 @@
 // destroyed in any of its handlers, and frees all lent memory then.
 
 #include "stream/receiver.hpp"
+#include "stream/ring_gauge.hpp"
 #include "stream/sender.hpp"
 #include "stream/wire.hpp"
 
 #include "netio/link.hpp"
 #include "netio/link_listener.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,16 +46,19 @@ enum class Fill : std::uint8_t {
 
 struct StreamOptions {
     // Policies and sizes of the two directions. receiver.ring_bytes is the ring that is allocated
-    // here; sender.ring_bytes is the peer's and filled in, as is the peer's limit of adverts.
+    // here, which grows over a distance: 64 MiB carry 10 Gb/s over 50 ms. sender.ring_bytes is the
+    // peer's and filled in, as is the peer's limit of adverts.
     SenderOptions sender = improved_sender(0);
-    ReceiverOptions receiver = improved_receiver(1024 * 1024);
+    ReceiverOptions receiver = improved_receiver(1024 * 1024, 64 * 1024 * 1024);
     // receive_count bounds the messages of the peer that are under way, send_count ours.
     netio::LinkOptions link = {
         .receive_bytes = 1312, .receive_count = 256, .send_count = 64, .remote_writes = true};
     std::size_t send_limit_count = 1024;        // sends outstanding at once
     std::size_t receive_limit_count = 1024;     // and receives
     std::uint64_t copy_step_bytes = 256 * 1024; // copied out of the ring before others have a turn
-    std::string local_host;                     // to connect from; empty: any
+    // To the peer and back, for a ring that may grow (P11); 0: as long as the handshake took.
+    std::chrono::nanoseconds round_trip{0};
+    std::string local_host; // to connect from; empty: any
 };
 // The 2014 study's policy with a ring of this size.
 StreamOptions published_stream(std::uint64_t ring_bytes);
@@ -158,7 +163,13 @@ class StreamSocket final : private netio::Link::Handler {
     void on_room(netio::Link& link) override;
     void on_closed(netio::Link& link, const netio::Closed& closed) override;
 
+    void measure_round_trip();
+    RemoteRing add_ring(std::uint64_t bytes);
+    netio::Status announce(const RemoteRing& ring);
     void take_ring(std::span<const std::byte> body);
+    void take_first_ring(const RemoteRing& ring);
+    void grow_ring();
+    void drop_unused_ring();
     void take_control(std::span<const std::byte> body);
     bool is_good(ProtocolError error);
     void fail(const std::string& what);
@@ -187,8 +198,11 @@ class StreamSocket final : private netio::Link::Handler {
     std::vector<std::string> providers_; // still to be tried, best last
     Hello peer_;
     RemoteRing peer_ring_;
+    std::optional<netio::TimePoint> round_trip_begin_; // in the handshake
+    std::optional<RingGauge> gauge_;
     // These two outlive the link.
-    std::unique_ptr<netio::RegisteredBuffer> ring_;
+    Fifo<std::unique_ptr<netio::RegisteredBuffer>> rings_; // one, or two while they change
+    std::uint32_t first_ring_ = 0;                         // number (Copy::ring) of the front
     std::unique_ptr<netio::RegisteredBuffer> control_memory_;
     std::vector<std::uint32_t> free_controls_; // of control_memory_, for messages under way
     std::unique_ptr<netio::Link> link_;

@@ -71,9 +71,11 @@ void StreamSocket::wake() {
 
 void StreamSocket::progress() {
     copy_out();
+    drop_unused_ring();
     if (!deliver_receives() || !deliver_end()) return;
     if (link_ && state_ == State::open) {
         send_controls();
+        grow_ring();
         send_transfers();
     }
     if (!deliver_sends()) return;
@@ -93,7 +95,8 @@ void StreamSocket::copy_out() {
         if (!copy) return;
         const Lent& receive = receives_[static_cast<std::size_t>(
             static_cast<std::uint64_t>(copy->id) - first_receive_)];
-        std::memcpy(receive.slice.data + copy->receive_offset, ring_->data() + copy->ring_offset,
+        const netio::RegisteredBuffer& ring = *rings_[copy->ring - first_ring_];
+        std::memcpy(receive.slice.data + copy->receive_offset, ring.data() + copy->ring_offset,
                     static_cast<std::size_t>(copy->bytes));
         receiver_->on_copied();
         left -= copy->bytes;
@@ -211,9 +214,10 @@ bool StreamSocket::post(const Transfer& transfer, std::span<const Piece> pieces)
         transfer.kind == TransferKind::direct
             ? netio::RemoteSlice{transfer.address, transfer.key}
             : netio::RemoteSlice{peer_ring_.address + transfer.ring_offset, peer_ring_.key};
-    const netio::OutgoingWrite write{.slices = std::span{slices}.first(pieces.size()),
-                                     .target = target,
-                                     .notice = encode_immediate({transfer.kind, transfer.bytes})};
+    const netio::OutgoingWrite write{
+        .slices = std::span{slices}.first(pieces.size()),
+        .target = target,
+        .notice = encode_immediate({transfer.kind, transfer.bytes, transfer.notice})};
     return link_->write(write, Cookie{transfer.number}) == Status::ok;
 }
 

@@ -40,6 +40,10 @@ SimTransport::~SimTransport() {
                     "connections and listeners must be destroyed before their transport");
 }
 
+std::size_t SimTransport::registration_count() const noexcept {
+    return domain_->regions_.size();
+}
+
 TimePoint SimTransport::arrival(TimePoint not_before, Duration delay) {
     const auto jitter = static_cast<std::uint64_t>(profile_.jitter.count());
     const Duration late{static_cast<Duration::rep>(jitter == 0 ? 0 : random_() % jitter)};

@@ -52,6 +52,8 @@ class SimTransport final : public Transport {
 
     // What a test has to answer for.
     const std::vector<std::string>& violations() const noexcept { return violations_; }
+    // That exist now.
+    std::size_t registration_count() const noexcept;
 
     // --- faults ---
     // Both sides are told that the connection is lost.

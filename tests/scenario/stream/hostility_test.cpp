@@ -25,6 +25,8 @@ class Impostor final : private netio::Link::Handler {
                 *this} {}
 
     bool has_ring() const { return ring_.bytes > 0; }
+    const RemoteRing& ring() const { return ring_; }
+    std::size_t ring_count = 0;
     std::optional<netio::Closed> closed;
 
     void send(std::uint8_t kind, std::span<const std::byte> body) {
@@ -65,6 +67,7 @@ class Impostor final : private netio::Link::Handler {
     void on_frame(netio::Link&, const netio::IncomingFrame& frame) override {
         if (frame.kind != ring_kind) return;
         EXPECT_EQ(decode_ring(frame.body, ring_), DecodeError::none);
+        ++ring_count;
     }
     void on_sent(netio::Link&, Cookie, Outcome) override {}
     void on_room(netio::Link&) override {}
@@ -100,10 +103,15 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     };
     const std::vector<Case> cases{
         {"out of turn", [](Impostor& i) { i.send(ControlMessage{}); }},
-        {"out of turn",
+        {"broke the stream protocol: unexpected ring", // nobody asked for it
          [](Impostor& i) {
              i.send_ring();
+             i.send_ring({.address = 0, .key = 1, .bytes = 2000});
+         }},
+        {"malformed ring",
+         [](Impostor& i) {
              i.send_ring();
+             i.send_ring({.bytes = UINT64_MAX});
          }},
         {"out of turn",
          [](Impostor& i) {
@@ -150,6 +158,11 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
              i.send_ring();
              i.lie(encode_immediate({TransferKind::indirect, transfer_limit_bytes}));
          }},
+        {"broke the stream protocol: unexpected ring", // there is no other one
+         [](Impostor& i) {
+             i.send_ring();
+             i.lie(encode_immediate({TransferKind::indirect, 1, {.first = true}}));
+         }},
     };
     for (const Case& one : cases) {
         const netio::Closed closed = verdict_on(one.deed);
@@ -173,6 +186,32 @@ TEST_P(Hostility, MoreAdvertsThanAgreedAreRefused) {
     });
     EXPECT_EQ(closed.reason, CloseReason::protocol_error);
     EXPECT_THAT(closed.detail, HasSubstr("advert"));
+}
+
+TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
+    StreamOptions options{.receiver = improved_receiver(100, 500)};
+    options.round_trip = std::chrono::hours{1};
+    listen(options);
+    Impostor impostor{bed.transport(), listener->endpoints().front().address};
+    ASSERT_TRUE(bed.run_until([&] { return impostor.has_ring(); }));
+    impostor.send_ring();
+    ASSERT_TRUE(bed.run_until([&] { return server.connected; }));
+    server.at_raw = [&](const auto&) { ++server.receives_completed; };
+    std::size_t rings = 1;
+    for (std::uint64_t count = 1; count <= 1'500; ++count) {
+        ASSERT_EQ(server.receive(1, Fill::all), Status::ok);
+        const RingNotice notice{.waited = true, .first = impostor.ring_count > rings};
+        rings = impostor.ring_count;
+        impostor.lie(encode_immediate({TransferKind::indirect, 1, notice}));
+        ASSERT_TRUE(bed.run_until([&] {
+            return server.socket->counters().received.indirect_bytes == count || server.closed;
+        }));
+        ASSERT_FALSE(server.closed) << server.closed->detail;
+    }
+    EXPECT_EQ(impostor.ring_count, 4U) << "100, 200, 400, 500";
+    EXPECT_EQ(server.socket->counters().received.ring_bytes, 500U);
+    server.socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return impostor.closed.has_value(); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Hostility, netio::test::all_beds(), netio::test::bed_name);

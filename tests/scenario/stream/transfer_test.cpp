@@ -178,6 +178,12 @@ std::vector<Variant> variants() {
     StreamOptions notices{.receiver = improved_receiver(20'000)};
     notices.link.never_immediate = true;
     all.push_back({"notices", notices});
+    StreamOptions growing{.receiver = improved_receiver(1'000, 50'000)};
+    growing.round_trip = std::chrono::hours{1}; // so that the distance is what limits
+    all.push_back({"growing_ring", growing});
+    growing.link.never_immediate = true;
+    growing.sender.mode = growing.receiver.mode = TransferMode::indirect_only;
+    all.push_back({"growing_ring_notices", growing});
     StreamOptions tight;
     tight.link.receive_count = 4;
     tight.link.send_count = 4;
