@@ -4,6 +4,7 @@
 #include "netio/check.hpp"
 #include "stream/control.hpp"
 #include "stream/receiver.hpp"
+#include "stream/ring_gauge.hpp"
 #include "stream/sender.hpp"
 
 #include <algorithm>
@@ -75,10 +76,15 @@ class Core {
     double busy_ns_ = 0;
 };
 
+std::chrono::nanoseconds nanoseconds(double count) {
+    return std::chrono::nanoseconds{static_cast<std::int64_t>(count)};
+}
+
 class Simulation {
   public:
     Simulation(const StreamLink& link, const StreamLoad& load, const StreamPolicy& policy)
-        : link_{link}, load_{load}, sender_{policy.sender}, receiver_{policy.receiver} {}
+        : link_{link}, load_{load}, sender_{policy.sender}, receiver_{policy.receiver},
+          gauge_{nanoseconds(2 * (link.one_way_ns + link.control_ns))} {}
 
     StreamStudy run();
 
@@ -97,6 +103,8 @@ class Simulation {
     void take_arrival();
     void copy(const stream::Copy& run);
     void tell(const stream::ControlMessage& message);
+    std::optional<std::uint64_t> wanted_ring();
+    void grow_ring(std::uint64_t bytes);
     void settle_receiver();
 
     StreamLink link_;
@@ -111,6 +119,7 @@ class Simulation {
     std::uint64_t send_number_ = 0;
 
     stream::Receiver receiver_;
+    stream::RingGauge gauge_;
     Core receiver_core_{agenda_};
     std::deque<stream::Transfer> data_inbox_;
     std::uint64_t receives_to_post_ = 0;
@@ -152,6 +161,8 @@ StreamStudy Simulation::run() {
     study.transfers = counters.direct_transfers + counters.indirect_transfers;
     study.control_messages = control_count_;
     study.phase_switches = counters.phase_switches;
+    study.ring_bytes = counters.ring_bytes;
+    study.ring_growths = counters.ring_growths;
     return study;
 }
 
@@ -224,13 +235,14 @@ void Simulation::run_receiver() {
         [](const stream::LocalAdvert& advert) { return stream::Advert{.terms = advert.terms}; },
         message);
     if (message.item_count() > 0) return tell(message);
+    if (const auto bytes = wanted_ring()) return grow_ring(*bytes);
     if (const auto run = receiver_.next_copy(copy_step_bytes)) copy(*run);
 }
 
 void Simulation::take_arrival() {
     const stream::Transfer transfer = data_inbox_.front();
     data_inbox_.pop_front();
-    const auto error = receiver_.on_transfer(transfer.kind, transfer.bytes);
+    const auto error = receiver_.on_transfer(transfer.kind, transfer.bytes, transfer.notice);
     NETIO_CHECK(error == stream::ProtocolError::none);
     settle_receiver();
 }
@@ -242,7 +254,33 @@ void Simulation::copy(const stream::Copy& run) {
     copy_ns_ += cost_ns;
     receiver_core_.work(cost_ns, [this] {
         receiver_.on_copied();
+        static_cast<void>(receiver_.next_unused_ring());
         settle_receiver();
+    });
+}
+
+std::optional<std::uint64_t> Simulation::wanted_ring() {
+    const auto bytes = receiver_.wanted_ring();
+    if (!bytes) return std::nullopt;
+    const stream::ReceiverCounters& counters = receiver_.counters();
+    const bool is_worth_it =
+        gauge_.confirms(nanoseconds(agenda_.now()), counters.indirect_bytes, counters.ring_bytes);
+    if (is_worth_it) return bytes;
+    receiver_.postpone_ring();
+    return std::nullopt;
+}
+
+void Simulation::grow_ring(std::uint64_t bytes) {
+    ++control_count_;
+    const double cost_ns =
+        link_.control_ns + static_cast<double>(bytes) / link_.register_gigabytes_per_second;
+    receiver_core_.work(cost_ns, [this, bytes] {
+        receiver_.announce_ring();
+        agenda_.at(agenda_.now() + link_.one_way_ns, [this, bytes] {
+            NETIO_CHECK(sender_.on_ring(bytes) == stream::ProtocolError::none);
+            run_sender();
+        });
+        run_receiver();
     });
 }
 
@@ -297,6 +335,12 @@ StreamPolicy published_stream_policy(std::uint64_t ring_bytes) {
     return {stream::published_sender(ring_bytes), stream::published_receiver(ring_bytes)};
 }
 
+StreamPolicy growing_stream_policy(std::uint64_t ring_bytes, std::uint64_t ring_limit_bytes) {
+    StreamPolicy policy = indirect_only_stream_policy(ring_bytes);
+    policy.receiver.ring_limit_bytes = ring_limit_bytes;
+    return policy;
+}
+
 StreamPolicy direct_only_stream_policy(std::uint64_t ring_bytes) {
     StreamPolicy policy = our_stream_policy(ring_bytes);
     policy.sender.mode = policy.receiver.mode = stream::TransferMode::direct_only;
@@ -314,6 +358,8 @@ StreamStudy study_stream(const StreamLink& link, const StreamLoad& load,
                          const StreamPolicy& policy) {
     require(link.gigabits_per_second > 0, "gigabits_per_second", "must be more than 0");
     require(link.copy_gigabytes_per_second > 0, "copy_gigabytes_per_second", "must be more than 0");
+    require(link.register_gigabytes_per_second > 0, "register_gigabytes_per_second",
+            "must be more than 0");
     require(link.one_way_ns >= 0 && link.post_ns >= 0 && link.arrival_ns >= 0 &&
                 link.control_ns >= 0 && link.advert_ns >= 0 && link.receive_ns >= 0 &&
                 load.consume_ns >= 0,

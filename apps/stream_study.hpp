@@ -25,12 +25,13 @@ namespace apps {
 struct StreamLink {
     double gigabits_per_second = 100;
     double one_way_ns = 1'500;
-    double copy_gigabytes_per_second = 10; // out of the ring
-    double post_ns = 150;                  // sender: posting a write
-    double arrival_ns = 250;               // receiver: a write that arrived
-    double control_ns = 250;               // either side: a control message ...
-    double advert_ns = 20;                 // ... and each advert in it
-    double receive_ns = 100;               // receiver: posting a receive
+    double copy_gigabytes_per_second = 10;    // out of the ring
+    double post_ns = 150;                     // sender: posting a write
+    double arrival_ns = 250;                  // receiver: a write that arrived
+    double control_ns = 250;                  // either side: a control message ...
+    double advert_ns = 20;                    // ... and each advert in it
+    double receive_ns = 100;                  // receiver: posting a receive
+    double register_gigabytes_per_second = 5; // receiver: making a larger ring
 };
 
 struct StreamLoad {
@@ -50,6 +51,8 @@ struct StreamPolicy {
 };
 StreamPolicy our_stream_policy(std::uint64_t ring_bytes);
 StreamPolicy published_stream_policy(std::uint64_t ring_bytes);
+// Ours with a ring that grows, and indirect transfers only.
+StreamPolicy growing_stream_policy(std::uint64_t ring_bytes, std::uint64_t ring_limit_bytes);
 // The baselines: everything waits for an advert, or everything goes through the ring.
 StreamPolicy direct_only_stream_policy(std::uint64_t ring_bytes);
 StreamPolicy indirect_only_stream_policy(std::uint64_t ring_bytes);
@@ -63,6 +66,8 @@ struct StreamStudy {
     std::uint64_t transfers = 0;
     std::uint64_t control_messages = 0;
     std::uint64_t phase_switches = 0;
+    std::uint64_t ring_bytes = 0; // at the end
+    std::uint64_t ring_growths = 0;
 };
 
 StreamStudy study_stream(const StreamLink& link, const StreamLoad& load,

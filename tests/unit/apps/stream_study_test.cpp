@@ -112,6 +112,87 @@ TEST(StreamStudy, Over48MillisecondsOursFillsTheLinkFromReceivesInsteadOfTheRing
     EXPECT_LE(published.link_share, 0.10) << "a ring of 4 MiB per round trip";
 }
 
+// --- A ring that grows ---------------------------------------------------------------------------
+
+constexpr StreamLink far_away{
+    .gigabits_per_second = 10, .one_way_ns = 24e6, .copy_gigabytes_per_second = 5};
+constexpr std::uint64_t far_bytes_in_flight = 60'000'000;
+
+StreamLoad far_load(std::uint64_t total_bytes) {
+    return {.message_bytes = 2 * mib,
+            .send_count = 64,
+            .receive_count = 32,
+            .total_bytes = total_bytes};
+}
+
+TEST(StreamStudy, Over48MillisecondsARingGrowsUntilItFillsTheLink) {
+    const StreamPolicy fixed = indirect_only_stream_policy(1 * mib);
+    const StreamPolicy growing = growing_stream_policy(1 * mib, 256 * mib);
+
+    const StreamStudy before = study_stream(far_away, far_load(1'000 * mib), fixed);
+    const StreamStudy shorter = study_stream(far_away, far_load(2'000 * mib), growing);
+    const StreamStudy longer = study_stream(far_away, far_load(12'000 * mib), growing);
+
+    EXPECT_NEAR(before.link_share, 1.0 * mib / far_bytes_in_flight, 0.002) << "a ring a round trip";
+    EXPECT_EQ(longer.ring_growths, 7U);
+    EXPECT_EQ(longer.ring_bytes, 128 * mib) << "one doubling beyond what is in flight";
+    EXPECT_GE(longer.link_share, 0.93);
+    // What was sent in the second part of the longer one went at the speed of the link.
+    const double shorter_s = 2'000.0 * mib * 8e-9 / shorter.gigabits_per_second;
+    const double longer_s = 12'000.0 * mib * 8e-9 / longer.gigabits_per_second;
+    EXPECT_GE(10'000.0 * mib * 8e-9 / (longer_s - shorter_s), 0.99 * 10);
+    EXPECT_LE(shorter_s - 2'000.0 * mib * 8e-9 / 10, 1.0) << "it took less than a second to grow";
+}
+
+TEST(StreamStudy, ARingGrowsToItsLimitAndNoFurther) {
+    const StreamStudy study =
+        study_stream(far_away, far_load(2'000 * mib), growing_stream_policy(1 * mib, 5 * mib));
+    EXPECT_EQ(study.ring_bytes, 5 * mib);
+    EXPECT_EQ(study.ring_growths, 3U);
+    EXPECT_NEAR(study.link_share, 5.0 * mib / far_bytes_in_flight, 0.01);
+}
+
+TEST(StreamStudy, ARingGrowsInProportionToTheDistanceAndNotBeyond) {
+    for (const double gigabits : {25.0, 100.0}) {
+        for (const double round_trip_ns : {3e3, 30e3, 300e3, 3e6}) {
+            const StreamLink link{.gigabits_per_second = gigabits,
+                                  .one_way_ns = round_trip_ns / 2,
+                                  .copy_gigabytes_per_second = 20};
+            StreamLoad busy = load(256 * kib, 1'024, 32);
+            busy.total_bytes = 8'000 * mib;
+            const StreamStudy fixed =
+                study_stream(link, busy, indirect_only_stream_policy(1 * mib));
+            const StreamStudy grown =
+                study_stream(link, busy, growing_stream_policy(1 * mib, 1'024 * mib));
+            const double in_flight = gigabits / 8 * round_trip_ns;
+            const double ring = static_cast<double>(grown.ring_bytes);
+            EXPECT_LE(ring, std::max(1.0 * mib, 4 * in_flight)) << gigabits << ' ' << round_trip_ns;
+            EXPECT_GE(ring, in_flight) << gigabits << ' ' << round_trip_ns;
+            EXPECT_GE(grown.link_share, std::max(0.85, 0.999 * fixed.link_share))
+                << gigabits << ' ' << round_trip_ns;
+        }
+    }
+}
+
+TEST(StreamStudy, ARingDoesNotGrowForAUserOrACopyThatIsSlow) {
+    const StreamLink slow_copy{.copy_gigabytes_per_second = 5}; // 40 Gb/s of 100
+    const StreamPolicy growing = growing_stream_policy(1 * mib, 256 * mib);
+    EXPECT_EQ(study_stream(slow_copy, load(256 * kib, 32, 32), growing).ring_growths, 0U);
+    StreamLoad slow_user = load(256 * kib, 32, 4);
+    slow_user.consume_ns = 100'000;
+    EXPECT_EQ(study_stream(lan, slow_user, growing).ring_growths, 0U);
+}
+
+TEST(StreamStudy, ARingGrowsOnlyToWhatItsUserTakesInARoundTrip) {
+    StreamLoad user = far_load(600 * mib);
+    user.receive_count = 1;
+    user.consume_ns = 50e6; // 2 MiB in about a round trip, where the link carries 57
+    const StreamStudy study =
+        study_stream(far_away, user, growing_stream_policy(1 * mib, 256 * mib));
+    EXPECT_LE(study.ring_bytes, 8 * mib);
+    EXPECT_NEAR(study.gigabits_per_second, 2 * mib * 8 / 50e6, 0.02);
+}
+
 // --- The study itself ----------------------------------------------------------------------------
 
 TEST(StreamStudy, TheBaselinesAreWhatTheyAreCalled) {
@@ -156,6 +237,7 @@ TEST(StreamStudy, RefusesWhatCannotBeAndNamesIt) {
     };
     refused_as({.gigabits_per_second = 0}, {}, "gigabits_per_second");
     refused_as({.copy_gigabytes_per_second = 0}, {}, "copy_gigabytes_per_second");
+    refused_as({.register_gigabytes_per_second = 0}, {}, "register_gigabytes_per_second");
     refused_as({.post_ns = -1}, {}, "a cost");
     refused_as({}, {.message_bytes = 0}, "message_bytes");
     refused_as({}, {.send_count = 0}, "send_count");
