@@ -27,6 +27,11 @@ Direction random_direction(Chance& chance) {
             chance.between(0, std::max<std::uint64_t>(1, ring_bytes / 2));
         receiver.advert_threshold_bytes = chance.one_of<std::uint64_t>({0, 10, 100});
         receiver.report_no_advert = chance.one_in(2);
+        sender.report_ring_waits = !chance.one_in(4);
+        if (!chance.one_in(4)) {
+            receiver.ring_limit_bytes = ring_bytes * chance.between(1, 9);
+            receiver.ack_threshold_bytes = std::min(receiver.ack_threshold_bytes, ring_bytes / 4);
+        }
         sender.patience_threshold_bytes =
             receiver.report_no_advert ? chance.one_of<std::uint64_t>({1, 200}) : unlimited_bytes;
     }
@@ -46,7 +51,7 @@ Duplex::Side::Side(const Direction& out, const Direction& in,
                    const netio::CreditOptions& credit_options, bool sends_notices)
     : sender{out.sender}, receiver{in.receiver}, credits{credit_options}, notices{sends_notices},
       receive_count{credit_options.receive_count}, content_seed{0},
-      ring(static_cast<std::size_t>(in.receiver.ring_bytes)) {}
+      rings{std::vector<std::uint8_t>(static_cast<std::size_t>(in.receiver.ring_bytes))} {}
 
 Duplex::Duplex(std::uint64_t seed) : chance_{seed} {
     const Direction there = random_direction(chance_);
@@ -172,6 +177,7 @@ void Duplex::pump(std::size_t index) {
     side.writes.push_back(transfer->number);
 
     Landing landing{.in_ring = transfer->kind == TransferKind::indirect,
+                    .ring = side.peer_ring,
                     .receive = ReceiveId{transfer->key},
                     .offset = transfer->kind == TransferKind::indirect ? transfer->ring_offset
                                                                        : transfer->address,
@@ -183,7 +189,8 @@ void Duplex::pump(std::size_t index) {
         }
     }
     Message message{.is_write = true,
-                    .immediate = encode_immediate({transfer->kind, transfer->bytes}),
+                    .immediate =
+                        encode_immediate({transfer->kind, transfer->bytes, transfer->notice}),
                     .credits = 0,
                     .bytes = {},
                     .landing = {}};
@@ -215,8 +222,10 @@ void Duplex::send(std::size_t from, Message message) {
 }
 
 void Duplex::land(Side& side, const Landing& landing) {
-    std::vector<std::uint8_t>* memory = &side.ring;
-    if (!landing.in_ring) {
+    std::vector<std::uint8_t>* memory = nullptr;
+    if (landing.in_ring) {
+        memory = &side.rings.at(landing.ring);
+    } else {
         const auto receive =
             std::find_if(side.receives.begin(), side.receives.end(),
                          [&](const Receive& open) { return open.id == landing.receive; });
@@ -239,6 +248,9 @@ void Duplex::deliver(std::size_t index) {
     side.credits.on_reposted();
     if (message.is_write) {
         arrive(side, message);
+    } else if (message.ring_bytes > 0) {
+        expect_none(side.sender.on_ring(message.ring_bytes));
+        ++side.peer_ring;
     } else {
         take_control(side, message);
     }
@@ -247,7 +259,7 @@ void Duplex::deliver(std::size_t index) {
 void Duplex::arrive(Side& side, const Message& message) {
     Immediate immediate;
     expect(decode_immediate(message.immediate, immediate) == DecodeError::none, "immediate");
-    expect_none(side.receiver.on_transfer(immediate.kind, immediate.bytes));
+    expect_none(side.receiver.on_transfer(immediate.kind, immediate.bytes, immediate.notice));
 }
 
 void Duplex::take_control(Side& side, const Message& message) {
@@ -266,7 +278,9 @@ void Duplex::end_copy(Side& side) {
     const Copy copy = *side.copy;
     Receive& front = side.receives.front();
     expect(front.id == copy.id, "copy to a receive that is not at the head");
-    const auto from = side.ring.begin() + static_cast<std::ptrdiff_t>(copy.ring_offset);
+    const std::vector<std::uint8_t>& ring = side.rings.at(copy.ring);
+    if (copy.ring_offset + copy.bytes > ring.size()) return violate("a copy from no ring");
+    const auto from = ring.begin() + static_cast<std::ptrdiff_t>(copy.ring_offset);
     std::copy(from, from + static_cast<std::ptrdiff_t>(copy.bytes),
               front.memory.begin() + static_cast<std::ptrdiff_t>(copy.receive_offset));
     side.copy.reset();
@@ -285,6 +299,7 @@ void Duplex::tell(std::size_t index) {
             control);
         control.end_bytes = side.sender.next_fin();
     }
+    if (control.item_count() == 0 && tell_of_ring(index)) return;
     if (control.item_count() == 0 && !side.credits.must_return()) return;
     Message message;
     message.credits = side.credits.on_frame_sent();
@@ -293,8 +308,34 @@ void Duplex::tell(std::size_t index) {
     send(index, std::move(message));
 }
 
+// Now and then there is no memory, or it is not worth it.
+bool Duplex::tell_of_ring(std::size_t index) {
+    Side& side = sides_[index];
+    const auto bytes = side.receiver.wanted_ring();
+    if (!bytes || !side.credits.can_send_frame()) return false;
+    if (chance_.one_in(20)) {
+        side.receiver.refuse_ring();
+        return false;
+    }
+    if (chance_.one_in(4)) {
+        side.receiver.postpone_ring();
+        return false;
+    }
+    side.rings.emplace_back(static_cast<std::size_t>(*bytes));
+    side.receiver.announce_ring();
+    Message message;
+    message.credits = side.credits.on_frame_sent();
+    message.ring_bytes = *bytes;
+    send(index, std::move(message));
+    return true;
+}
+
 void Duplex::settle(std::size_t index) {
     Side& side = sides_[index];
+    if (const auto unused = side.receiver.next_unused_ring()) {
+        expect(!side.rings.at(*unused).empty(), "a ring is given back twice");
+        side.rings[*unused].clear();
+    }
     const Side& peer = sides_[1 - index];
     while (const auto id = side.sender.next_completion()) {
         expect(!side.send_begins.empty() && side.send_begins.begin()->first == *id,

@@ -72,6 +72,7 @@ class Duplex {
 
     struct Landing {
         bool in_ring = false;
+        std::size_t ring = 0; // number of it
         ReceiveId receive{};
         std::uint64_t offset = 0;
         std::vector<std::uint8_t> bytes;
@@ -81,6 +82,7 @@ class Duplex {
         std::uint32_t immediate = 0; // what a write, or the notice behind it, says
         std::uint32_t credits = 0;
         std::vector<std::byte> bytes;   // of a control message
+        std::uint64_t ring_bytes = 0;   // of a larger ring; 0: it is no news of one
         std::optional<Landing> landing; // at arrival
     };
     struct Receive {
@@ -97,7 +99,8 @@ class Duplex {
         bool notices; // instead of immediate data
         std::uint32_t receive_count;
         std::uint64_t content_seed;
-        std::vector<std::uint8_t> ring;
+        std::vector<std::vector<std::uint8_t>> rings; // those that are given back are empty
+        std::size_t peer_ring = 0;                    // number of the one that we write to
         std::deque<Receive> receives;
         std::map<SendId, std::uint64_t> send_begins;
         std::vector<std::uint64_t> writes; // posted, not done
@@ -123,6 +126,7 @@ class Duplex {
     void deliver(std::size_t index);
     void end_copy(Side& side);
     void tell(std::size_t index);
+    bool tell_of_ring(std::size_t index);
     void settle(std::size_t index);
     void send(std::size_t from, Message message);
     void land(Side& side, const Landing& landing);

@@ -26,6 +26,7 @@ TEST(StreamRandom, DeliversEveryByteInOrderUnderEveryPolicy) {
     std::uint64_t indirect_bytes = 0;
     std::uint64_t rejected_by_phase = 0;
     std::uint64_t rejected_by_sequence = 0;
+    std::uint64_t ring_growths = 0;
     for (std::uint64_t run = seed; run < seed + runs; ++run) {
         Duplex duplex{run};
         ASSERT_EQ(duplex.run(), "")
@@ -36,16 +37,18 @@ TEST(StreamRandom, DeliversEveryByteInOrderUnderEveryPolicy) {
             indirect_bytes += counters.indirect_bytes;
             rejected_by_phase += counters.adverts_rejected_by_phase;
             rejected_by_sequence += counters.adverts_rejected_by_sequence;
+            ring_growths += counters.ring_growths;
         }
     }
     std::cout << direct_bytes << " bytes direct, " << indirect_bytes << " indirect, "
               << rejected_by_phase << " adverts rejected by phase, " << rejected_by_sequence
-              << " by sequence\n";
+              << " by sequence, " << ring_growths << " larger rings\n";
     if (runs < 100) return; // the mixture is a property of many runs
     EXPECT_GT(direct_bytes, indirect_bytes / 20);
     EXPECT_GT(indirect_bytes, direct_bytes / 20);
     EXPECT_GT(rejected_by_phase, runs / 10);
     EXPECT_GT(rejected_by_sequence, runs / 10);
+    EXPECT_GT(ring_growths, runs / 10);
 }
 
 } // namespace
