@@ -71,7 +71,6 @@ void StreamSocket::connect(const netio::Address& remote) {
 void StreamSocket::try_next_provider() {
     const std::string provider = providers_.back();
     providers_.pop_back();
-    round_trip_begin_.reset();
     link_ = std::make_unique<Link>(transport_,
                                    Link::Target{.provider = provider,
                                                 .remote = remote_,
@@ -82,7 +81,6 @@ void StreamSocket::try_next_provider() {
 }
 
 void StreamSocket::accept(netio::IncomingLink& incoming) {
-    measure_round_trip();
     link_ = incoming.accept(hello(), options_.link, *this);
     state_ = State::linking;
 }
@@ -116,7 +114,6 @@ void StreamSocket::reset() {
 
 // Memory is spent on a peer only now that it has finished the handshake.
 void StreamSocket::on_open(Link& link) {
-    measure_round_trip();
     const auto peer_data = link.peer().service_data.span();
     if (decode_hello(peer_data, peer_) != DecodeError::none) {
         return fail("speaks another version of the stream protocol");
@@ -143,6 +140,7 @@ void StreamSocket::on_open(Link& link) {
     free_controls_.resize(control_slot_count);
     for (std::uint32_t i = 0; i < control_slot_count; ++i)
         free_controls_[i] = i;
+    ring_announced_at_ = transport_.loop().now();
     if (announce(ring) == Status::again) fail("grants no credits");
 }
 
@@ -164,6 +162,7 @@ void StreamSocket::take_control(std::span<const std::byte> body) {
         return fail("sent a malformed control message: " + std::string{to_string(error)});
     }
     wake();
+    measure_round_trip();
     for (std::size_t i = 0; i < message.advert_count; ++i) {
         if (!is_good(sender_->on_advert(message.adverts[i]))) return;
     }

@@ -56,7 +56,7 @@ struct StreamOptions {
     std::size_t send_limit_count = 1024;        // sends outstanding at once
     std::size_t receive_limit_count = 1024;     // and receives
     std::uint64_t copy_step_bytes = 256 * 1024; // copied out of the ring before others have a turn
-    // To the peer and back, for a ring that may grow (P11); 0: as long as the handshake took.
+    // To the peer and back, for a ring that may grow (P11); 0: as measured when connecting.
     std::chrono::nanoseconds round_trip{0};
     std::string local_host; // to connect from; empty: any
 };
@@ -198,8 +198,8 @@ class StreamSocket final : private netio::Link::Handler {
     std::vector<std::string> providers_; // still to be tried, best last
     Hello peer_;
     RemoteRing peer_ring_;
-    std::optional<netio::TimePoint> round_trip_begin_; // in the handshake
-    std::optional<RingGauge> gauge_;
+    netio::TimePoint ring_announced_at_; // the first
+    std::optional<RingGauge> gauge_;     // once the peer has answered that
     // These two outlive the link.
     Fifo<std::unique_ptr<netio::RegisteredBuffer>> rings_; // one, or two while they change
     std::uint32_t first_ring_ = 0;                         // number (Copy::ring) of the front

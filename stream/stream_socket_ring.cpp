@@ -14,15 +14,12 @@ namespace stream {
 
 using netio::Status;
 
-// A handshake has one round trip without anything else under way: from accepting until the peer's
-// open frame, and from opening until its ring. The first call begins it, the second ends it.
+// From sending our first ring until the answer, the peer's first control message (P11): nothing
+// else is under way then.
 void StreamSocket::measure_round_trip() {
-    const netio::TimePoint now = transport_.loop().now();
-    if (round_trip_begin_ && !gauge_) {
-        const bool is_known = options_.round_trip.count() > 0;
-        gauge_.emplace(is_known ? options_.round_trip : now - *round_trip_begin_);
-    }
-    round_trip_begin_ = now;
+    if (gauge_) return;
+    const bool is_known = options_.round_trip.count() > 0;
+    gauge_.emplace(is_known ? options_.round_trip : transport_.loop().now() - ring_announced_at_);
 }
 
 // Throws FabricError if there is no memory, or no more of it may be locked; then nothing is added.
@@ -54,7 +51,6 @@ void StreamSocket::take_ring(std::span<const std::byte> body) {
 }
 
 void StreamSocket::take_first_ring(const RemoteRing& ring) {
-    measure_round_trip();
     peer_ring_ = ring;
     SenderOptions options = options_.sender;
     options.ring_bytes = ring.bytes;
@@ -73,7 +69,8 @@ void StreamSocket::take_first_ring(const RemoteRing& ring) {
     state_ = State::open;
     providers_.clear();
     wake();
-    handler_.on_connected(*this); // may destroy this socket
+    if (link_->has_room()) static_cast<void>(send_control({})); // the answer: measure_round_trip
+    handler_.on_connected(*this);                               // may destroy this socket
 }
 
 // --- ours ---------------------------------------------------------------------------------------
@@ -84,10 +81,9 @@ void StreamSocket::grow_ring() {
     if (!bytes) return;
     const ReceiverCounters& counters = receiver_->counters();
     const auto now = transport_.loop().now().time_since_epoch();
-    if (!gauge_->confirms(now, counters.indirect_bytes, counters.ring_bytes)) {
-        return receiver_->postpone_ring();
-    }
-    if (!link_->has_room()) return receiver_->postpone_ring(); // it will be wanted again
+    const bool is_worth_it =
+        gauge_ && gauge_->confirms(now, counters.indirect_bytes, counters.ring_bytes);
+    if (!is_worth_it || !link_->has_room()) return receiver_->postpone_ring(); // for the time being
     RemoteRing ring;
     try {
         ring = add_ring(*bytes);

@@ -195,6 +195,7 @@ TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
     Impostor impostor{bed.transport(), listener->endpoints().front().address};
     ASSERT_TRUE(bed.run_until([&] { return impostor.has_ring(); }));
     impostor.send_ring();
+    impostor.send(ControlMessage{}); // the answer to the server's
     ASSERT_TRUE(bed.run_until([&] { return server.connected; }));
     server.at_raw = [&](const auto&) { ++server.receives_completed; };
     std::size_t rings = 1;
