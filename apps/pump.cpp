@@ -242,6 +242,8 @@ Json PumpEnd::report() const {
                   {"adverts_rejected_by_phase", sent.adverts_rejected_by_phase},
                   {"adverts_rejected_by_sequence", sent.adverts_rejected_by_sequence},
                   {"waits_for_ring", sent.waits_for_ring},
+                  {"ring_bytes", sent.ring_bytes},
+                  {"ring_growths", sent.ring_growths},
                   {"waits_for_advert", sent.waits_for_advert},
                   {"waits_for_room", counters.waits_for_room}}},
                 {"received",
@@ -251,6 +253,9 @@ Json PumpEnd::report() const {
                   {"adverts", received.adverts},
                   {"adverts_revoked", received.adverts_revoked},
                   {"acknowledgements", received.acks},
+                  {"ring_bytes", received.ring_bytes},
+                  {"ring_growths", received.ring_growths},
+                  {"ring_refusals", received.ring_refusals},
                   {"control_messages", counters.controls}}}};
     const Json theirs = Json::parse(peer_report_, nullptr, false);
     if (is_client_ && theirs.is_object()) report["server"] = theirs;

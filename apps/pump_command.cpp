@@ -15,6 +15,7 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace apps {
@@ -33,6 +34,7 @@ struct PumpArguments {
     std::size_t receive_size = 0;
     std::size_t receive_size_min = 0;
     std::uint64_t ring = 1 << 20;
+    std::optional<std::uint64_t> ring_limit;
     std::string mode = "dynamic";
     std::string policy = "improved";
     std::string notify = "immediate";
@@ -47,9 +49,21 @@ struct PumpArguments {
     bool json = false;
 };
 
+// The baselines of the study keep the ring that they were given, unless they are told otherwise.
+std::uint64_t ring_limit_bytes(const PumpArguments& arguments) {
+    if (!arguments.ring_limit) {
+        return arguments.mode == "dynamic" ? stream::StreamOptions{}.receiver.ring_limit_bytes : 0;
+    }
+    if (arguments.policy == "published" || arguments.mode == "direct") {
+        throw std::invalid_argument{"--ring-limit: with --policy published the ring does not grow, "
+                                    "and with --mode direct there is none"};
+    }
+    return *arguments.ring_limit;
+}
+
 stream::StreamOptions stream_options(const PumpArguments& arguments) {
     stream::StreamOptions options;
-    options.receiver = stream::improved_receiver(arguments.ring);
+    options.receiver = stream::improved_receiver(arguments.ring, ring_limit_bytes(arguments));
     if (arguments.policy == "published") options = stream::published_stream(arguments.ring);
     if (arguments.mode == "indirect") {
         options.sender.mode = options.receiver.mode = stream::TransferMode::indirect_only;
@@ -193,6 +207,8 @@ void add_sizes(CLI::App& command, PumpArguments& arguments) {
     size("--receive-size", arguments.receive_size, "Bytes of a receive; 0: as large as a send");
     size("--receive-size-min", arguments.receive_size_min, "Random sizes, from here");
     size("--ring", arguments.ring, "Bytes of the ring on this side");
+    size("--ring-limit", arguments.ring_limit,
+         "Bytes up to which it grows over a distance; as --ring: not at all");
 }
 
 } // namespace

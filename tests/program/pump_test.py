@@ -42,6 +42,20 @@ class Pumping(Case):
                             "--receive-size-min", "1", "--receive-size", "70k"))
         self.assertEqual(report["server"]["bytes"], 40 << 20)
 
+    def test_a_ring_grows_only_as_far_as_it_may(self):
+        sizes = ("--bytes", "40m", "--size", "100k", "--mode", "indirect", "--verify")
+        server = ("--mode", "indirect", "--ring", "10000")
+        report = self.pump(sizes, server)
+        self.assertEqual(report["sent"]["ring_bytes"], 10000)
+        self.assertEqual(report["server"]["received"]["ring_growths"], 0)
+        report = self.pump(sizes, (*server, "--ring-limit", "300k"))
+        self.assertGreaterEqual(report["sent"]["ring_bytes"], 10000)
+        self.assertLessEqual(report["sent"]["ring_bytes"], 300 << 10)
+        status, _, log = self.start("pump", "127.0.0.1:1", "--policy", "published",
+                                    "--ring-limit", "300k").end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("--ring-limit", log)
+
     def test_both_directions_at_once(self):
         report = self.pump(("--bytes", "30m", "--size", "50k", "--verify", "--bidirectional"))
         self.assertEqual(report["bytes"], 30 << 20)
