@@ -16,6 +16,7 @@
 //     while (const auto copy = receiver.next_copy()) { copy_bytes(*copy); receiver.on_copied(); }
 //     while (const auto done = receiver.next_completion()) tell_user(*done);
 //     collect_control(receiver, ...); // next_advert, next_ack: stream/control.hpp
+//     // and for a ring that may grow: wanted_ring, next_unused_ring
 //
 // The phase (R6):
 //

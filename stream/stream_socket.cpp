@@ -81,6 +81,7 @@ void StreamSocket::try_next_provider() {
 }
 
 void StreamSocket::accept(netio::IncomingLink& incoming) {
+    accepted_at_ = transport_.loop().now();
     link_ = incoming.accept(hello(), options_.link, *this);
     state_ = State::linking;
 }
@@ -101,6 +102,8 @@ netio::Hello StreamSocket::hello() const {
 void StreamSocket::reset() {
     sender_.reset();
     receiver_.reset();
+    accepted_at_.reset();
+    round_trip_ = RingGauge::Duration::max();
     gauge_.reset();
     rings_ = {};
     first_ring_ = 0;
@@ -114,6 +117,7 @@ void StreamSocket::reset() {
 
 // Memory is spent on a peer only now that it has finished the handshake.
 void StreamSocket::on_open(Link& link) {
+    if (accepted_at_) note_round_trip(*accepted_at_);
     const auto peer_data = link.peer().service_data.span();
     if (decode_hello(peer_data, peer_) != DecodeError::none) {
         return fail("speaks another version of the stream protocol");
@@ -162,7 +166,7 @@ void StreamSocket::take_control(std::span<const std::byte> body) {
         return fail("sent a malformed control message: " + std::string{to_string(error)});
     }
     wake();
-    measure_round_trip();
+    make_gauge();
     for (std::size_t i = 0; i < message.advert_count; ++i) {
         if (!is_good(sender_->on_advert(message.adverts[i]))) return;
     }

@@ -163,7 +163,8 @@ class StreamSocket final : private netio::Link::Handler {
     void on_room(netio::Link& link) override;
     void on_closed(netio::Link& link, const netio::Closed& closed) override;
 
-    void measure_round_trip();
+    void note_round_trip(netio::TimePoint begin);
+    void make_gauge();
     RemoteRing add_ring(std::uint64_t bytes);
     netio::Status announce(const RemoteRing& ring);
     void take_ring(std::span<const std::byte> body);
@@ -198,8 +199,10 @@ class StreamSocket final : private netio::Link::Handler {
     std::vector<std::string> providers_; // still to be tried, best last
     Hello peer_;
     RemoteRing peer_ring_;
+    std::optional<netio::TimePoint> accepted_at_;
     netio::TimePoint ring_announced_at_; // the first
-    std::optional<RingGauge> gauge_;     // once the peer has answered that
+    RingGauge::Duration round_trip_ = RingGauge::Duration::max();
+    std::optional<RingGauge> gauge_; // once the peer has answered that
     // These two outlive the link.
     Fifo<std::unique_ptr<netio::RegisteredBuffer>> rings_; // one, or two while they change
     std::uint32_t first_ring_ = 0;                         // number (Copy::ring) of the front

@@ -14,12 +14,16 @@ namespace stream {
 
 using netio::Status;
 
-// From sending our first ring until the answer, the peer's first control message (P11): nothing
-// else is under way then.
-void StreamSocket::measure_round_trip() {
+void StreamSocket::note_round_trip(netio::TimePoint begin) {
+    round_trip_ = std::min<RingGauge::Duration>(round_trip_, transport_.loop().now() - begin);
+}
+
+// P11: from sending our first ring until the answer, the peer's first control message; nothing else
+// is under way then. A blocking user may see the answer late, so the handshake is an upper bound.
+void StreamSocket::make_gauge() {
     if (gauge_) return;
-    const bool is_known = options_.round_trip.count() > 0;
-    gauge_.emplace(is_known ? options_.round_trip : transport_.loop().now() - ring_announced_at_);
+    note_round_trip(ring_announced_at_);
+    gauge_.emplace(options_.round_trip.count() > 0 ? options_.round_trip : round_trip_);
 }
 
 // Throws FabricError if there is no memory, or no more of it may be locked; then nothing is added.
@@ -51,6 +55,7 @@ void StreamSocket::take_ring(std::span<const std::byte> body) {
 }
 
 void StreamSocket::take_first_ring(const RemoteRing& ring) {
+    if (!accepted_at_) note_round_trip(ring_announced_at_);
     peer_ring_ = ring;
     SenderOptions options = options_.sender;
     options.ring_bytes = ring.bytes;
@@ -69,7 +74,7 @@ void StreamSocket::take_first_ring(const RemoteRing& ring) {
     state_ = State::open;
     providers_.clear();
     wake();
-    if (link_->has_room()) static_cast<void>(send_control({})); // the answer: measure_round_trip
+    if (link_->has_room()) static_cast<void>(send_control({})); // the answer: make_gauge
     handler_.on_connected(*this);                               // may destroy this socket
 }
 
