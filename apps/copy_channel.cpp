@@ -9,6 +9,11 @@ namespace apps {
 
 using netio::Status;
 
+stream::StreamOptions copy_stream_options(const std::string& local_host) {
+    constexpr std::uint64_t ring_bytes = std::uint64_t{1} << 20;
+    return {.receiver = stream::improved_receiver(ring_bytes), .local_host = local_host};
+}
+
 CopyChannel::CopyChannel(std::size_t buffer_count)
     : buffer_count_{buffer_count}, chunks_{buffer_count * stride_bytes,
                                            netio::Access::remote_write},

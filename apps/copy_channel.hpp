@@ -20,6 +20,10 @@
 
 namespace apps {
 
+// What both sides of a copy connect with. The ring does not grow: the buffers are what carries a
+// file over a distance, and all the memory that a connection takes is known beforehand.
+stream::StreamOptions copy_stream_options(const std::string& local_host = {});
+
 class CopyChannel {
   public:
     using Buffer = std::uint32_t;

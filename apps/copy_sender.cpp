@@ -15,7 +15,7 @@ using Outcome = netio::Completion::Outcome;
 CopySender::CopySender(netio::EventLoop& loop, netio::Transport& transport, Options options,
                        Handler& handler)
     : options_{std::move(options)}, handler_{handler}, channel_{options_.buffer_count},
-      socket_{transport, {.local_host = options_.local_host}, *this}, disk_{loop} {}
+      socket_{transport, copy_stream_options(options_.local_host), *this}, disk_{loop} {}
 
 void CopySender::start() {
     state_ = State::connecting;

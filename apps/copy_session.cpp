@@ -28,7 +28,7 @@ CopySession::CopySession(netio::EventLoop& loop, const ServedFolder& folder,
                          Handler& handler)
     : folder_{folder}, handler_{handler}, peer_{incoming.peer_address()}, channel_{buffer_count},
       patience_{loop, [this] { socket_->abort(); }}, disk_{loop} {
-    socket_ = incoming.accept({}, *this);
+    socket_ = incoming.accept(copy_stream_options(), *this);
 }
 
 bool CopySession::is_in_a_file() const noexcept {
