@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/diagnosis.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -154,7 +156,7 @@ void judge_fabric(const Machine& machine, Findings& findings) {
         return;
     }
     for (const auto& [address, provider] : machine.picked) {
-        findings.push_back({Kind::good, "at " + address + " is used: " + provider, {}});
+        findings.push_back({Kind::good, fmt::format("at {} is used: {}", address, provider), {}});
     }
 }
 
