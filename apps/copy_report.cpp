@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy_report.hpp"
 
+#include "apps/report.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -25,18 +27,8 @@ std::string_view to_string(CopiedFile::Outcome outcome) {
     return "unknown";
 }
 
-// "1.23 GB", three digits.
 std::string short_bytes(double bytes) {
-    for (const auto& [unit, name] :
-         {std::pair{1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}}) {
-        // What rounds up to the unit is shown in it.
-        if (bytes >= unit * 0.9995) return fmt::format("{:.3g} {}", bytes / unit, name);
-    }
-    return fmt::format("{:.3g} B", bytes);
-}
-
-double gbit_per_s(std::uint64_t bytes, double seconds) {
-    return seconds > 0 ? static_cast<double>(bytes) * 8e-9 / seconds : 0;
+    return short_number(bytes) + "B";
 }
 
 // A path is whatever bytes somebody has chosen.
@@ -54,7 +46,8 @@ std::string to_json(const CopyReport& report) {
     json["detail"] = report.detail;
     json["bytes"] = report.moved_bytes;
     json["seconds"] = report.seconds;
-    json["gbit_per_s"] = gbit_per_s(report.moved_bytes, report.seconds);
+    json["gbit_per_s"] =
+        Throughput{.bytes = report.moved_bytes, .seconds = report.seconds}.gbit_per_s();
     json["checksum"] = to_string(report.checksum);
     json["files"] = Json::array();
     for (const CopiedFile& file : report.files) {

@@ -19,15 +19,6 @@ void add(Json& json, const Throughput& throughput) {
     json["gbit_per_s"] = throughput.gbit_per_s();
 }
 
-// With k, M or G, three digits.
-std::string short_number(double value) {
-    for (const auto& [unit, name] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-        // What rounds up to the unit is shown in it.
-        if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
-    }
-    return fmt::format("{:.3g} ", value);
-}
-
 std::string text_of(const Throughput& throughput) {
     return fmt::format("  {} messages, {} bytes in {:.3f} s: {}messages/s, {:.3f} Gb/s\n",
                        throughput.messages, throughput.bytes, throughput.seconds,
@@ -35,6 +26,14 @@ std::string text_of(const Throughput& throughput) {
 }
 
 } // namespace
+
+std::string short_number(double value) {
+    for (const auto& [unit, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+        // What rounds up to the unit is shown in it.
+        if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
+    }
+    return fmt::format("{:.3g} ", value);
+}
 
 std::string to_json(const PublishReport& report) {
     Json json;

@@ -27,6 +27,9 @@ struct Throughput {
     }
 };
 
+// Three digits, and k, M, G or T to put before a unit: "1.23 M", "7 ".
+std::string short_number(double value);
+
 struct PublishReport {
     std::string provider; // several: joined by '+'
     std::string mode;     // buffered, unbuffered
