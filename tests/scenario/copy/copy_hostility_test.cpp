@@ -51,6 +51,12 @@ class HostilePeer : public CopyBed {
         EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
         EXPECT_EQ(content("served/honest"), "content");
     }
+    // When the peer has gone, nothing of its file is there.
+    void expect_nothing_kept(RawPeer& peer) {
+        expect_thrown_out(peer);
+        EXPECT_TRUE(fs::is_empty(root + "/served"));
+        expect_all_well();
+    }
 };
 
 TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
@@ -81,9 +87,7 @@ TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
     EXPECT_FALSE(verdict.kept);
     EXPECT_THAT(verdict.text, HasSubstr("damaged"));
     peer.socket->close();
-    expect_thrown_out(peer);
-    EXPECT_TRUE(fs::is_empty(root + "/served"));
-    expect_all_well();
+    expect_nothing_kept(peer);
 }
 
 TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
@@ -94,9 +98,7 @@ TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
     peer.send(encode(CopyEnd{.digest = digest("evil")}));
     EXPECT_FALSE(wait_for<CopyVerdict>(peer).kept);
     peer.socket->close();
-    expect_thrown_out(peer);
-    EXPECT_TRUE(fs::is_empty(root + "/served"));
-    expect_all_well();
+    expect_nothing_kept(peer);
 }
 
 TEST_F(HostilePeer, AChunkOfAnotherPlaceOrLengthEndsTheConnection) {
