@@ -49,6 +49,7 @@ class Domain final : public MemoryDomain {
     bool provider_keys_;
     std::size_t key_bytes_;
     DomainHandle domain_;
+    CompletionQueueHandle mapping_guard_; // soft iWARP alone needs it
     std::vector<std::unique_ptr<CompletionQueue>> queues_;
     std::vector<std::unique_ptr<CompletionQueue>> released_;
 };
