@@ -10,7 +10,7 @@ import resource
 import signal
 import unittest
 
-from program_test import UNITTEST_ARGUMENTS, Case
+from program_test import FACTOR, HOST, PROVIDER, UNITTEST_ARGUMENTS, Case
 
 MIB = 1 << 20
 
@@ -21,7 +21,7 @@ class CopyCase(Case):
         os.mkdir(self.path("served"))
 
     def serve(self, *arguments):
-        server = self.start("copy", "--serve", self.path("served"), "--listen", "127.0.0.1:0",
+        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0",
                             *arguments)
         return server, server.address()
 
@@ -67,7 +67,7 @@ class Copying(CopyCase):
         status, report, log = self.copy(address, *paths)
         self.assertEqual(status, 0, log)
         self.assertEqual((report["role"], report["end"], report["provider"]),
-                         ("copy", "finished", "tcp"))
+                         ("copy", "finished", PROVIDER))
         self.assertEqual(report["bytes"], sum(names.values()))
         self.assertEqual([file["outcome"] for file in report["files"]], ["copied"] * len(names))
         self.check_same(*names)

@@ -188,6 +188,28 @@ class Publishing(Case):
         self.assertGreater(report["without_subscribers"], 0)
 
 
+class Enduring(Case):
+    """A million messages, on a slow machine as well."""
+
+    def check_a_million(self, mode):
+        publisher = self.start("publish", self.config(self.PATTERN, mode), "--messages", 1000000,
+                               "--wait-subscribers", 1)
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["provider"], report["messages"]), (0, PROVIDER, 1000000),
+                         log)
+        for key in ("lost", "reordered", "corrupt", "duplicates"):
+            self.assertEqual(report[key], 0, key)
+        status, report, log = publisher.end()
+        self.assertEqual((status, report["messages"], report["mode"]), (0, 1000000, mode), log)
+
+    def test_buffered(self):
+        self.check_a_million("buffered")
+
+    def test_unbuffered(self):
+        self.check_a_million("unbuffered")
+
+
 class Doctoring(Case):
     def test_a_machine_is_told_what_to_change_and_what_is_used(self):
         status, report, log = self.start("doctor").end()
