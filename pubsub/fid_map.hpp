@@ -7,6 +7,7 @@
 
 #include "pubsub/fid.hpp"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -71,11 +72,15 @@ class FidMap {
     }
 
   private:
-    struct Slot {
+    struct Entry {
         Fid fid{};
+        [[no_unique_address]] Value value{}; // `used` goes where it has bytes left
         bool used = false;
-        Value value{};
     };
+    // None lies in two cache lines, if its size allows that.
+    static constexpr std::size_t alignment =
+        std::has_single_bit(sizeof(Entry)) ? sizeof(Entry) : alignof(Entry);
+    struct alignas(alignment) Slot : Entry {};
 
     std::size_t home(Fid fid) const noexcept {
         // Fibonacci hashing: the top bits of the product depend on all bits of the fid.

@@ -43,7 +43,7 @@ class SubscribeSocket final : private netio::Link::Handler {
         // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
         // size.
         netio::LinkOptions link = {
-            .receive_bytes = 258 * 1024, .receive_count = 16, .send_count = 16};
+            .receive_bytes = 258 * 1024, .receive_count = 8, .send_count = 16};
         // Messages larger than a receive buffer arrive in fragments and are put together here.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
         // Try again until a publisher has answered, and after its connection was lost.

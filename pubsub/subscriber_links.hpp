@@ -68,8 +68,8 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
 
     struct FidState {
         std::uint64_t published = 0; // messages accepted for at least one subscriber
-        std::uint64_t generation = 0;
-        Group* group = nullptr; // of that generation
+        Group* group = nullptr;      // of that generation
+        std::uint32_t generation = 0;
     };
     // The state of a fid with its group looked up; group->members is empty if nobody wants it.
     // Good until the next lookup or event.
@@ -126,7 +126,7 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
     PublisherHandler& handler_;
     netio::EventLoop& loop_;
     SubscriptionTable table_;
-    std::uint64_t generation_ = 1; // of the groups below
+    std::uint32_t generation_ = 1; // of the groups below; 0: of none
     FidMap<FidState> fids_;
     bool policies_asked_ = false; // some subscriber has some of its own
     std::map<std::pair<GroupId, std::vector<SlowPolicy>>, std::unique_ptr<Group>> groups_;

@@ -15,6 +15,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
+// A subscriber that takes more than one that is stuck().
+const SubscribeSocket::Options roomy{.link = {.receive_count = 64}};
+
 class ExplicitPublishing : public PubSubScenario {
   protected:
     static constexpr std::size_t message_bytes = 200;
@@ -111,7 +114,7 @@ TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsE
 TEST_P(ExplicitPublishing, NobodyHasRoomIsAgainAndSomeIsPartial) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 2));
-    auto& honest = subscribe({range(1, 1)});
+    auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     const Status of_two = publisher->try_publish(Fid{2}, message(Fid{2}, 0), Cookie{1000}).status;
@@ -128,7 +131,7 @@ TEST_P(ExplicitPublishing, NobodyHasRoomIsAgainAndSomeIsPartial) {
 TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialIsOwedNothing) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
-    auto& honest = subscribe({range(1, 1)});
+    auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     Status resumed = Status::partial;
@@ -148,7 +151,7 @@ TEST_P(ExplicitPublishing, ASubscriberThatDiesWhilePartialIsOwedNothing) {
 TEST_P(ExplicitPublishing, WhenAllThatAreLeftDieTheKeyWaitsForTheTicket) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
-    auto& honest = subscribe({range(1, 1)});
+    auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     slow.reset();
@@ -185,7 +188,7 @@ TEST_P(ExplicitPublishing, AnAbandonedTicketIsFinishedByTheLibrary) {
 TEST_P(ExplicitPublishing, WhileATicketIsOpenItsFidWaitsAndTheOthersFlow) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
-    auto& honest = subscribe({range(1, 2)});
+    auto& honest = subscribe({range(1, 2)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     EXPECT_EQ(publisher->publish(Fid{1}, message(Fid{1}, next), Cookie{9999}), Status::again);
@@ -287,7 +290,7 @@ TEST_P(ExplicitPublishing, ThePolicyToDropKnowsNoPartial) {
     auto publisher =
         unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}, .remainder_limit = 1});
     auto slow = stuck(range(1, 1));
-    auto& honest = subscribe({range(1, 1)}, {.link = {.receive_count = 64}});
+    auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     for (std::uint64_t i = 0; i < 40; ++i)
         ASSERT_EQ(publisher->try_publish(Fid{1}, message(Fid{1}, i), Cookie{i}).status, Status::ok);
@@ -299,7 +302,7 @@ TEST_P(ExplicitPublishing, WhoTakesNothingIsDisconnectedAndThenResumingSucceeds)
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
                                                .disconnect_after = std::chrono::milliseconds{50}}});
     auto slow = stuck(range(1, 1));
-    auto& honest = subscribe({range(1, 1)});
+    auto& honest = subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     ASSERT_TRUE(run_until([&] { return publisher->resume(ticket) == Status::ok; }));
