@@ -4,15 +4,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <exception>
 
 namespace apps {
 
 CopyServer::CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options)
-    : loop_{loop}, options_{std::move(options)}, folder_{options_.folder}, listener_{
-                                                                               transport,
-                                                                               options_.addresses,
-                                                                               *this} {}
+    : turned_away_{loop}, loop_{loop}, options_{std::move(options)}, folder_{options_.folder},
+      listener_{transport, options_.addresses, *this} {}
 
 CopyServer::Counters CopyServer::counters() const {
     Counters sums = counters_;
@@ -27,13 +24,9 @@ void CopyServer::on_incoming(stream::IncomingStream& incoming) {
                      sessions_.size());
         return;
     }
-    try {
-        sessions_.push_back(
-            std::make_unique<CopySession>(loop_, folder_, options_.buffer_count, incoming,
-                                          static_cast<CopySession::Handler&>(*this)));
-    } catch (const std::exception& error) { // no memory, descriptors or threads are left
-        spdlog::error("{} is turned away: {}", incoming.peer_address(), error.what());
-    }
+    sessions_.push_back(std::make_unique<CopySession>(loop_, folder_, options_.buffer_count,
+                                                      incoming,
+                                                      static_cast<CopySession::Handler&>(*this)));
 }
 
 void CopyServer::on_file_kept(std::uint64_t moved_bytes) {

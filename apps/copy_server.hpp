@@ -6,6 +6,7 @@
 
 #include "apps/copy_session.hpp"
 #include "apps/served_folder.hpp"
+#include "apps/turned_away_log.hpp"
 #include "stream/stream_listener.hpp"
 
 #include <cstddef>
@@ -39,10 +40,14 @@ class CopyServer final : private stream::StreamListener::Handler, private CopySe
 
   private:
     void on_incoming(stream::IncomingStream& incoming) override;
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        turned_away_.note(peer_address, why);
+    }
     void on_file_kept(std::uint64_t moved_bytes) override;
     void on_file_failed(std::uint64_t moved_bytes) override;
     void on_session_ended(CopySession& session) override;
 
+    TurnedAwayLog turned_away_;
     netio::EventLoop& loop_;
     Options options_;
     ServedFolder folder_;

@@ -33,7 +33,8 @@ class CopySession final : private stream::StreamSocket::Handler {
         ~Handler() = default;
     };
 
-    // The folder outlives it. Throws as IncomingStream::accept.
+    // The folder outlives it. Throws as IncomingStream::accept, and FabricError if there is no
+    // memory for its buffers or no thread left.
     CopySession(netio::EventLoop& loop, const ServedFolder& folder, std::size_t buffer_count,
                 stream::IncomingStream& incoming, Handler& handler);
 

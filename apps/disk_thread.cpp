@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/disk_thread.hpp"
 
+#include "netio/status.hpp"
+
 #include <exception>
+#include <system_error>
 #include <utility>
 
 namespace apps {
 
-DiskThread::DiskThread(netio::EventLoop& loop)
-    : loop_{loop}, thread_{[this](const std::stop_token& ending) { serve(ending); }} {}
+DiskThread::DiskThread(netio::EventLoop& loop) : loop_{loop} {
+    try {
+        thread_ = std::jthread{[this](const std::stop_token& ending) { serve(ending); }};
+    } catch (const std::system_error& error) {
+        throw netio::FabricError{error.code(), "cannot begin a thread for the disk; the limit of "
+                                               "threads may be too low (ulimit -u, or TasksMax= of "
+                                               "a systemd unit)"};
+    }
+}
 
 DiskThread::~DiskThread() {
     drop();

@@ -32,6 +32,7 @@ class DiskThread {
     // Runs on the loop's thread; the problem is empty if there was none.
     using Then = std::function<void(const std::string& problem)>;
 
+    // Throws FabricError: no thread is left.
     explicit DiskThread(netio::EventLoop& loop);
     ~DiskThread();
     DiskThread(const DiskThread&) = delete;

@@ -5,6 +5,7 @@
 #include "apps/commands.hpp"
 #include "apps/diagnosis.hpp"
 #include "apps/path_probe.hpp"
+#include "apps/turned_away_log.hpp"
 #include "netio/version.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,10 @@ int serve(const DoctorArguments& arguments) {
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     ProbeServer server{*transport, netio::parse_address(arguments.serve)};
     server.at_visit = [](const std::string& what) { spdlog::info("{}", what); };
+    TurnedAwayLog turned_away{loop};
+    server.at_turned_away = [&](const std::string& peer_address, const netio::FabricError& why) {
+        turned_away.note(peer_address, why);
+    };
     for (const auto& endpoint : server.endpoints()) {
         spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
     }

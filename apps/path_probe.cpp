@@ -51,14 +51,14 @@ ProbeServer::~ProbeServer() = default;
 void ProbeServer::on_incoming(netio::IncomingLink& incoming) {
     if (peers_.size() >= peer_limit) return incoming.reject({.code = netio::RejectCode::full});
     Peer peer;
-    try {
-        peer.answer = std::make_unique<netio::RegisteredBuffer>(frame_bytes);
-        peer.link = incoming.accept(hello(), link_options(), *this);
-    } catch (const netio::FabricError&) {
-        return; // no memory or descriptors for another one: the request is rejected
-    }
+    peer.answer = std::make_unique<netio::RegisteredBuffer>(frame_bytes);
+    peer.link = incoming.accept(hello(), link_options(), *this);
     netio::Link* const link = peer.link.get();
     peers_.emplace(link, std::move(peer));
+}
+
+void ProbeServer::on_turned_away(const std::string& peer_address, const netio::FabricError& why) {
+    if (at_turned_away) at_turned_away(peer_address, why);
 }
 
 void ProbeServer::on_open(netio::Link& link) {

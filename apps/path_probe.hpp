@@ -31,6 +31,9 @@ class ProbeServer final : private netio::LinkListener::Handler, private netio::L
     std::vector<netio::LinkListener::Endpoint> endpoints() const { return listener_.endpoints(); }
     // Called when a peer has come, and with the reason when it has gone.
     std::function<void(const std::string& what)> at_visit;
+    // Called for a peer for whom there was no memory or descriptor.
+    std::function<void(const std::string& peer_address, const netio::FabricError& why)>
+        at_turned_away;
 
     static constexpr std::size_t peer_limit = 16; // at once
 
@@ -42,6 +45,7 @@ class ProbeServer final : private netio::LinkListener::Handler, private netio::L
         std::uint64_t bytes = 0;
     };
     void on_incoming(netio::IncomingLink& incoming) override;
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override;
     void on_open(netio::Link& link) override;
     void on_frame(netio::Link& link, const netio::IncomingFrame& frame) override;
     void on_sent(netio::Link& link, netio::Cookie, netio::Completion::Outcome) override;

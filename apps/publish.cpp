@@ -7,6 +7,7 @@
 #include "apps/message_feed.hpp"
 #include "apps/publisher_config.hpp"
 #include "apps/report.hpp"
+#include "apps/turned_away_log.hpp"
 #include "netio/fabric.hpp"
 #include "pubsub/buffered_publish_socket.hpp"
 #include "pubsub/publish_socket.hpp"
@@ -82,6 +83,9 @@ class PublishRun final : public pubsub::PublishSocket::Handler {
 
     void on_subscribe(const pubsub::SubscriberPeer& peer, const pubsub::FidRange& range) override;
     void on_closed(const pubsub::SubscriberPeer& peer, const netio::Closed& closed) override;
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        turned_away_.note(peer_address, why);
+    }
     void on_room() override { pump(); }
     void on_finished() override { loop_.stop(); }
     void on_publish_completed(Cookie key) override;
@@ -103,6 +107,7 @@ class PublishRun final : public pubsub::PublishSocket::Handler {
     std::size_t slot_bytes_ = 0;
     std::unique_ptr<netio::RegisteredBuffer> memory_; // of all slots; buffered: of one message
     std::vector<std::uint32_t> free_slots_;
+    TurnedAwayLog turned_away_;
     netio::Timer continue_timer_;
     netio::Timer duration_timer_;
     std::unique_ptr<netio::DescriptorWatch> input_watch_;
@@ -115,12 +120,14 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
                        const PublisherConfig& config, const PublishArguments& arguments)
     : loop_{loop}, feed_{config.streams}, messages_left_{arguments.messages.value_or(UINT64_MAX)},
       wait_for_{subscribers_to_wait_for(config)}, begin_{loop.now()}, finish_{loop.now()},
-      continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
-      signals_{loop, {SIGINT, SIGTERM}, [this](int) {
-                   // The second one does not wait for subscribers.
-                   if (ended_) return loop_.stop();
-                   end("interrupted");
-               }} {
+      turned_away_{loop}, continue_timer_{loop, [this] { pump(); }},
+      duration_timer_{loop, [this] { end("duration"); }}, signals_{
+                                                              loop, {SIGINT, SIGTERM}, [this](int) {
+                                                                  // The second one does not wait
+                                                                  // for subscribers.
+                                                                  if (ended_) return loop_.stop();
+                                                                  end("interrupted");
+                                                              }} {
     if (config.buffered) {
         buffered_ = std::make_unique<pubsub::BufferedPublishSocket>(transport,
                                                                     config.buffered_options, *this);

@@ -6,6 +6,7 @@
 #include "apps/live_display.hpp"
 #include "apps/pump.hpp"
 #include "apps/pump_study.hpp"
+#include "apps/turned_away_log.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
@@ -142,9 +143,8 @@ int run_client(const PumpArguments& arguments, netio::EventLoop& loop,
 class PumpServer final : private stream::StreamListener::Handler {
   public:
     PumpServer(const PumpArguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
-        : arguments_{arguments}, loop_{loop}, listener_{transport,
-                                                        {netio::parse_address(arguments.listen)},
-                                                        *this},
+        : arguments_{(validate(stream_options(arguments)), arguments)}, loop_{loop},
+          listener_{transport, {netio::parse_address(arguments.listen)}, *this},
           signals_{loop, {SIGINT, SIGTERM}, [this](int) { loop_.stop(); }} {
         for (const auto& endpoint : listener_.endpoints())
             spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
@@ -157,14 +157,13 @@ class PumpServer final : private stream::StreamListener::Handler {
 
   private:
     void on_incoming(stream::IncomingStream& incoming) override {
-        const std::string peer = incoming.peer_address();
+        const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
+        ends_.push_back(std::make_unique<PumpEnd>(loop_, incoming, settings_of(arguments_),
+                                                  [this](PumpEnd& end) { on_closed(end); }));
         spdlog::info("{} pumps", peer);
-        try {
-            ends_.push_back(std::make_unique<PumpEnd>(loop_, incoming, settings_of(arguments_),
-                                                      [this](PumpEnd& end) { on_closed(end); }));
-        } catch (const std::exception& error) {
-            spdlog::error("{} cannot be served: {}", peer, error.what());
-        }
+    }
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        turned_away_.note(peer_address, why);
     }
     void on_closed(PumpEnd& end) {
         print(end, arguments_.json);
@@ -178,6 +177,7 @@ class PumpServer final : private stream::StreamListener::Handler {
 
     const PumpArguments& arguments_;
     netio::EventLoop& loop_;
+    TurnedAwayLog turned_away_{loop_};
     int status_ = 0;
     std::vector<std::unique_ptr<PumpEnd>> ends_;
     stream::StreamListener listener_;

@@ -37,6 +37,9 @@ class LinkEcho final : private netio::Link::Handler, private netio::LinkListener
         link_ = incoming.accept(netio::Hello{}, netio::LinkOptions{},
                                 static_cast<netio::Link::Handler&>(*this));
     }
+    void on_turned_away(const std::string&, const netio::FabricError& why) override {
+        fail(why.what());
+    }
     void on_open(netio::Link&) override {
         if (measures_) send_next();
     }

@@ -31,6 +31,8 @@ std::string_view to_string(RejectCode code) noexcept {
         return "it does not accept what this side asks for";
     case RejectCode::messages_too_large:
         return "it sends messages larger than this side takes";
+    case RejectCode::no_resources:
+        return "it lacks the memory or the descriptors for another peer";
     }
     return "unknown reason";
 }

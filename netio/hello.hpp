@@ -54,8 +54,13 @@ enum class RejectCode : std::uint8_t {
     full = 4,
     service_data = 5,
     messages_too_large = 6,
+    no_resources = 7,
 };
 std::string_view to_string(RejectCode code) noexcept;
+// It may let us in later, though nothing is changed here.
+constexpr bool may_pass(RejectCode code) noexcept {
+    return code == RejectCode::full || code == RejectCode::no_resources;
+}
 
 struct Rejection {
     RejectCode code = RejectCode::not_this_protocol;

@@ -102,6 +102,10 @@ Link::Link(Transport& transport, ConnectionRequest& request, const Hello& peer, 
     peer_ = peer;
     accepted_ = true;
     credits_.emplace(credit_options());
+    // Before there is an endpoint: a request that has one cannot be rejected with a reason.
+    MemoryDomain& domain = request.domain();
+    receive_memory_.registration(domain);
+    slot_memory_.registration(domain);
     connection_ = request.make_connection(limits_of(options_), *this);
     post_all_receives();
     deadline_.start(options_.handshake_timeout);

@@ -101,7 +101,8 @@ class Link final : private Connection::Handler {
     };
     Link(Transport& transport, const Target& target, const Hello& hello, const LinkOptions& options,
          Handler& handler);
-    // Accepts a peer whose hello has been checked (netio/link_listener.hpp does).
+    // Accepts a peer whose hello has been checked (netio/link_listener.hpp does). Throws as
+    // ConnectionRequest::make_connection.
     Link(Transport& transport, ConnectionRequest& request, const Hello& peer, const Hello& hello,
          const LinkOptions& options, Handler& handler);
     ~Link();
@@ -136,6 +137,8 @@ class Link final : private Connection::Handler {
     // A frame of the peer's has come: it did not only let us in.
     bool has_heard() const noexcept { return expected_sequence_ > 0; }
     const Hello& peer() const noexcept { return peer_; }
+    // Why the listener did not want us; none: it did, or did not say.
+    RejectCode rejection() const noexcept { return rejection_.code; }
     const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
     // Where to register memory that the peer is to write to. It must outlive this link.
     MemoryDomain& domain() noexcept { return connection_->domain(); }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/link_listener.hpp"
 
+#include "netio/destruction_watch.hpp"
+
 #include <cerrno>
+#include <new>
 
 namespace netio {
 namespace {
@@ -45,6 +48,10 @@ LinkListener::LinkListener(Transport& transport, Options options, Handler& handl
     }
 }
 
+LinkListener::~LinkListener() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
 std::vector<LinkListener::Endpoint> LinkListener::endpoints() const {
     std::vector<Endpoint> endpoints;
     for (const auto& listener : listeners_) {
@@ -71,8 +78,22 @@ void LinkListener::on_request(ConnectionRequest& request) {
                                             options_.required_receive_bytes)});
     }
     if (problem != RejectCode::none) return reject_request(request, {.code = problem});
-    IncomingLink incoming{transport_, request, peer};
-    handler_.on_incoming(incoming);
+    const std::string peer_address = request.peer_address();
+    const auto turn_away = [&](const FabricError& why) {
+        if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
+        handler_.on_turned_away(peer_address, why); // may destroy this listener
+    };
+    const DestructionWatch watch{destroyed_};
+    try {
+        IncomingLink incoming{transport_, request, peer};
+        handler_.on_incoming(incoming);
+    } catch (const FabricError& error) {
+        if (watch.destroyed()) throw; // there is nobody left to be told
+        turn_away(error);
+    } catch (const std::bad_alloc&) {
+        if (watch.destroyed()) throw;
+        turn_away({{ENOMEM, std::system_category()}, "no memory for another connection"});
+    }
 }
 
 } // namespace netio

@@ -3,7 +3,8 @@
 
 // Listens for links of one service, at several addresses and over several providers at once, and
 // turns away everybody else before an endpoint exists for them: strangers, other versions, other
-// services, peers whose receive buffers are too small.
+// services, peers whose receive buffers are too small. So it does with peers for whom this side has
+// no memory, descriptors or endpoint left; its owner is told of those.
 
 #include "netio/link.hpp"
 
@@ -22,10 +23,12 @@ class IncomingLink {
 
     const Hello& peer() const noexcept { return peer_; }
     std::string peer_address() const { return request_.peer_address(); }
-    // May throw FabricError (no memory or descriptors left).
+    // Throws FabricError if this side lacks the means (no memory, no descriptors, a device that
+    // refuses another endpoint). Let it out of on_incoming: the listener sees to the peer.
     std::unique_ptr<Link> accept(const Hello& hello, const LinkOptions& options,
                                  Link::Handler& handler);
     void reject(const Rejection& rejection);
+    bool is_answered() const noexcept { return request_.is_answered(); }
 
   private:
     Transport& transport_;
@@ -37,7 +40,12 @@ class LinkListener final : private Listener::Handler {
   public:
     class Handler {
       public:
+        // A FabricError or std::bad_alloc that leaves it turns the peer away.
         virtual void on_incoming(IncomingLink& incoming) = 0;
+        // The peer could not be accepted for this reason, and has been rejected (no_resources).
+        // What on_incoming had begun for it is for on_incoming to undo. Sockets pass it on to their
+        // users; may destroy the listener.
+        virtual void on_turned_away(const std::string& peer_address, const FabricError& why) = 0;
 
       protected:
         ~Handler() = default;
@@ -52,6 +60,9 @@ class LinkListener final : private Listener::Handler {
     // At each address over every provider that serves it; they share the port of the best one
     // where the fabric allows it. Throws FabricError if an address is served by none.
     LinkListener(Transport& transport, Options options, Handler& handler);
+    ~LinkListener();
+    LinkListener(const LinkListener&) = delete;
+    LinkListener& operator=(const LinkListener&) = delete;
 
     struct Endpoint {
         std::string provider;
@@ -65,6 +76,7 @@ class LinkListener final : private Listener::Handler {
     Transport& transport_;
     Options options_;
     Handler& handler_;
+    bool* destroyed_ = nullptr;
     std::vector<std::unique_ptr<Listener>> listeners_;
 };
 

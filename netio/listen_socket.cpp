@@ -34,12 +34,12 @@ void ListenSocket::on_incoming(IncomingLink& incoming) {
     }
     auto socket = std::make_unique<ReceiveSocket>(options_.largest_message_bytes);
     const auto largest = static_cast<std::uint32_t>(options_.largest_message_bytes);
-    try {
-        socket->link_ = incoming.accept(messages::hello(largest), options_.link, *this);
-    } catch (const FabricError&) {
-        return; // no memory or descriptors for another one: the request is rejected
-    }
+    socket->link_ = incoming.accept(messages::hello(largest), options_.link, *this);
     peers_.emplace(socket->link_.get(), std::move(socket));
+}
+
+void ListenSocket::on_turned_away(const std::string& peer_address, const FabricError& why) {
+    handler_.on_turned_away(peer_address, why); // may destroy this listen socket
 }
 
 void ListenSocket::on_open(Link& link) {

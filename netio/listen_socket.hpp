@@ -62,6 +62,12 @@ class ListenSocket final : private LinkListener::Handler, private Link::Handler 
         virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
                                 std::optional<std::uint64_t> immediate) = 0;
         virtual void on_closed(ReceiveSocket& socket, const Closed& closed) = 0;
+        // A peer was turned away because this side lacks the means: no memory, no locked memory, no
+        // descriptors, a device that refuses another endpoint; `why` names the remedy where there
+        // is one. Ignoring it loses nothing: the peer has been told, may try again, and nothing of
+        // it is kept here. But only here can it be mended, so tell who looks after the program.
+        virtual void on_turned_away(const std::string& /*peer_address*/,
+                                    const FabricError& /*why*/) {}
 
       protected:
         ~Handler() = default;
@@ -79,6 +85,7 @@ class ListenSocket final : private LinkListener::Handler, private Link::Handler 
 
   private:
     void on_incoming(IncomingLink& incoming) override;
+    void on_turned_away(const std::string& peer_address, const FabricError& why) override;
     void on_open(Link& link) override;
     void on_frame(Link& link, const IncomingFrame& frame) override;
     void on_sent(Link& link, Cookie cookie, Completion::Outcome outcome) override;

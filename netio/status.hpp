@@ -4,7 +4,7 @@
 // The three channels through which this library says that something did not work:
 //   Status      the everyday outcome of one message; the caller must look at it
 //   Closed      why a connection ended; given once, to the handler, as its last word
-//   FabricError a set-up step failed; thrown by constructors and factories only
+//   FabricError a set-up step failed; thrown by constructors and factories, told by on_turned_away
 // Bugs of the program itself abort (netio/check.hpp).
 
 #include <cstddef>

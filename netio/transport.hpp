@@ -137,11 +137,19 @@ class Connection {
 class ConnectionRequest {
   public:
     virtual std::span<const std::byte> data() const noexcept = 0;
+    // Of one that is not answered yet.
     virtual std::string peer_address() const = 0;
-    // Makes the endpoint; post receives and call open(answer) to accept. May throw FabricError.
+    // Where the connection's memory will be registered. What is registered before the connection is
+    // made can fail while the peer can still be told why. May throw FabricError.
+    virtual MemoryDomain& domain() = 0;
+    // Makes the endpoint; post receives and call open(answer) to accept. May throw FabricError: no
+    // memory, no descriptors, a device that refuses another endpoint.
     virtual std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                         Connection::Handler& handler) = 0;
     virtual void reject(std::span<const std::byte> data) = 0;
+    // Rejected, or used up by a connection, also by one that failed in the making: then the peer is
+    // rejected without data.
+    virtual bool is_answered() const noexcept = 0;
 
   protected:
     ~ConnectionRequest() = default;

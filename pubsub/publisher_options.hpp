@@ -47,6 +47,13 @@ class PublisherHandler {
     virtual void on_subscribe(const SubscriberPeer&, const FidRange&) {}
     virtual void on_unsubscribe(const SubscriberPeer&, const FidRange&) {}
     virtual void on_closed(const SubscriberPeer&, const netio::Closed&) {}
+    // A subscriber was turned away because this side lacks the means: no memory, no locked memory,
+    // no descriptors, a device that refuses another endpoint; the reason names the remedy where
+    // there is one. Ignoring it loses nothing: the subscriber has been told, tries again as it does
+    // while there is no publisher, and nothing of it is kept here. But only here can it be mended,
+    // so tell who looks after the program.
+    virtual void on_turned_away(const std::string& /*peer_address*/,
+                                const netio::FabricError& /*why*/) {}
     // There may be room again after publish said `again`.
     virtual void on_room() {}
     // After finish(): every subscriber has everything, or is gone.

@@ -98,12 +98,12 @@ void SubscribeSocket::close() {
 
 // --- the end of a connection ----------------------------------------------------------------
 
-bool SubscribeSocket::may_retry(const Closed& closed) const noexcept {
+bool SubscribeSocket::may_retry(const Closed& closed, netio::RejectCode rejection) const noexcept {
     if (closing_ || closed.reason == CloseReason::local) return false;
     if (!was_open_) {
         // What stays wrong until somebody changes the configuration is not tried again.
-        return options_.wait_for_publisher && closed.reason != CloseReason::rejected &&
-               closed.reason != CloseReason::protocol_error;
+        return options_.wait_for_publisher && closed.reason != CloseReason::protocol_error &&
+               (closed.reason != CloseReason::rejected || netio::may_pass(rejection));
     }
     if (closed.reason != CloseReason::orderly) return options_.reconnect;
     // The publisher let us go because nothing was wanted any more, and meanwhile something is.
@@ -121,6 +121,7 @@ void SubscribeSocket::forget_connection() {
 
 void SubscribeSocket::on_closed(netio::Link& link, const Closed& closed) {
     const Closed last = closed; // the link goes now
+    const netio::RejectCode rejection = link.rejection();
     // One that let us in and never said a word was too busy to hear us: it is not there yet.
     was_open_ = was_open_ && link.has_heard();
     forget_connection();
@@ -137,7 +138,7 @@ void SubscribeSocket::on_closed(netio::Link& link, const Closed& closed) {
             {.reason = CloseReason::failed, .detail = error.what(), .required_receive_bytes = 0},
             false);
     }
-    const bool retrying = may_retry(last);
+    const bool retrying = may_retry(last, rejection);
     if (retrying) {
         const bool at_once = was_open_ && last.reason == CloseReason::orderly && !totals_seen_;
         retry_timer_.start(at_once ? std::chrono::milliseconds{0} : options_.retry_interval);

@@ -46,7 +46,8 @@ class SubscribeSocket final : private netio::Link::Handler {
             .receive_bytes = 258 * 1024, .receive_count = 8, .send_count = 16};
         // Messages larger than a receive buffer arrive in fragments and are put together here.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
-        // Try again until a publisher has answered, and after its connection was lost.
+        // Try again until a publisher has answered, also one that has no room or lacks the means
+        // for us at the moment, and after its connection was lost.
         bool wait_for_publisher = true;
         bool reconnect = false;
         std::chrono::milliseconds retry_interval{250};
@@ -116,7 +117,7 @@ class SubscribeSocket final : private netio::Link::Handler {
     void try_next_provider();
     void connect();
     // Whether to go on by itself after the connection has ended.
-    bool may_retry(const netio::Closed& closed) const noexcept;
+    bool may_retry(const netio::Closed& closed, netio::RejectCode rejection) const noexcept;
     void send_requests(std::uint8_t kind, std::span<const FidRange> ranges,
                        std::optional<SlowPolicy> policy = {});
     void send_waiting();

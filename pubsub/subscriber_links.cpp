@@ -107,15 +107,15 @@ void SubscriberLinks::on_incoming(netio::IncomingLink& incoming) {
              .required_bytes = static_cast<std::uint32_t>(options_.largest_message_bytes)});
     }
     const LinkId id{next_link_++};
-    try {
-        const Hello hello{.service = netio::Service::publish_subscribe,
-                          .service_data = service_data(options_.largest_message_bytes)};
-        subscribers_.emplace(id,
-                             std::make_unique<Subscriber>(id, incoming, hello, options_.link,
+    const Hello hello{.service = netio::Service::publish_subscribe,
+                      .service_data = service_data(options_.largest_message_bytes)};
+    subscribers_.emplace(id, std::make_unique<Subscriber>(id, incoming, hello, options_.link,
                                                           static_cast<Subscriber::Owner&>(*this)));
-    } catch (const netio::FabricError&) {
-        return; // no memory or descriptors for another one: the request is rejected
-    }
+}
+
+void SubscriberLinks::on_turned_away(const std::string& peer_address,
+                                     const netio::FabricError& why) {
+    handler_.on_turned_away(peer_address, why); // may destroy the publish socket
 }
 
 void SubscriberLinks::on_subscriber_open(Subscriber& subscriber) {

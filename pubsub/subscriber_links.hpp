@@ -94,6 +94,7 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
 
   private:
     void on_incoming(netio::IncomingLink& incoming) override;
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override;
     void on_subscriber_open(Subscriber& subscriber) override;
     void on_subscriber_frame(Subscriber& subscriber, const netio::IncomingFrame& frame) override;
     void on_page_released(Subscriber& subscriber, std::uint32_t page) override;

@@ -316,9 +316,10 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
     std::unique_ptr<BlockingStream::Connection> accept() {
         run_until(engine_.loop, options_.timeout, [this] {
             std::erase_if(waiting_, [](const auto& peer) { return peer->failed(); });
-            return first_connected() != waiting_.end();
+            return first_connected() != waiting_.end() || turned_away_;
         });
         const auto found = first_connected();
+        if (found == waiting_.end()) throw *std::exchange(turned_away_, std::nullopt);
         auto connection = std::move(*found);
         waiting_.erase(found);
         return connection;
@@ -333,17 +334,17 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
     }
     void on_incoming(IncomingStream& incoming) override {
         if (waiting_.size() >= waiting_limit) return; // turned away
-        try {
-            waiting_.push_back(
-                std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
-        } catch (const netio::FabricError&) {
-            return; // no memory or descriptors for another one: turned away as well
-        }
+        waiting_.push_back(
+            std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
+    }
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        turned_away_.emplace(why.code(), "cannot accept " + peer_address + ": " + why.what());
     }
 
     BlockingOptions options_;
     Engine engine_;
     std::deque<std::unique_ptr<BlockingStream::Connection>> waiting_;
+    std::optional<netio::FabricError> turned_away_; // the last one, until a call has said so
     StreamListener listener_;
 };
 

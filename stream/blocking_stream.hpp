@@ -99,7 +99,9 @@ class BlockingListener {
     BlockingListener(const BlockingListener&) = delete;
     BlockingListener& operator=(const BlockingListener&) = delete;
 
-    // The next peer that connects.
+    // The next peer that connects. Throws FabricError if there is none yet, and one was turned away
+    // since the last call because there was no memory or no descriptor for it: the peer has been
+    // told, and the next call goes on.
     BlockingStream accept();
     // With the port that was really bound.
     netio::Address address() const;

@@ -9,7 +9,6 @@ std::unique_ptr<StreamSocket> IncomingStream::accept(StreamOptions options,
                                                      StreamSocket::Handler& handler) {
     auto socket = std::make_unique<StreamSocket>(transport_, std::move(options), handler);
     socket->accept(incoming_);
-    accepted_ = true;
     return socket;
 }
 
@@ -30,7 +29,12 @@ void StreamListener::on_incoming(netio::IncomingLink& incoming) {
     }
     IncomingStream stream{transport_, incoming};
     handler_.on_incoming(stream); // may destroy this listener
-    if (!stream.accepted_) incoming.reject({.code = netio::RejectCode::full});
+    if (!incoming.is_answered()) incoming.reject({.code = netio::RejectCode::full});
+}
+
+void StreamListener::on_turned_away(const std::string& peer_address,
+                                    const netio::FabricError& why) {
+    handler_.on_turned_away(peer_address, why); // may destroy this listener
 }
 
 } // namespace stream

@@ -23,7 +23,9 @@ namespace stream {
 class IncomingStream {
   public:
     std::string peer_address() const { return incoming_.peer_address(); }
-    // May throw FabricError (no memory or descriptors left) and std::invalid_argument (options).
+    // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
+    // memory, no descriptors, a device that refuses another endpoint). Let that out of on_incoming:
+    // the listener tells the peer, and the handler in on_turned_away.
     std::unique_ptr<StreamSocket> accept(StreamOptions options, StreamSocket::Handler& handler);
 
   private:
@@ -33,7 +35,6 @@ class IncomingStream {
 
     netio::Transport& transport_;
     netio::IncomingLink& incoming_;
-    bool accepted_ = false;
 };
 
 class StreamListener final : private netio::LinkListener::Handler {
@@ -41,6 +42,12 @@ class StreamListener final : private netio::LinkListener::Handler {
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
+        // A peer was turned away because this side lacks the means: no memory, no locked memory, no
+        // descriptors, a device that refuses another endpoint; `why` names the remedy where there
+        // is one. Ignoring it loses nothing: the peer has been told, may try again, and nothing of
+        // it is kept here. But only here can it be mended, so tell who looks after the program.
+        virtual void on_turned_away(const std::string& /*peer_address*/,
+                                    const netio::FabricError& /*why*/) {}
 
       protected:
         ~Handler() = default;
@@ -54,6 +61,7 @@ class StreamListener final : private netio::LinkListener::Handler {
 
   private:
     void on_incoming(netio::IncomingLink& incoming) override;
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override;
 
     netio::Transport& transport_;
     Handler& handler_;

@@ -49,11 +49,24 @@ class Request final : public ConnectionRequest {
     std::unique_ptr<netio::Connection>
     make_connection(const QueueLimits& limits, netio::Connection::Handler& handler) override {
         NETIO_CHECK_MSG(info_ != nullptr, "this request was answered already");
+        if (descriptors_are_short()) {
+            throw FabricError{{EMFILE, std::system_category()},
+                              "no descriptors are left for another connection; raise the limit "
+                              "(ulimit -n, or LimitNOFILE= of a systemd unit)"};
+        }
         Domain& domain = fabric_.domain_for(*info_);
         // Should this throw, the request is still there to be rejected, so that the peer is told.
         EndpointHandle endpoint = open_endpoint(domain, *info_, limits);
-        return std::make_unique<Connection>(domain, std::move(info_), std::move(endpoint), true,
-                                            limits, handler);
+        // Now the endpoint has the connection: closing it is what the peer hears of, and all that a
+        // rejection does is to free the request.
+        ::fid_t const handle = info_->handle;
+        try {
+            return std::make_unique<Connection>(domain, std::move(info_), std::move(endpoint), true,
+                                                limits, handler);
+        } catch (const FabricError&) {
+            ::fi_reject(&endpoint_, handle, nullptr, 0);
+            throw;
+        }
     }
 
     void reject(std::span<const std::byte> data) override {
@@ -63,6 +76,13 @@ class Request final : public ConnectionRequest {
         ::fi_reject(&endpoint_, info_->handle, data.data(), data.size());
         info_.reset();
     }
+
+    netio::MemoryDomain& domain() override {
+        NETIO_CHECK_MSG(info_ != nullptr, "this request was answered already");
+        return fabric_.domain_for(*info_);
+    }
+
+    bool is_answered() const noexcept override { return info_ == nullptr; }
 
   private:
     Fabric& fabric_;
@@ -139,7 +159,6 @@ bool Listener::may_sleep() {
 
 void Listener::request(const CmEvent& event) {
     Request request{fabric_, *endpoint_, Info{event.info}, event.data};
-    if (descriptors_are_short()) return; // rejected by its destructor
     if (fabric_.sockets() != nullptr) known_peers_.insert(request.peer_address());
     handler_.on_request(request);
 }

@@ -140,6 +140,9 @@ class SimListener::Request final : public ConnectionRequest {
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                 Connection::Handler& handler) override {
         if (answered_) transport_.violation("a request was answered twice");
+        if (transport_.refuse_endpoints_) {
+            throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
+        }
         answered_ = true;
         return std::make_unique<SimConnection>(transport_, std::nullopt, connection_, limits,
                                                handler);
@@ -150,7 +153,8 @@ class SimListener::Request final : public ConnectionRequest {
         if (data.size() > connection_data_limit) transport_.violation("rejection data too long");
         transport_.turn_away(connection_, CloseReason::rejected, data);
     }
-    bool answered() const noexcept { return answered_; }
+    MemoryDomain& domain() override { return *transport_.domain_; }
+    bool is_answered() const noexcept override { return answered_; }
 
   private:
     SimTransport& transport_;
@@ -189,7 +193,7 @@ std::size_t SimListener::drain(std::size_t budget) {
         ++done;
         Request request{transport_, connection, data};
         handler_.on_request(request);
-        if (!request.answered()) request.reject({});
+        if (!request.is_answered()) request.reject({});
     }
     return done;
 }

@@ -72,6 +72,8 @@ class SimTransport final : public Transport {
     void ignore_connects(bool ignore) noexcept { ignore_connects_ = ignore; }
     // Registrations fail from now on.
     void refuse_registrations(bool refuse) noexcept { refuse_registrations_ = refuse; }
+    // No endpoint can be made for who asks to be connected.
+    void refuse_endpoints(bool refuse) noexcept { refuse_endpoints_ = refuse; }
     // The number that the next connection will have.
     std::uint64_t next_connection() const noexcept { return next_connection_; }
 
@@ -104,6 +106,7 @@ class SimTransport final : public Transport {
     std::uint16_t next_port_ = 40000;
     bool ignore_connects_ = false;
     bool refuse_registrations_ = false;
+    bool refuse_endpoints_ = false;
 };
 
 } // namespace netio::test

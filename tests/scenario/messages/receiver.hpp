@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace netio::test {
@@ -41,11 +42,17 @@ class Receiver final : public ListenSocket::Handler {
         closed_tags.insert(socket.tag);
         if (at_closed) at_closed(socket);
     }
+    void on_turned_away(const std::string& peer_address, const FabricError& why) override {
+        turned_away.push_back(peer_address + ": " + why.what());
+        if (at_turned_away) at_turned_away();
+    }
     std::uint64_t connected = 0;
+    std::vector<std::string> turned_away;
     std::vector<Message> messages;
     std::vector<Closed> closed;
     std::set<std::uint64_t> closed_tags;
     std::function<void(ReceiveSocket&)> at_connected, at_message, at_closed;
+    std::function<void()> at_turned_away;
 };
 
 } // namespace netio::test

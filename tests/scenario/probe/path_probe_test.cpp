@@ -15,7 +15,9 @@ using namespace std::chrono_literals;
 using netio::test::all_beds;
 using netio::test::Bed;
 using netio::test::bed_name;
+using netio::test::simulated_beds;
 using netio::test::TestBed;
+using testing::ElementsAre;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -80,6 +82,23 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
+
+using ProbeTurnedAway = Probe;
+
+TEST_P(ProbeTurnedAway, IsToldOnBothSides) {
+    std::vector<std::string> told;
+    server.at_turned_away = [&](const std::string& peer, const netio::FabricError& why) {
+        told.push_back(peer + ": " + why.what());
+    };
+    bed.sim()->refuse_endpoints(true);
+    bool ended = false;
+    PathProbe probe{bed.transport(), address(), {}, [&] { ended = true; }};
+    ASSERT_TRUE(bed.run_until([&] { return ended; }));
+    EXPECT_THAT(probe.failure(), HasSubstr(to_string(netio::RejectCode::no_resources)));
+    EXPECT_THAT(told, ElementsAre(HasSubstr("cannot open an endpoint")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, ProbeTurnedAway, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace apps

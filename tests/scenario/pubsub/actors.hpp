@@ -125,6 +125,10 @@ class PublisherActor final : public PublishSocket::Handler {
         closed.push_back(why);
         if (at_closed) at_closed();
     }
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        turned_away.push_back(peer_address + ": " + why.what());
+        if (at_turned_away) at_turned_away();
+    }
     void on_room() override {
         ++room;
         if (at_room) at_room();
@@ -143,9 +147,10 @@ class PublisherActor final : public PublishSocket::Handler {
     int finished = 0;
     std::vector<FidRange> subscribed, unsubscribed;
     std::vector<netio::Closed> closed;
+    std::vector<std::string> turned_away;
     std::map<std::uint64_t, int> completions; // per key: must be one
-    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_room,
-        at_finished;
+    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_turned_away,
+        at_room, at_finished;
     std::function<void(std::uint64_t)> at_completed;
 };
 

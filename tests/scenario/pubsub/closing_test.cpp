@@ -143,6 +143,9 @@ class Doorman final : netio::LinkListener::Handler, netio::Link::Handler {
         hello.service_data.size = 4;
         links_.push_back(incoming.accept(hello, {}, *this));
     }
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        ADD_FAILURE() << peer_address << ": " << why.what();
+    }
     void on_open(netio::Link& link) override { link.close(); }
     void on_frame(netio::Link&, const netio::IncomingFrame&) override {}
     void on_sent(netio::Link&, Cookie, netio::Completion::Outcome) override {}

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace stream::test {
@@ -171,10 +172,16 @@ class Pair : private StreamListener::Handler {
     StreamOptions server_options;
     std::unique_ptr<StreamListener> listener;
     bool refuse = false;
+    std::vector<std::string> turned_away;
+    std::function<void()> at_turned_away;
 
   private:
     void on_incoming(IncomingStream& incoming) override {
         if (!refuse) server.socket = incoming.accept(server_options, server);
+    }
+    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+        turned_away.push_back(peer_address + ": " + why.what());
+        if (at_turned_away) at_turned_away();
     }
 };
 

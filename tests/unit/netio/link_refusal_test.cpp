@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What a link does about an accepting side whose hello cannot be, and about memory that cannot be
-// registered: it ends, with the reason, and nothing is thrown into the loop.
+// registered: it ends, with the reason, and nothing is thrown into the loop. What a listener does
+// about a peer that cannot be accepted: it tells it, and its owner.
 
 #include "netio/link.hpp"
 #include "netio/link_listener.hpp"
@@ -10,13 +11,17 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace netio::test {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr Hello hello_of(std::uint32_t receive_bytes, std::uint16_t receive_count) {
     return {.service = Service::messages,
@@ -70,12 +75,12 @@ class OddAcceptor final : private Listener::Handler, private Connection::Handler
 
 class LinkRefusal : public testing::TestWithParam<Bed>, public LinkListener::Handler {
   protected:
-    std::unique_ptr<Link> dial(const Address& address, Watcher& watcher,
+    std::unique_ptr<Link> dial(const Address& remote, Watcher& watcher,
                                std::size_t required_receive_bytes = least_receive_bytes) {
         return std::make_unique<Link>(
             bed.transport(),
-            Link::Target{.provider = bed.transport().providers_to(address).front(),
-                         .remote = address,
+            Link::Target{.provider = bed.transport().providers_to(remote).front(),
+                         .remote = remote,
                          .local_host = {},
                          .required_receive_bytes = required_receive_bytes},
             hello_of(0, 0), LinkOptions{.connect_timeout = std::chrono::minutes{1}}, watcher);
@@ -91,20 +96,32 @@ class LinkRefusal : public testing::TestWithParam<Bed>, public LinkListener::Han
                     HasSubstr(std::to_string(answer.receive_count) + " receive buffers of " +
                               std::to_string(answer.receive_bytes) + " bytes"));
     }
-    // An open link between near and far.
-    void open() {
+    void listen() {
         listener = std::make_unique<LinkListener>(
             bed.transport(),
             LinkListener::Options{.service = Service::messages, .addresses = {bed.address()}},
             static_cast<LinkListener::Handler&>(*this));
-        near_link = dial(listener->endpoints().front().address, near);
+        address = listener->endpoints().front().address;
+    }
+    // An open link between near and far.
+    void open() {
+        listen();
+        near_link = dial(address, near);
         ASSERT_TRUE(bed.run_until([&] { return near.opened == 1 && far.opened == 1; }));
     }
     void on_incoming(IncomingLink& incoming) override {
         far_link = incoming.accept(hello_of(0, 0), {.remote_writes = true}, far);
+        if (at_accepted) at_accepted();
+    }
+    void on_turned_away(const std::string& peer_address, const FabricError& why) override {
+        turned_away.push_back(peer_address + ": " + why.what());
+        if (at_turned_away) at_turned_away();
     }
 
     TestBed bed{GetParam()};
+    Address address;
+    std::function<void()> at_accepted, at_turned_away;
+    std::vector<std::string> turned_away;
     Watcher near, far;
     std::unique_ptr<LinkListener> listener;
     std::unique_ptr<Link> near_link, far_link;
@@ -177,6 +194,91 @@ TEST_P(LinkWithoutRegistrations, EndsWhenTheMemoryToGatherInCannotBeRegistered) 
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, LinkWithoutRegistrations, simulated_beds(), bed_name);
+
+// --- turned away ----------------------------------------------------------------------------
+
+class LinkTurnedAway : public LinkRefusal {
+  protected:
+    // The reason is told to the peer in a word, and once to the owner in full.
+    void expect_turned_away(const std::string& why) {
+        ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+        EXPECT_EQ(near.closed[0].reason, CloseReason::rejected);
+        EXPECT_EQ(near_link->rejection(), RejectCode::no_resources);
+        EXPECT_THAT(near.closed[0].detail, HasSubstr(to_string(RejectCode::no_resources)));
+        EXPECT_THAT(turned_away, ElementsAre(HasSubstr(why)));
+        EXPECT_EQ(far_link, nullptr);
+        EXPECT_THAT(far.closed, IsEmpty()) << "it never was a link";
+    }
+    void expect_admitted() {
+        near = {};
+        near_link = dial(address, near);
+        ASSERT_TRUE(bed.run_until([&] { return near.opened == 1 && far.opened == 1; }));
+        EXPECT_EQ(turned_away.size(), 1U);
+    }
+};
+
+TEST_P(LinkTurnedAway, IsAPeerForWhomThereIsNoEndpoint) {
+    listen();
+    bed.sim()->refuse_endpoints(true);
+    near_link = dial(address, near);
+    expect_turned_away("sim#1: cannot open an endpoint");
+    bed.sim()->refuse_endpoints(false);
+    expect_admitted();
+}
+
+TEST_P(LinkTurnedAway, IsAPeerForWhomThereIsNoMemoryAndNoneIsKept) {
+    listen();
+    near_link = dial(address, near);
+    const std::size_t registrations = bed.sim()->registration_count();
+    bed.sim()->refuse_registrations(true);
+    expect_turned_away("locked-memory limit");
+    EXPECT_EQ(bed.sim()->registration_count(), registrations);
+    bed.sim()->refuse_registrations(false);
+    expect_admitted();
+}
+
+TEST_P(LinkTurnedAway, IsAPeerForWhomTheOwnerHasNoMemory) {
+    listen();
+    at_accepted = [] { throw std::bad_alloc{}; };
+    near_link = dial(address, near);
+    ASSERT_TRUE(bed.run_until([&] { return !turned_away.empty(); }));
+    EXPECT_THAT(turned_away, ElementsAre(HasSubstr("no memory for another connection")));
+}
+
+TEST_P(LinkTurnedAway, WhatTheOwnerCannotGoOnWithEndsThoughItWasAccepted) {
+    listen();
+    at_accepted = [&] {
+        far_link.reset();
+        throw FabricError{{ENOMEM, std::system_category()}, "no buffers"};
+    };
+    near_link = dial(address, near);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_EQ(near.opened, 0);
+    EXPECT_THAT(turned_away, ElementsAre(HasSubstr("no buffers")));
+    at_accepted = nullptr;
+    expect_admitted();
+}
+
+TEST_P(LinkTurnedAway, TheOwnerMayDestroyTheListenerWhenItIsTold) {
+    listen();
+    bed.sim()->refuse_endpoints(true);
+    at_turned_away = [&] { listener.reset(); };
+    near_link = dial(address, near);
+    expect_turned_away("cannot open an endpoint");
+}
+
+TEST_P(LinkTurnedAway, AnOwnerThatHasDestroyedTheListenerIsNotToldByIt) {
+    listen();
+    at_accepted = [&] {
+        listener.reset();
+        throw FabricError{{ENOMEM, std::system_category()}, "no buffers"};
+    };
+    near_link = dial(address, near);
+    EXPECT_THROW(bed.run_until([&] { return !near.closed.empty(); }), FabricError);
+    EXPECT_THAT(turned_away, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, LinkTurnedAway, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace netio::test

@@ -94,6 +94,9 @@ class LinkTest : public testing::TestWithParam<Bed>, public LinkListener::Handle
         far.link = incoming.accept({.service = Service::messages, .service_data = {}},
                                    accept_options, far);
     }
+    void on_turned_away(const std::string& peer_address, const FabricError& why) override {
+        ADD_FAILURE() << peer_address << ": " << why.what();
+    }
     // Sends `count` frames as fast as there is room; the number is in the body.
     void flood(End& from, std::uint64_t count) {
         from.at_room = [&from, count, next = std::uint64_t{0}]() mutable {
