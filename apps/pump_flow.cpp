@@ -47,6 +47,8 @@ PumpSink::PumpSink(stream::StreamSocket& socket, const PumpPlan& plan)
 
 // Never asks for more than is still to come, for what follows belongs to somebody else.
 void PumpSink::drive() {
+    const std::size_t batch = std::max<std::size_t>(1, plan_.outstanding / 4);
+    if (asked_bytes_ > 0 && free_.size() < batch) return;
     while (!free_.empty() && received_ + asked_bytes_ < plan_.bytes) {
         const std::uint64_t piece = free_.back();
         const std::uint64_t size =

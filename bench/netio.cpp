@@ -32,7 +32,7 @@ netio::LoopMode mode_of(const Arguments& arguments) {
 }
 
 netio::Address address_of(const Arguments& arguments, unsigned offset = 0) {
-    return {"127.0.0.1", static_cast<std::uint16_t>(arguments.port + offset)};
+    return {arguments.address, static_cast<std::uint16_t>(arguments.port + offset)};
 }
 
 void set_heartbeat(netio::LinkOptions& link, const Arguments& arguments) {
@@ -336,7 +336,7 @@ int main(int argc, char** argv) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
     netio::EventLoop loop{{.mode = mode_of(arguments)}};
-    const auto transport = netio::open_fabric(loop, {.provider = "tcp"});
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (arguments.pattern == "echo" && arguments.form == "link") {
         bench::echo_over_link(arguments, loop, *transport);
     } else if (arguments.pattern == "echo") {

@@ -16,7 +16,7 @@ class LinkEcho final : private netio::Link::Handler, private netio::LinkListener
   public:
     LinkEcho(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
         : loop_{loop}, measures_{arguments.publish}, trips_{arguments}, message_(arguments.size) {
-        const netio::Address address{"127.0.0.1", arguments.port};
+        const netio::Address address{arguments.address, arguments.port};
         if (measures_) {
             listener_.emplace(transport, netio::LinkListener::Options{.addresses = {address}},
                               static_cast<netio::LinkListener::Handler&>(*this));
@@ -24,7 +24,8 @@ class LinkEcho final : private netio::Link::Handler, private netio::LinkListener
         } else {
             link_ = std::make_unique<netio::Link>(
                 transport,
-                netio::Link::Target{.provider = "tcp", .remote = address, .local_host = {}},
+                netio::Link::Target{
+                    .provider = arguments.provider, .remote = address, .local_host = {}},
                 netio::Hello{}, netio::LinkOptions{}, static_cast<netio::Link::Handler&>(*this));
         }
     }

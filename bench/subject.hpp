@@ -59,6 +59,8 @@ struct Arguments {
     long heartbeat_ms = -1;      // of connections; -1: the subject's default
     double seconds = 1;
     double rate = 100'000;
+    std::string provider = "tcp"; // of ours
+    std::string address = "127.0.0.1";
     std::uint16_t port = 0;
 };
 
@@ -94,6 +96,10 @@ inline Arguments parse(int argc, char** argv) {
             arguments.seconds = std::strtod(value, nullptr);
         else if (name == "--rate")
             arguments.rate = std::strtod(value, nullptr);
+        else if (name == "--provider")
+            arguments.provider = value;
+        else if (name == "--address")
+            arguments.address = value;
         else if (name == "--port")
             arguments.port = static_cast<std::uint16_t>(count());
         else

@@ -326,7 +326,7 @@ TEST_P(ExplicitPublishing, WhatIsNeverPossibleIsSaidAtOnce) {
 TEST_P(ExplicitPublishing, ATicketIsGoodForItsOwnSocketOnlyAndMayOutliveIt) {
     auto publisher = unbuffered({});
     auto slow = stuck(range(1, 1));
-    subscribe({range(1, 1)});
+    subscribe({range(1, 1)}, roomy);
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     auto other = unbuffered({});
