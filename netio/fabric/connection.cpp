@@ -28,7 +28,7 @@ CloseReason reason_of(int error, bool opening) {
 }
 
 std::size_t entries_for(const QueueLimits& limits) {
-    return limits.send_count + limits.receive_count;
+    return 1 + limits.send_count + limits.receive_count; // see send_queue_size()
 }
 
 std::string for_operations(const QueueLimits& limits) {
@@ -41,7 +41,7 @@ std::string for_operations(const QueueLimits& limits) {
 EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits) {
     // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
     // sizes here, since the request carries the listener's.
-    info.tx_attr->size = limits.send_count;
+    info.tx_attr->size = send_queue_size(info.fabric_attr->prov_name, limits);
     info.rx_attr->size = limits.receive_count;
     ::fid_ep* endpoint = nullptr;
     require(::fi_endpoint(&domain.handle(), &info, &endpoint, nullptr),
@@ -201,6 +201,11 @@ void Connection::complete(std::uint32_t operation, const Completion& completion)
     // On RDMA the first message of a fast peer overtakes the news that it is connected, since the
     // one travels with the data and the other between the connection managers.
     if (accepting_ && state_ == State::opening && !establish({})) return;
+    if (operation == sign_asked_for_) {
+        last_acknowledged_ = domain_.loop().now();
+        sign_asked_for_ = OperationTable::none;
+        return queue_.operations().end(operation, operations_);
+    }
     if (queue_.operations()[operation].kind == Completion::Kind::receive) {
         --receives_outstanding_;
     } else {
@@ -213,11 +218,17 @@ void Connection::complete(std::uint32_t operation, const Completion& completion)
 
 void Connection::complete_with_error(std::uint32_t operation, int error) {
     const bool flushed = error == FI_ECANCELED;
+    const bool own = operation == sign_asked_for_;
     Completion completion{};
     completion.kind = queue_.operations()[operation].kind;
     completion.cookie = queue_.operations()[operation].cookie;
     completion.outcome = flushed ? Completion::Outcome::canceled : Completion::Outcome::failed;
-    --(completion.kind == Completion::Kind::receive ? receives_outstanding_ : sends_outstanding_);
+    if (own) {
+        sign_asked_for_ = OperationTable::none;
+    } else {
+        --(completion.kind == Completion::Kind::receive ? receives_outstanding_
+                                                        : sends_outstanding_);
+    }
     queue_.operations().end(operation, operations_);
     // A flushed operation announces the end that an event will explain; any other error is the
     // explanation. Not every provider sends an event after it.
@@ -225,7 +236,7 @@ void Connection::complete_with_error(std::uint32_t operation, int error) {
         break_off(reason_of(error, false),
                   "connection to " + peer_address() + ": " + fabric_error_text(error));
     }
-    handler_.on_completion(completion);
+    if (!own) handler_.on_completion(completion);
 }
 
 void Connection::on_event(const CmEvent& event) {
@@ -287,11 +298,12 @@ void Connection::finish_close() {
     while (operations_ != OperationTable::none) {
         const std::uint32_t index = operations_;
         const Operation& operation = queue_.operations()[index];
-        outstanding.push_back({operation.kind, operation.cookie});
+        if (index != sign_asked_for_) outstanding.push_back({operation.kind, operation.cookie});
         operations_ = operation.next;
         queue_.settle_operation(index); // the provider may still report it
     }
     sends_outstanding_ = receives_outstanding_ = 0;
+    sign_asked_for_ = OperationTable::none;
     bool destroyed = false;
     destroyed_ = &destroyed;
     // The list is most recent first; reports come in the order of posting.
@@ -329,7 +341,27 @@ TimePoint Connection::last_sign_of_life(Duration interval) {
     if (const int fd = kernel_socket(interval); fd >= 0) {
         return domain_.loop().now() - TcpSockets::silence(fd);
     }
+    ask_for_sign_of_life();
     return last_acknowledged_;
+}
+
+// A write of nothing: the peer's device acknowledges it, whether its process runs, is stopped or
+// has no receive left, and it needs neither a credit nor a key (InfiniBand Architecture 1.x, C9-88:
+// a request of no bytes has its key not checked). On iWARP a write's completion says only that it
+// was handed to TCP, so it would prove nothing.
+void Connection::ask_for_sign_of_life() {
+    const bool answer_due = sends_outstanding_ > 0 || sign_asked_for_ != OperationTable::none;
+    if (state_ != State::open || capabilities_.connector_speaks_first || answer_due) return;
+    sign_asked_for_ = begin(Completion::Kind::write, Cookie{});
+    const ::fi_rma_iov nowhere{};
+    ::fi_msg_rma message{};
+    message.rma_iov = &nowhere;
+    message.rma_iov_count = 1;
+    message.context = queue_.operations().name_of(sign_asked_for_);
+    const auto result = ::fi_writemsg(endpoint_.get(), &message, FI_COMPLETION);
+    if (posted(result, sign_asked_for_, "ask for a sign of life of") != Status::ok) {
+        sign_asked_for_ = OperationTable::none;
+    }
 }
 
 } // namespace netio::fabric

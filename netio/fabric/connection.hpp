@@ -67,6 +67,7 @@ class Connection final : public netio::Connection {
     Status posted(long result, std::uint32_t operation, const char* step);
     void close_endpoint() noexcept;
     int kernel_socket(Duration interval);
+    void ask_for_sign_of_life();
 
     Domain& domain_;
     Info info_;
@@ -82,6 +83,7 @@ class Connection final : public netio::Connection {
     std::size_t receives_outstanding_ = 0;
     Closed closed_;
     TimePoint last_acknowledged_ = TimePoint::min();
+    std::uint32_t sign_asked_for_ = OperationTable::none; // outstanding, ours alone
     int kernel_socket_ = -1;
     bool* destroyed_ = nullptr; // set by the destructor, for a caller of a handler
 };

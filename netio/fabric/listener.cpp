@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/listener.hpp"
 
+#include "netio/destruction_watch.hpp"
 #include "netio/fabric/provider.hpp"
 
 #include <cerrno>
@@ -122,6 +123,8 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
 
 Listener::~Listener() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+    // Afterwards there is no endpoint to reject it with.
+    if (pending_ != nullptr && !pending_->is_answered()) pending_->reject({});
     loop_.remove(*this);
 }
 
@@ -130,8 +133,6 @@ std::size_t Listener::drain(std::size_t budget) {
     if (fabric_.sockets() != nullptr && !stranger_timer_.armed()) {
         stranger_timer_.start(options_.stranger_timeout);
     }
-    bool destroyed = false;
-    destroyed_ = &destroyed;
     std::size_t work = 0;
     while (work < budget) {
         const auto result = reader_.read(*events_);
@@ -139,11 +140,11 @@ std::size_t Listener::drain(std::size_t budget) {
         ++work;
         // An error here is a peer that went away during its handshake: its own affair.
         if (result == CmReader::Result::event && reader_.event().type == FI_CONNREQ) {
+            const DestructionWatch watch{destroyed_};
             request(reader_.event());
-            if (destroyed) return work;
+            if (watch.destroyed()) return work;
         }
     }
-    destroyed_ = nullptr;
     idle_drains_ = work > 0 ? 0 : idle_drains_ + 1;
     if (idle_drains_ >= idle_drain_limit) {
         idle_drains_ = 0;
@@ -160,6 +161,21 @@ bool Listener::may_sleep() {
 void Listener::request(const CmEvent& event) {
     Request request{fabric_, *endpoint_, Info{event.info}, event.data};
     if (fabric_.sockets() != nullptr) known_peers_.insert(request.peer_address());
+    struct Pending { // until the handler has returned or thrown, or destroyed this listener
+        Pending(Listener& listener, Request& request)
+            : listener_{listener}, watch_{listener.destroyed_} {
+            listener.pending_ = &request;
+        }
+        ~Pending() {
+            if (!watch_.destroyed()) listener_.pending_ = nullptr;
+        }
+        Pending(const Pending&) = delete;
+        Pending& operator=(const Pending&) = delete;
+
+        Listener& listener_;
+        DestructionWatch watch_;
+    };
+    const Pending pending{*this, request};
     handler_.on_request(request);
 }
 

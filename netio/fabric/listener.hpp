@@ -44,9 +44,10 @@ class Listener final : public netio::Listener, private EventSource {
     CmReader reader_;
     Timer stranger_timer_;
     std::size_t idle_drains_ = 0;
-    std::set<std::string> known_peers_; // finished the provider's handshake
-    std::set<std::string> suspects_;    // had not, when we last looked
-    bool* destroyed_ = nullptr;         // set by the destructor while a request is handled
+    std::set<std::string> known_peers_;    // finished the provider's handshake
+    std::set<std::string> suspects_;       // had not, when we last looked
+    ConnectionRequest* pending_ = nullptr; // being handled
+    bool* destroyed_ = nullptr;            // set by the destructor meanwhile
 };
 
 } // namespace netio::fabric

@@ -38,11 +38,13 @@ constexpr std::array<ProviderTraits, 6> providers{{
     {"udp", "it has no connections (MSG endpoints); use tcp", false},
 }};
 
-const ProviderTraits& traits_of(const ::fi_info& info) {
-    const auto* const found =
-        std::ranges::find(providers, info.fabric_attr->prov_name, &ProviderTraits::name);
+const ProviderTraits& traits_of(std::string_view provider) {
+    const auto* const found = std::ranges::find(providers, provider, &ProviderTraits::name);
     NETIO_CHECK_MSG(found != providers.end(), "a provider that was not asked for");
     return *found;
+}
+const ProviderTraits& traits_of(const ::fi_info& info) {
+    return traits_of(info.fabric_attr->prov_name);
 }
 
 struct AddressListCloser {
@@ -86,7 +88,7 @@ Info make_hints(const std::string& provider, const QueueLimits& limits) {
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;           // one thread: the loop's
     hints->fabric_attr->prov_name = ::strdup(provider.c_str()); // freed by fi_freeinfo
-    hints->tx_attr->size = limits.send_count;
+    hints->tx_attr->size = send_queue_size(provider, limits);
     hints->rx_attr->size = limits.receive_count;
     return hints;
 }
@@ -158,6 +160,11 @@ Capabilities capabilities_of(const ::fi_info& info) {
         .write_consumes_receive = (info.mode & FI_RX_CQ_DATA) != 0,
         .connector_speaks_first = info.ep_attr->protocol == FI_PROTO_IWARP,
     };
+}
+
+std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits) {
+    const bool asks_itself = limits.send_count > 0 && !traits_of(provider).kernel_sockets;
+    return limits.send_count + (asks_itself ? 1 : 0);
 }
 
 bool uses_kernel_sockets(const ::fi_info& info) {

@@ -34,6 +34,8 @@ Info query(const InfoRequest& request);
 Info query_all(const std::string& provider);
 
 Capabilities capabilities_of(const ::fi_info& info);
+// With room for what a connection posts beside its user's sends (Connection::last_sign_of_life).
+std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits);
 // The provider's connections are kernel TCP sockets (netio/fabric/tcp_sockets.hpp).
 bool uses_kernel_sockets(const ::fi_info& info);
 

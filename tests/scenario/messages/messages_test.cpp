@@ -183,15 +183,20 @@ TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
 }
 
 TEST_P(Messages, TwoHundredSendersAreToldApart) {
-    listen({.link = {.receive_bytes = 512, .receive_count = 4}});
+    listen({.link = {.receive_bytes = 512,
+                     .receive_count = 4,
+                     .handshake_timeout = std::chrono::minutes{10}}});
+    netio::LinkOptions patient = SendSocket::Options{}.link;
+    patient.connect_timeout = std::chrono::minutes{10};
     std::vector<std::unique_ptr<Sender>> senders;
     std::vector<std::unique_ptr<SendSocket>> sockets;
     RegisteredBuffer memory{200};
     for (std::size_t i = 0; i < 200; ++i) {
         memory.data()[i] = static_cast<std::byte>(i);
         senders.push_back(std::make_unique<Sender>());
-        sockets.push_back(
-            std::make_unique<SendSocket>(bed.transport(), SendSocket::Options{}, *senders.back()));
+        // A machine that is slow with two hundred at once gives none of them up.
+        sockets.push_back(std::make_unique<SendSocket>(
+            bed.transport(), SendSocket::Options{.link = patient}, *senders.back()));
         senders[i]->at_connected = [&, i] {
             EXPECT_EQ(sockets[i]->send(memory.slice(i, 1), Cookie{i}), Status::ok);
         };

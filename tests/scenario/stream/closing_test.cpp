@@ -198,6 +198,16 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
     EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));
 }
 
+TEST_P(Closing, TheListenerMayBeDestroyedWhileAPeerWaitsForItsAnswer) {
+    listen();
+    refuse = true;
+    at_refused = [&] { listener.reset(); };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_FALSE(client.connected);
+    EXPECT_EQ(listener, nullptr);
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, netio::test::all_beds(), netio::test::bed_name);
 
 } // namespace

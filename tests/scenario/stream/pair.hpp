@@ -174,10 +174,15 @@ class Pair : private StreamListener::Handler {
     bool refuse = false;
     std::vector<std::string> turned_away;
     std::function<void()> at_turned_away;
+    std::function<void()> at_refused;
 
   private:
     void on_incoming(IncomingStream& incoming) override {
-        if (!refuse) server.socket = incoming.accept(server_options, server);
+        if (!refuse) {
+            server.socket = incoming.accept(server_options, server);
+        } else if (at_refused) {
+            at_refused();
+        }
     }
     void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
         turned_away.push_back(peer_address + ": " + why.what());
