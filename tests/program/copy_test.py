@@ -10,7 +10,7 @@ import resource
 import signal
 import unittest
 
-from program_test import FACTOR, HOST, PROVIDER, UNITTEST_ARGUMENTS, Case
+from program_case import HOST, PROVIDER, UNITTEST_ARGUMENTS, Case
 
 MIB = 1 << 20
 

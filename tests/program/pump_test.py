@@ -16,7 +16,7 @@ import subprocess
 import threading
 import unittest
 
-from program_test import (DEADLINE, HOST, PROGRAM, PROVIDER, UNITTEST_ARGUMENTS, Case, share_of)
+from program_case import (DEADLINE, HOST, PROGRAM, PROVIDER, UNITTEST_ARGUMENTS, Case, share_of)
 
 
 class Pumping(Case):

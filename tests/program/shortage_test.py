@@ -8,7 +8,7 @@ import os
 import resource
 import unittest
 
-from program_test import UNITTEST_ARGUMENTS, Case, HOST
+from program_case import UNITTEST_ARGUMENTS, Case, HOST
 
 REASON = "it lacks the memory or the descriptors for another peer"
 
