@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what bench/run has measured: JSON, a Markdown table, and plots if matplotlib is there."""
+"""Writes what bench/run has measured: JSON, Markdown tables, and plots if matplotlib is there."""
 
 import json
 import os
 import pathlib
 import platform
 
+import tables
 import targets
 
 UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -143,4 +144,5 @@ def write(folder, rows, options, took_s):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
     (folder / "results.md").write_text(markdown(rows, options, took_s))
+    (folder / "tables.md").write_text(tables.markdown(rows))
     draw(folder, rows)
