@@ -7,7 +7,6 @@
 
 #include "pubsub/fid.hpp"
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -77,9 +76,8 @@ class FidMap {
         [[no_unique_address]] Value value{}; // `used` goes where it has bytes left
         bool used = false;
     };
-    // None lies in two cache lines, if its size allows that.
-    static constexpr std::size_t alignment =
-        std::has_single_bit(sizeof(Entry)) ? sizeof(Entry) : alignof(Entry);
+    // The largest power of two in its size: none of 32 bytes, say, lies in two cache lines.
+    static constexpr std::size_t alignment = sizeof(Entry) & (~sizeof(Entry) + 1);
     struct alignas(alignment) Slot : Entry {};
 
     std::size_t home(Fid fid) const noexcept {
