@@ -29,6 +29,9 @@ class Domain final : public MemoryDomain {
     // Sends and receives need registered memory here.
     bool needs_registration() const noexcept { return needs_registration_; }
 
+    // A short piece must not be the only one of a post if it lies in two pages (soft iWARP).
+    bool splits_at_pages() const noexcept { return splits_at_pages_; }
+
     // A queue with room for so many outstanding operations; `alone`: shared with nobody.
     CompletionQueue& queue_for(std::size_t entry_count, bool alone);
     // A queue that was taken alone is closed with its connection.
@@ -48,6 +51,7 @@ class Domain final : public MemoryDomain {
     bool virtual_addresses_;
     bool provider_keys_;
     std::size_t key_bytes_;
+    bool splits_at_pages_ = false;
     DomainHandle domain_;
     CompletionQueueHandle mapping_guard_; // soft iWARP alone needs it
     std::vector<std::unique_ptr<CompletionQueue>> queues_;
