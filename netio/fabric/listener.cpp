@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/listener.hpp"
 
-#include "netio/destruction_watch.hpp"
 #include "netio/fabric/provider.hpp"
 
 #include <cerrno>
@@ -29,13 +28,20 @@ bool descriptors_are_short() {
     return static_cast<rlim_t>(lowest_free) + descriptor_reserve > limit.rlim_cur;
 }
 
-class Request final : public ConnectionRequest {
-  public:
-    Request(Fabric& fabric, ::fid_pep& endpoint, Info info, std::span<const std::byte> data)
-        : fabric_{fabric}, endpoint_{endpoint}, info_{std::move(info)}, data_{data} {}
+} // namespace
 
+// A request while its handler looks at it. The handler may destroy the listener meanwhile.
+class Listener::Request final : public ConnectionRequest {
+  public:
+    Request(Listener& listener, Info info, std::span<const std::byte> data)
+        : listener_{&listener}, fabric_{listener.fabric_}, endpoint_{*listener.endpoint_},
+          info_{std::move(info)}, data_{data} {
+        listener.pending_ = this;
+    }
     ~Request() {
+        if (listener_ == nullptr) return;
         if (info_) reject({});
+        listener_->pending_ = nullptr;
     }
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
@@ -85,14 +91,20 @@ class Request final : public ConnectionRequest {
 
     bool is_answered() const noexcept override { return info_ == nullptr; }
 
+    // The listener goes, and with it the endpoint to reject with.
+    void abandon() {
+        if (info_) reject({});
+        listener_ = nullptr;
+    }
+    bool is_abandoned() const noexcept { return listener_ == nullptr; }
+
   private:
+    Listener* listener_;
     Fabric& fabric_;
     ::fid_pep& endpoint_;
     Info info_;
     std::span<const std::byte> data_;
 };
-
-} // namespace
 
 Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric, Info info,
                    const Address& requested, Handler& handler)
@@ -122,9 +134,7 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
 }
 
 Listener::~Listener() {
-    if (destroyed_ != nullptr) *destroyed_ = true;
-    // Afterwards there is no endpoint to reject it with.
-    if (pending_ != nullptr && !pending_->is_answered()) pending_->reject({});
+    if (pending_ != nullptr) pending_->abandon();
     loop_.remove(*this);
 }
 
@@ -140,9 +150,7 @@ std::size_t Listener::drain(std::size_t budget) {
         ++work;
         // An error here is a peer that went away during its handshake: its own affair.
         if (result == CmReader::Result::event && reader_.event().type == FI_CONNREQ) {
-            const DestructionWatch watch{destroyed_};
-            request(reader_.event());
-            if (watch.destroyed()) return work;
+            if (!handle_request(reader_.event())) return work;
         }
     }
     idle_drains_ = work > 0 ? 0 : idle_drains_ + 1;
@@ -158,25 +166,11 @@ bool Listener::may_sleep() {
     return ::fi_trywait(&fabric_.handle(), &handle, 1) == 0;
 }
 
-void Listener::request(const CmEvent& event) {
-    Request request{fabric_, *endpoint_, Info{event.info}, event.data};
+bool Listener::handle_request(const CmEvent& event) {
+    Request request{*this, Info{event.info}, event.data};
     if (fabric_.sockets() != nullptr) known_peers_.insert(request.peer_address());
-    struct Pending { // until the handler has returned or thrown, or destroyed this listener
-        Pending(Listener& listener, Request& request)
-            : listener_{listener}, watch_{listener.destroyed_} {
-            listener.pending_ = &request;
-        }
-        ~Pending() {
-            if (!watch_.destroyed()) listener_.pending_ = nullptr;
-        }
-        Pending(const Pending&) = delete;
-        Pending& operator=(const Pending&) = delete;
-
-        Listener& listener_;
-        DestructionWatch watch_;
-    };
-    const Pending pending{*this, request};
     handler_.on_request(request);
+    return !request.is_abandoned();
 }
 
 void Listener::look_for_strangers() {

@@ -28,7 +28,10 @@ class Listener final : public netio::Listener, private EventSource {
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override;
 
-    void request(const CmEvent& event);
+    class Request;
+
+    // False: the handler destroyed this listener.
+    bool handle_request(const CmEvent& event);
     void look_for_strangers();
 
     EventLoop& loop_;
@@ -44,10 +47,9 @@ class Listener final : public netio::Listener, private EventSource {
     CmReader reader_;
     Timer stranger_timer_;
     std::size_t idle_drains_ = 0;
-    std::set<std::string> known_peers_;    // finished the provider's handshake
-    std::set<std::string> suspects_;       // had not, when we last looked
-    ConnectionRequest* pending_ = nullptr; // being handled
-    bool* destroyed_ = nullptr;            // set by the destructor meanwhile
+    std::set<std::string> known_peers_; // finished the provider's handshake
+    std::set<std::string> suspects_;    // had not, when we last looked
+    Request* pending_ = nullptr;        // being handled
 };
 
 } // namespace netio::fabric
