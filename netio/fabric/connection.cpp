@@ -2,10 +2,10 @@
 #include "netio/fabric/connection.hpp"
 
 #include "netio/fabric/provider.hpp"
+#include "netio/fabric/soft_iwarp.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <utility>
@@ -30,22 +30,6 @@ CloseReason reason_of(int error, bool opening) {
 
 std::size_t entries_for(const QueueLimits& limits) {
     return 1 + limits.send_count + limits.receive_count; // see send_queue_size()
-}
-
-// siw (Linux up to 6.1 at least, siw_try_1seg) copies a short message that is one piece and lies in
-// two pages from the wrong places, unless it happens to be sent within the call. Two pieces it
-// sends as they are. Returns their number.
-std::size_t split_at_page(std::span<::iovec> pieces, std::span<void*> descriptors) {
-    constexpr std::uintptr_t page_bytes = 4096;
-    constexpr std::size_t longest_short_message = 256; // the limit is below a hundred
-    ::iovec& first = pieces[0];
-    const auto address = reinterpret_cast<std::uintptr_t>(first.iov_base);
-    const std::size_t to_end = page_bytes - address % page_bytes;
-    if (first.iov_len > longest_short_message || first.iov_len <= to_end) return 1;
-    pieces[1] = {static_cast<std::byte*>(first.iov_base) + to_end, first.iov_len - to_end};
-    descriptors[1] = descriptors[0];
-    first.iov_len = to_end;
-    return 2;
 }
 
 std::string for_operations(const QueueLimits& limits) {

@@ -2,13 +2,13 @@
 #include "netio/fabric/domain.hpp"
 
 #include "netio/fabric/provider.hpp"
+#include "netio/fabric/soft_iwarp.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <new>
 #include <rdma/fi_errno.h>
-#include <string_view>
 #include <sys/random.h>
 
 namespace netio::fabric {
@@ -52,31 +52,6 @@ std::uint64_t access_flags(Access access) {
         return FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
     }
     return 0;
-}
-
-bool is_soft_iwarp(const ::fi_info& info) {
-    constexpr std::string_view siw_vendor = "0x626d74";
-    return info.nic != nullptr && info.nic->device_attr != nullptr &&
-           info.nic->device_attr->vendor_id != nullptr &&
-           info.nic->device_attr->vendor_id == siw_vendor;
-}
-
-// The library of soft iWARP (siw, up to rdma-core 44 and later) takes 0x90000 for the mark of a
-// mapping that failed, while Linux since 5.5 numbers mappings by their place, where it is the 144th
-// page: any queue that begins there cannot be opened, now and at every further try, since the place
-// is free again. Mappings take the first place they fit in, so one that begins below that page and
-// ends behind it, made before all others, keeps it from being anybody's beginning. It holds for all
-// domains of the process while this one is open.
-CompletionQueueHandle cover_ill_numbered_page(::fid_domain& domain) {
-    constexpr std::size_t entries_of_257_pages = 32768; // 32 bytes each, and a word behind them
-    ::fi_cq_attr attributes{};
-    attributes.size = entries_of_257_pages;
-    attributes.format = FI_CQ_FORMAT_DATA;
-    attributes.wait_obj = FI_WAIT_NONE;
-    ::fid_cq* queue = nullptr;
-    require_memory(::fi_cq_open(&domain, &attributes, &queue, nullptr),
-                   "cannot open a completion queue that guards the others", true);
-    return CompletionQueueHandle{queue};
 }
 
 } // namespace
