@@ -71,14 +71,11 @@ class FidMap {
     }
 
   private:
-    struct Entry {
+    struct Slot {
         Fid fid{};
-        [[no_unique_address]] Value value{}; // `used` goes where it has bytes left
         bool used = false;
+        Value value{};
     };
-    // The largest power of two in its size: none of 32 bytes, say, lies in two cache lines.
-    static constexpr std::size_t alignment = sizeof(Entry) & (~sizeof(Entry) + 1);
-    struct alignas(alignment) Slot : Entry {};
 
     std::size_t home(Fid fid) const noexcept {
         // Fibonacci hashing: the top bits of the product depend on all bits of the fid.

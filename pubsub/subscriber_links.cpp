@@ -146,11 +146,7 @@ void SubscriberLinks::begin_change() {
     for (const auto& [key, group] : groups_)
         NETIO_CHECK(group->place == Group::nowhere);
     groups_.clear();
-    // What was looked up is void, also if the table stays as it is.
-    if (++generation_ == 0) {
-        fids_.for_each([](Fid, FidState& state) { state.generation = 0; });
-        generation_ = 1;
-    }
+    ++generation_; // what was looked up is void, also if the table stays as it is
 }
 
 // --- requests -------------------------------------------------------------------------------

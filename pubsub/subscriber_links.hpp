@@ -68,8 +68,8 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
 
     struct FidState {
         std::uint64_t published = 0; // messages accepted for at least one subscriber
-        Group* group = nullptr;      // of that generation
-        std::uint32_t generation = 0;
+        std::uint64_t generation = 0;
+        Group* group = nullptr; // of that generation
     };
     // The state of a fid with its group looked up; group->members is empty if nobody wants it.
     // Good until the next lookup or event.
@@ -127,7 +127,7 @@ class SubscriberLinks final : private netio::LinkListener::Handler, private Subs
     PublisherHandler& handler_;
     netio::EventLoop& loop_;
     SubscriptionTable table_;
-    std::uint32_t generation_ = 1; // of the groups below; 0: of none
+    std::uint64_t generation_ = 1; // of the groups below
     FidMap<FidState> fids_;
     bool policies_asked_ = false; // some subscriber has some of its own
     std::map<std::pair<GroupId, std::vector<SlowPolicy>>, std::unique_ptr<Group>> groups_;
