@@ -76,6 +76,7 @@ class PublishRun final : public pubsub::PublishSocket::Handler {
     void pump();
     bool offer();
     void wait_for_feed();
+    void interrupt();
     void end(std::string_view why);
     std::vector<netio::LinkListener::Endpoint> endpoints() const;
     const pubsub::PublisherCounters& counters();
@@ -121,13 +122,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
     : loop_{loop}, feed_{config.streams}, messages_left_{arguments.messages.value_or(UINT64_MAX)},
       wait_for_{subscribers_to_wait_for(config)}, begin_{loop.now()}, finish_{loop.now()},
       turned_away_{loop}, continue_timer_{loop, [this] { pump(); }},
-      duration_timer_{loop, [this] { end("duration"); }}, signals_{
-                                                              loop, {SIGINT, SIGTERM}, [this](int) {
-                                                                  // The second one does not wait
-                                                                  // for subscribers.
-                                                                  if (ended_) return loop_.stop();
-                                                                  end("interrupted");
-                                                              }} {
+      duration_timer_{loop, [this] { end("duration"); }}, signals_{loop, {SIGINT, SIGTERM}, [this](int) { interrupt(); }} {
     if (config.buffered) {
         buffered_ = std::make_unique<pubsub::BufferedPublishSocket>(transport,
                                                                     config.buffered_options, *this);
@@ -250,6 +245,12 @@ void PublishRun::wait_for_feed() {
             input_watch_.reset();
             pump();
         });
+}
+
+// The second one does not wait for subscribers.
+void PublishRun::interrupt() {
+    if (ended_) return loop_.stop();
+    end("interrupted");
 }
 
 void PublishRun::end(std::string_view why) {

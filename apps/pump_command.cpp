@@ -77,6 +77,12 @@ stream::StreamOptions stream_options(const PumpArguments& arguments) {
     return options;
 }
 
+// Before anybody connects.
+const PumpArguments& checked(const PumpArguments& arguments) {
+    validate(stream_options(arguments));
+    return arguments;
+}
+
 PumpSettings settings_of(const PumpArguments& arguments) {
     return {.stream = stream_options(arguments),
             .sends = arguments.sends,
@@ -143,7 +149,7 @@ int run_client(const PumpArguments& arguments, netio::EventLoop& loop,
 class PumpServer final : private stream::StreamListener::Handler {
   public:
     PumpServer(const PumpArguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
-        : arguments_{(validate(stream_options(arguments)), arguments)}, loop_{loop},
+        : arguments_{checked(arguments)}, loop_{loop},
           listener_{transport, {netio::parse_address(arguments.listen)}, *this},
           signals_{loop, {SIGINT, SIGTERM}, [this](int) { loop_.stop(); }} {
         for (const auto& endpoint : listener_.endpoints())

@@ -45,7 +45,8 @@ PumpSink::PumpSink(stream::StreamSocket& socket, const PumpPlan& plan)
       memory_{plan.outstanding * plan.size_max, netio::Access::remote_write},
       free_{all_pieces(plan.outstanding)}, asked_(plan.outstanding) {}
 
-// Never asks for more than is still to come, for what follows belongs to somebody else.
+// Never asks for more than is still to come, for what follows belongs to somebody else. Asks for a
+// quarter of its memory at a time: what is asked for together is announced in one control message.
 void PumpSink::drive() {
     const std::size_t batch = std::max<std::size_t>(1, plan_.outstanding / 4);
     if (asked_bytes_ > 0 && free_.size() < batch) return;
