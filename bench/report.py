@@ -8,16 +8,7 @@ import platform
 
 import tables
 import targets
-
-UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def number(value):
-    for size, unit in UNITS:
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value:.3g}"
-
+from tables import number, parameters_text
 
 def one_line(metrics):
     return ", ".join(f"{name} {number(value)}" for name, value in metrics.items())
@@ -31,10 +22,6 @@ def machine():
             break
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     return f"{os.cpu_count()} x {model}, Linux {platform.release()}; load average at the end: {load}"
-
-
-def parameters_text(parameters):
-    return ", ".join(f"{name} {value}" for name, value in parameters.items())
 
 
 def markdown(rows, options, took_s):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of one run as tables for people: medians, and in brackets the least and the most."""
 
-import report
-
+UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 SUBJECTS = (
     "raw-coalesced",
     "raw-unbatched",
@@ -15,6 +14,17 @@ SUBJECTS = (
 )
 
 
+def number(value):
+    for size, unit in UNITS:
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g}"
+
+
+def parameters_text(parameters):
+    return ", ".join(f"{name} {value}" for name, value in parameters.items())
+
+
 def name_of(row):
     form = row["parameters"].get("form")
     return f"{row['subject']} {form}" if form else row["subject"]
@@ -23,7 +33,7 @@ def name_of(row):
 def cell(row, factor=1.0):
     if row is None:
         return "–"
-    median, least, most = (report.number(row[key] * factor) for key in ("median", "min", "max"))
+    median, least, most = (number(row[key] * factor) for key in ("median", "min", "max"))
     return f"{median} ({least}–{most})"
 
 
@@ -107,7 +117,7 @@ def streams(rows):
 def scale(rows):
     lines = []
     for rate, cost in zip(rows.find("W8", "messages_per_s"), rows.find("W8", "cpu_s_per_million")):
-        lines.append([report.parameters_text(rate["parameters"]), cell(rate, 1e-6), cell(cost)])
+        lines.append([parameters_text(rate["parameters"]), cell(rate, 1e-6), cell(cost)])
     heads = ("netio, buffered", "million messages/s", "CPU seconds per million, both sides")
     idle = [
         f"1,000 idle connections with default heartbeats: {side} {cell(row)} % of a core."
