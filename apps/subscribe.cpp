@@ -205,11 +205,8 @@ SubscribeReport SubscribeRun::report() const {
     }
     arrivals.fids().for_each([&](pubsub::Fid fid, const pubsub::Arrivals& account) {
         FidReport row{.fid = fid, .messages = account.messages, .bytes = account.bytes};
-        if (!arrivals.complete()) {
-            row.lost = std::max(account.missed, checker_.counts(fid).lost);
-        } else if (account.expected > account.messages) {
-            row.lost = account.expected - account.messages;
-        }
+        row.lost = arrivals.lost(fid);
+        if (!arrivals.complete()) row.lost = std::max(row.lost, checker_.counts(fid).lost);
         report.fids.push_back(row);
     });
     std::ranges::sort(report.fids, {}, &FidReport::fid);

@@ -16,7 +16,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 namespace netio {
@@ -25,6 +24,8 @@ namespace page {
 inline constexpr std::size_t record_header_bytes = 4;
 inline constexpr std::uint32_t size_mask = (std::uint32_t{1} << 30) - 1;
 inline constexpr std::size_t message_limit = size_mask;
+// What a service answers for marks that it does not allow: more than any page has room for.
+inline constexpr std::size_t no_such_record = std::size_t{1} << 40;
 } // namespace page
 
 // Fills a page, which it does not own.
@@ -56,23 +57,28 @@ class PageWriter {
     std::size_t messages_ = 0;
 };
 
-// Calls visit(marks, prefix, message) for each record in order, as long as it returns true.
-// prefix_bytes(marks) tells how long the prefix is, or nothing if the service does not allow such a
-// record there. False: the page is malformed behind the records that were visited.
+// Calls visit(marks, prefix, message) for each record in order, as long as it returns true; `prefix`
+// points to as many bytes as prefix_bytes(marks) has told, which is no_such_record if the service
+// does not allow such a record there. False: the page is malformed behind the records that were
+// visited.
 template <typename PrefixBytes, typename Visit>
 bool visit_records(std::span<const std::byte> bytes, PrefixBytes prefix_bytes, Visit visit) {
-    while (!bytes.empty()) {
-        if (bytes.size() < page::record_header_bytes) return false;
-        const auto header = wire::load<std::uint32_t>(bytes.data());
-        bytes = bytes.subspan(page::record_header_bytes);
+    const std::byte* at = bytes.data();
+    std::size_t left = bytes.size();
+    while (left >= page::record_header_bytes) {
+        const auto header = wire::load<std::uint32_t>(at);
         const std::uint32_t marks = header & ~page::size_mask;
         const std::size_t size = header & page::size_mask;
-        const std::optional<std::size_t> prefix = prefix_bytes(marks);
-        if (!prefix || *prefix + size > bytes.size()) return false;
-        if (!visit(marks, bytes.first(*prefix), bytes.subspan(*prefix, size))) return true;
-        bytes = bytes.subspan(*prefix + size);
+        const std::size_t prefix = prefix_bytes(marks);
+        at += page::record_header_bytes;
+        left -= page::record_header_bytes;
+        if (prefix + size > left) return false;
+        const std::byte* const message = at + prefix;
+        if (!visit(marks, at, std::span{message, size})) return true;
+        at = message + size;
+        left -= prefix + size;
     }
-    return true;
+    return left == 0;
 }
 
 // A page of messages alone: visit(message).
@@ -81,9 +87,9 @@ bool visit_page(std::span<const std::byte> bytes, Visit visit) {
     return visit_records(
         bytes,
         [](std::uint32_t marks) {
-            return marks == 0 ? std::optional<std::size_t>{0} : std::nullopt;
+            return marks == 0 ? std::size_t{0} : page::no_such_record;
         },
-        [&](std::uint32_t, std::span<const std::byte>, std::span<const std::byte> message) {
+        [&](std::uint32_t, const std::byte*, std::span<const std::byte> message) {
             return visit(message);
         });
 }

@@ -16,23 +16,30 @@ namespace pubsub {
 struct Arrivals {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t missed = 0;   // told by the publisher: this subscriber was too slow for them
-    std::uint64_t expected = 0; // the publisher's total; known at the orderly end
 };
 
 class ArrivalCounter {
   public:
-    void add(Fid fid, std::size_t bytes) {
-        Arrivals& arrivals = fids_[fid];
-        ++arrivals.messages;
-        arrivals.bytes += bytes;
+    // The account of a fid, good until another one is asked for.
+    Arrivals& of(Fid fid) { return fids_[fid]; }
+    void add(Arrivals& account, std::size_t bytes) noexcept {
+        ++account.messages;
+        account.bytes += bytes;
         ++messages_;
         bytes_ += bytes;
     }
-    void add_missed(Fid fid, std::uint64_t count) { fids_[fid].missed += count; }
+    void add(Fid fid, std::size_t bytes) { add(of(fid), bytes); }
+    // Told by the publisher: this subscriber was too slow for them.
+    void add_missed(Fid fid, std::uint64_t count) {
+        of(fid);
+        claims_[fid].missed += count;
+    }
+    // The publisher's totals, at the orderly end.
     void add_expected(std::span<const FidCount> totals) {
-        for (const FidCount& total : totals)
-            fids_[total.fid].expected = total.count;
+        for (const FidCount& total : totals) {
+            of(total.fid);
+            claims_[total.fid].expected = total.count;
+        }
         complete_ = true;
     }
     // The subscription of a range has ended, or a new connection has begun: its account is closed
@@ -42,11 +49,14 @@ class ArrivalCounter {
         fids_.for_each([&](Fid fid, const Arrivals&) {
             if (contains(range, fid)) gone.push_back(fid);
         });
-        for (const Fid fid : gone)
+        for (const Fid fid : gone) {
             fids_.erase(fid);
+            claims_.erase(fid);
+        }
     }
     void forget_all() {
         fids_.clear();
+        claims_.clear();
         complete_ = false;
     }
 
@@ -60,18 +70,30 @@ class ArrivalCounter {
     // known: those that the publisher has said were missed.
     std::uint64_t lost() const {
         std::uint64_t lost = 0;
-        fids_.for_each([&](Fid, const Arrivals& arrivals) {
-            if (!complete_) {
-                lost += arrivals.missed;
-            } else if (arrivals.expected > arrivals.messages) {
-                lost += arrivals.expected - arrivals.messages;
-            }
-        });
+        claims_.for_each([&](Fid fid, const Claim& claim) { lost += lost_of(fid, claim); });
         return lost;
+    }
+    std::uint64_t lost(Fid fid) const {
+        const Claim* const claim = claims_.find(fid);
+        return claim != nullptr ? lost_of(fid, *claim) : 0;
     }
 
   private:
-    FidMap<Arrivals> fids_;
+    // What the publisher says of a fid. Apart from the accounts, to keep those small: every message
+    // needs one of them, and the more of them a cache holds the better.
+    struct Claim {
+        std::uint64_t missed = 0;
+        std::uint64_t expected = 0;
+    };
+
+    std::uint64_t lost_of(Fid fid, const Claim& claim) const {
+        if (!complete_) return claim.missed;
+        const std::uint64_t arrived = fids_.find(fid)->messages;
+        return claim.expected > arrived ? claim.expected - arrived : 0;
+    }
+
+    FidMap<Arrivals> fids_; // also of each fid that has a claim
+    FidMap<Claim> claims_;
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;
     bool complete_ = false;

@@ -19,7 +19,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 namespace pubsub {
@@ -69,22 +68,22 @@ class PageWriter {
 // the page is malformed behind the messages that were visited.
 template <typename Visit>
 bool visit_page(std::span<const std::byte> bytes, Visit visit) {
-    std::optional<Fid> fid;
+    Fid fid{};
+    std::uint32_t required = page::fid_present; // of the first
     return netio::visit_records(
         bytes,
-        [&](std::uint32_t marks) -> std::optional<std::size_t> {
-            if (!fid && (marks & page::fid_present) == 0) return std::nullopt;
-            return page::prefix_bytes(marks);
+        [&](std::uint32_t marks) {
+            return (marks & required) == required ? page::prefix_bytes(marks)
+                                                  : netio::page::no_such_record;
         },
-        [&](std::uint32_t marks, std::span<const std::byte> prefix,
-            std::span<const std::byte> message) {
+        [&](std::uint32_t marks, const std::byte* prefix, std::span<const std::byte> message) {
+            required = 0;
+            if (marks == 0) return visit(fid, message, std::uint8_t{0});
             std::uint8_t status = 0;
-            if ((marks & page::status_present) != 0) {
-                status = std::to_integer<std::uint8_t>(prefix.front());
-                prefix = prefix.subspan(1);
-            }
-            if ((marks & page::fid_present) != 0) fid = netio::wire::load<Fid>(prefix.data());
-            return visit(*fid, message, status);
+            if ((marks & page::status_present) != 0)
+                status = std::to_integer<std::uint8_t>(*prefix++);
+            if ((marks & page::fid_present) != 0) fid = netio::wire::load<Fid>(prefix);
+            return visit(fid, message, status);
         });
 }
 

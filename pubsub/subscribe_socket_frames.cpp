@@ -43,8 +43,13 @@ bool SubscribeSocket::take_frame(const netio::IncomingFrame& frame) {
 bool SubscribeSocket::take_page(std::span<const std::byte> body) {
     received_buffered_ = true;
     const netio::DestructionWatch watch{destroyed_};
+    // A fid's messages often come in a row. No call that the handler can make touches an account.
+    Fid last{};
+    Arrivals* account = nullptr;
     return visit_page(body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-        deliver(fid, message, status);
+        if (account == nullptr || fid != last) account = &arrivals_.of(last = fid);
+        arrivals_.add(*account, message.size());
+        handler_.on_message(*this, fid, message, status);
         return !watch.destroyed() && !closing_;
     });
 }
