@@ -15,7 +15,11 @@ namespace {
 using netio::MessageParts;
 using netio::Status;
 
-constexpr std::size_t share_bytes = std::size_t{4} << 20; // of a subscriber
+// What a subscriber may hold if nobody says otherwise. If the publisher waits for it, more would
+// only have pages leave the processor's cache between being written and being sent; if not, it is
+// the pause that a subscriber survives.
+constexpr std::size_t share_waited_for_bytes = std::size_t{1} << 20;
+constexpr std::size_t share_dropped_at_bytes = std::size_t{4} << 20;
 
 BufferedPublishSocket::Options checked(BufferedPublishSocket::Options options) {
     const auto require = [](bool good, const char* rule) {
@@ -30,10 +34,6 @@ BufferedPublishSocket::Options checked(BufferedPublishSocket::Options options) {
     require(options.watermark_bytes <= options.page_bytes,
             "watermark_bytes must not exceed page_bytes");
     require(options.flush_time.count() >= 0, "flush_time must not be negative");
-    if (options.pages_per_subscriber == 0) {
-        options.pages_per_subscriber = std::min(
-            options.page_count / 2, std::max<std::size_t>(2, share_bytes / options.page_bytes));
-    }
     if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
     return options;
 }
@@ -107,7 +107,7 @@ std::byte* BufferedPublishSocket::reserve(Group& group, Fid fid, std::uint8_t st
 }
 
 bool BufferedPublishSocket::open_page(Group& group) {
-    if (block_for_slow(group, 1)) return false;
+    if (block_for_slow(group)) return false;
     std::optional<std::uint32_t> page = pages_.take();
     if (!page) {
         // Groups that are seldom published to must not keep the pages of the others.
@@ -133,18 +133,23 @@ bool BufferedPublishSocket::open_page(Group& group) {
     return true;
 }
 
-bool BufferedPublishSocket::over_share(const Subscriber& subscriber,
-                                       std::size_t pages) const noexcept {
-    // A message that needs more than a share goes to a link that holds nothing.
-    return subscriber.held_pages() > 0 &&
-           subscriber.held_pages() + pages > options_.pages_per_subscriber;
+std::size_t BufferedPublishSocket::share_of(SlowPolicy policy) const noexcept {
+    if (options_.pages_per_subscriber > 0) return options_.pages_per_subscriber;
+    const std::size_t bytes =
+        policy == SlowPolicy::drop ? share_dropped_at_bytes : share_waited_for_bytes;
+    return std::min(options_.page_count / 2, std::max<std::size_t>(4, bytes / options_.page_bytes));
+}
+
+// Who holds less gets the next page, or all pages of the next message.
+bool BufferedPublishSocket::has_its_share(const Group::Member& member) const noexcept {
+    return member.subscriber->held_pages() >= share_of(member.policy);
 }
 
 // Whether the policy makes the publisher wait for one of these.
-bool BufferedPublishSocket::block_for_slow(const Group& group, std::size_t pages) {
+bool BufferedPublishSocket::block_for_slow(const Group& group) {
     bool blocked = false;
     for (const Group::Member& member : group.members) {
-        if (member.policy == SlowPolicy::drop || !over_share(*member.subscriber, pages)) continue;
+        if (member.policy == SlowPolicy::drop || !has_its_share(member)) continue;
         links_.note_slow(member);
         blocked = true;
     }
@@ -165,14 +170,15 @@ void BufferedPublishSocket::send_to_group(const Group& group, std::uint32_t page
                                           std::span<const std::byte> fragment_extension) {
     const netio::Slice slice = pages_.slice(page, bytes);
     ++counters_.pages;
-    for (const auto& [subscriber, policy] : group.members) {
-        if (subscriber->is_gone()) continue; // its group has not been dissolved yet
-        if (policy == SlowPolicy::drop && fragment_extension.empty() &&
-            over_share(*subscriber, 1)) {
-            drop_page(*subscriber, page, bytes);
+    for (const Group::Member& member : group.members) {
+        Subscriber& subscriber = *member.subscriber;
+        if (subscriber.is_gone()) continue; // its group has not been dissolved yet
+        if (member.policy == SlowPolicy::drop && fragment_extension.empty() &&
+            has_its_share(member)) {
+            drop_page(subscriber, page, bytes);
         } else {
             pages_.add_user(page);
-            subscriber->send_page(page, slice, fragment_extension);
+            subscriber.send_page(page, slice, fragment_extension);
         }
     }
     pages_.release(page); // our own use of it
@@ -194,7 +200,7 @@ Status BufferedPublishSocket::publish_large(Group& group, Fid fid, MessageParts 
     if (group.place != Group::nowhere) flush_page(group.place); // the order of the fid
     const std::size_t per_page = options_.page_bytes;
     const std::size_t count = (bytes + per_page - 1) / per_page;
-    if (block_for_slow(group, count)) return refuse();
+    if (block_for_slow(group)) return refuse();
     if (pages_.free_count() < count) {
         flush();
         if (pages_.free_count() < count) return refuse();
@@ -202,7 +208,7 @@ Status BufferedPublishSocket::publish_large(Group& group, Fid fid, MessageParts 
     // A message is dropped whole or not at all.
     Group takers;
     for (const Group::Member& member : group.members) {
-        if (member.policy == SlowPolicy::drop && over_share(*member.subscriber, count)) {
+        if (member.policy == SlowPolicy::drop && has_its_share(member)) {
             member.subscriber->add_gap(fid, 1);
             ++counters_.dropped;
         } else {

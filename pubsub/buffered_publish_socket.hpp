@@ -37,8 +37,10 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
         // byte, and few enough are under way for all of them to stay in a processor's cache.
         std::size_t page_bytes = 256 * 1024;
         std::size_t page_count = 128;
-        // Pages that one subscriber may hold, waiting or being sent; then its slow_policy decides.
-        // 0: half of them, but not more than 4 MiB.
+        // Pages that one subscriber may hold, waiting or being sent, when the next message comes;
+        // then its slow_policy decides.
+        // 0: 1 MiB where the policy is to wait, 4 MiB where it is to drop, at least four pages and
+        // at most half of all.
         std::size_t pages_per_subscriber = 0;
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
         // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
@@ -110,8 +112,9 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     }
     std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
     bool open_page(Group& group);
-    bool block_for_slow(const Group& group, std::size_t pages);
-    bool over_share(const Subscriber& subscriber, std::size_t pages) const noexcept;
+    bool block_for_slow(const Group& group);
+    std::size_t share_of(SlowPolicy policy) const noexcept;
+    bool has_its_share(const Group::Member& member) const noexcept;
     netio::Status publish_large(Group& group, Fid fid,
                                 std::span<const std::span<const std::byte>> parts,
                                 std::size_t bytes, std::uint8_t status);
