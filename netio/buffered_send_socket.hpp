@@ -40,7 +40,7 @@ class BufferedSendSocket final : private SendSocket::Handler {
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
         // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
         // reason once in so long: the first after a pause leaves at the end of the loop's turn.
-        std::chrono::microseconds flush_time{75};
+        std::chrono::microseconds flush_time{40};
         // disconnect(): how long the receiver may take nothing before it is cut off.
         std::chrono::milliseconds finish_timeout{10000};
     };

@@ -45,7 +45,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
         // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
         // reason once in so long: the first after a pause leaves at the end of the loop's turn.
-        std::chrono::microseconds flush_time{75};
+        std::chrono::microseconds flush_time{40};
         bool flush_when_idle = false; // a page leaves as soon as its links have nothing
     };
 

@@ -136,8 +136,9 @@ TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
                 const std::size_t size = i % 50 == 0 ? 3000 : 40;
                 ASSERT_EQ(publish(*publisher, Fid{fid}, number, size), Status::ok);
             }
-        const std::size_t before = subscriber.actor.messages;
-        ASSERT_TRUE(run_until([&] { return subscriber.actor.messages > before; }));
+        ASSERT_TRUE(run_until([&] {
+            return subscriber.actor.messages + publisher->counters().dropped == 3 * number;
+        }));
     }
     publisher->finish();
     ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
