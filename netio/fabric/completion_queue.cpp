@@ -59,8 +59,6 @@ void CompletionQueue::settle_connection(Connection& connection) {
 }
 
 std::size_t CompletionQueue::drain(std::size_t budget) {
-    // may_sleep() looks as well, and each look is a system call on tcp.
-    if (std::exchange(at_end_, false) && closing_.empty() && orphans_.empty()) return 0;
     draining_ = true;
     const std::size_t work = read_and_settle(budget);
     draining_ = false;
@@ -76,7 +74,6 @@ std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
                 deliver(entries_[i]);
             work += static_cast<std::size_t>(count);
         } else if (count == -FI_EAGAIN) {
-            at_end_ = work > 0;
             return work + settle();
         } else if (count == -FI_EAVAIL) {
             deliver_error(); // an error entry blocks the head of the queue until it is read

@@ -36,10 +36,7 @@ class CompletionQueue final : public EventSource {
     // Calls connection.finish_close() once everything that was delivered has been read.
     void settle_connection(Connection& connection);
     // There is, or may be, something to read.
-    void activate() {
-        at_end_ = false;
-        loop_.activate(*this);
-    }
+    void activate() { loop_.activate(*this); }
 
     ::fid_cq& handle() noexcept { return *queue_; }
     bool draining() const noexcept { return draining_; }
@@ -64,7 +61,6 @@ class CompletionQueue final : public EventSource {
     CompletionQueueHandle queue_;
     int wait_fd_ = -1;
     bool draining_ = false;
-    bool at_end_ = false; // the last read has left nothing
     OperationTable operations_;
     std::vector<Connection*> members_;
     std::vector<Connection*> closing_; // nullptr: destroyed meanwhile
