@@ -114,7 +114,7 @@ class PublishRun final : public pubsub::PublishSocket::Handler {
     std::unique_ptr<netio::DescriptorWatch> input_watch_;
     std::unique_ptr<pubsub::BufferedPublishSocket> buffered_;
     std::unique_ptr<pubsub::PublishSocket> unbuffered_;
-    netio::SignalWatch signals_;
+    netio::SignalWatch signals_{loop_, {SIGINT, SIGTERM}, [this](int) { interrupt(); }};
 };
 
 PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
@@ -122,7 +122,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
     : loop_{loop}, feed_{config.streams}, messages_left_{arguments.messages.value_or(UINT64_MAX)},
       wait_for_{subscribers_to_wait_for(config)}, begin_{loop.now()}, finish_{loop.now()},
       turned_away_{loop}, continue_timer_{loop, [this] { pump(); }},
-      duration_timer_{loop, [this] { end("duration"); }}, signals_{loop, {SIGINT, SIGTERM}, [this](int) { interrupt(); }} {
+      duration_timer_{loop, [this] { end("duration"); }} {
     if (config.buffered) {
         buffered_ = std::make_unique<pubsub::BufferedPublishSocket>(transport,
                                                                     config.buffered_options, *this);

@@ -57,10 +57,10 @@ class PageWriter {
     std::size_t messages_ = 0;
 };
 
-// Calls visit(marks, prefix, message) for each record in order, as long as it returns true; `prefix`
-// points to as many bytes as prefix_bytes(marks) has told, which is no_such_record if the service
-// does not allow such a record there. False: the page is malformed behind the records that were
-// visited.
+// Calls visit(marks, prefix, message) for each record in order, as long as it returns true;
+// `prefix` points to as many bytes as prefix_bytes(marks) has told, which is no_such_record if the
+// service does not allow such a record there. False: the page is malformed behind the records that
+// were visited.
 template <typename PrefixBytes, typename Visit>
 bool visit_records(std::span<const std::byte> bytes, PrefixBytes prefix_bytes, Visit visit) {
     const std::byte* at = bytes.data();
@@ -86,9 +86,7 @@ template <typename Visit>
 bool visit_page(std::span<const std::byte> bytes, Visit visit) {
     return visit_records(
         bytes,
-        [](std::uint32_t marks) {
-            return marks == 0 ? std::size_t{0} : page::no_such_record;
-        },
+        [](std::uint32_t marks) { return marks == 0 ? std::size_t{0} : page::no_such_record; },
         [&](std::uint32_t, const std::byte*, std::span<const std::byte> message) {
             return visit(message);
         });

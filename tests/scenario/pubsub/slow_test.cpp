@@ -63,9 +63,8 @@ TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWhereTheyAreWaitedFor) {
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWhereTheyMissTheRest) {
-    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                               .page_bytes = 1024,
-                               .page_count = 16384});
+    auto publisher = buffered(
+        {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
     const std::uint64_t held = pages_held(*publisher);
     EXPECT_GE(held, 4096U);

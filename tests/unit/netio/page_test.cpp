@@ -146,19 +146,17 @@ TEST(PageCodec, AsksForThePrefixOfEachRecord) {
     const auto prefix_bytes = [](std::uint32_t marks) {
         return std::size_t{marks == high ? 3U : 0U};
     };
-    EXPECT_TRUE(
-        visit_records(std::span{memory}.first(writer.used()), prefix_bytes,
-                      [&](std::uint32_t marks, const std::byte* prefix,
-                          std::span<const std::byte> message) {
-                          const auto prefix_size = static_cast<std::size_t>(message.data() - prefix);
-                          seen.insert(seen.end(), {marks >> 30, prefix_size, message.size()});
-                          return true;
-                      }));
+    EXPECT_TRUE(visit_records(
+        std::span{memory}.first(writer.used()), prefix_bytes,
+        [&](std::uint32_t marks, const std::byte* prefix, std::span<const std::byte> message) {
+            const auto prefix_size = static_cast<std::size_t>(message.data() - prefix);
+            seen.insert(seen.end(), {marks >> 30, prefix_size, message.size()});
+            return true;
+        }));
     EXPECT_THAT(seen, testing::ElementsAre(2U, 3U, 5U, 0U, 0U, 2U));
     // A prefix that is longer than what is left.
     EXPECT_FALSE(visit_records(
-        std::span{memory}.first(writer.used()),
-        [](std::uint32_t) { return std::size_t{60}; },
+        std::span{memory}.first(writer.used()), [](std::uint32_t) { return std::size_t{60}; },
         [](std::uint32_t, const std::byte*, std::span<const std::byte>) { return true; }));
 }
 
