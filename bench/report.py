@@ -10,6 +10,7 @@ import tables
 import targets
 from tables import number, parameters_text
 
+
 def one_line(metrics):
     return ", ".join(f"{name} {number(value)}" for name, value in metrics.items())
 
