@@ -140,7 +140,11 @@ class SubscribeSocket final : private netio::Link::Handler {
     bool take_answer(std::span<const std::byte> body);
     bool take_totals(const netio::IncomingFrame& frame);
     void deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-        arrivals_.add(fid, message.size());
+        deliver(arrivals_.of(fid), fid, message, status);
+    }
+    void deliver(Arrivals& account, Fid fid, std::span<const std::byte> message,
+                 std::uint8_t status) {
+        arrivals_.add(account, message.size());
         handler_.on_message(*this, fid, message, status);
     }
 

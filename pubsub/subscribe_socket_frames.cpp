@@ -48,8 +48,7 @@ bool SubscribeSocket::take_page(std::span<const std::byte> body) {
     Arrivals* account = nullptr;
     return visit_page(body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
         if (account == nullptr || fid != last) account = &arrivals_.of(last = fid);
-        arrivals_.add(*account, message.size());
-        handler_.on_message(*this, fid, message, status);
+        deliver(*account, fid, message, status);
         return !watch.destroyed() && !closing_;
     });
 }
