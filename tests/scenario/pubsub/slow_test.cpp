@@ -45,38 +45,33 @@ TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
     honest.actor.expect_contiguous(Fid{2}, 0, 500);
 }
 
-// A page for each message; those that a publisher lets one subscriber hold that takes nothing.
-std::uint64_t pages_held(BufferedPublishSocket& publisher) {
-    std::uint64_t number = 0;
-    while (publisher.publish(Fid{1}, make_message(Fid{1}, number, 900)) == Status::ok &&
+// A page for each message; the publisher lets one subscriber that takes nothing hold so many.
+void expect_held(BufferedPublishSocket& publisher, std::uint64_t share) {
+    std::uint64_t held = 0;
+    while (publisher.publish(Fid{1}, make_message(Fid{1}, held, 900)) == Status::ok &&
            publisher.counters().dropped == 0)
-        ++number;
-    return number;
+        ++held;
+    EXPECT_GE(held, share);
+    EXPECT_LE(held, share + 16U) << "and its receive buffers";
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWhereTheyAreWaitedFor) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
-    const std::uint64_t held = pages_held(*publisher);
-    EXPECT_GE(held, 1024U);
-    EXPECT_LE(held, 1024U + 16U) << "and its receive buffers";
+    expect_held(*publisher, 1024);
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWhereTheyMissTheRest) {
     auto publisher = buffered(
         {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
-    const std::uint64_t held = pages_held(*publisher);
-    EXPECT_GE(held, 4096U);
-    EXPECT_LE(held, 4096U + 16U) << "and its receive buffers";
+    expect_held(*publisher, 4096);
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldHalfOfThePagesAtMost) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto slow = stuck(range(1, 1));
-    const std::uint64_t held = pages_held(*publisher);
-    EXPECT_GE(held, 32U);
-    EXPECT_LE(held, 32U + 16U) << "and its receive buffers";
+    expect_held(*publisher, 32);
 }
 
 TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
