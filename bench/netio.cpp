@@ -2,15 +2,15 @@
 
 // This framework, by its public interface and with its default options. Forms: `buffered`
 // (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` takes a
-// publisher and a subscriber on either side, and so two connections; `link` one connection. The
+// publisher and a subscriber on either side, and so two connections; `session` one connection. The
 // pattern `idle` opens connections on which nothing happens.
 
-#include "bench/netio_link.hpp"
+#include "bench/netio_session.hpp"
 #include "bench/subject.hpp"
 #include "netio/fabric.hpp"
-#include "pubsub/buffered_publish_socket.hpp"
-#include "pubsub/publish_socket.hpp"
-#include "pubsub/subscribe_socket.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <functional>
 #include <memory>
@@ -21,8 +21,8 @@ namespace {
 
 using bench::Arguments;
 using netio::Status;
-using pubsub::Fid;
-using pubsub::FidRange;
+using netio::pubsub::Fid;
+using netio::pubsub::FidRange;
 
 constexpr Fid idle_fid{1}; // subscribed to, never published
 
@@ -35,9 +35,9 @@ netio::Address address_of(const Arguments& arguments, unsigned offset = 0) {
     return {arguments.address, static_cast<std::uint16_t>(arguments.port + offset)};
 }
 
-void set_heartbeat(netio::LinkOptions& link, const Arguments& arguments) {
+void set_heartbeat(netio::SessionOptions& session, const Arguments& arguments) {
     if (arguments.heartbeat_ms >= 0)
-        link.heartbeat = std::chrono::milliseconds{arguments.heartbeat_ms};
+        session.heartbeat = std::chrono::milliseconds{arguments.heartbeat_ms};
 }
 
 // Ranges of one subscriber.
@@ -52,11 +52,11 @@ std::vector<FidRange> ranges_of(const Arguments& arguments) {
 }
 
 // Publishes one way or the other.
-class Output final : private pubsub::PublishSocket::Handler {
+class Output final : private netio::pubsub::PublishSocket::Handler {
   public:
     struct Events {
         std::function<void()> on_ready; // everybody has subscribed
-        std::function<void()> on_room;
+        std::function<void()> on_writable;
         std::function<void()> on_finished;
     };
 
@@ -64,23 +64,25 @@ class Output final : private pubsub::PublishSocket::Handler {
            std::size_t expected_ranges, Events events)
         : events_{std::move(events)}, size_{arguments.size}, ranges_left_{expected_ranges},
           message_(arguments.size) {
-        pubsub::PublisherOptions publisher{.addresses = {address_of(arguments, port_offset)}};
-        set_heartbeat(publisher.link, arguments);
+        netio::pubsub::PublisherOptions publisher{
+            .addresses = {address_of(arguments, port_offset)}};
+        set_heartbeat(publisher.session, arguments);
         if (arguments.form != "unbuffered") {
             buffered_.emplace(transport,
-                              pubsub::BufferedPublishSocket::Options{.publisher = publisher},
-                              static_cast<pubsub::PublisherHandler&>(*this));
+                              netio::pubsub::BufferedPublishSocket::Options{.publisher = publisher},
+                              static_cast<netio::pubsub::PublisherHandler&>(*this));
             return;
         }
         const std::size_t count = std::clamp<std::size_t>((16U << 20) / size_, 4, 256);
         memory_.emplace(count * size_);
         for (std::size_t i = count; i > 0; --i)
             free_.push_back(i - 1);
-        unbuffered_.emplace(transport, pubsub::PublishSocket::Options{.publisher = publisher},
-                            static_cast<pubsub::PublishSocket::Handler&>(*this));
+        unbuffered_.emplace(transport,
+                            netio::pubsub::PublishSocket::Options{.publisher = publisher},
+                            static_cast<netio::pubsub::PublishSocket::Handler&>(*this));
     }
 
-    // fill(bytes) writes the message; false: there is no room, on_room follows.
+    // fill(bytes) writes the message; false: there is no room, on_writable follows.
     template <typename Fill>
     bool publish(Fid fid, Fill fill) {
         Status status = Status::again;
@@ -101,14 +103,14 @@ class Output final : private pubsub::PublishSocket::Handler {
     void finish() { buffered_ ? buffered_->finish() : unbuffered_->finish(); }
 
   private:
-    void on_subscribe(const pubsub::SubscriberPeer&, const FidRange&) override {
+    void on_subscribe(const netio::pubsub::SubscriberPeer&, const FidRange&) override {
         if (--ranges_left_ == 0) events_.on_ready();
     }
-    void on_room() override { events_.on_room(); }
+    void on_writable() override { events_.on_writable(); }
     void on_finished() override { events_.on_finished(); }
     void on_publish_completed(netio::Cookie key) override {
         free_.push_back(static_cast<std::size_t>(key));
-        if (free_.size() == 1) events_.on_room();
+        if (free_.size() == 1) events_.on_writable();
     }
 
     Events events_;
@@ -117,12 +119,12 @@ class Output final : private pubsub::PublishSocket::Handler {
     std::vector<std::byte> message_;
     std::optional<netio::RegisteredBuffer> memory_;
     std::vector<std::size_t> free_; // pieces of memory_
-    std::optional<pubsub::BufferedPublishSocket> buffered_;
-    std::optional<pubsub::PublishSocket> unbuffered_;
+    std::optional<netio::pubsub::BufferedPublishSocket> buffered_;
+    std::optional<netio::pubsub::PublishSocket> unbuffered_;
 };
 
 // Subscribes. Messages are taken as by a user's own handler: without a std::function.
-class Input : private pubsub::SubscribeSocket::Handler {
+class Input : private netio::pubsub::SubscribeSocket::Handler {
   public:
     Input(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
           const std::vector<FidRange>& ranges)
@@ -136,19 +138,21 @@ class Input : private pubsub::SubscribeSocket::Handler {
   private:
     virtual void on_ended() = 0;
 
-    static pubsub::SubscribeSocket::Options options(const Arguments& arguments,
-                                                    unsigned port_offset) {
-        pubsub::SubscribeSocket::Options options{.publisher = address_of(arguments, port_offset)};
-        set_heartbeat(options.link, arguments);
+    static netio::pubsub::SubscribeSocket::Options options(const Arguments& arguments,
+                                                           unsigned port_offset) {
+        netio::pubsub::SubscribeSocket::Options options{.publisher =
+                                                            address_of(arguments, port_offset)};
+        set_heartbeat(options.session, arguments);
         return options;
     }
-    void on_closed(pubsub::SubscribeSocket&, const netio::Closed& closed, bool retrying) override {
+    void on_closed(netio::pubsub::SubscribeSocket&, const netio::Closed& closed,
+                   bool retrying) override {
         if (retrying) return;
         if (closed.reason != netio::CloseReason::orderly) bench::fail(closed.detail);
         on_ended();
     }
 
-    pubsub::SubscribeSocket socket_;
+    netio::pubsub::SubscribeSocket socket_;
 };
 
 // --- streams ----------------------------------------------------------------------------------
@@ -176,7 +180,7 @@ void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transpor
                                           source.start();
                                           timer->start(netio::Duration{0});
                                       },
-                                  .on_room = pump,
+                                  .on_writable = pump,
                                   .on_finished = [&] { loop.stop(); }});
     bench::say("listening");
     loop.run();
@@ -194,7 +198,7 @@ class StreamInput final : public Input {
     }
 
   private:
-    void on_message(pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
+    void on_message(netio::pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
                     std::uint8_t) override {
         sink_.take(message.data(), message.size());
     }
@@ -225,10 +229,10 @@ class EventInput final : public Input {
         : Input{transport, arguments, port_offset, ranges}, events_{std::move(events)} {}
 
   private:
-    void on_subscribed(pubsub::SubscribeSocket&, const FidRange&) override {
+    void on_subscribed(netio::pubsub::SubscribeSocket&, const FidRange&) override {
         events_.on_subscribed();
     }
-    void on_message(pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
+    void on_message(netio::pubsub::SubscribeSocket&, Fid, std::span<const std::byte> message,
                     std::uint8_t) override {
         events_.on_message(message);
     }
@@ -249,9 +253,10 @@ void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Tra
     const auto begin = [&] { // when both have subscribed to each other
         if (std::exchange(subscribed, true)) send();
     };
-    output.emplace(
-        transport, arguments, 0, 1,
-        Output::Events{.on_ready = begin, .on_room = [] {}, .on_finished = [&] { loop.stop(); }});
+    output.emplace(transport, arguments, 0, 1,
+                   Output::Events{.on_ready = begin,
+                                  .on_writable = [] {},
+                                  .on_finished = [&] { loop.stop(); }});
     const EventInput input{
         transport,
         arguments,
@@ -267,9 +272,10 @@ void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Tra
 }
 
 void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
-    Output output{
-        transport, arguments, 1, 1,
-        Output::Events{.on_ready = [] {}, .on_room = [] {}, .on_finished = [&] { loop.stop(); }}};
+    Output output{transport, arguments, 1, 1,
+                  Output::Events{.on_ready = [] {},
+                                 .on_writable = [] {},
+                                 .on_finished = [&] { loop.stop(); }}};
     const auto answer = [&](std::span<const std::byte> message) {
         const bool sent = output.publish(Fid{bench::fid_at(0)}, [&](std::byte* out) {
             std::memcpy(out, message.data(), message.size());
@@ -297,7 +303,7 @@ void publish_nothing(const Arguments& arguments, netio::EventLoop& loop,
                                           timer.start(std::chrono::duration_cast<netio::Duration>(
                                               std::chrono::duration<double>{arguments.seconds}));
                                       },
-                                  .on_room = [] {},
+                                  .on_writable = [] {},
                                   .on_finished = [&] { loop.stop(); }});
     bench::say("listening");
     loop.run();
@@ -337,7 +343,7 @@ int main(int argc, char** argv) {
     ::setrlimit(RLIMIT_NOFILE, &files);
     netio::EventLoop loop{{.mode = mode_of(arguments)}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
-    if (arguments.pattern == "echo" && arguments.form == "link") {
+    if (arguments.pattern == "echo" && arguments.form == "session") {
         bench::echo_over_link(arguments, loop, *transport);
     } else if (arguments.pattern == "echo") {
         (arguments.publish ? measure_echo : echo)(arguments, loop, *transport);

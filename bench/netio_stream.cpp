@@ -6,7 +6,7 @@
 
 #include "bench/subject.hpp"
 #include "netio/fabric.hpp"
-#include "stream/stream_listener.hpp"
+#include "stream/socket/stream_listener.hpp"
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace {
 using bench::Arguments;
 using netio::Cookie;
 using netio::Status;
-using stream::StreamSocket;
+using netio::stream::StreamSocket;
 
 // Both sides; what is not theirs must not happen.
 class End : protected StreamSocket::Handler {
@@ -52,7 +52,7 @@ class End : protected StreamSocket::Handler {
     netio::RegisteredBuffer memory_;
 };
 
-class Publisher final : private End, private stream::StreamListener::Handler {
+class Publisher final : private End, private netio::stream::StreamListener::Handler {
   public:
     Publisher(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
         : End{arguments, loop, netio::Access::send}, source_{arguments},
@@ -62,7 +62,7 @@ class Publisher final : private End, private stream::StreamListener::Handler {
     void report() const { source_.report(); }
 
   private:
-    void on_incoming(stream::IncomingStream& incoming) override {
+    void on_incoming(netio::stream::IncomingStream& incoming) override {
         socket_ = incoming.accept({}, static_cast<StreamSocket::Handler&>(*this));
     }
     void on_connected(StreamSocket&) override {
@@ -83,7 +83,7 @@ class Publisher final : private End, private stream::StreamListener::Handler {
     }
 
     bench::Source source_;
-    stream::StreamListener listener_;
+    netio::stream::StreamListener listener_;
     std::unique_ptr<StreamSocket> socket_;
 };
 
@@ -109,7 +109,7 @@ class Subscriber final : private End {
         receive(index);
     }
     void receive(std::size_t index) {
-        if (socket_.receive(piece(index), Cookie{index}, stream::Fill::all) != Status::ok)
+        if (socket_.receive(piece(index), Cookie{index}, netio::stream::Fill::all) != Status::ok)
             bench::fail("a receive was refused");
     }
 

@@ -2,8 +2,8 @@
 
 // The page codec: what it costs to put a message into a page, and to find it again.
 
-#include "netio/message_parts.hpp"
-#include "pubsub/page.hpp"
+#include "netio/coalescing/message_parts.hpp"
+#include "pubsub/core/page.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-using pubsub::Fid;
+using netio::pubsub::Fid;
 
 constexpr std::size_t page_bytes = 64 * 1024;
 constexpr std::uint64_t fid_count = 64;
@@ -19,7 +19,7 @@ constexpr std::uint64_t fid_count = 64;
 // Fills one page; returns the bytes used and counts the messages.
 std::size_t fill(std::vector<std::byte>& memory, const std::vector<std::byte>& message,
                  std::int64_t& messages) {
-    pubsub::PageWriter writer{memory};
+    netio::pubsub::PageWriter writer{memory};
     for (std::uint64_t i = 0;; ++i) {
         std::byte* const out = writer.append(Fid{i % fid_count}, 0, message.size());
         if (out == nullptr) return writer.used();
@@ -46,12 +46,13 @@ void visit_page(benchmark::State& state) {
     const std::span<const std::byte> page{memory.data(), used};
     std::int64_t visited = 0;
     for ([[maybe_unused]] const auto step : state) {
-        pubsub::visit_page(page, [&](Fid fid, std::span<const std::byte> bytes, std::uint8_t) {
-            benchmark::DoNotOptimize(fid);
-            benchmark::DoNotOptimize(bytes.data());
-            ++visited;
-            return true;
-        });
+        netio::pubsub::visit_page(page,
+                                  [&](Fid fid, std::span<const std::byte> bytes, std::uint8_t) {
+                                      benchmark::DoNotOptimize(fid);
+                                      benchmark::DoNotOptimize(bytes.data());
+                                      ++visited;
+                                      return true;
+                                  });
     }
     state.SetItemsProcessed(visited);
 }

@@ -3,8 +3,8 @@
 // The core of the stream protocol: both state machines, with every transfer, advert and
 // acknowledgement handed from one to the other at once.
 
-#include "stream/receiver.hpp"
-#include "stream/sender.hpp"
+#include "stream/core/receiver.hpp"
+#include "stream/core/sender.hpp"
 
 #include <array>
 #include <benchmark/benchmark.h>
@@ -14,11 +14,11 @@ namespace {
 constexpr std::uint64_t ring_bytes = 1 << 20;
 
 struct Stream {
-    stream::Sender sender{stream::improved_sender(ring_bytes)};
-    stream::Receiver receiver{stream::improved_receiver(ring_bytes)};
+    netio::stream::Sender sender{netio::stream::improved_sender(ring_bytes)};
+    netio::stream::Receiver receiver{netio::stream::improved_receiver(ring_bytes)};
 
     void transfer() {
-        std::array<stream::Piece, 8> pieces;
+        std::array<netio::stream::Piece, 8> pieces;
         while (const auto transfer = sender.next_transfer(pieces)) {
             require(receiver.on_transfer(transfer->kind, transfer->bytes));
             sender.on_transfer_done(transfer->number);
@@ -37,8 +37,8 @@ struct Stream {
     }
 
   private:
-    static void require(stream::ProtocolError error) {
-        if (error != stream::ProtocolError::none) std::abort();
+    static void require(netio::stream::ProtocolError error) {
+        if (error != netio::stream::ProtocolError::none) std::abort();
     }
 };
 
@@ -48,9 +48,9 @@ void send_direct(benchmark::State& state) {
     Stream stream;
     std::uint64_t number = 0;
     for ([[maybe_unused]] const auto step : state) {
-        stream.receiver.post(stream::ReceiveId{number}, bytes, false);
+        stream.receiver.post(netio::stream::ReceiveId{number}, bytes, false);
         stream.advertise();
-        stream.sender.submit(stream::SendId{number++}, bytes);
+        stream.sender.submit(netio::stream::SendId{number++}, bytes);
         stream.transfer();
     }
     state.SetItemsProcessed(state.iterations());
@@ -64,9 +64,9 @@ void send_through_the_ring(benchmark::State& state) {
     Stream stream;
     std::uint64_t number = 0;
     for ([[maybe_unused]] const auto step : state) {
-        stream.sender.submit(stream::SendId{number}, bytes);
+        stream.sender.submit(netio::stream::SendId{number}, bytes);
         stream.transfer();
-        stream.receiver.post(stream::ReceiveId{number++}, bytes, true);
+        stream.receiver.post(netio::stream::ReceiveId{number++}, bytes, true);
         stream.transfer();
     }
     state.SetItemsProcessed(state.iterations());

@@ -3,9 +3,9 @@
 // Subscription look-up: the map that every message meets on either side, the account of arrivals,
 // and the table behind them, which is asked after a change only.
 
-#include "pubsub/arrival_counter.hpp"
-#include "pubsub/fid_map.hpp"
-#include "pubsub/subscription_table.hpp"
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/subscription_table.hpp"
 
 #include <algorithm>
 #include <benchmark/benchmark.h>
@@ -14,8 +14,8 @@
 
 namespace {
 
-using pubsub::Fid;
-using pubsub::LinkId;
+using netio::pubsub::Fid;
+using netio::pubsub::SubscriberId;
 
 std::vector<Fid> shuffled_fids(std::int64_t count) {
     std::vector<Fid> fids;
@@ -27,7 +27,7 @@ std::vector<Fid> shuffled_fids(std::int64_t count) {
 
 void find_in_map(benchmark::State& state) {
     const std::vector<Fid> fids = shuffled_fids(state.range(0));
-    pubsub::FidMap<std::uint64_t> map;
+    netio::pubsub::FidMap<std::uint64_t> map;
     for (const Fid fid : fids)
         map[fid] = 1;
     for ([[maybe_unused]] const auto step : state)
@@ -39,7 +39,7 @@ BENCHMARK(find_in_map)->Arg(1)->Arg(64)->Arg(1000)->Arg(10000);
 
 void count_arrivals(benchmark::State& state) {
     const std::vector<Fid> fids = shuffled_fids(state.range(0));
-    pubsub::ArrivalCounter counter;
+    netio::pubsub::ArrivalCounter counter;
     for ([[maybe_unused]] const auto step : state)
         for (const Fid fid : fids)
             counter.add(fid, 40);
@@ -49,10 +49,10 @@ BENCHMARK(count_arrivals)->Arg(1)->Arg(64)->Arg(1000)->Arg(10000);
 
 void find_in_table(benchmark::State& state) {
     const std::vector<Fid> fids = shuffled_fids(state.range(0));
-    pubsub::SubscriptionTable table{fids.size()};
-    std::vector<pubsub::FidRange> added;
+    netio::pubsub::SubscriptionTable table{fids.size()};
+    std::vector<netio::pubsub::FidRange> added;
     for (const Fid fid : fids) {
-        if (!table.add(LinkId{1}, {.first = fid, .last = fid}, added)) std::abort();
+        if (!table.add(SubscriberId{1}, {.first = fid, .last = fid}, added)) std::abort();
     }
     for ([[maybe_unused]] const auto step : state)
         for (const Fid fid : fids)
@@ -64,12 +64,12 @@ BENCHMARK(find_in_table)->Arg(1)->Arg(1000)->Arg(10000);
 void subscribe_and_leave(benchmark::State& state) {
     const std::vector<Fid> fids = shuffled_fids(state.range(0));
     for ([[maybe_unused]] const auto step : state) {
-        pubsub::SubscriptionTable table{fids.size()};
-        std::vector<pubsub::FidRange> added;
+        netio::pubsub::SubscriptionTable table{fids.size()};
+        std::vector<netio::pubsub::FidRange> added;
         for (const Fid fid : fids) {
-            if (!table.add(LinkId{1}, {.first = fid, .last = fid}, added)) std::abort();
+            if (!table.add(SubscriberId{1}, {.first = fid, .last = fid}, added)) std::abort();
         }
-        table.remove_link(LinkId{1});
+        table.remove_subscriber(SubscriberId{1});
     }
     state.SetItemsProcessed(state.iterations() * state.range(0));
 }

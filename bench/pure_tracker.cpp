@@ -2,14 +2,14 @@
 
 // The delivery tracker: the books of one unbuffered publication to a number of subscribers.
 
-#include "pubsub/delivery_tracker.hpp"
+#include "pubsub/core/delivery_tracker.hpp"
 
 #include <benchmark/benchmark.h>
 
 namespace {
 
 void track_publication(benchmark::State& state) {
-    pubsub::DeliveryTracker tracker{256};
+    netio::pubsub::DeliveryTracker tracker{256};
     for ([[maybe_unused]] const auto step : state) {
         const auto id = tracker.begin(netio::Cookie{7});
         for (std::int64_t i = 0; i < state.range(0); ++i)

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace netio {
+namespace netio::inline v0_2 {
 
 struct FabricOptions {
     // "auto": verbs where the address belongs to an RDMA device, then tcp. "tcp" or "verbs": that
@@ -50,4 +50,4 @@ std::string fabric_version();
 // Why a provider cannot be chosen; empty if it can.
 std::string provider_refusal(const std::string& provider);
 
-} // namespace netio
+} // namespace netio::inline v0_2

@@ -15,12 +15,13 @@
 //     free when the destructor returns.
 //   - A message arrives whole, in one posted receive; messages arrive in the order of sending.
 //   - A message that finds no posted receive, or one that is too small, is a bug of the user of
-//     this seam: it may break the connection. Credits prevent it (netio/link.hpp).
+//     this seam: it may break the connection. Credits prevent it (netio/session/session.hpp).
 // All of it belongs to the loop's thread.
 
-#include "netio/buffer.hpp"
-#include "netio/event_loop.hpp"
-#include "netio/status.hpp"
+#include "netio/base/cookie.hpp"
+#include "netio/base/status.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/memory/buffer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -30,10 +31,7 @@
 #include <string>
 #include <vector>
 
-namespace netio {
-
-// What names an operation in its completion; chosen by the caller, opaque to the transport.
-enum class Cookie : std::uint64_t {};
+namespace netio::inline v0_2 {
 
 // Connection data: the bytes that travel with connect, accept and reject. 55 is what RDMA
 // connection managers leave to a user; a longer datum is a bug on every provider.
@@ -191,4 +189,4 @@ class Transport {
                                              Listener::Handler& handler) = 0;
 };
 
-} // namespace netio
+} // namespace netio::inline v0_2

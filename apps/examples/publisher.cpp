@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Publishes a counter under fid 1, a thousand times a second: publisher HOST:PORT
 #include "netio/fabric.hpp"
-#include "pubsub/buffered_publish_socket.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -11,9 +11,9 @@ using namespace std::chrono_literals;
 int main(int argc, char** argv) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop);
-    struct Handler final : pubsub::PublisherHandler {
+    struct Handler final : netio::pubsub::PublisherHandler {
     } handler; // subscribers may come and go
-    pubsub::BufferedPublishSocket socket{
+    netio::pubsub::BufferedPublishSocket socket{
         *transport,
         {.publisher = {.addresses = {netio::parse_address(argc > 1 ? argv[1]
                                                                    : "127.0.0.1:12345")}}},
@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
     std::uint64_t counter = 0;
     netio::Timer tick{loop, [&] {
                           const auto bytes = std::as_bytes(std::span{&counter, 1});
-                          if (socket.publish(pubsub::Fid{1}, bytes) == netio::Status::ok) ++counter;
+                          if (socket.publish(netio::pubsub::Fid{1}, bytes) == netio::Status::ok)
+                              ++counter;
                           tick.start(1ms);
                       }};
     tick.start(1ms);

@@ -7,7 +7,7 @@
 // of a publication is the address of its first block: when it comes back, the card may write there.
 #include "apps/examples/readout_event.hpp"
 #include "netio/fabric.hpp"
-#include "pubsub/publish_socket.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
 
 #include <condition_variable>
 #include <csignal>
@@ -40,9 +40,9 @@ class Card {
     void run(const std::stop_token& stop) {
         for (std::uint64_t event = 0; !stop.stop_requested(); ++event) {
             std::unique_lock lock{mutex_};
-            const auto has_room = [&] { return event - freed_ < ring_events; };
-            if (!has_room() && !std::exchange(was_full_, true)) std::puts("the ring was full");
-            if (!room_.wait(lock, stop, has_room)) return;
+            const auto has_capacity = [&] { return event - freed_ < ring_events; };
+            if (!has_capacity() && !std::exchange(was_full_, true)) std::puts("the ring was full");
+            if (!room_.wait(lock, stop, has_capacity)) return;
             lock.unlock();
             std::byte* const place = &ring_[event % ring_events * event_bytes];
             for (std::size_t link = 0; link < links; ++link)
@@ -66,7 +66,7 @@ class Card {
     std::jthread thread_; // last: joined first
 };
 
-class Readout final : pubsub::PublishSocket::Handler {
+class Readout final : netio::pubsub::PublishSocket::Handler {
   public:
     Readout(netio::Transport& transport, const netio::Address& address)
         : loop_{transport.loop()}, card_{ring_.memory(),
@@ -83,12 +83,13 @@ class Readout final : pubsub::PublishSocket::Handler {
     }
 
   private:
-    void on_subscribe(const pubsub::SubscriberPeer&, const pubsub::FidRange&) override {
+    void on_subscribe(const netio::pubsub::SubscriberPeer&,
+                      const netio::pubsub::FidRange&) override {
         if (std::exchange(started_, true)) return;
         std::puts("the card runs");
         card_.start();
     }
-    void on_room() override { publish(); }
+    void on_writable() override { publish(); }
     void on_publish_completed(netio::Cookie key) override {
         const auto address = static_cast<std::uintptr_t>(key);
         --unsent_[(address - reinterpret_cast<std::uintptr_t>(ring_.data())) / event_bytes];
@@ -109,8 +110,8 @@ class Readout final : pubsub::PublishSocket::Handler {
             const std::byte status{status_of(next_ / links)};
             const netio::Cookie key{reinterpret_cast<std::uintptr_t>(slices[0].data)};
             const netio::Status taken =
-                socket_.publishv(pubsub::Fid{link}, slices, key, {.header = {&status, 1}});
-            if (taken == netio::Status::again) return; // on_room
+                socket_.publishv(netio::pubsub::Fid{link}, slices, key, {.header = {&status, 1}});
+            if (taken == netio::Status::again) return; // on_writable
             if (taken == netio::Status::ok) ++unsent_[place];
         }
         advance(); // what nobody wants is free at once
@@ -129,7 +130,7 @@ class Readout final : pubsub::PublishSocket::Handler {
     std::uint64_t next_ = 0, freed_ = 0;            // next_: of the messages to be published
     bool started_ = false, ending_ = false;
     Card card_;
-    pubsub::PublishSocket socket_;
+    netio::pubsub::PublishSocket socket_;
 };
 
 int main(int argc, char** argv) {

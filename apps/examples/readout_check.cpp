@@ -2,17 +2,17 @@
 // Subscribes to readout.cpp and checks the sequence and every byte: readout_check HOST:PORT
 #include "apps/examples/readout_event.hpp"
 #include "netio/fabric.hpp"
-#include "pubsub/subscribe_socket.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <array>
 #include <cstdio>
 #include <cstring>
 
-struct Checker final : pubsub::SubscribeSocket::Handler {
+struct Checker final : netio::pubsub::SubscribeSocket::Handler {
     explicit Checker(netio::EventLoop& of) : loop{of} {}
-    void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
-        const std::size_t link = pubsub::to_integer(fid);
+    void on_message(netio::pubsub::SubscribeSocket&, netio::pubsub::Fid fid,
+                    std::span<const std::byte> message, std::uint8_t) override {
+        const std::size_t link = netio::pubsub::to_integer(fid);
         std::uint64_t event = 0;
         std::memcpy(&event, message.data() + 1, message.size() < 9 ? 0 : 8);
         if (messages == 0) { // who comes late misses some
@@ -31,7 +31,8 @@ struct Checker final : pubsub::SubscribeSocket::Handler {
         ++messages;
         if (!good) ++wrong;
     }
-    void on_closed(pubsub::SubscribeSocket&, const netio::Closed& closed, bool retrying) override {
+    void on_closed(netio::pubsub::SubscribeSocket&, const netio::Closed& closed,
+                   bool retrying) override {
         orderly = closed.reason == netio::CloseReason::orderly;
         if (!retrying) loop.stop();
     }
@@ -46,11 +47,12 @@ int main(int argc, char** argv) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop);
     Checker checker{loop};
-    pubsub::SubscribeSocket socket{
+    netio::pubsub::SubscribeSocket socket{
         *transport,
         {.publisher = netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")},
         checker};
-    socket.subscribe({.first = pubsub::Fid{0}, .last = pubsub::Fid{readout::links - 1}});
+    socket.subscribe(
+        {.first = netio::pubsub::Fid{0}, .last = netio::pubsub::Fid{readout::links - 1}});
     loop.run();
     std::printf("checked %llu messages, %llu wrong\n",
                 static_cast<unsigned long long>(checker.messages),

@@ -32,7 +32,7 @@ CompletionQueue::~CompletionQueue() {
     loop_.remove(*this);
 }
 
-bool CompletionQueue::has_room(std::size_t entry_count) const noexcept {
+bool CompletionQueue::has_capacity(std::size_t entry_count) const noexcept {
     return members_.size() < endpoint_limit_ && entries_reserved_ + entry_count <= entry_limit_;
 }
 

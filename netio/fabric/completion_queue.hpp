@@ -7,9 +7,9 @@
 // connections give their last word. Settling at this moment and no other keeps the order "all
 // that arrived, then the end", whichever queue told of the end first.
 
-#include "netio/event_loop.hpp"
 #include "netio/fabric/handles.hpp"
 #include "netio/fabric/operations.hpp"
+#include "netio/loop/event_loop.hpp"
 
 #include <array>
 #include <rdma/fi_eq.h>
@@ -26,7 +26,7 @@ class CompletionQueue final : public EventSource {
 
     // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is
     // fatal for all of them.
-    bool has_room(std::size_t entry_count) const noexcept;
+    bool has_capacity(std::size_t entry_count) const noexcept;
     void join(Connection& connection, std::size_t entry_count);
     void leave(Connection& connection, std::size_t entry_count) noexcept;
 

@@ -88,7 +88,7 @@ CompletionQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
     close_released();
     if (!alone) {
         for (const auto& queue : queues_) {
-            if (queue->has_room(entry_count)) return *queue;
+            if (queue->has_capacity(entry_count)) return *queue;
         }
     }
     const std::size_t entry_limit =

@@ -5,8 +5,8 @@
 // their connecting and accepting, which happens inside fi_eq_read on some providers, so it is read
 // whenever its descriptor fires, although most reads find no event.
 
-#include "netio/event_loop.hpp"
 #include "netio/fabric/handles.hpp"
+#include "netio/loop/event_loop.hpp"
 
 #include <array>
 #include <cstddef>

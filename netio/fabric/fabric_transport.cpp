@@ -13,8 +13,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace netio {
-namespace fabric {
+namespace netio::fabric {
 namespace {
 
 class FabricTransport final : public Transport {
@@ -125,11 +124,13 @@ class FabricTransport final : public Transport {
 };
 
 } // namespace
-} // namespace fabric
+} // namespace netio::fabric
+
+namespace netio::inline v0_2 {
 
 std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options) {
     fabric::undo_foreign_signal_handlers();
     return std::make_unique<fabric::FabricTransport>(loop, std::move(options));
 }
 
-} // namespace netio
+} // namespace netio::inline v0_2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/handles.hpp"
 
-#include "netio/check.hpp"
+#include "netio/base/check.hpp"
 
 #include <cstdlib>
 #include <rdma/fi_errno.h>

@@ -5,7 +5,7 @@
 // to cannot be closed (-FI_EBUSY, fi_cq(3), fi_domain(3)), so owners declare fabric, domain,
 // queues, endpoints in this order.
 
-#include "netio/status.hpp"
+#include "netio/base/status.hpp"
 
 #include <memory>
 #include <rdma/fabric.h>

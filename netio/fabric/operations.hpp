@@ -7,7 +7,7 @@
 // (libfabric's tcp reports the cancelled receives of a closed endpoint), and must find that out
 // safely. Allocation stops when the table has grown to the most that was ever outstanding.
 
-#include "netio/check.hpp"
+#include "netio/base/check.hpp"
 #include "netio/transport.hpp"
 
 #include <cstdint>

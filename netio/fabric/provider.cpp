@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/provider.hpp"
 
-#include "netio/check.hpp"
+#include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
 
 #include <algorithm>
@@ -198,7 +198,7 @@ Address to_address(const void* socket_address) {
 
 } // namespace netio::fabric
 
-namespace netio {
+namespace netio::inline v0_2 {
 
 std::string provider_refusal(const std::string& provider) {
     return fabric::refusal(provider);
@@ -235,4 +235,4 @@ std::vector<FabricDescription> describe_fabric() {
     return descriptions;
 }
 
-} // namespace netio
+} // namespace netio::inline v0_2

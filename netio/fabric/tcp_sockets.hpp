@@ -11,8 +11,8 @@
 //   - the kernel's acknowledgements as signs of life (tcp(7), TCP_INFO and keepalive).
 // Newer providers hand out the descriptor (FI_GET_FD); the version that is supported here does not.
 
-#include "netio/event_loop.hpp"
-#include "netio/status.hpp"
+#include "netio/base/status.hpp"
+#include "netio/loop/event_loop.hpp"
 
 #include <chrono>
 #include <dirent.h>

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace stream {
+namespace netio::stream {
 
 struct Action {
     enum class Kind : std::uint8_t {
@@ -50,4 +50,4 @@ inline std::string to_string(const Action& action) {
     return "?";
 }
 
-} // namespace stream
+} // namespace netio::stream

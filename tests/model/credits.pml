@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The credits of a connection (netio/credits.hpp, R13), a second time and in another language.
+/* The credits of a connection (netio/session/credits.hpp, R13), a second time and in another language.
  *
  * Two nodes send each other MESSAGES messages. Every message uses up one of the RECEIVES receives
  * that the other node keeps posted. One that arrived is owed to its sender as a credit once the

@@ -2,8 +2,8 @@
 // R13, exhaustively: two endpoints send each other writes and frames in every order. No
 // receive queue is ever overrun, both finish, and no execution goes on for ever.
 
-#include "netio/credits.hpp"
-#include "stream/fifo.hpp"
+#include "netio/session/credits.hpp"
+#include "stream/core/fifo.hpp"
 #include "tests/model/explore.hpp"
 #include "tests/model/injected_flaws.hpp"
 
@@ -15,7 +15,7 @@
 #include <iostream>
 #include <string>
 
-namespace stream {
+namespace netio::stream {
 
 struct CreditAction {
     enum class Kind : std::uint8_t { write, frame, credit, receive };
@@ -187,4 +187,4 @@ TEST(CreditsModelMutation, R13ThresholdOfAllReceivesIsNeverReached) {
 }
 
 } // namespace
-} // namespace stream
+} // namespace netio::stream

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace stream {
+namespace netio::stream {
 
 Direction random_direction(Chance& chance) {
     const std::uint64_t ring_bytes = chance.one_of<std::uint64_t>({1, 2, 7, 64, 200, 1'000, 5'000});
@@ -363,4 +363,4 @@ std::uint8_t Duplex::content(std::uint64_t seed, std::uint64_t position) {
     return static_cast<std::uint8_t>(x >> 56);
 }
 
-} // namespace stream
+} // namespace netio::stream

@@ -6,11 +6,11 @@
 // sizes and which actions are likely, some of them not at all ("swarm"), and then every step. A
 // write lands at its posting or at its arrival, by lot; a network may do either.
 
-#include "netio/credits.hpp"
-#include "stream/control.hpp"
-#include "stream/receiver.hpp"
-#include "stream/sender.hpp"
-#include "stream/wire.hpp"
+#include "netio/session/credits.hpp"
+#include "stream/core/control.hpp"
+#include "stream/core/receiver.hpp"
+#include "stream/core/sender.hpp"
+#include "stream/core/wire.hpp"
 
 #include <array>
 #include <cstddef>
@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace stream {
+namespace netio::stream {
 
 class Chance {
   public:
@@ -149,4 +149,4 @@ class Duplex {
     std::string violation_;
 };
 
-} // namespace stream
+} // namespace netio::stream

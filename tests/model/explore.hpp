@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace stream {
+namespace netio::stream {
 
 struct Exploration {
     std::size_t state_count = 0;
@@ -156,4 +156,4 @@ Exploration explore(const World& start, const ExploreOptions& options = {}) {
     return result;
 }
 
-} // namespace stream
+} // namespace netio::stream

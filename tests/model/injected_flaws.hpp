@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// InjectedFlaws: stream/flaws.hpp and those of netio/credits.hpp with variables, so that a test can
-// break one rule at a time.
+// InjectedFlaws: stream/core/flaws.hpp and those of netio/session/credits.hpp with variables, so
+// that a test can break one rule at a time.
 
-namespace stream {
+namespace netio::stream {
 
 struct InjectedFlaws {
     bool accept_any_sequence = false;
@@ -43,4 +43,4 @@ struct InjectedFlaws {
     bool any_credit_threshold = false;
 };
 
-} // namespace stream
+} // namespace netio::stream

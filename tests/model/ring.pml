@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* How the two sides of a direction change to a larger ring (docs/stream-protocol.md, R15), a second
- * time and in another language than stream/sender.hpp and stream/receiver.hpp.
+ * time and in another language than stream/core/sender.hpp and stream/core/receiver.hpp.
  *
  * Indirect transfers only, for the rest of the protocol sees of a ring nothing but how many bytes
  * wait in it: whatever rings they lie in, `used` is what stream.pml calls so.

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace stream {
+namespace netio::stream {
 
 class RingMemory {
   public:
@@ -68,4 +68,4 @@ class RingMemory {
     std::size_t receiver_ring_ = 0;
 };
 
-} // namespace stream
+} // namespace netio::stream

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One direction of a stream (docs/stream-protocol.md), a second time and in another language than
- * stream/sender.hpp and stream/receiver.hpp: a mistake in our reading of the protocol would have to
+ * stream/core/sender.hpp and stream/core/receiver.hpp: a mistake in our reading of the protocol would have to
  * be made twice to stay hidden.
  *
  * Two processes and two channels that keep order. The sender takes adverts and acknowledgements and

@@ -13,7 +13,7 @@
 #include <iostream>
 #include <ostream>
 
-namespace stream {
+namespace netio::stream {
 namespace {
 
 struct Case {
@@ -223,4 +223,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, StreamExhaustive, testing::ValuesIn(cases()),
                          [](const auto& parameter) { return std::string{parameter.param.name}; });
 
 } // namespace
-} // namespace stream
+} // namespace netio::stream

@@ -13,7 +13,7 @@
 #include <iostream>
 #include <ostream>
 
-namespace stream {
+namespace netio::stream {
 namespace {
 
 // Receivers copy at once and see no wait-all: the smallest world with the traps of Figures 4 to 7.
@@ -274,4 +274,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, StreamMutationControl,
                          [](const auto& parameter) { return std::string{parameter.param.name}; });
 
 } // namespace
-} // namespace stream
+} // namespace netio::stream

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <iostream>
 
-namespace stream {
+namespace netio::stream {
 namespace {
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
@@ -52,4 +52,4 @@ TEST(StreamRandom, DeliversEveryByteInOrderUnderEveryPolicy) {
 }
 
 } // namespace
-} // namespace stream
+} // namespace netio::stream

@@ -9,9 +9,9 @@
 // oracle looks at what the state machines do from outside and keeps the first violation.
 // A write lands when it is posted, the earliest moment that a network allows.
 
-#include "stream/control.hpp"
-#include "stream/receiver_impl.hpp"
-#include "stream/sender_impl.hpp"
+#include "stream/core/control.hpp"
+#include "stream/core/receiver_impl.hpp"
+#include "stream/core/sender_impl.hpp"
 #include "tests/model/action.hpp"
 #include "tests/model/ring_memory.hpp"
 #include "tests/model/world_options.hpp"
@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace stream {
+namespace netio::stream {
 
 template <class Flaws = NoFlaws>
 class World {
@@ -478,4 +478,4 @@ void World<Flaws>::describe(Sink&& sink) const {
     sink(finished_ ? 1U : 0U);
 }
 
-} // namespace stream
+} // namespace netio::stream

@@ -3,12 +3,12 @@
 
 // WorldOptions: what a World (tests/model/world.hpp) consists of, and what may happen in it.
 
-#include "stream/options.hpp"
+#include "stream/core/options.hpp"
 
 #include <cstddef>
 #include <cstdint>
 
-namespace stream {
+namespace netio::stream {
 
 enum class WaitAll : std::uint8_t { never, either, always };
 
@@ -34,4 +34,4 @@ struct WorldOptions {
     std::uint64_t forbidden_ring_bytes = 0;
 };
 
-} // namespace stream
+} // namespace netio::stream

@@ -3,7 +3,7 @@
 
 // While it lives, this process may open so many more descriptors.
 
-#include "netio/check.hpp"
+#include "netio/base/check.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/resource.h>

@@ -4,7 +4,7 @@
 
 #include "tests/support/sim_connection.hpp"
 
-#include "netio/destruction_watch.hpp"
+#include "netio/base/destruction_watch.hpp"
 #include "tests/support/sim_memory.hpp"
 
 #include <algorithm>

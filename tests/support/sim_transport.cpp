@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/sim_transport.hpp"
 
-#include "netio/check.hpp"
-#include "netio/destruction_watch.hpp"
+#include "netio/base/check.hpp"
+#include "netio/base/destruction_watch.hpp"
 #include "tests/support/sim_connection.hpp"
 #include "tests/support/sim_memory.hpp"
 

@@ -8,7 +8,7 @@
 // A loop that would wait for ever, with nothing scheduled that could wake it, has dead-locked:
 // wait() throws std::logic_error, which fails the test at once instead of hanging it.
 
-#include "netio/event_loop.hpp"
+#include "netio/loop/event_loop.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -18,7 +18,7 @@
 // A simulated run depends on its seed alone. A test that fails there prints the command that
 // replays it; NETIO_TEST_SEED=17 runs any test with another interleaving.
 
-#include "netio/event_loop.hpp"
+#include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
 #include "tests/support/sim_transport.hpp"
 #include "tests/support/sim_world.hpp"

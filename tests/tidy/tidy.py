@@ -103,13 +103,13 @@ def libfabric_stays_inside(tree):
 
 @rule(
     bad=[
-        {"netio/a.cpp": '#include "pubsub/fid.hpp"\n'},
-        {"pubsub/a.cpp": '#include "stream/wire.hpp"\n'},
-        {"stream/a.hpp": '#include "pubsub/fid.hpp"\n'},
+        {"netio/a.cpp": '#include "pubsub/core/fid.hpp"\n'},
+        {"pubsub/a.cpp": '#include "stream/core/wire.hpp"\n'},
+        {"stream/a.hpp": '#include "pubsub/core/fid.hpp"\n'},
         {"stream/a.hpp": '#include "apps/main.hpp"\n'},
         {"netio/a.cpp": '#include "tests/support/seed.hpp"\n'},
     ],
-    good=[{"apps/a.cpp": '#include "pubsub/fid.hpp"\n'}, {"tests/a.cpp": '#include "stream/wire.hpp"\n'}],
+    good=[{"apps/a.cpp": '#include "pubsub/core/fid.hpp"\n'}, {"tests/a.cpp": '#include "stream/core/wire.hpp"\n'}],
 )
 def layers_look_down_only(tree):
     folders = {*LAYERS, "tests", "bench"}
@@ -155,7 +155,7 @@ PROVIDERS = "tcp|verbs|sockets|udp|shm|psm[23]?|efa|opx|usnic|gni|ofi_rxm|ofi_rx
 
 
 @rule(
-    bad=[{"netio/link.cpp": 'if (name == "tcp") {}\n'}, {"pubsub/a.cpp": 'f("verbs;ofi_rxm");\n'}],
+    bad=[{"netio/session/session.cpp": 'if (name == "tcp") {}\n'}, {"pubsub/a.cpp": 'f("verbs;ofi_rxm");\n'}],
     good=[
         {"netio/fabric/provider.cpp": 'f("tcp");\n'},
         {"netio/a.hpp": '// "tcp" or "verbs"\n'},
@@ -392,7 +392,7 @@ def files_speak_of_the_project(tree):
     forbidden = {
         r"(?<![\w.~$}/-])/(?:home|root|tmp|work|workspace|mnt|Users)\b/?": "a path of one machine",
         r"(?:^|[\s(])#\d{1,5}\b(?![-\w])": "a number that only one tracker knows; say what it is",
-        r"(?i)\b(this session|the brief|sub-?agents?|as instructed|my instructions)\b": "not of the project",
+        r"(?i)\b((?:in|during|of) this session|the brief|sub-?agents?|as instructed|my instructions)\b": "not of the project",
     }
     for source in tree.values():
         for pattern, why in forbidden.items():

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A publisher and a subscriber in one loop: passes one message, and fails if the libraries are not
 // of the version that is expected: consumer VERSION
+#include "netio/base/version.hpp"
 #include "netio/fabric.hpp"
-#include "netio/version.hpp"
-#include "pubsub/buffered_publish_socket.hpp"
-#include "pubsub/subscribe_socket.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -13,25 +13,25 @@ namespace {
 
 const char greeting[] = "it arrived";
 
-struct Receiver : pubsub::SubscribeSocket::Handler {
+struct Receiver : netio::pubsub::SubscribeSocket::Handler {
     netio::EventLoop& loop;
-    pubsub::BufferedPublishSocket& publisher;
+    netio::pubsub::BufferedPublishSocket& publisher;
     bool arrived = false;
 
-    Receiver(netio::EventLoop& loop_, pubsub::BufferedPublishSocket& publisher_)
+    Receiver(netio::EventLoop& loop_, netio::pubsub::BufferedPublishSocket& publisher_)
         : loop{loop_}, publisher{publisher_} {}
-    void on_subscribed(pubsub::SubscribeSocket&, const pubsub::FidRange&) override {
-        if (publisher.publish(pubsub::Fid{7}, std::as_bytes(std::span{greeting})) !=
+    void on_subscribed(netio::pubsub::SubscribeSocket&, const netio::pubsub::FidRange&) override {
+        if (publisher.publish(netio::pubsub::Fid{7}, std::as_bytes(std::span{greeting})) !=
             netio::Status::ok)
             loop.stop();
     }
-    void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
-        arrived = fid == pubsub::Fid{7} && message.size() == sizeof greeting &&
+    void on_message(netio::pubsub::SubscribeSocket&, netio::pubsub::Fid fid,
+                    std::span<const std::byte> message, std::uint8_t) override {
+        arrived = fid == netio::pubsub::Fid{7} && message.size() == sizeof greeting &&
                   std::memcmp(message.data(), greeting, sizeof greeting) == 0;
         loop.stop();
     }
-    void on_closed(pubsub::SubscribeSocket&, const netio::Closed& closed, bool) override {
+    void on_closed(netio::pubsub::SubscribeSocket&, const netio::Closed& closed, bool) override {
         std::printf("closed: %s\n", closed.detail.c_str());
         loop.stop();
     }
@@ -46,14 +46,15 @@ int main(int argc, char** argv) {
     }
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = "tcp"});
-    struct : pubsub::PublisherHandler {
+    struct : netio::pubsub::PublisherHandler {
     } subscribers_may_come;
-    pubsub::BufferedPublishSocket publisher{
+    netio::pubsub::BufferedPublishSocket publisher{
         *transport, {.publisher = {.addresses = {{"127.0.0.1", 0}}}}, subscribers_may_come};
     Receiver receiver{loop, publisher};
-    pubsub::SubscribeSocket subscriber{
+    netio::pubsub::SubscribeSocket subscriber{
         *transport, {.publisher = publisher.endpoints().at(0).address}, receiver};
-    subscriber.subscribe(pubsub::FidRange{.first = pubsub::Fid{7}, .last = pubsub::Fid{7}});
+    subscriber.subscribe(
+        netio::pubsub::FidRange{.first = netio::pubsub::Fid{7}, .last = netio::pubsub::Fid{7}});
     loop.run();
     std::puts(receiver.arrived ? greeting : "nothing arrived");
     return receiver.arrived ? 0 : 1;

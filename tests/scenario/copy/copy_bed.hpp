@@ -4,8 +4,8 @@
 // A copy server, senders, and peers that say whatever a test wants, on the fabric: disks do not
 // know the simulator's time.
 
-#include "apps/copy_sender.hpp"
-#include "apps/copy_server.hpp"
+#include "apps/copy/copy_sender.hpp"
+#include "apps/copy/copy_server.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -35,13 +35,13 @@ struct Outcome final : CopySender::Handler {
 };
 
 // A peer that sends bytes and keeps all it is sent.
-class RawPeer final : public stream::StreamSocket::Handler {
+class RawPeer final : public netio::stream::StreamSocket::Handler {
     // Gone after the socket that uses it.
     netio::RegisteredBuffer memory_{4096, netio::Access::remote_write};
     std::deque<std::unique_ptr<netio::RegisteredBuffer>> sent_;
 
   public:
-    std::unique_ptr<stream::StreamSocket> socket;
+    std::unique_ptr<netio::stream::StreamSocket> socket;
     std::string received;
     bool connected = false;
     bool closed = false;
@@ -76,23 +76,25 @@ class RawPeer final : public stream::StreamSocket::Handler {
         return message;
     }
 
-    void on_connected(stream::StreamSocket&) override {
+    void on_connected(netio::stream::StreamSocket&) override {
         connected = true;
         receive();
     }
-    void on_send_completed(stream::StreamSocket&, netio::Cookie,
+    void on_send_completed(netio::stream::StreamSocket&, netio::Cookie,
                            netio::Completion::Outcome) override {}
-    void on_received(stream::StreamSocket&, const stream::StreamSocket::Received& got) override {
+    void on_received(netio::stream::StreamSocket&,
+                     const netio::stream::StreamSocket::Received& got) override {
         for (std::size_t i = 0; i < got.bytes; ++i)
             received += static_cast<char>(memory_.data()[i]);
         if (got.outcome == netio::Completion::Outcome::done && !got.end_of_stream) receive();
     }
-    void on_end_of_stream(stream::StreamSocket& ended) override { ended.close(); }
-    void on_closed(stream::StreamSocket&, const netio::Closed&) override { closed = true; }
+    void on_end_of_stream(netio::stream::StreamSocket& ended) override { ended.close(); }
+    void on_closed(netio::stream::StreamSocket&, const netio::Closed&) override { closed = true; }
 
   private:
     void receive() {
-        static_cast<void>(socket->receive(memory_.slice(), netio::Cookie{0}, stream::Fill::some));
+        static_cast<void>(
+            socket->receive(memory_.slice(), netio::Cookie{0}, netio::stream::Fill::some));
     }
 };
 
@@ -135,8 +137,8 @@ class CopyBed : public testing::Test {
         return outcome;
     }
     void connect(RawPeer& peer) {
-        peer.socket =
-            std::make_unique<stream::StreamSocket>(bed.transport(), stream::StreamOptions{}, peer);
+        peer.socket = std::make_unique<netio::stream::StreamSocket>(
+            bed.transport(), netio::stream::StreamOptions{}, peer);
         peer.socket->connect(address());
         ASSERT_TRUE(bed.run_until([&] { return peer.connected || peer.closed; }));
     }

@@ -184,14 +184,14 @@ TEST_F(HostilePeer, AServerOutlivesAnything) {
 }
 
 // A server that answers with whatever it likes.
-class HostileServer : public HostilePeer, private stream::StreamListener::Handler {
+class HostileServer : public HostilePeer, private netio::stream::StreamListener::Handler {
   protected:
     HostileServer() {
         put("source/a", std::string(5'000'000, 'a'));
         put("source/b", "b");
-        listener_ = std::make_unique<stream::StreamListener>(
+        listener_ = std::make_unique<netio::stream::StreamListener>(
             bed.transport(), std::vector{bed.address()},
-            static_cast<stream::StreamListener::Handler&>(*this));
+            static_cast<netio::stream::StreamListener::Handler&>(*this));
     }
     Outcome copy_from_it() {
         CopySender::Options what{.server = listener_->endpoints().front().address,
@@ -203,31 +203,31 @@ class HostileServer : public HostilePeer, private stream::StreamListener::Handle
 
   private:
     // Says its part as soon as it is connected.
-    struct Speaker final : stream::StreamSocket::Handler {
+    struct Speaker final : netio::stream::StreamSocket::Handler {
         RawPeer peer;
         std::function<void(RawPeer&)> say;
 
-        void on_connected(stream::StreamSocket& socket) override {
+        void on_connected(netio::stream::StreamSocket& socket) override {
             peer.on_connected(socket);
             say(peer);
         }
-        void on_send_completed(stream::StreamSocket&, netio::Cookie,
+        void on_send_completed(netio::stream::StreamSocket&, netio::Cookie,
                                netio::Completion::Outcome) override {}
-        void on_received(stream::StreamSocket& socket,
-                         const stream::StreamSocket::Received& got) override {
+        void on_received(netio::stream::StreamSocket& socket,
+                         const netio::stream::StreamSocket::Received& got) override {
             peer.on_received(socket, got);
         }
-        void on_end_of_stream(stream::StreamSocket& socket) override { socket.close(); }
-        void on_closed(stream::StreamSocket&, const netio::Closed&) override {}
+        void on_end_of_stream(netio::stream::StreamSocket& socket) override { socket.close(); }
+        void on_closed(netio::stream::StreamSocket&, const netio::Closed&) override {}
     };
-    void on_incoming(stream::IncomingStream& incoming) override {
+    void on_incoming(netio::stream::IncomingStream& incoming) override {
         Speaker& speaker = *speakers_.emplace_back(std::make_unique<Speaker>());
         speaker.say = say;
         speaker.peer.socket = incoming.accept({}, speaker);
     }
 
     std::deque<std::unique_ptr<Speaker>> speakers_;
-    std::unique_ptr<stream::StreamListener> listener_;
+    std::unique_ptr<netio::stream::StreamListener> listener_;
 };
 
 TEST_F(HostileServer, WhatItCannotSayIsAProblemThatIsTold) {

@@ -153,7 +153,7 @@ TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
                                                     : std::string(8 * copy_chunk_bytes, 'x')));
 }
 
-TEST_F(CopyBed, MoreSendersThanAllowedAreTurnedAway) {
+TEST_F(CopyBed, MoreSendersThanAllowedAreAcceptFailed) {
     serve(1);
     put("source/a", "a");
     RawPeer stays;

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 using EndOfBufferedMessages = BufferedMessages;
 
 TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
-    listen({.link = {.receive_count = 4}}); // fewer than pages: some wait
-    connect({.socket = {.link = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
+    listen({.session = {.receive_count = 4}}); // fewer than pages: some wait
+    connect({.socket = {.session = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
              .page_bytes = 1024,
              .page_count = 16,
              .flush_time = 0us});
@@ -95,7 +95,7 @@ TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
         const Bytes message(i % 2 == 0 ? 100 : 3000);
         receiver = {};
         sender = {};
-        listen({.link = {.receive_count = 8}});
+        listen({.session = {.receive_count = 8}});
         socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
         bool destroyed = false;
         const auto pump = [&] {
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, EndOfBufferedMessages, all_beds(), bed_name);
 using BufferedMessagesOnAnUncertainWay = BufferedMessages;
 
 TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) {
-    listen({.link = {.receive_count = 4}});
+    listen({.session = {.receive_count = 4}});
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;
     options.page_count = 16;
@@ -153,7 +153,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) 
 
 // The time-out counts from the last sign of progress: all of them together take longer.
 TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
-    listen({.link = {.receive_count = 4}});
+    listen({.session = {.receive_count = 4}});
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;
     options.page_count = 16;
@@ -175,8 +175,8 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfAPeerThatFellSilentGiveEveryPageBack)
     listen();
     const std::uint64_t connecting = bed.sim()->next_connection();
     auto options = patient;
-    options.socket.link.heartbeat = 100ms;
-    options.socket.link.dead_after = 300ms;
+    options.socket.session.heartbeat = 100ms;
+    options.socket.session.dead_after = 300ms;
     connect(options);
     bed.sim()->cut(connecting);
     bed.sim()->cut(connecting + 1);

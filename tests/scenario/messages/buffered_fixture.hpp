@@ -3,7 +3,7 @@
 
 // A buffered sender and a listener on a test bed.
 
-#include "netio/buffered_send_socket.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
 #include "tests/scenario/messages/receiver.hpp"
 #include "tests/support/test_bed.hpp"
 
@@ -21,7 +21,7 @@ class BufferedSender final : public BufferedSendSocket::Handler {
         ++connected;
         if (at_connected) at_connected();
     }
-    void on_room(BufferedSendSocket& socket) override {
+    void on_writable(BufferedSendSocket& socket) override {
         EXPECT_TRUE(socket.is_connected());
         ++room;
         if (at_room) at_room();

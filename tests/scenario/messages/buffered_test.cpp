@@ -57,8 +57,8 @@ TEST_P(BufferedMessages, InPartsArriveAsOne) {
 }
 
 TEST_P(BufferedMessages, OfRandomSizesArriveInOrder) {
-    listen({.link = {.receive_count = 4}});
-    connect({.socket = {.link = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
+    listen({.session = {.receive_count = 4}});
+    connect({.socket = {.session = {.receive_bytes = 256, .receive_count = 16, .send_count = 2}},
              .page_bytes = 700,
              .page_count = 5,
              .watermark_bytes = 600,
@@ -91,7 +91,7 @@ TEST_P(BufferedMessages, AndUnbufferedOnesMayMeetAtOneListener) {
     struct Unbuffered final : SendSocket::Handler {
         void on_connected(SendSocket&) override { ++connected; }
         void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
-        void on_room(SendSocket&) override {}
+        void on_writable(SendSocket&) override {}
         void on_closed(SendSocket&, const Closed&) override {}
         int connected = 0;
     } other;
@@ -187,7 +187,7 @@ TEST_P(BufferedMessages, LeaveOnFlush) {
 }
 
 TEST_P(BufferedMessages, LeaveInPagesThatFitTheReceiversBuffers) {
-    listen({.link = {.receive_bytes = 256}, .largest_message_bytes = 600});
+    listen({.session = {.receive_bytes = 256}, .largest_message_bytes = 600});
     connect({.page_bytes = 4096, .page_count = 8, .flush_time = 0us});
     EXPECT_EQ(socket->message_limit(), 600U);
     for (unsigned i = 0; i < 50; ++i)

@@ -4,8 +4,8 @@
 // handlers that libraries install behind our back.
 
 #include "netio/fabric.hpp"
-#include "netio/listen_socket.hpp"
-#include "netio/send_socket.hpp"
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
 
 #include <gmock/gmock.h>
 
@@ -119,7 +119,7 @@ TEST(Fabric, MemoryMappedReadOnlyMayBeSentFrom) {
             EXPECT_EQ(socket.send(buffer.slice(), Cookie{1}), Status::ok);
         }
         void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
-        void on_room(SendSocket&) override {}
+        void on_writable(SendSocket&) override {}
         void on_closed(SendSocket&, const Closed&) override {}
         explicit Sender(std::span<std::byte> memory) : buffer{memory, Access::send} {}
         RegisteredBuffer buffer;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Peers of the message service that do not behave lose their own link, and nobody else's.
+// Peers of the message service that do not behave lose their own session, and nobody else's.
 
-#include "netio/buffered_send_socket.hpp"
-#include "netio/messages.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
+#include "netio/messages/message_frames.hpp"
 #include "tests/scenario/messages/receiver.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/support/test_bed.hpp"
@@ -16,14 +16,14 @@
 namespace netio::test {
 namespace {
 
-using pubsub::test::Impostor;
+using netio::pubsub::test::Impostor;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using Bytes = std::vector<std::byte>;
 
 struct Honest final : BufferedSendSocket::Handler {
     void on_connected(BufferedSendSocket&) override { ++connected; }
-    void on_room(BufferedSendSocket&) override {}
+    void on_writable(BufferedSendSocket&) override {}
     void on_closed(BufferedSendSocket&, const Closed& why) override { closed.push_back(why); }
     int connected = 0;
     std::vector<Closed> closed;
@@ -179,7 +179,7 @@ TEST_P(MalformedMessages, AtRandomCloseTheirLinkOnly) {
     expect_service();
 }
 
-TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsTurnedAway) {
+TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsAcceptFailed) {
     Impostor impostor{bed.transport(), address, Service::messages, 1};
     ASSERT_TRUE(bed.run_until([&] { return impostor.closed; }));
     EXPECT_FALSE(impostor.connected);

@@ -3,7 +3,7 @@
 
 // A listen socket on a test bed, and senders that remember what they were told.
 
-#include "netio/send_socket.hpp"
+#include "netio/messages/send_socket.hpp"
 #include "tests/scenario/messages/receiver.hpp"
 #include "tests/support/test_bed.hpp"
 
@@ -27,7 +27,7 @@ class Sender final : public SendSocket::Handler {
         if (outcome == Completion::Outcome::done) ++done;
         if (at_completed) at_completed();
     }
-    void on_room(SendSocket&) override {
+    void on_writable(SendSocket&) override {
         if (at_room) at_room();
     }
     void on_closed(SendSocket&, const Closed& why) override {

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
-    listen({.link = {.receive_bytes = 70000}});
+    listen({.session = {.receive_bytes = 70000}});
     const auto socket = connected(sender);
     EXPECT_GE(socket->message_limit(), 69000U);
     const std::vector<std::size_t> sizes{0,    1,     47,    48,    49,    56, 57,
@@ -82,7 +82,7 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
     RegisteredBuffer two{1000};
     std::ranges::copy(content(1000, 1), one.data());
     std::ranges::copy(content(1000, 2), two.data());
-    for (std::size_t count = 0; count <= link_slice_limit; ++count) {
+    for (std::size_t count = 0; count <= slice_limit; ++count) {
         std::vector<Slice> slices;
         std::vector<std::byte> expected;
         for (std::size_t i = 0; i < count; ++i) {
@@ -95,12 +95,12 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
         ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == count + 1; }));
         EXPECT_EQ(receiver.messages.back().bytes, expected) << count << " slices";
     }
-    const std::vector<Slice> too_many(link_slice_limit + 1, one.slice(0, 1));
+    const std::vector<Slice> too_many(slice_limit + 1, one.slice(0, 1));
     EXPECT_EQ(socket->sendv(too_many, Cookie{1}), Status::too_many_segments);
 }
 
 TEST_P(Messages, TooLargeForTheReceiverAreRefusedAtOnce) {
-    listen({.link = {.receive_bytes = 1000}});
+    listen({.session = {.receive_bytes = 1000}});
     const auto socket = connected(sender);
     RegisteredBuffer memory{2000};
     EXPECT_EQ(socket->send(memory.slice(0, socket->message_limit()), Cookie{1}, 5), Status::ok);
@@ -124,7 +124,7 @@ TEST_P(Messages, OutstandingSendsAreBoundedAndRoomIsAnnounced) {
     };
     sender.at_room();
     EXPECT_TRUE(refused);
-    EXPECT_LE(sent, SendSocket::Options{}.link.send_count);
+    EXPECT_LE(sent, SendSocket::Options{}.session.send_count);
     ASSERT_TRUE(bed.run_until([&] { return sender.done == 5000; }));
     ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 5000; }));
 }
@@ -183,10 +183,10 @@ TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
 }
 
 TEST_P(Messages, TwoHundredSendersAreToldApart) {
-    listen({.link = {.receive_bytes = 512,
-                     .receive_count = 4,
-                     .handshake_timeout = std::chrono::minutes{10}}});
-    netio::LinkOptions patient = SendSocket::Options{}.link;
+    listen({.session = {.receive_bytes = 512,
+                        .receive_count = 4,
+                        .handshake_timeout = std::chrono::minutes{10}}});
+    netio::SessionOptions patient = SendSocket::Options{}.session;
     patient.connect_timeout = std::chrono::minutes{10};
     std::vector<std::unique_ptr<Sender>> senders;
     std::vector<std::unique_ptr<SendSocket>> sockets;
@@ -196,7 +196,7 @@ TEST_P(Messages, TwoHundredSendersAreToldApart) {
         senders.push_back(std::make_unique<Sender>());
         // A machine that is slow with two hundred at once gives none of them up.
         sockets.push_back(std::make_unique<SendSocket>(
-            bed.transport(), SendSocket::Options{.link = patient}, *senders.back()));
+            bed.transport(), SendSocket::Options{.session = patient}, *senders.back()));
         senders[i]->at_connected = [&, i] {
             EXPECT_EQ(sockets[i]->send(memory.slice(i, 1), Cookie{i}), Status::ok);
         };
@@ -227,7 +227,7 @@ TEST_P(Messages, WithWorkInFlightEverySocketMayBeDestroyedInEveryHandler) {
         SCOPED_TRACE(i);
         receiver = {};
         sender = {};
-        listen({.link = {.receive_count = 8}});
+        listen({.session = {.receive_count = 8}});
         auto socket = std::make_unique<SendSocket>(bed.transport(), SendSocket::Options{}, sender);
         RegisteredBuffer memory{50000};
         bool destroyed = false;

@@ -3,7 +3,7 @@
 
 // The receiving side of the scenarios: keeps what it is told.
 
-#include "netio/listen_socket.hpp"
+#include "netio/messages/listen_socket.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -42,17 +42,17 @@ class Receiver final : public ListenSocket::Handler {
         closed_tags.insert(socket.tag);
         if (at_closed) at_closed(socket);
     }
-    void on_turned_away(const std::string& peer_address, const FabricError& why) override {
-        turned_away.push_back(peer_address + ": " + why.what());
-        if (at_turned_away) at_turned_away();
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+        accept_failed.push_back(peer_address + ": " + why.what());
+        if (at_accept_failed) at_accept_failed();
     }
     std::uint64_t connected = 0;
-    std::vector<std::string> turned_away;
+    std::vector<std::string> accept_failed;
     std::vector<Message> messages;
     std::vector<Closed> closed;
     std::set<std::uint64_t> closed_tags;
     std::function<void(ReceiveSocket&)> at_connected, at_message, at_closed;
-    std::function<void()> at_turned_away;
+    std::function<void()> at_accept_failed;
 };
 
 } // namespace netio::test

@@ -2,8 +2,8 @@
 
 // The doctor's look at the path to another machine.
 
-#include "apps/path_probe.hpp"
-#include "netio/listen_socket.hpp"
+#include "apps/doctor/path_probe.hpp"
+#include "netio/messages/listen_socket.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -83,11 +83,11 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
 
-using ProbeTurnedAway = Probe;
+using ProbeAcceptFailed = Probe;
 
-TEST_P(ProbeTurnedAway, IsToldOnBothSides) {
+TEST_P(ProbeAcceptFailed, IsToldOnBothSides) {
     std::vector<std::string> told;
-    server.at_turned_away = [&](const std::string& peer, const netio::FabricError& why) {
+    server.at_accept_failed = [&](const std::string& peer, const netio::FabricError& why) {
         told.push_back(peer + ": " + why.what());
     };
     bed.sim()->refuse_endpoints(true);
@@ -98,7 +98,7 @@ TEST_P(ProbeTurnedAway, IsToldOnBothSides) {
     EXPECT_THAT(told, ElementsAre(HasSubstr("cannot open an endpoint")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, ProbeTurnedAway, simulated_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, ProbeAcceptFailed, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace apps

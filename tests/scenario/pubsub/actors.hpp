@@ -3,9 +3,9 @@
 
 // Publishers and subscribers that remember what they have seen, for scenarios.
 
-#include "pubsub/buffered_publish_socket.hpp"
-#include "pubsub/publish_socket.hpp"
-#include "pubsub/subscribe_socket.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 
 // A message says who it is: its number, and a body that follows from fid, number and size.
 inline std::vector<std::byte> make_message(Fid fid, std::uint64_t number, std::size_t size) {
@@ -125,11 +125,11 @@ class PublisherActor final : public PublishSocket::Handler {
         closed.push_back(why);
         if (at_closed) at_closed();
     }
-    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
-        turned_away.push_back(peer_address + ": " + why.what());
-        if (at_turned_away) at_turned_away();
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+        accept_failed.push_back(peer_address + ": " + why.what());
+        if (at_accept_failed) at_accept_failed();
     }
-    void on_room() override {
+    void on_writable() override {
         ++room;
         if (at_room) at_room();
     }
@@ -147,9 +147,9 @@ class PublisherActor final : public PublishSocket::Handler {
     int finished = 0;
     std::vector<FidRange> subscribed, unsubscribed;
     std::vector<netio::Closed> closed;
-    std::vector<std::string> turned_away;
+    std::vector<std::string> accept_failed;
     std::map<std::uint64_t, int> completions; // per key: must be one
-    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_turned_away,
+    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_accept_failed,
         at_room, at_finished;
     std::function<void(std::uint64_t)> at_completed;
 };
@@ -158,4 +158,4 @@ inline FidRange range(std::uint64_t first, std::uint64_t last) {
     return {.first = Fid{first}, .last = Fid{last}};
 }
 
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

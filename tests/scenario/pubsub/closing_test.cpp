@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::CloseReason;
@@ -128,7 +128,7 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
 
 // Lets everybody in and ends each connection without a word, as a publisher does that is so busy
 // that the handshake passes its deadline.
-class Doorman final : netio::LinkListener::Handler, netio::Link::Handler {
+class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
   public:
     Doorman(netio::Transport& transport, const netio::Address& at)
         : listener_{
@@ -138,22 +138,22 @@ class Doorman final : netio::LinkListener::Handler, netio::Link::Handler {
     netio::Address address() const { return listener_.endpoints().front().address; }
 
   private:
-    void on_incoming(netio::IncomingLink& incoming) override {
+    void on_incoming(netio::IncomingSession& incoming) override {
         netio::Hello hello{.service = netio::Service::publish_subscribe, .service_data = {}};
         hello.service_data.size = 4;
         links_.push_back(incoming.accept(hello, {}, *this));
     }
-    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
         ADD_FAILURE() << peer_address << ": " << why.what();
     }
-    void on_open(netio::Link& link) override { link.close(); }
-    void on_frame(netio::Link&, const netio::IncomingFrame&) override {}
-    void on_sent(netio::Link&, Cookie, netio::Completion::Outcome) override {}
-    void on_room(netio::Link&) override {}
-    void on_closed(netio::Link&, const netio::Closed&) override {}
+    void on_open(netio::Session& session) override { session.close(); }
+    void on_frame(netio::Session&, const netio::IncomingFrame&) override {}
+    void on_sent(netio::Session&, Cookie, netio::Completion::Outcome) override {}
+    void on_writable(netio::Session&) override {}
+    void on_closed(netio::Session&, const netio::Closed&) override {}
 
-    std::vector<std::unique_ptr<netio::Link>> links_;
-    netio::LinkListener listener_;
+    std::vector<std::unique_ptr<netio::Session>> links_;
+    netio::SessionListener listener_;
 };
 
 TEST_P(Closing, ASubscriberThatWasLetInAndNeverAnsweredTriesAgain) {
@@ -301,7 +301,8 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
 TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
     auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
     for (std::uint64_t i = 0; i < 200; ++i)
-        subscribe({range(i % 10, i % 10)}, {.link = {.receive_bytes = 8192, .receive_count = 8}});
+        subscribe({range(i % 10, i % 10)},
+                  {.session = {.receive_bytes = 8192, .receive_count = 8}});
     ASSERT_TRUE(run_until([&] {
         return std::ranges::all_of(
             subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });
@@ -363,4 +364,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, ClosingWithoutRegistrations, netio::test::simulat
                          bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

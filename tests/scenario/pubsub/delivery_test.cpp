@@ -2,7 +2,7 @@
 
 // What is published reaches everybody who wants it, in order and whole.
 
-#include "pubsub/fid_ranges.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <functional>
 #include <random>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::CloseReason;
@@ -269,7 +269,7 @@ TEST_P(Delivery, WhoDropsItsLastFidIsLetGoAndMayComeBack) {
 
 TEST_P(Delivery, ASubscriberWithTooSmallBuffersTriesAgainWithWhatIsRequired) {
     auto publisher = buffered({.page_bytes = 128 * 1024});
-    auto& subscriber = subscribe({range(1, 1)}, {.link = {.receive_bytes = 4096}});
+    auto& subscriber = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100000), Status::ok);
     publisher->flush();
@@ -357,4 +357,4 @@ TEST_P(Delivery, WithoutAReasonAPageStays) {
 INSTANTIATE_TEST_SUITE_P(Beds, Delivery, all_beds(), bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::Cookie;
@@ -16,7 +16,7 @@ using testing::IsEmpty;
 using testing::Pair;
 
 // A subscriber that takes more than one that is stuck().
-const SubscribeSocket::Options roomy{.link = {.receive_count = 64}};
+const SubscribeSocket::Options roomy{.session = {.receive_count = 64}};
 
 class ExplicitPublishing : public PubSubScenario {
   protected:
@@ -35,7 +35,7 @@ class ExplicitPublishing : public PubSubScenario {
                 subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });
         });
     }
-    // Publishes messages 0, 1, ... of a fid until only some links can take one.
+    // Publishes messages 0, 1, ... of a fid until only some sessions can take one.
     PublishTicket publish_until_partial(PublishSocket& publisher, Fid fid) {
         for (next = 0; next < 1000; ++next) {
             auto [status, ticket] = publisher.try_publish(fid, message(fid, next), Cookie{next});
@@ -47,7 +47,7 @@ class ExplicitPublishing : public PubSubScenario {
             EXPECT_EQ(status, Status::ok);
             EXPECT_FALSE(ticket.is_open());
         }
-        ADD_FAILURE() << "every link took everything";
+        ADD_FAILURE() << "every session took everything";
         return {};
     }
     void expect_each_completed_once(std::size_t count) const {
@@ -65,7 +65,7 @@ class ExplicitPublishing : public PubSubScenario {
 TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsEachOnce) {
     auto publisher = unbuffered({.outstanding_limit = 6});
     for (const std::size_t count : {5U, 9U, 64U})
-        subscribe({range(1, 3)}, {.link = {.receive_count = count}});
+        subscribe({range(1, 3)}, {.session = {.receive_count = count}});
     ASSERT_TRUE(subscribed_all());
     constexpr std::uint64_t each = 400;
     std::array<std::uint64_t, 3> published{};
@@ -168,7 +168,7 @@ TEST_P(ExplicitPublishing, WhenAllThatAreLeftDieTheKeyWaitsForTheTicket) {
 TEST_P(ExplicitPublishing, AnAbandonedTicketIsFinishedByTheLibrary) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)});
-    auto& tight = subscribe({range(1, 1)}, {.link = {.receive_count = 4}});
+    auto& tight = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(subscribed_all());
     { const PublishTicket ticket = publish_until_partial(*publisher, Fid{1}); }
     EXPECT_EQ(publisher->publish(Fid{1}, message(Fid{1}, next), Cookie{next}), Status::again)
@@ -217,7 +217,7 @@ TEST_P(ExplicitPublishing, WhileATicketIsOpenItsFidWaitsAndTheOthersFlow) {
 TEST_P(ExplicitPublishing, FinishingClosesTheTicketsAndTheTotalsAreExact) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)});
-    auto& tight = subscribe({range(1, 1)}, {.link = {.receive_count = 4}});
+    auto& tight = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
     publisher->finish();
@@ -237,7 +237,7 @@ TEST_P(ExplicitPublishing, FinishingClosesTheTicketsAndTheTotalsAreExact) {
 TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
     auto publisher = unbuffered({});
     auto& quick = subscribe({range(1, 1)});
-    auto& tight = subscribe({range(1, 1), range(5, 5)}, {.link = {.receive_count = 4}});
+    auto& tight = subscribe({range(1, 1), range(5, 5)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until(
         [&] { return quick.actor.subscribed.size() == 1 && tight.actor.subscribed.size() == 2; }));
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
@@ -265,19 +265,20 @@ TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
 
 TEST_P(ExplicitPublishing, MessagesInFragmentsAreTakenWhole) {
     auto publisher = unbuffered({});
-    auto& quick = subscribe({range(1, 1)}, {.link = {.receive_bytes = 4096}});
-    auto& tight = subscribe({range(1, 1)}, {.link = {.receive_bytes = 4096, .receive_count = 4}});
+    auto& quick = subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096}});
+    auto& tight =
+        subscribe({range(1, 1)}, {.session = {.receive_bytes = 4096, .receive_count = 4}});
     ASSERT_TRUE(subscribed_all());
     const auto bytes = make_message(Fid{1}, 0, 100000);
     netio::RegisteredBuffer large{bytes.size()};
     std::ranges::copy(bytes, large.data());
-    // The link that has room for the first fragment has taken the message.
+    // The session that has room for the first fragment has taken the message.
     ASSERT_EQ(publisher->try_publish(Fid{1}, large.slice(), Cookie{0}).status, Status::ok);
     const auto next_bytes = make_message(Fid{1}, 1, 100000);
     netio::RegisteredBuffer next_large{next_bytes.size()};
     std::ranges::copy(next_bytes, next_large.data());
     auto attempt = publisher->try_publish(Fid{1}, next_large.slice(), Cookie{1});
-    ASSERT_EQ(attempt.status, Status::partial) << "one link has fragments of the first to send";
+    ASSERT_EQ(attempt.status, Status::partial) << "one session has fragments of the first to send";
     ASSERT_TRUE(run_until([&] { return publisher->resume(attempt.ticket) == Status::ok; }));
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
     ASSERT_TRUE(run_until([&] { return quick.actor.messages == 2 && tight.actor.messages == 2; }));
@@ -340,4 +341,4 @@ TEST_P(ExplicitPublishing, ATicketIsGoodForItsOwnSocketOnlyAndMayOutliveIt) {
 INSTANTIATE_TEST_SUITE_P(Beds, ExplicitPublishing, netio::test::all_beds(), bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

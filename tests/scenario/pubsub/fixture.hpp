@@ -3,7 +3,7 @@
 
 // One publisher and any number of subscribers on a test bed.
 
-#include "pubsub/frames.hpp"
+#include "pubsub/core/frames.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/support/test_bed.hpp"
@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 
 using netio::test::all_beds;
 using netio::test::Bed;
@@ -77,4 +77,4 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
     std::vector<std::unique_ptr<Subscription>> subscribers;
 };
 
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

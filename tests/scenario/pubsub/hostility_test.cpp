@@ -2,7 +2,7 @@
 
 // Strangers and misbehaving peers hurt nobody but themselves.
 
-#include "pubsub/frames.hpp"
+#include "pubsub/core/frames.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/scenario/pubsub/slow_pipe.hpp"
@@ -11,7 +11,7 @@
 
 #include <random>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::CloseReason;
@@ -25,7 +25,7 @@ class Hostility : public PubSubScenario {
         publisher = unbuffered({});
         // It must not be lost to a machine that is busy with other things either.
         SubscribeSocket::Options patient;
-        patient.link.connect_timeout = std::chrono::minutes{1};
+        patient.session.connect_timeout = std::chrono::minutes{1};
         honest = &subscribe({range(1, 1)}, patient);
         ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
     }
@@ -97,7 +97,7 @@ std::vector<Malformed> malformed_messages() {
              peer.send_open();
              peer.send_frame({.kind = 2, .credits = 60000, .sequence = 1});
          }},
-        {"an unknown kind of the link", service_frame(9, {})},
+        {"an unknown kind of the session", service_frame(9, {})},
         {"an unknown kind of the service", service_frame(200, {})},
         {"a page, which only publishers send", service_frame(page_kind, bytes_of(100))},
         {"totals answered that were not told", service_frame(totals_answer_kind, {})},
@@ -147,7 +147,7 @@ TEST_P(MalformedFrames, RandomBytesAfterAGoodHandshakeToo) {
     expect_service();
 }
 
-TEST_P(MalformedFrames, AnotherServiceOrVersionIsTurnedAway) {
+TEST_P(MalformedFrames, AnotherServiceOrVersionIsAcceptFailed) {
     start();
     Impostor impostor{transport(), address, Service::messages};
     ASSERT_TRUE(run_until([&] { return impostor.closed; }));
@@ -250,4 +250,4 @@ TEST_P(Strangers, WhoComeAndGoDisturbNobody) {
 INSTANTIATE_TEST_SUITE_P(Beds, Strangers, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

@@ -4,8 +4,8 @@
 // Clients that do not behave: one that speaks TCP only, and one that completes the handshake and
 // then says whatever it likes.
 
-#include "netio/frame.hpp"
-#include "netio/hello.hpp"
+#include "netio/base/frame.hpp"
+#include "netio/session/hello.hpp"
 #include "netio/transport.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 
 // A TCP connection of a stranger. It never blocks the test: what the other side does not take is
 // not sent.
@@ -130,4 +130,4 @@ class Impostor final : private netio::Connection::Handler {
     std::unique_ptr<netio::Connection> connection_;
 };
 
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

@@ -5,7 +5,7 @@
 
 #include "tests/scenario/pubsub/fixture.hpp"
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::Cookie;
@@ -75,4 +75,4 @@ TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnect
 INSTANTIATE_TEST_SUITE_P(Beds, ManyFids, all_beds(), bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

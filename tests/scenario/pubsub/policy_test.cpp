@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::CloseReason;
@@ -40,7 +40,7 @@ TEST_P(PoliciesAskedFor, AGuestThatDropsNeverHoldsUpALosslessStream) {
 
 TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
-    auto& subscriber = subscribe({range(1, 4)}, {.link = {.receive_count = 4}});
+    auto& subscriber = subscribe({range(1, 4)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->subscribe(range(2, 3), SlowPolicy::drop);
     subscriber.socket->subscribe(range(3, 3));
@@ -50,7 +50,7 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
     const auto take = [&](std::uint64_t fid) {
         return publisher->publish(Fid{fid}, memory.slice(), Cookie{key++});
     };
-    while (take(1) == Status::ok) // until the link and its share are used up
+    while (take(1) == Status::ok) // until the session and its share are used up
         ASSERT_LT(key, 50U);
     EXPECT_EQ(take(3), Status::again);
     EXPECT_EQ(take(4), Status::again);
@@ -104,7 +104,8 @@ TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
 
 TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
     auto publisher = unbuffered({.remainder_limit = 1});
-    auto& subscriber = subscribe({range(1, 9)}, {.link = {.receive_count = 4}, .reconnect = true});
+    auto& subscriber =
+        subscribe({range(1, 9)}, {.session = {.receive_count = 4}, .reconnect = true});
     subscriber.socket->subscribe(range(3, 5), SlowPolicy::drop);
     subscriber.socket->subscribe(range(20, 20), SlowPolicy::drop);
     subscriber.socket->unsubscribe(range(5, 20));
@@ -127,4 +128,4 @@ TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
 INSTANTIATE_TEST_SUITE_P(Beds, PoliciesAskedFor, all_beds(), bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::Status;
@@ -43,8 +43,8 @@ constexpr std::size_t bytes_each_limit = std::size_t{256} * 1024;
 // Enough, with their answers, for every receive buffer on either side to be written to, as
 // heartbeats do in time.
 std::size_t requests_each() {
-    return std::max(PublisherOptions{}.link.receive_count,
-                    SubscribeSocket::Options{}.link.receive_count);
+    return std::max(PublisherOptions{}.session.receive_count,
+                    SubscribeSocket::Options{}.session.receive_count);
 }
 
 // Whether this process may have so many descriptors, having asked for it. An administrator's may
@@ -268,4 +268,4 @@ TEST(Scale, AThousandSubscribersOfAnUnbufferedPublisherAreSmallAndGetTheirFids) 
 }
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

@@ -5,7 +5,7 @@
 // apart: what a network does to a handshake that it delivers in two segments. Runs in a thread of
 // its own, because the listener's loop may be reading, blocking, while it waits for the rest.
 
-#include "netio/event_loop.hpp"
+#include "netio/loop/event_loop.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@
 #include <cstring>
 #include <thread>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 
 class SlowPipe {
   public:
@@ -130,4 +130,4 @@ class SlowPipe {
     std::thread thread_;
 };
 
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

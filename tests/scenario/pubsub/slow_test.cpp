@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-namespace pubsub::test {
+namespace netio::pubsub::test {
 namespace {
 
 using netio::CloseReason;
@@ -90,7 +90,7 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
     EXPECT_EQ(publisher->outstanding(), 0U);
 }
 
-// A burst that the link cannot take: what arrives and what is told to be missing are together
+// A burst that the session cannot take: what arrives and what is told to be missing are together
 // everything, in order.
 void expect_exact_account(const SubscriberActor& actor, Fid fid, std::uint64_t published) {
     const auto found = actor.by_fid.find(fid);
@@ -215,4 +215,4 @@ TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
 INSTANTIATE_TEST_SUITE_P(Beds, SlowSubscribers, all_beds(), bed_name);
 
 } // namespace
-} // namespace pubsub::test
+} // namespace netio::pubsub::test

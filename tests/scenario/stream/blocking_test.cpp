@@ -2,7 +2,7 @@
 
 // The blocking face, with a thread at either end.
 
-#include "stream/blocking_stream.hpp"
+#include "stream/socket/blocking_stream.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace stream::test {
+namespace netio::stream::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -151,4 +151,4 @@ TEST(BlockingConnect, IsRefusedWithTheAddress) {
 }
 
 } // namespace
-} // namespace stream::test
+} // namespace netio::stream::test

@@ -4,7 +4,7 @@
 
 #include "tests/scenario/stream/pair.hpp"
 
-namespace stream::test {
+namespace netio::stream::test {
 namespace {
 
 using testing::HasSubstr;
@@ -192,8 +192,9 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
         return {};
     };
     EXPECT_EQ(message([](StreamOptions&) {}), "");
-    EXPECT_THAT(message([](auto& o) { o.link.receive_bytes = 1'000; }), HasSubstr("1312"));
-    EXPECT_THAT(message([](auto& o) { o.link.remote_writes = false; }), HasSubstr("remote_writes"));
+    EXPECT_THAT(message([](auto& o) { o.session.receive_bytes = 1'000; }), HasSubstr("1312"));
+    EXPECT_THAT(message([](auto& o) { o.session.remote_writes = false; }),
+                HasSubstr("remote_writes"));
     EXPECT_THAT(message([](auto& o) { o.send_limit_count = 0; }), HasSubstr("send_limit_count"));
     EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));
 }
@@ -211,4 +212,4 @@ TEST_P(Closing, TheListenerMayBeDestroyedWhileAPeerWaitsForItsAnswer) {
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, netio::test::all_beds(), netio::test::bed_name);
 
 } // namespace
-} // namespace stream::test
+} // namespace netio::stream::test

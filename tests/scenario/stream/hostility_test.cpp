@@ -3,26 +3,26 @@
 // Peers inside the handshake that do not keep to the protocol: they end their own connection, with
 // a reason, and nothing else.
 
-#include "stream/frames.hpp"
+#include "stream/socket/frames.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
-#include "netio/link.hpp"
+#include "netio/session/session.hpp"
 
-namespace stream::test {
+namespace netio::stream::test {
 namespace {
 
 using testing::HasSubstr;
 
-// Speaks the link's protocol well, and the stream's as a test wants it.
-class Impostor final : private netio::Link::Handler {
+// Speaks the session's protocol well, and the stream's as a test wants it.
+class Impostor final : private netio::Session::Handler {
   public:
     Impostor(netio::Transport& transport, const netio::Address& address,
              const Hello& hello = {.advert_limit_count = 256})
-        : link_{transport,
-                {.provider = transport.providers_to(address).front(), .remote = address},
-                link_hello(hello),
-                StreamOptions{}.link,
-                *this} {}
+        : session_{transport,
+                   {.provider = transport.providers_to(address).front(), .remote = address},
+                   link_hello(hello),
+                   StreamOptions{}.session,
+                   *this} {}
 
     bool has_ring() const { return ring_.bytes > 0; }
     const RemoteRing& ring() const { return ring_; }
@@ -32,8 +32,8 @@ class Impostor final : private netio::Link::Handler {
     void send(std::uint8_t kind, std::span<const std::byte> body) {
         std::ranges::copy(body, memory_.data());
         const Slice slice = memory_.slice(0, body.size());
-        EXPECT_EQ(link_.send({.kind = kind, .flags = 0, .extension = {}, .slices = {&slice, 1}},
-                             Cookie{1}),
+        EXPECT_EQ(session_.send({.kind = kind, .flags = 0, .extension = {}, .slices = {&slice, 1}},
+                                Cookie{1}),
                   Status::ok);
     }
     void send_ring(const RemoteRing& ring = {.address = 0, .key = 1, .bytes = 1000}) {
@@ -43,10 +43,10 @@ class Impostor final : private netio::Link::Handler {
     void lie(std::uint32_t notice) {
         ASSERT_NE(ring_.bytes, 0U);
         const Slice slice = memory_.slice(0, 1);
-        EXPECT_EQ(link_.write({.slices = {&slice, 1},
-                               .target = {.address = ring_.address, .key = ring_.key},
-                               .notice = notice},
-                              Cookie{2}),
+        EXPECT_EQ(session_.write({.slices = {&slice, 1},
+                                  .target = {.address = ring_.address, .key = ring_.key},
+                                  .notice = notice},
+                                 Cookie{2}),
                   Status::ok);
     }
     void send(const ControlMessage& message) {
@@ -63,19 +63,19 @@ class Impostor final : private netio::Link::Handler {
         data.service_data.size = bytes.size();
         return data;
     }
-    void on_open(netio::Link&) override {}
-    void on_frame(netio::Link&, const netio::IncomingFrame& frame) override {
+    void on_open(netio::Session&) override {}
+    void on_frame(netio::Session&, const netio::IncomingFrame& frame) override {
         if (frame.kind != ring_kind) return;
         EXPECT_EQ(decode_ring(frame.body, ring_), DecodeError::none);
         ++ring_count;
     }
-    void on_sent(netio::Link&, Cookie, Outcome) override {}
-    void on_room(netio::Link&) override {}
-    void on_closed(netio::Link&, const netio::Closed& why) override { closed = why; }
+    void on_sent(netio::Session&, Cookie, Outcome) override {}
+    void on_writable(netio::Session&) override {}
+    void on_closed(netio::Session&, const netio::Closed& why) override { closed = why; }
 
     RegisteredBuffer memory_{4096};
     RemoteRing ring_;
-    netio::Link link_;
+    netio::Session session_;
 };
 
 class Hostility : public PairOnBed {
@@ -218,4 +218,4 @@ TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
 INSTANTIATE_TEST_SUITE_P(Beds, Hostility, netio::test::all_beds(), netio::test::bed_name);
 
 } // namespace
-} // namespace stream::test
+} // namespace netio::stream::test

@@ -4,7 +4,7 @@
 // Two stream sockets that are connected to each other, each with a peer that sends known bytes and
 // checks those it receives.
 
-#include "stream/stream_listener.hpp"
+#include "stream/socket/stream_listener.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace stream::test {
+namespace netio::stream::test {
 
 using netio::Closed;
 using netio::CloseReason;
@@ -172,8 +172,8 @@ class Pair : private StreamListener::Handler {
     StreamOptions server_options;
     std::unique_ptr<StreamListener> listener;
     bool refuse = false;
-    std::vector<std::string> turned_away;
-    std::function<void()> at_turned_away;
+    std::vector<std::string> accept_failed;
+    std::function<void()> at_accept_failed;
     std::function<void()> at_refused;
 
   private:
@@ -184,9 +184,9 @@ class Pair : private StreamListener::Handler {
             at_refused();
         }
     }
-    void on_turned_away(const std::string& peer_address, const netio::FabricError& why) override {
-        turned_away.push_back(peer_address + ": " + why.what());
-        if (at_turned_away) at_turned_away();
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+        accept_failed.push_back(peer_address + ": " + why.what());
+        if (at_accept_failed) at_accept_failed();
     }
 };
 
@@ -196,4 +196,4 @@ class PairOnBed : public testing::TestWithParam<netio::test::Bed>, protected Pai
     PairOnBed() : Pair{GetParam()} {}
 };
 
-} // namespace stream::test
+} // namespace netio::stream::test

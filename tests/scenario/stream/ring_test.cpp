@@ -4,7 +4,7 @@
 
 #include "tests/scenario/stream/pair.hpp"
 
-namespace stream::test {
+namespace netio::stream::test {
 namespace {
 
 constexpr std::uint64_t first_bytes = 4'000;
@@ -52,7 +52,7 @@ TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamGoesOn) {
         client.forget();
         server.forget();
         StreamOptions options = sending();
-        options.link.never_immediate = without_immediate_data;
+        options.session.never_immediate = without_immediate_data;
         establish(options, receiving());
 
         ASSERT_TRUE(run_while_flowing([&] { return sent().ring_bytes == limit_bytes; }));
@@ -148,4 +148,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, SimulatedRingGrowth, netio::test::simulated_beds(
                          netio::test::bed_name);
 
 } // namespace
-} // namespace stream::test
+} // namespace netio::stream::test

@@ -2,10 +2,10 @@
 
 // Bytes that travel: directly, through the ring, both ways, in every mode and policy.
 
-#include "netio/registration_cache.hpp"
+#include "netio/memory/registration_cache.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
-namespace stream::test {
+namespace netio::stream::test {
 namespace {
 
 class Transfer : public PairOnBed {};
@@ -176,17 +176,17 @@ std::vector<Variant> variants() {
     direct.receiver.ack_threshold_bytes = direct.receiver.advert_threshold_bytes = 0;
     all.push_back({"direct_only", direct});
     StreamOptions notices{.receiver = improved_receiver(20'000)};
-    notices.link.never_immediate = true;
+    notices.session.never_immediate = true;
     all.push_back({"notices", notices});
     StreamOptions growing{.receiver = improved_receiver(1'000, 50'000)};
     growing.round_trip = std::chrono::hours{1}; // so that the distance is what limits
     all.push_back({"growing_ring", growing});
-    growing.link.never_immediate = true;
+    growing.session.never_immediate = true;
     growing.sender.mode = growing.receiver.mode = TransferMode::indirect_only;
     all.push_back({"growing_ring_notices", growing});
     StreamOptions tight;
-    tight.link.receive_count = 4;
-    tight.link.send_count = 4;
+    tight.session.receive_count = 4;
+    tight.session.send_count = 4;
     tight.copy_step_bytes = 1'000;
     all.push_back({"fewest_credits_and_slots", tight});
     return all;
@@ -231,4 +231,4 @@ INSTANTIATE_TEST_SUITE_P(Beds, EveryVariant,
                          });
 
 } // namespace
-} // namespace stream::test
+} // namespace netio::stream::test

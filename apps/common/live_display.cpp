@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/live_display.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace apps {
+namespace {
+constexpr std::chrono::seconds interval{1};
+}
+
+LiveDisplay::LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()> sums)
+    : loop_{loop}, form_{form}, sums_{std::move(sums)}, last_time_{loop.now()}, timer_{loop,
+                                                                                       [this] {
+                                                                                           show();
+                                                                                       }} {
+    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+    if (form == Form::log || (form == Form::one_line && terminal)) timer_.start(interval);
+}
+
+LiveDisplay::~LiveDisplay() {
+    if (shown_) fmt::print("\n");
+}
+
+void LiveDisplay::show() {
+    const Sums sums = sums_();
+    const Throughput since{.messages = sums.messages - last_.messages,
+                           .bytes = sums.bytes - last_.bytes,
+                           .seconds =
+                               std::chrono::duration<double>(loop_.now() - last_time_).count()};
+    const std::string line = live_line(since, sums.messages, sums.lost);
+    if (form_ == Form::log) {
+        spdlog::info("progress {}", line);
+    } else {
+        // Back to the beginning, and what was longer before is cleared.
+        fmt::print("\r{}\x1b[K", line);
+        std::fflush(stdout);
+        shown_ = true;
+    }
+    last_ = sums;
+    last_time_ = loop_.now();
+    timer_.start(interval);
+}
+
+} // namespace apps

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <utility>
+
+namespace apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add(Json& json, const Throughput& throughput) {
+    json["messages"] = throughput.messages;
+    json["bytes"] = throughput.bytes;
+    json["seconds"] = throughput.seconds;
+    json["messages_per_s"] = throughput.messages_per_s();
+    json["gbit_per_s"] = throughput.gbit_per_s();
+}
+
+std::string text_of(const Throughput& throughput) {
+    return fmt::format("  {} messages, {} bytes in {:.3f} s: {}messages/s, {:.3f} Gb/s\n",
+                       throughput.messages, throughput.bytes, throughput.seconds,
+                       short_number(throughput.messages_per_s()), throughput.gbit_per_s());
+}
+
+} // namespace
+
+std::string short_number(double value) {
+    for (const auto& [unit, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+        // What rounds up to the unit is shown in it.
+        if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
+    }
+    return fmt::format("{:.3g} ", value);
+}
+
+std::string to_json(const PublishReport& report) {
+    Json json;
+    json["role"] = "publisher";
+    json["provider"] = report.provider;
+    json["mode"] = report.mode;
+    json["end"] = report.end;
+    add(json, report.throughput);
+    json["without_subscribers"] = report.without_subscribers;
+    json["again"] = report.again;
+    json["dropped"] = report.dropped;
+    json["pages"] = report.pages;
+    return json.dump();
+}
+
+std::string to_json(const SubscribeReport& report) {
+    Json json;
+    json["role"] = "subscriber";
+    json["provider"] = report.provider;
+    json["mode"] = report.mode;
+    json["end"] = report.end;
+    json["detail"] = report.detail;
+    add(json, report.throughput);
+    json["lost"] = report.lost;
+    json["reordered"] = report.pattern.reordered;
+    json["corrupt"] = report.pattern.corrupt;
+    json["duplicates"] = report.pattern.duplicates;
+    json["verified"] = report.verified;
+    json["fids"] = Json::object();
+    for (const FidReport& fid : report.fids) {
+        json["fids"][to_string(fid.fid)] = {
+            {"messages", fid.messages}, {"bytes", fid.bytes}, {"lost", fid.lost}};
+    }
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string to_text(const PublishReport& report) {
+    std::string text =
+        fmt::format("publisher ({}, {}): {}\n", report.provider, report.mode, report.end) +
+        text_of(report.throughput);
+    if (report.without_subscribers > 0) {
+        text += fmt::format("  {} messages that nobody wanted\n", report.without_subscribers);
+    }
+    if (report.dropped > 0) {
+        text += fmt::format("  {} messages dropped for slow subscribers\n", report.dropped);
+    }
+    return text;
+}
+
+std::string to_text(const SubscribeReport& report) {
+    std::string text =
+        fmt::format("subscriber ({}, {}): {}\n", report.provider, report.mode, report.end) +
+        text_of(report.throughput) +
+        fmt::format("  {} fids, {} messages lost\n", report.fids.size(), report.lost);
+    if (report.verified) {
+        text += fmt::format("  verified: {} corrupt, {} reordered, {} duplicates\n",
+                            report.pattern.corrupt, report.pattern.reordered,
+                            report.pattern.duplicates);
+    }
+    return text;
+}
+
+std::string live_line(const Throughput& interval, std::uint64_t messages,
+                      std::optional<std::uint64_t> lost) {
+    std::string line =
+        fmt::format("{}messages/s  {:.3f} Gb/s  {} messages",
+                    short_number(interval.messages_per_s()), interval.gbit_per_s(), messages);
+    if (lost) line += fmt::format("  {} lost", *lost);
+    return line;
+}
+
+} // namespace apps

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a program says while it runs and at its end: for people and, as one JSON object on a line,
+// for programs. No I/O.
+
+#include "apps/common/pattern.hpp"
+#include "pubsub/core/fid.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+struct Throughput {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+    double seconds = 0;
+
+    double messages_per_s() const noexcept {
+        return seconds > 0 ? static_cast<double>(messages) / seconds : 0;
+    }
+    double gbit_per_s() const noexcept {
+        return seconds > 0 ? static_cast<double>(bytes) * 8e-9 / seconds : 0;
+    }
+};
+
+// Three digits, and k, M, G or T to put before a unit: "1.23 M", "7 ".
+std::string short_number(double value);
+
+struct PublishReport {
+    std::string provider; // several: joined by '+'
+    std::string mode;     // buffered, unbuffered
+    std::string end;      // finished, interrupted, duration, failed
+    Throughput throughput;
+    std::uint64_t without_subscribers = 0;
+    std::uint64_t again = 0;
+    std::uint64_t dropped = 0;
+    std::uint64_t pages = 0;
+};
+
+struct FidReport {
+    netio::pubsub::Fid fid{};
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t lost = 0;
+};
+
+struct SubscribeReport {
+    std::string provider;
+    std::string mode; // buffered, unbuffered, mixed, none
+    std::string end;  // orderly, lost, messages, duration, interrupted, refused, failed
+    std::string detail;
+    Throughput throughput;
+    std::uint64_t lost = 0;
+    bool verified = false;
+    PatternCounts pattern; // of a verified one
+    std::vector<FidReport> fids;
+};
+
+// One line without a line end.
+std::string to_json(const PublishReport& report);
+std::string to_json(const SubscribeReport& report);
+// Several lines, each with a line end.
+std::string to_text(const PublishReport& report);
+std::string to_text(const SubscribeReport& report);
+// The line that a terminal shows while it runs: what the last interval brought, and the sums.
+std::string live_line(const Throughput& interval, std::uint64_t messages,
+                      std::optional<std::uint64_t> lost);
+
+} // namespace apps

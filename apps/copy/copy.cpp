@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio copy: sends files to a server of the same program, or is that server.
+
+#include "apps/copy/copy_path.hpp"
+#include "apps/copy/copy_report.hpp"
+#include "apps/copy/copy_sender.hpp"
+#include "apps/copy/copy_server.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/fabric.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <stdexcept>
+
+namespace apps {
+namespace {
+
+struct CopyArguments {
+    std::vector<std::string> files_and_destination;
+    std::string serve;
+    std::string listen = "127.0.0.1:12346";
+    std::string local;
+    std::string provider = "auto";
+    std::size_t buffers = CopySender::Options{}.buffer_count;
+    std::size_t senders = CopyServer::Options{}.sender_limit_count;
+    bool overwrite = false;
+    bool sha256 = false;
+    bool json = false;
+    bool progress = false;
+};
+
+// --- the sender -----------------------------------------------------------------------------
+
+// HOST:PORT[/FOLDER]
+CopySender::Options sender_options(const CopyArguments& arguments) {
+    const std::string& destination = arguments.files_and_destination.back();
+    const std::size_t slash = std::min(destination.find('/'), destination.size());
+    std::string folder = destination.substr(slash);
+    folder.erase(0, folder.find_first_not_of('/'));
+    folder.erase(folder.find_last_not_of('/') + 1);
+    CopySender::Options options{.server = netio::parse_address(destination.substr(0, slash)),
+                                .local_host = arguments.local,
+                                .files = {},
+                                .checksum = arguments.sha256 ? ChecksumKind::sha256
+                                                             : ChecksumKind::xxh3_128,
+                                .overwrite = arguments.overwrite,
+                                .buffer_count = arguments.buffers};
+    std::set<std::string> names;
+    for (const std::string& path : std::span{arguments.files_and_destination}.first(
+             arguments.files_and_destination.size() - 1)) {
+        const std::string leaf = std::filesystem::path{path}.filename();
+        const std::string name = folder.empty() ? leaf : fmt::format("{}/{}", folder, leaf);
+        const PathFlaw flaw = check_copy_path(name);
+        if (flaw != PathFlaw::none) {
+            throw std::invalid_argument{fmt::format("{}: its name at the server, '{}', {}", path,
+                                                    printable(name), to_string(flaw))};
+        }
+        if (!names.insert(name).second) {
+            throw std::invalid_argument{
+                fmt::format("{}: another of these files is called {} as well", path, leaf)};
+        }
+        options.files.push_back({.path = path, .name = name});
+    }
+    return options;
+}
+
+class SendRun final : private CopySender::Handler {
+  public:
+    SendRun(netio::EventLoop& loop, netio::Transport& transport, const CopyArguments& arguments)
+        : loop_{loop}, arguments_{arguments}, terminal_{::isatty(STDOUT_FILENO) == 1},
+          display_timer_{loop, [this] { show(); }},
+          signals_{loop,
+                   {SIGINT, SIGTERM},
+                   [this](int) {
+                       if (interrupted_) return loop_.stop(); // the second one does not wait
+                       interrupted_ = true;
+                       sender_.stop();
+                   }},
+          sender_{loop, transport, sender_options(arguments), *this} {}
+
+    int run();
+
+  private:
+    void show();
+    void clear_line();
+    void on_file(const CopiedFile& file) override;
+    void on_finished(const std::string& problem) override;
+
+    netio::EventLoop& loop_;
+    const CopyArguments& arguments_;
+    bool terminal_;
+    bool shown_ = false;
+    bool interrupted_ = false;
+    CopyReport report_;
+    std::uint64_t shown_bytes_ = 0;
+    netio::TimePoint shown_at_;
+    netio::Timer display_timer_;
+    netio::SignalWatch signals_; // before the sender's thread begins
+    CopySender sender_;
+};
+
+int SendRun::run() {
+    report_.checksum = arguments_.sha256 ? ChecksumKind::sha256 : ChecksumKind::xxh3_128;
+    const netio::TimePoint begin = netio::Clock::now();
+    shown_at_ = begin;
+    const bool shows = arguments_.progress || (terminal_ && !arguments_.json);
+    if (shows) display_timer_.start(std::chrono::seconds{1});
+    sender_.start();
+    loop_.run();
+    clear_line();
+    report_.seconds = std::chrono::duration<double>(netio::Clock::now() - begin).count();
+    report_.provider = sender_.provider();
+    report_.moved_bytes = sender_.progress().moved_bytes;
+    const bool all_well = report_.detail.empty() && !interrupted_ &&
+                          std::ranges::none_of(report_.files, [](const CopiedFile& file) {
+                              return file.outcome == CopiedFile::Outcome::failed;
+                          });
+    report_.end = interrupted_ ? "interrupted" : all_well ? "finished" : "failed";
+    if (arguments_.json) {
+        fmt::print("{}\n", to_json(report_));
+    } else {
+        fmt::print("{}", to_text(report_));
+    }
+    return all_well ? 0 : 1;
+}
+
+void SendRun::show() {
+    const CopySender::Progress progress = sender_.progress();
+    const double seconds = std::chrono::duration<double>(loop_.now() - shown_at_).count();
+    const double speed =
+        seconds > 0 ? static_cast<double>(progress.moved_bytes - shown_bytes_) / seconds : 0;
+    if (!progress.path.empty()) {
+        const std::string line = progress_line(progress, speed);
+        if (arguments_.progress) {
+            spdlog::info("progress {}", line);
+        } else {
+            // Back to the beginning, and what was longer before is cleared.
+            fmt::print("\r{}\x1b[K", line);
+            std::fflush(stdout);
+            shown_ = true;
+        }
+    }
+    shown_bytes_ = progress.moved_bytes;
+    shown_at_ = loop_.now();
+    display_timer_.start(std::chrono::seconds{1});
+}
+
+void SendRun::clear_line() {
+    if (shown_) fmt::print("\r\x1b[K");
+    std::fflush(stdout);
+    shown_ = false;
+}
+
+void SendRun::on_file(const CopiedFile& file) {
+    clear_line();
+    if (file.outcome == CopiedFile::Outcome::failed) {
+        spdlog::error("{}", to_text(file, report_.checksum));
+    } else {
+        spdlog::info("{}", to_text(file, report_.checksum));
+    }
+    report_.files.push_back(file);
+}
+
+void SendRun::on_finished(const std::string& problem) {
+    report_.detail = problem;
+    if (!problem.empty()) spdlog::error("{}", problem);
+    loop_.stop();
+}
+
+int send(const CopyArguments& arguments) {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    SendRun run{loop, *transport, arguments};
+    return run.run();
+}
+
+// --- the server -----------------------------------------------------------------------------
+
+int serve(const CopyArguments& arguments) {
+    netio::EventLoop loop;
+    // Before threads begin, which is when a sender comes.
+    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    CopyServerReport report;
+    {
+        CopyServer server{loop,
+                          *transport,
+                          {.folder = arguments.serve,
+                           .addresses = {netio::parse_address(arguments.listen)},
+                           .sender_limit_count = arguments.senders,
+                           .buffer_count = arguments.buffers}};
+        for (const auto& endpoint : server.endpoints()) {
+            spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+            if (report.provider.find(endpoint.provider) != std::string::npos) continue;
+            report.provider += (report.provider.empty() ? "" : "+") + endpoint.provider;
+        }
+        std::uint64_t shown_bytes = 0;
+        netio::Timer display{loop, [&] {
+                                 const std::uint64_t bytes = server.counters().bytes;
+                                 spdlog::info("progress {:.3f} Gb/s  {} senders  {} files",
+                                              static_cast<double>(bytes - shown_bytes) * 8e-9,
+                                              server.sender_count(), server.counters().files);
+                                 shown_bytes = bytes;
+                                 display.start(std::chrono::seconds{1});
+                             }};
+        if (arguments.progress) display.start(std::chrono::seconds{1});
+        loop.run();
+        report.end = "interrupted";
+        report.counters = server.counters();
+    }
+    if (arguments.json) {
+        fmt::print("{}\n", to_json(report));
+    } else {
+        fmt::print("{}", to_text(report));
+    }
+    return 0;
+}
+
+int run(const CopyArguments& arguments) {
+    // A file that may grow no more is an error of its write, not the end of the program.
+    std::signal(SIGXFSZ, SIG_IGN);
+    if (!arguments.serve.empty()) {
+        if (!arguments.files_and_destination.empty()) {
+            throw std::invalid_argument{"--serve takes no files; they come from the senders"};
+        }
+        return serve(arguments);
+    }
+    if (arguments.files_and_destination.size() < 2) {
+        throw std::invalid_argument{"what is to be copied, and to where? netio copy FILE... "
+                                    "HOST:PORT[/FOLDER], or netio copy --serve FOLDER"};
+    }
+    return send(arguments);
+}
+
+} // namespace
+
+Command add_copy(CLI::App& program) {
+    auto* command = program.add_subcommand("copy", "Copy files to another machine");
+    const auto arguments = std::make_shared<CopyArguments>();
+    command->add_option("files", arguments->files_and_destination,
+                        "FILE... HOST:PORT[/FOLDER], the folder beneath the served one");
+    auto* serve = command->add_option("--serve", arguments->serve,
+                                      "Receive files into this folder until Ctrl-C");
+    command->add_option("--listen", arguments->listen, "HOST:PORT to serve at")
+        ->capture_default_str()
+        ->needs(serve);
+    command->add_option("--senders", arguments->senders, "So many may be served at once")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1024))
+        ->needs(serve);
+    command->add_flag("--overwrite", arguments->overwrite, "Replace files that exist there")
+        ->excludes(serve);
+    command
+        ->add_flag("--sha256", arguments->sha256,
+                   "Checksum of the whole file by SHA-256 instead of XXH3")
+        ->excludes(serve);
+    command->add_option("--local", arguments->local, "Local address to connect from")
+        ->excludes(serve);
+    command->add_option("--buffers", arguments->buffers, "Buffers of 1 MiB for each connection")
+        ->capture_default_str()
+        ->check(CLI::Range(2, 256));
+    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
+        ->capture_default_str();
+    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
+    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    return [arguments] { return run(*arguments); };
+}
+
+} // namespace apps

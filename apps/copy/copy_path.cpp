@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/copy_path.hpp"
+
+#include <algorithm>
+
+namespace apps {
+namespace {
+
+constexpr std::string_view partial_suffix = ".netio-part";
+static_assert(copy_component_limit_bytes + 1 + partial_suffix.size() == 255);
+
+bool is_control(char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+PathFlaw check_component(std::string_view component) {
+    if (component.empty()) return PathFlaw::empty;
+    if (component == "." || component == "..") return PathFlaw::upwards;
+    if (component.size() > copy_component_limit_bytes) return PathFlaw::too_long;
+    if (component.ends_with(partial_suffix)) return PathFlaw::partial;
+    return PathFlaw::none;
+}
+
+} // namespace
+
+PathFlaw check_copy_path(std::string_view path) {
+    if (path.empty()) return PathFlaw::empty;
+    if (path.front() == '/') return PathFlaw::absolute;
+    if (path.size() > copy_name_limit_bytes) return PathFlaw::too_long;
+    if (std::ranges::any_of(path, is_control)) return PathFlaw::control_character;
+    for (;;) {
+        const std::size_t slash = path.find('/');
+        const PathFlaw flaw = check_component(path.substr(0, slash));
+        if (flaw != PathFlaw::none || slash == std::string_view::npos) return flaw;
+        path.remove_prefix(slash + 1);
+    }
+}
+
+std::string_view to_string(PathFlaw flaw) {
+    switch (flaw) {
+    case PathFlaw::none:
+        return "is fine";
+    case PathFlaw::empty:
+        return "is empty or has an empty component";
+    case PathFlaw::absolute:
+        return "begins with '/'; names are relative to the served folder";
+    case PathFlaw::upwards:
+        return "has a component '.' or '..'";
+    case PathFlaw::too_long:
+        return "is too long; allowed: 1024 bytes, 243 in a component";
+    case PathFlaw::control_character:
+        return "has a control character";
+    case PathFlaw::partial:
+        return "ends in .netio-part, which is kept for partial files";
+    }
+    return "is not allowed";
+}
+
+SplitPath split_copy_path(std::string_view path) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string_view::npos) return {.folder = {}, .leaf = std::string{path}};
+    return {.folder = std::string{path.substr(0, slash)},
+            .leaf = std::string{path.substr(slash + 1)}};
+}
+
+std::string partial_name(std::string_view leaf) {
+    return "." + std::string{leaf} + std::string{partial_suffix};
+}
+
+std::string printable(std::string_view text, std::size_t limit_bytes) {
+    std::string out{text.substr(0, limit_bytes)};
+    std::ranges::replace_if(out, is_control, '?');
+    return out;
+}
+
+} // namespace apps

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/copy_protocol.hpp"
+
+#include "netio/base/check.hpp"
+#include "netio/base/wire.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace apps {
+namespace {
+
+constexpr std::uint32_t magic = 0x5950434E; // "NCPY"
+constexpr std::uint16_t version = 1;
+constexpr std::uint8_t overwrite_flag = 1;
+constexpr std::uint32_t mode_limit = 0777;
+
+class Writer {
+  public:
+    explicit Writer(CopyKind kind) : message_(copy_prelude_bytes) {
+        netio::wire::store(message_.data(), magic);
+        netio::wire::store(message_.data() + 4, version);
+        netio::wire::store(message_.data() + 6, kind);
+    }
+    template <typename Integer>
+    Writer& put(Integer value) {
+        const std::size_t at = message_.size();
+        message_.resize(at + sizeof value);
+        netio::wire::store(message_.data() + at, value);
+        return *this;
+    }
+    Writer& put(std::span<const std::byte> bytes) {
+        message_.insert(message_.end(), bytes.begin(), bytes.end());
+        return *this;
+    }
+    // With its length in front.
+    Writer& put(std::string_view text) {
+        text = text.substr(0, copy_text_limit_bytes);
+        put(static_cast<std::uint16_t>(text.size()));
+        return put(std::as_bytes(std::span{text}));
+    }
+    CopyMessage take() {
+        const std::size_t body = message_.size() - copy_prelude_bytes;
+        NETIO_CHECK(body <= copy_body_limit_bytes);
+        netio::wire::store(message_.data() + 8, static_cast<std::uint32_t>(body));
+        return std::move(message_);
+    }
+
+  private:
+    CopyMessage message_;
+};
+
+// Reads what is there, and remembers whether it was; zeroes take the place of what is not.
+class Reader {
+  public:
+    explicit Reader(std::span<const std::byte> bytes) : bytes_{bytes} {}
+
+    template <typename Integer>
+    Integer get() {
+        Integer value{};
+        if (const auto bytes = take(sizeof value); bytes.size() == sizeof value) {
+            value = netio::wire::load<Integer>(bytes.data());
+        }
+        return value;
+    }
+    template <typename Bytes>
+    void get(Bytes& out) {
+        const auto bytes = take(out.size());
+        std::ranges::copy(bytes, out.begin());
+    }
+    std::string get_text() {
+        const auto size = get<std::uint16_t>();
+        if (size > copy_text_limit_bytes) good_ = false;
+        const auto bytes = take(size);
+        std::string text(bytes.size(), '\0');
+        if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
+        return text;
+    }
+    // Everything was there, and nothing is left.
+    bool is_complete() const { return good_ && bytes_.empty(); }
+
+  private:
+    std::span<const std::byte> take(std::size_t size) {
+        if (size > bytes_.size()) good_ = false;
+        if (!good_) return {};
+        const auto taken = bytes_.first(size);
+        bytes_ = bytes_.subspan(size);
+        return taken;
+    }
+    std::span<const std::byte> bytes_;
+    bool good_ = true;
+};
+
+} // namespace
+
+std::string_view to_string(CopyFlaw flaw) {
+    switch (flaw) {
+    case CopyFlaw::none:
+        return "none";
+    case CopyFlaw::no_copy_protocol:
+        return "does not speak the copy protocol";
+    case CopyFlaw::other_version:
+        return "speaks another version of the copy protocol; ours is 1";
+    case CopyFlaw::unknown_kind:
+        return "sent a message of an unknown kind";
+    case CopyFlaw::bad_length:
+        return "sent a message of a wrong length";
+    case CopyFlaw::bad_value:
+        return "sent a message with a value that cannot be";
+    }
+    return "unknown";
+}
+
+CopyMessage encode(const CopyOpen& open) {
+    NETIO_CHECK(open.name.size() <= copy_text_limit_bytes);
+    return Writer{CopyKind::open}
+        .put(open.size_bytes)
+        .put(open.modified_ns)
+        .put(open.mode)
+        .put(open.checksum)
+        .put(open.overwrite ? overwrite_flag : std::uint8_t{0})
+        .put(std::string_view{open.name})
+        .take();
+}
+
+CopyMessage encode(const CopyAnswer& answer) {
+    return Writer{CopyKind::answer}
+        .put(answer.offset_bytes)
+        .put(std::span<const std::byte>{answer.digest})
+        .put(answer.outcome)
+        .put(std::string_view{answer.text})
+        .take();
+}
+
+CopyMessage encode(const CopyStart& start) {
+    return Writer{CopyKind::start}.put(start.offset_bytes).take();
+}
+
+CopyMessage encode(const CopyEnd& end) {
+    return Writer{CopyKind::end}.put(std::span<const std::byte>{end.digest}).take();
+}
+
+CopyMessage encode(const CopyVerdict& verdict) {
+    return Writer{CopyKind::verdict}
+        .put(static_cast<std::uint8_t>(verdict.kept))
+        .put(std::string_view{verdict.text})
+        .take();
+}
+
+void encode(const CopyChunk& chunk, std::span<std::byte, copy_chunk_header_bytes> out) {
+    netio::wire::store(out.data(), chunk.position);
+    netio::wire::store(out.data() + 8, chunk.bytes);
+    std::ranges::copy(chunk.digest, out.begin() + 16);
+}
+
+CopyFlaw decode(std::span<const std::byte> prelude, CopyPrelude& out) {
+    if (prelude.size() != copy_prelude_bytes) return CopyFlaw::bad_length;
+    if (netio::wire::load<std::uint32_t>(prelude.data()) != magic) {
+        return CopyFlaw::no_copy_protocol;
+    }
+    if (netio::wire::load<std::uint16_t>(prelude.data() + 4) != version) {
+        return CopyFlaw::other_version;
+    }
+    out.kind = netio::wire::load<CopyKind>(prelude.data() + 6);
+    if (out.kind < CopyKind::open || out.kind > CopyKind::verdict) return CopyFlaw::unknown_kind;
+    out.body_bytes = netio::wire::load<std::uint32_t>(prelude.data() + 8);
+    if (out.body_bytes == 0 || out.body_bytes > copy_body_limit_bytes) return CopyFlaw::bad_length;
+    if (netio::wire::load<std::uint32_t>(prelude.data() + 12) != 0) return CopyFlaw::bad_value;
+    return CopyFlaw::none;
+}
+
+CopyFlaw decode(std::span<const std::byte> body, CopyOpen& out) {
+    Reader reader{body};
+    out.size_bytes = reader.get<std::uint64_t>();
+    out.modified_ns = reader.get<std::int64_t>();
+    out.mode = reader.get<std::uint32_t>();
+    out.checksum = reader.get<ChecksumKind>();
+    const auto flags = reader.get<std::uint8_t>();
+    out.overwrite = flags == overwrite_flag;
+    out.name = reader.get_text();
+    if (!reader.is_complete()) return CopyFlaw::bad_length;
+    const bool known_checksum =
+        out.checksum == ChecksumKind::xxh3_128 || out.checksum == ChecksumKind::sha256;
+    if (!known_checksum || (flags & ~overwrite_flag) != 0 || out.mode > mode_limit ||
+        out.size_bytes > copy_size_limit_bytes) {
+        return CopyFlaw::bad_value;
+    }
+    return CopyFlaw::none;
+}
+
+CopyFlaw decode(std::span<const std::byte> body, CopyAnswer& out) {
+    Reader reader{body};
+    out.offset_bytes = reader.get<std::uint64_t>();
+    reader.get(out.digest);
+    out.outcome = reader.get<CopyAnswer::Outcome>();
+    out.text = reader.get_text();
+    if (!reader.is_complete()) return CopyFlaw::bad_length;
+    const bool known =
+        out.outcome >= CopyAnswer::Outcome::accepted && out.outcome <= CopyAnswer::Outcome::refused;
+    return known && out.offset_bytes <= copy_size_limit_bytes ? CopyFlaw::none
+                                                              : CopyFlaw::bad_value;
+}
+
+CopyFlaw decode(std::span<const std::byte> body, CopyStart& out) {
+    Reader reader{body};
+    out.offset_bytes = reader.get<std::uint64_t>();
+    return reader.is_complete() ? CopyFlaw::none : CopyFlaw::bad_length;
+}
+
+CopyFlaw decode(std::span<const std::byte> body, CopyEnd& out) {
+    Reader reader{body};
+    reader.get(out.digest);
+    return reader.is_complete() ? CopyFlaw::none : CopyFlaw::bad_length;
+}
+
+CopyFlaw decode(std::span<const std::byte> body, CopyVerdict& out) {
+    Reader reader{body};
+    const auto kept = reader.get<std::uint8_t>();
+    out.kept = kept == 1;
+    out.text = reader.get_text();
+    if (!reader.is_complete()) return CopyFlaw::bad_length;
+    return kept <= 1 ? CopyFlaw::none : CopyFlaw::bad_value;
+}
+
+CopyFlaw decode(std::span<const std::byte> header, CopyChunk& out) {
+    Reader reader{header};
+    out.position = reader.get<std::uint64_t>();
+    out.bytes = reader.get<std::uint64_t>();
+    reader.get(out.digest);
+    return reader.is_complete() ? CopyFlaw::none : CopyFlaw::bad_length;
+}
+
+} // namespace apps

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the two sides of a copy say to each other on a byte stream. All numbers are little-endian.
+// Every message is a prelude and a body; chunks, which follow the start message, have neither:
+//
+//     sender                        receiver
+//     open    name, size, ...   ->
+//                               <-  answer   accepted from an offset, present, or refused
+//     start   from an offset    ->
+//     chunk   header, bytes     ->           until the size is reached; how long each is follows
+//     ...                                    from the size and from where it began
+//     end     checksum          ->
+//                               <-  verdict  kept under its name, or why not; in case of failure
+//                                            at any time after start
+//     open    the next one      ->
+//
+//  prelude                                  chunk header
+//   0       4         6      8       12      0          8       16            32
+//  +-------+---------+------+-------+---+   +----------+-------+-------------+- - - -
+//  | NCPY  | version | kind | bytes | 0 |   | position | bytes | XXH3-128 of | bytes
+//  |       |  =1     |      | of body   |   |          | (u64) | the bytes   |
+//  +-------+---------+------+-------+---+   +----------+-------+-------------+- - - -
+//
+// The checksum of the end is of the whole file. The answer's is of the first `offset` bytes that
+// the receiver already has: a sender that has other bytes there starts from 0. `present` says that
+// a whole file of this size is there, and the sender compares. An interrupted sender just leaves.
+//
+// The decoders take anything: they check every length and every value, and answer with a
+// CopyFlaw; `out` is meaningful only if that is `none`. No I/O.
+
+#include "apps/copy/checksum.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace apps {
+
+inline constexpr std::size_t copy_prelude_bytes = 16;
+inline constexpr std::size_t copy_body_limit_bytes = 2048;
+inline constexpr std::size_t copy_chunk_header_bytes = 32;
+inline constexpr std::size_t copy_chunk_bytes = std::size_t{1} << 20; // of all chunks but the last
+inline constexpr std::size_t copy_text_limit_bytes = 1024;
+// So that positions fit a file offset.
+inline constexpr std::uint64_t copy_size_limit_bytes = std::uint64_t{1} << 62;
+
+enum class CopyKind : std::uint16_t { open = 1, answer = 2, start = 3, end = 4, verdict = 5 };
+
+enum class CopyFlaw : std::uint8_t {
+    none,
+    no_copy_protocol, // not our magic number
+    other_version,
+    unknown_kind,
+    bad_length,
+    bad_value,
+};
+std::string_view to_string(CopyFlaw flaw);
+
+struct CopyPrelude {
+    CopyKind kind{};
+    std::uint32_t body_bytes = 0;
+};
+
+struct CopyOpen {
+    std::string name; // a path without flaw (apps/copy/copy_path.hpp) is the receiver's to check
+    std::uint64_t size_bytes = 0;
+    std::int64_t modified_ns = 0; // since the epoch
+    std::uint32_t mode = 0;       // the permissions, at most 0777
+    ChecksumKind checksum = ChecksumKind::xxh3_128;
+    bool overwrite = false;
+
+    friend bool operator==(const CopyOpen&, const CopyOpen&) = default;
+};
+
+struct CopyAnswer {
+    enum class Outcome : std::uint8_t { accepted = 1, present = 2, refused = 3 };
+    Outcome outcome = Outcome::refused;
+    std::uint64_t offset_bytes = 0;
+    Digest digest{};  // of the bytes before the offset
+    std::string text; // refused: why
+
+    friend bool operator==(const CopyAnswer&, const CopyAnswer&) = default;
+};
+
+struct CopyStart {
+    std::uint64_t offset_bytes = 0;
+
+    friend bool operator==(const CopyStart&, const CopyStart&) = default;
+};
+
+struct CopyEnd {
+    Digest digest{};
+
+    friend bool operator==(const CopyEnd&, const CopyEnd&) = default;
+};
+
+struct CopyVerdict {
+    bool kept = false;
+    std::string text; // why not
+
+    friend bool operator==(const CopyVerdict&, const CopyVerdict&) = default;
+};
+
+struct CopyChunk {
+    std::uint64_t position = 0;
+    std::uint64_t bytes = 0;
+    ChunkDigest digest{};
+
+    friend bool operator==(const CopyChunk&, const CopyChunk&) = default;
+};
+
+// Whole messages, prelude and body. Texts are cut at copy_text_limit_bytes; a name must not be
+// longer (checked).
+using CopyMessage = std::vector<std::byte>;
+CopyMessage encode(const CopyOpen& open);
+CopyMessage encode(const CopyAnswer& answer);
+CopyMessage encode(const CopyStart& start);
+CopyMessage encode(const CopyEnd& end);
+CopyMessage encode(const CopyVerdict& verdict);
+void encode(const CopyChunk& chunk, std::span<std::byte, copy_chunk_header_bytes> out);
+
+CopyFlaw decode(std::span<const std::byte> prelude, CopyPrelude& out);
+// Of bodies.
+CopyFlaw decode(std::span<const std::byte> body, CopyOpen& out);
+CopyFlaw decode(std::span<const std::byte> body, CopyAnswer& out);
+CopyFlaw decode(std::span<const std::byte> body, CopyStart& out);
+CopyFlaw decode(std::span<const std::byte> body, CopyEnd& out);
+CopyFlaw decode(std::span<const std::byte> body, CopyVerdict& out);
+CopyFlaw decode(std::span<const std::byte> header, CopyChunk& out);
+
+} // namespace apps

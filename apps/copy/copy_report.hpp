@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What netio copy says while it runs and at its end: for people and, as one JSON object on a line,
+// for programs. No I/O.
+
+#include "apps/copy/checksum.hpp"
+#include "apps/copy/copy_sender.hpp"
+#include "apps/copy/copy_server.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+struct CopyReport {
+    std::string provider; // empty: never connected
+    std::string end;      // finished, failed, interrupted
+    std::string detail;   // of the connection
+    ChecksumKind checksum = ChecksumKind::xxh3_128;
+    std::uint64_t moved_bytes = 0;
+    double seconds = 0;
+    std::vector<CopiedFile> files;
+};
+
+struct CopyServerReport {
+    std::string provider; // several: joined by '+'
+    std::string end;      // interrupted
+    CopyServer::Counters counters;
+};
+
+// One line without a line end.
+std::string to_json(const CopyReport& report);
+std::string to_json(const CopyServerReport& report);
+// A line with a line end.
+std::string to_text(const CopyReport& report);
+std::string to_text(const CopyServerReport& report);
+
+// Of one file; without a line end.
+std::string to_text(const CopiedFile& file, ChecksumKind checksum);
+
+// The line that shows how far it is: "NAME  45% [=====     ] 1.2 of 2.6 GB  410 MB/s  3 s left".
+std::string progress_line(const CopySender::Progress& progress, double bytes_per_s);
+
+} // namespace apps

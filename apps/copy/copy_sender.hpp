@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Sends files to a copy server, one after another over one connection. Chunks are read into several
+// buffers by a thread of its own while those before are on their way. A file that fails by itself
+// (it cannot be read, the server refuses it or cannot write it) does not keep the others from being
+// sent; the loss of the connection does. Belongs to the loop's thread.
+
+#include "apps/copy/copy_channel.hpp"
+#include "apps/copy/disk_thread.hpp"
+#include "apps/copy/source_file.hpp"
+#include "stream/socket/stream_socket.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+// What became of a file.
+struct CopiedFile {
+    enum class Outcome : std::uint8_t {
+        copied,
+        present, // the same was there already
+        failed,
+    };
+    std::string path;
+    Outcome outcome = Outcome::failed;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t resumed_bytes = 0; // that were there from an earlier attempt
+    std::string checksum;            // of the whole, in hex
+    std::string detail;              // failed: why
+};
+
+class CopySender final : private netio::stream::StreamSocket::Handler {
+  public:
+    struct File {
+        std::string path; // here
+        std::string name; // there
+    };
+    struct Options {
+        netio::Address server;
+        std::string local_host; // to connect from; empty: any
+        std::vector<File> files;
+        ChecksumKind checksum = ChecksumKind::xxh3_128;
+        bool overwrite = false;
+        std::size_t buffer_count = 8; // of a chunk each
+    };
+    struct Progress {
+        std::string path; // of the file that is being sent; empty: none
+        std::uint64_t size_bytes = 0;
+        std::uint64_t done_bytes = 0;  // of it, what was there before included
+        std::uint64_t moved_bytes = 0; // of all files
+    };
+
+    class Handler {
+      public:
+        virtual void on_file(const CopiedFile& file) = 0;
+        // All files were looked after, or the connection ended, or stop() was called; the problem
+        // is then not empty. The last word.
+        virtual void on_finished(const std::string& problem) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    CopySender(netio::EventLoop& loop, netio::Transport& transport, Options options,
+               Handler& handler);
+
+    // Throws netio::FabricError: no provider reaches the server.
+    void start();
+    // What the server has of the current file stays there for the next attempt.
+    void stop();
+
+    Progress progress() const;
+    const std::string& provider() const noexcept { return provider_; } // empty: not connected yet
+
+  private:
+    enum class State : std::uint8_t {
+        connecting,
+        opening,   // the file, on the disk
+        asking,    // an answer is expected
+        comparing, // what the server has, on the disk
+        sending,   // chunks; then the end, and a verdict is expected
+        leaving,   // the connection is being closed, for good or before the next file
+        finished,
+    };
+
+    void on_connected(netio::stream::StreamSocket& socket) override;
+    void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
+                           netio::Completion::Outcome outcome) override;
+    void on_received(netio::stream::StreamSocket& socket,
+                     const netio::stream::StreamSocket::Received& received) override;
+    void on_end_of_stream(netio::stream::StreamSocket& socket) override;
+    void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
+
+    void next_file();
+    void take_message();
+    void take_answer();
+    void compare(const CopyAnswer& answer);
+    void begin(std::uint64_t offset);
+    void read_chunks();
+    void send_chunk(CopyChannel::Buffer buffer, std::size_t bytes);
+    void send_end();
+    void take_verdict();
+    void send(const CopyMessage& message);
+    // Runs on the disk's thread; a problem fails the file, else `then` follows on this one, unless
+    // the file was given up.
+    void on_disk(DiskThread::Task task, std::function<void()> then);
+    void settle(CopiedFile::Outcome outcome, const std::string& detail = {});
+    // The current file has failed in a way that the connection does not survive.
+    void give_up_file(const std::string& why);
+    void end(const std::string& problem);
+    const File& file() const { return options_.files[position_]; }
+
+    Options options_;
+    Handler& handler_;
+    State state_ = State::connecting;
+    std::string provider_;
+    std::string problem_;
+    std::size_t position_ = 0;  // of the current file
+    std::uint64_t attempt_ = 0; // tells what belongs to the current file from what came before
+    CopiedFile current_;
+    std::uint64_t read_position_ = 0;
+    std::uint64_t done_bytes_ = 0;
+    std::uint64_t moved_bytes_ = 0;
+    bool end_sent_ = false;
+    std::unique_ptr<SourceFile> source_; // the disk's thread's
+    CopyOpen open_;                      // the disk's thread's until it is sent
+    Digest digest_{};                    // the same
+    CopyChannel channel_;
+    netio::stream::StreamSocket socket_;
+    DiskThread disk_; // the last: it is gone before what it uses
+};
+
+} // namespace apps

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/copy_server.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace apps {
+
+CopyServer::CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options)
+    : accept_failed_{loop}, loop_{loop}, options_{std::move(options)}, folder_{options_.folder},
+      listener_{transport, options_.addresses, *this} {}
+
+CopyServer::Counters CopyServer::counters() const {
+    Counters sums = counters_;
+    for (const auto& session : sessions_)
+        sums.bytes += session->moved_bytes();
+    return sums;
+}
+
+void CopyServer::on_incoming(netio::stream::IncomingStream& incoming) {
+    if (sessions_.size() >= options_.sender_limit_count) {
+        spdlog::warn("{} is turned away: {} senders are here already", incoming.peer_address(),
+                     sessions_.size());
+        return;
+    }
+    sessions_.push_back(std::make_unique<CopySession>(loop_, folder_, options_.buffer_count,
+                                                      incoming,
+                                                      static_cast<CopySession::Handler&>(*this)));
+}
+
+void CopyServer::on_file_kept(std::uint64_t moved_bytes) {
+    ++counters_.files;
+    counters_.bytes += moved_bytes;
+}
+
+void CopyServer::on_file_failed(std::uint64_t moved_bytes) {
+    ++counters_.failures;
+    counters_.bytes += moved_bytes;
+}
+
+void CopyServer::on_session_ended(CopySession& session) {
+    std::erase_if(sessions_, [&](const auto& other) { return other.get() == &session; });
+}
+
+} // namespace apps

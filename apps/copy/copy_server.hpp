@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Receives files from several senders at once into one folder (apps/copy/copy_session.hpp). Belongs
+// to the loop's thread.
+
+#include "apps/common/accept_failure_log.hpp"
+#include "apps/copy/copy_session.hpp"
+#include "apps/copy/served_folder.hpp"
+#include "stream/socket/stream_listener.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+class CopyServer final : private netio::stream::StreamListener::Handler,
+                         private CopySession::Handler {
+  public:
+    struct Options {
+        std::string folder;
+        std::vector<netio::Address> addresses;
+        std::size_t sender_limit_count = 16; // at once; others are turned away
+        std::size_t buffer_count = 8;        // of a chunk each, for each sender
+    };
+    struct Counters {
+        std::uint64_t files = 0; // that are on the disk under their names
+        std::uint64_t bytes = 0; // that have moved, of those and of unfinished ones
+        std::uint64_t failures = 0;
+    };
+
+    // Throws std::system_error (the folder) and netio::FabricError (the addresses).
+    CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options);
+
+    std::vector<netio::SessionListener::Endpoint> endpoints() const {
+        return listener_.endpoints();
+    }
+    Counters counters() const;
+    std::size_t sender_count() const noexcept { return sessions_.size(); }
+
+  private:
+    void on_incoming(netio::stream::IncomingStream& incoming) override;
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+        accept_failed_.note(peer_address, why);
+    }
+    void on_file_kept(std::uint64_t moved_bytes) override;
+    void on_file_failed(std::uint64_t moved_bytes) override;
+    void on_session_ended(CopySession& session) override;
+
+    AcceptFailureLog accept_failed_;
+    netio::EventLoop& loop_;
+    Options options_;
+    ServedFolder folder_;
+    Counters counters_;
+    std::vector<std::unique_ptr<CopySession>> sessions_;
+    netio::stream::StreamListener listener_;
+};
+
+} // namespace apps

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/served_folder.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace apps {
+namespace {
+
+constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+[[noreturn]] void fail(const std::string& what) {
+    throw std::system_error{errno, std::generic_category(), what};
+}
+
+int open_beneath(int root, const std::string& relative) {
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(folder_flags);
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    // A rename somewhere at the same moment is answered with EAGAIN.
+    for (int tries = 0; tries < 100; ++tries) {
+        const long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
+        if (fd >= 0 || errno != EAGAIN) return static_cast<int>(fd);
+    }
+    return -1;
+}
+
+} // namespace
+
+ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(), folder_flags)} {
+    if (!root_.is_open()) fail("cannot serve the folder " + path);
+    if (::faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        fail("cannot write to the folder " + path);
+    }
+}
+
+Descriptor ServedFolder::open_folder(const std::string& relative) const {
+    Descriptor folder{open_beneath(root_.get(), relative.empty() ? "." : relative)};
+    // EPERM: a sandbox that does not know the call.
+    if (!folder.is_open() && (errno == ENOSYS || errno == EPERM)) {
+        return open_step_by_step(relative);
+    }
+    if (!folder.is_open() && errno == EXDEV) {
+        throw std::system_error{errno, std::generic_category(),
+                                "the folder " + relative + " leads out of the served folder"};
+    }
+    if (!folder.is_open()) fail("cannot open the folder " + relative);
+    return folder;
+}
+
+Descriptor ServedFolder::open_step_by_step(const std::string& relative) const {
+    Descriptor folder{::openat(root_.get(), ".", folder_flags)};
+    for (std::size_t begin = 0; begin < relative.size() && folder.is_open();) {
+        const std::size_t end = std::min(relative.find('/', begin), relative.size());
+        const std::string component = relative.substr(begin, end - begin);
+        if (component == "..") errno = EXDEV;
+        folder = Descriptor{component == ".." ? -1
+                                              : ::openat(folder.get(), component.c_str(),
+                                                         folder_flags | O_NOFOLLOW)};
+        begin = end + 1;
+    }
+    if (!folder.is_open()) fail("cannot open the folder " + relative);
+    return folder;
+}
+
+} // namespace apps

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The folder that a copy server writes to, and the only way into it: what is opened beneath it
+// stays beneath it whatever the name, "..", symbolic links and renames meanwhile included
+// (openat2(2), RESOLVE_BENEATH). Where the kernel does not have that, symbolic links to folders are
+// not followed at all. Any thread.
+
+#include "apps/copy/descriptor.hpp"
+
+#include <string>
+
+namespace apps {
+
+class ServedFolder {
+  public:
+    // Throws std::system_error: it is no folder, or cannot be written to.
+    explicit ServedFolder(const std::string& path);
+
+    // A folder beneath it, by a relative path; empty: itself. Throws std::system_error naming it.
+    Descriptor open_folder(const std::string& relative) const;
+
+  private:
+    Descriptor open_step_by_step(const std::string& relative) const;
+
+    Descriptor root_;
+};
+
+} // namespace apps

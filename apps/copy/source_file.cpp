@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/source_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+namespace apps {
+namespace {
+
+constexpr std::size_t step_bytes = std::size_t{1} << 20;
+
+[[noreturn]] void fail(const std::string& what) {
+    throw std::system_error{errno, std::generic_category(), what};
+}
+
+struct stat status_of(int fd, const std::string& path) {
+    struct stat status {};
+    if (::fstat(fd, &status) != 0) fail("cannot read " + path);
+    return status;
+}
+
+std::int64_t modified(const struct stat& status) {
+    return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+} // namespace
+
+SourceFile::SourceFile(std::string path, ChecksumKind kind)
+    : path_{std::move(path)}, checksum_{kind} {
+    // A pipe without a writer must not hold us up.
+    file_ = Descriptor{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (!file_.is_open()) fail("cannot read " + path_);
+    const struct stat status = status_of(file_.get(), path_);
+    if (!S_ISREG(status.st_mode)) {
+        throw std::runtime_error{path_ + " is not a regular file; only those can be copied"};
+    }
+    size_bytes_ = static_cast<std::uint64_t>(status.st_size);
+    modified_ns_ = modified(status);
+    mode_ = status.st_mode & 0777U;
+    // Advice only: where it is not taken, reading is slower.
+    static_cast<void>(::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
+}
+
+Digest SourceFile::skip(std::uint64_t bytes, const std::stop_token& stop) {
+    std::vector<std::byte> memory(
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, step_bytes)));
+    while (bytes > 0) {
+        if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+        const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, memory.size()));
+        read(std::span{memory}.first(step));
+        bytes -= step;
+    }
+    return checksum_.digest();
+}
+
+void SourceFile::rewind() {
+    position_ = 0;
+    checksum_.restart();
+}
+
+void SourceFile::read(std::span<std::byte> memory) {
+    for (std::size_t done = 0; done < memory.size();) {
+        const ssize_t count = ::pread(file_.get(), memory.data() + done, memory.size() - done,
+                                      static_cast<off_t>(position_ + done));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) fail("cannot read " + path_);
+        if (count == 0) {
+            throw std::runtime_error{path_ + " has become shorter while it was copied"};
+        }
+        done += static_cast<std::size_t>(count);
+    }
+    position_ += memory.size();
+    checksum_.add(memory);
+}
+
+Digest SourceFile::finish() {
+    const struct stat status = status_of(file_.get(), path_);
+    if (static_cast<std::uint64_t>(status.st_size) != size_bytes_ ||
+        modified(status) != modified_ns_) {
+        throw std::runtime_error{path_ + " was changed while it was copied; copy it again"};
+    }
+    return checksum_.digest();
+}
+
+} // namespace apps

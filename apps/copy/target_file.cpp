@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/target_file.hpp"
+
+#include "apps/copy/copy_path.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace apps {
+namespace {
+
+constexpr std::size_t step_bytes = std::size_t{1} << 20;
+// Smaller files go through the page cache: whoever wants them next will find them there.
+constexpr std::uint64_t large_bytes = std::uint64_t{16} << 20;
+
+[[noreturn]] void fail(const std::string& what) {
+    throw std::system_error{errno, std::generic_category(), what};
+}
+
+// What the process takes from the permissions of new files. Reading it means setting it, so once.
+mode_t process_umask() {
+    static const mode_t mask = [] {
+        const mode_t value = ::umask(077);
+        ::umask(value);
+        return value;
+    }();
+    return mask;
+}
+
+bool is_same_file(const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+} // namespace
+
+TargetFile::TargetFile(CopyOpen request)
+    : request_{std::move(request)}, checksum_{request_.checksum} {
+    const PathFlaw flaw = check_copy_path(request_.name);
+    if (flaw != PathFlaw::none) {
+        throw std::runtime_error{"the name " + printable(request_.name, 64) + " " +
+                                 std::string{to_string(flaw)}};
+    }
+    const SplitPath path = split_copy_path(request_.name);
+    leaf_ = path.leaf;
+    part_name_ = partial_name(leaf_);
+    folder_name_ = path.folder;
+}
+
+TargetFile::~TargetFile() {
+    release_part();
+}
+
+void TargetFile::release_part() {
+    if (!part_.is_open() || finished_) return;
+    struct stat status {};
+    if (::fstat(part_.get(), &status) == 0 && status.st_size == 0) {
+        ::unlinkat(folder_.get(), part_name_.c_str(), 0);
+    }
+}
+
+void TargetFile::look_for_target() {
+    struct stat status {};
+    if (::fstatat(folder_.get(), leaf_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return;
+        fail("cannot look for " + request_.name);
+    }
+    if (S_ISDIR(status.st_mode)) throw std::runtime_error{request_.name + " is a folder there"};
+    if (request_.overwrite) return;
+    if (S_ISREG(status.st_mode) &&
+        static_cast<std::uint64_t>(status.st_size) == request_.size_bytes) {
+        present_ = Descriptor{
+            ::openat(folder_.get(), leaf_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
+        if (present_.is_open()) return;
+    }
+    throw std::runtime_error{request_.name +
+                             " exists there already, and is another; --overwrite replaces it"};
+}
+
+// A killed sender's part is free as soon as its connection is known to be gone.
+void TargetFile::lock() {
+    for (int tries = 0; tries < 40; ++tries) {
+        if (try_lock()) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    }
+    throw std::runtime_error{request_.name + " is being received from somebody else"};
+}
+
+bool TargetFile::try_lock() {
+    part_ = Descriptor{::openat(folder_.get(), part_name_.c_str(),
+                                O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600)};
+    if (!part_.is_open()) fail("cannot write " + request_.name);
+    struct stat ours {};
+    struct stat named {};
+    if (::fstat(part_.get(), &ours) != 0) fail("cannot write " + request_.name);
+    if (!S_ISREG(ours.st_mode) || ours.st_nlink > 1) {
+        part_.reset();
+        throw std::runtime_error{"cannot write " + request_.name + ": its partial file " +
+                                 part_name_ + " is not a plain file; remove it"};
+    }
+    const bool locked = ::flock(part_.get(), LOCK_EX | LOCK_NB) == 0;
+    // Whoever held it may have given it its final name, or removed it.
+    if (locked && ::fstatat(folder_.get(), part_name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        is_same_file(ours, named)) {
+        return true;
+    }
+    part_.reset();
+    return false;
+}
+
+bool TargetFile::is_large() const noexcept {
+    return request_.size_bytes >= large_bytes;
+}
+
+void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& stop) {
+    std::vector<std::byte> memory(
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, step_bytes)));
+    for (std::uint64_t done = 0; done < bytes;) {
+        if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+        const auto step =
+            static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, memory.size()));
+        const ssize_t count = ::pread(fd, memory.data(), step, static_cast<off_t>(done));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) fail("cannot read what is there of " + request_.name);
+        if (count == 0) throw std::runtime_error{request_.name + " is being changed there"};
+        checksum_.add(std::span{memory}.first(static_cast<std::size_t>(count)));
+        done += static_cast<std::uint64_t>(count);
+    }
+}
+
+CopyAnswer TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop) {
+    folder_ = folder.open_folder(folder_name_);
+    look_for_target();
+    if (!present_.is_open()) {
+        lock();
+        look_for_target(); // who held the part may have finished it
+    }
+    if (present_.is_open()) {
+        take_in(present_.get(), request_.size_bytes, stop);
+        return {.outcome = CopyAnswer::Outcome::present,
+                .offset_bytes = request_.size_bytes,
+                .digest = checksum_.digest(),
+                .text = {}};
+    }
+    struct stat status {};
+    if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    position_ = size <= request_.size_bytes ? size : 0; // a longer one is another file's
+    // To be written on past the cache, a large one goes on at a whole block.
+    if (is_large() && position_ < request_.size_bytes) {
+        position_ -= position_ % BulkWriter::alignment_bytes;
+    }
+    take_in(part_.get(), position_, stop);
+    return {.outcome = CopyAnswer::Outcome::accepted,
+            .offset_bytes = position_,
+            .digest = checksum_.digest(),
+            .text = {}};
+}
+
+void TargetFile::start(std::uint64_t offset) {
+    if (offset != 0 && offset != position_) {
+        throw std::runtime_error{request_.name + ": to go on there was not offered"};
+    }
+    if (offset == 0) checksum_.restart();
+    position_ = offset;
+    writer_ = BulkWriter{part_.get(), offset, is_large()};
+    if (::ftruncate(part_.get(), static_cast<off_t>(offset)) != 0) {
+        fail("cannot write " + request_.name);
+    }
+    const std::uint64_t rest = request_.size_bytes - offset;
+    // Reserving it (fallocate) would let a stranger fill the disk with a single number.
+    struct statvfs disk {};
+    if (::fstatvfs(part_.get(), &disk) != 0) fail("cannot write " + request_.name);
+    const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    if (rest > free) {
+        throw std::runtime_error{"no room for the " + std::to_string(rest) + " bytes of " +
+                                 request_.name + ": " + std::to_string(free) + " are free"};
+    }
+}
+
+void TargetFile::write(std::span<const std::byte> bytes) {
+    try {
+        writer_.write(bytes);
+    } catch (const std::system_error& error) {
+        throw std::system_error{error.code(), "cannot write " + request_.name};
+    }
+    checksum_.add(bytes);
+    position_ = writer_.position_bytes();
+}
+
+void TargetFile::finish(const Digest& expected) {
+    if (position_ != request_.size_bytes || checksum_.digest() != expected) {
+        ::unlinkat(folder_.get(), part_name_.c_str(), 0);
+        finished_ = true;
+        throw std::runtime_error{request_.name + ": the checksum of what arrived is not that of "
+                                                 "the source; it was removed, copy it again"};
+    }
+    constexpr std::int64_t second_ns = 1'000'000'000;
+    const std::int64_t nanoseconds = (request_.modified_ns % second_ns + second_ns) % second_ns;
+    const timespec modified{.tv_sec = (request_.modified_ns - nanoseconds) / second_ns,
+                            .tv_nsec = nanoseconds};
+    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, modified};
+    if (::fchmod(part_.get(), request_.mode & ~process_umask()) != 0 ||
+        ::futimens(part_.get(), times) != 0 || ::fsync(part_.get()) != 0) {
+        fail("cannot write " + request_.name);
+    }
+    rename();
+    finished_ = true;
+    if (::fsync(folder_.get()) != 0) fail("cannot write the folder of " + request_.name);
+}
+
+void TargetFile::rename() {
+    const char* from = part_name_.c_str();
+    const char* to = leaf_.c_str();
+    const int folder = folder_.get();
+    const unsigned flags = request_.overwrite ? 0 : RENAME_NOREPLACE;
+    if (::renameat2(folder, from, folder, to, flags) == 0) return;
+    // A file system without that flag: a link does not replace either.
+    if (!request_.overwrite && (errno == EINVAL || errno == ENOSYS) &&
+        ::linkat(folder, from, folder, to, 0) == 0) {
+        ::unlinkat(folder, from, 0);
+        return;
+    }
+    if (errno == EEXIST) {
+        throw std::runtime_error{request_.name + " came to exist there meanwhile; --overwrite "
+                                                 "replaces it"};
+    }
+    fail("cannot give " + request_.name + " its name");
+}
+
+} // namespace apps

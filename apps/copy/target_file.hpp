@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A file that is being received. Its bytes go to a partial file beside it, ".NAME.netio-part",
+// which is locked against others and gets the final name only when all of it is right and on the
+// disk. What an interruption leaves of it is where the next attempt goes on, if its bytes are those
+// of the source: the checksum decides, not names or dates.
+//
+// Everything blocks; every failure throws std::system_error or std::runtime_error whose text names
+// the file as the peer knows it. Destroying it closes the partial file, and removes an empty one.
+
+#include "apps/copy/bulk_writer.hpp"
+#include "apps/copy/checksum.hpp"
+#include "apps/copy/copy_protocol.hpp"
+#include "apps/copy/descriptor.hpp"
+#include "apps/copy/served_folder.hpp"
+
+#include <cstdint>
+#include <span>
+#include <stop_token>
+#include <string>
+
+namespace apps {
+
+class TargetFile {
+  public:
+    // Refuses a path with a flaw.
+    explicit TargetFile(CopyOpen request);
+    ~TargetFile();
+    TargetFile(const TargetFile&) = delete;
+    TargetFile& operator=(const TargetFile&) = delete;
+
+    // What is there already: accepted from an offset, or present. Refuses to replace a file, and a
+    // part that another holds. Once.
+    CopyAnswer examine(const ServedFolder& folder, const std::stop_token& stop);
+    // Goes on behind the offset that examine() told, or from 0. Refuses what the disk
+    // has no room for now.
+    void start(std::uint64_t offset);
+    void write(std::span<const std::byte> bytes);
+    // Compares the checksum, and gives the file its name once everything is on the disk.
+    void finish(const Digest& expected);
+
+    // Of the partial file, which are good.
+    std::uint64_t size_bytes() const noexcept { return position_; }
+
+  private:
+    bool try_lock();
+    void lock();
+    void look_for_target();
+    void release_part();
+    void rename();
+    bool is_large() const noexcept;
+    void take_in(int fd, std::uint64_t bytes, const std::stop_token& stop);
+
+    CopyOpen request_;
+    std::string folder_name_;
+    std::string leaf_;
+    std::string part_name_;
+    Descriptor folder_;
+    Descriptor part_;
+    Descriptor present_; // a whole file of the same size
+    Checksum checksum_;
+    std::uint64_t position_ = 0;
+    BulkWriter writer_;
+    bool finished_ = false;
+};
+
+} // namespace apps

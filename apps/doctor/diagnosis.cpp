@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/doctor/diagnosis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace apps {
+namespace {
+
+// What buffers of usual sizes need; the largest part is a publisher's memory for unbuffered
+// sources.
+constexpr std::uint64_t locked_bytes_wanted = 512 << 20;
+// Fifty peers with a few descriptors each, and the reserve of a listener.
+constexpr std::uint64_t descriptors_wanted = 1024;
+// RoCE sends packets of at most 4096 bytes of data, if the interface takes them with their headers.
+constexpr unsigned roce_mtu_wanted = 4200;
+
+struct BadVersions {
+    Version first;
+    Version last;
+    std::string_view what;
+    std::string_view remedy;
+};
+// As far as they were measured or are documented.
+constexpr std::array<BadVersions, 2> bad_libfabric{{
+    {{0, 0}, {1, 16}, "it is older than the interface that is used, 1.17", "install 1.17 or later"},
+    {{1, 18},
+     {2, 4},
+     "the descriptors of its tcp provider stay readable, so that a waiting loop burns a core",
+     "use 1.17, or 2.5 or later"},
+}};
+constexpr Version oldest_kernel{5, 11}; // epoll_pwait2
+
+using Kind = Finding::Kind;
+using Findings = std::vector<Finding>;
+
+std::string mebibytes(std::uint64_t bytes) {
+    return std::to_string(bytes >> 20U) + " MiB";
+}
+
+void judge_versions(const Machine& machine, Findings& findings) {
+    const std::string kernel = "Linux " + to_string(machine.kernel);
+    if (machine.kernel < oldest_kernel) {
+        findings.push_back({Kind::change, kernel + " has no epoll_pwait2",
+                            "run Linux " + to_string(oldest_kernel) + " or later"});
+    }
+    for (const BadVersions& bad : bad_libfabric) {
+        if (machine.libfabric < bad.first || bad.last < machine.libfabric) continue;
+        findings.push_back(
+            {Kind::change,
+             "libfabric " + to_string(machine.libfabric) + ": " + std::string{bad.what},
+             std::string{bad.remedy}});
+        return;
+    }
+    findings.push_back({Kind::good, kernel + ", libfabric " + to_string(machine.libfabric), {}});
+}
+
+void judge_port(const RdmaDevice& device, const RdmaPort& port, Findings& findings) {
+    const std::string name = "port " + std::to_string(port.number) + " of " + device.name;
+    const bool ethernet = port.link_layer == "Ethernet";
+    if (port.state != "ACTIVE") {
+        std::string remedy;
+        if (port.state == "INIT" && !ethernet) {
+            remedy = "start a subnet manager (opensm, or the switch's)";
+        } else if (!port.interface.empty()) {
+            remedy = "check the cable; ip link set " + port.interface + " up";
+        } else {
+            remedy = "check the cable, and what it leads to";
+        }
+        findings.push_back({Kind::change,
+                            name + " is " + (port.state.empty() ? "in no state" : port.state),
+                            remedy});
+        return;
+    }
+    std::string what = name + " is active";
+    if (!port.link_layer.empty()) what += ", " + port.link_layer;
+    if (!port.rate.empty()) what += ", " + port.rate;
+    findings.push_back({Kind::good, what, {}});
+    if (ethernet && port.interface_mtu && *port.interface_mtu < roce_mtu_wanted) {
+        findings.push_back(
+            {Kind::note,
+             port.interface + " has an MTU of " + std::to_string(*port.interface_mtu) + ", so " +
+                 device.name + " sends small packets",
+             "ip link set " + port.interface + " mtu 9000, if every switch on the way allows it"});
+    }
+}
+
+const netio::FabricDescription* offered(const Machine& machine, const std::string& device) {
+    for (const auto& description : machine.fabric) {
+        if (description.provider == "verbs" && description.domain == device) return &description;
+    }
+    return nullptr;
+}
+
+void judge_access(const Machine& machine, const RdmaDevice& device, Findings& findings) {
+    if (!device.accessible || !machine.connection_manager_accessible) {
+        findings.push_back(
+            {Kind::change,
+             (device.accessible ? "/dev/infiniband/rdma_cm"
+                                : "the node of " + device.name + " in /dev/infiniband") +
+                 " is not there or may not be opened",
+             "load the modules rdma_ucm and ib_uverbs, and give this user read and write access "
+             "(often: the group rdma)"});
+        return;
+    }
+    const netio::FabricDescription* const offer = offered(machine, device.name);
+    if (offer == nullptr || offer->addresses.empty()) {
+        findings.push_back({Kind::change, "libfabric does not offer " + device.name,
+                            "give its network interface an address (InfiniBand: by IPoIB), since "
+                            "connections are made by address; install ibverbs-providers and "
+                            "libfabric's verbs provider"});
+        return;
+    }
+    if (offer->capabilities.immediate_bytes < sizeof(std::uint32_t)) {
+        findings.push_back({Kind::note,
+                            device.name + " writes without immediate data (iWARP); what needs it "
+                                          "sends a message instead",
+                            {}});
+    }
+}
+
+void judge_limits(const Machine& machine, Findings& findings) {
+    if (!machine.devices.empty() && machine.locked_bytes_limit &&
+        *machine.locked_bytes_limit < locked_bytes_wanted) {
+        findings.push_back({Kind::change,
+                            "only " + mebibytes(*machine.locked_bytes_limit) +
+                                " of memory may be locked; buffers of verbs are, and usual sizes "
+                                "need " +
+                                mebibytes(locked_bytes_wanted),
+                            "ulimit -l unlimited (/etc/security/limits.d), or "
+                            "LimitMEMLOCK=infinity in the systemd unit"});
+    }
+    if (machine.descriptor_limit && *machine.descriptor_limit < descriptors_wanted) {
+        findings.push_back({Kind::change,
+                            "only " + std::to_string(*machine.descriptor_limit) +
+                                " descriptors may be open; each peer needs a few",
+                            "ulimit -Hn " + std::to_string(16 * descriptors_wanted) +
+                                ", or LimitNOFILE= in the systemd unit"});
+    }
+    if (machine.huge_pages && machine.huge_pages->free_count == 0 && !machine.devices.empty()) {
+        findings.push_back(
+            {Kind::note,
+             "no huge pages are free; buffers that ask for them get usual ones, and "
+             "devices have more to look up",
+             "sysctl vm.nr_hugepages=" +
+                 std::to_string(locked_bytes_wanted / machine.huge_pages->bytes_each)});
+    }
+}
+
+void judge_fabric(const Machine& machine, Findings& findings) {
+    if (machine.fabric.empty()) {
+        findings.push_back({Kind::change, "libfabric offers no provider that can be used",
+                            "install libfabric1 with its tcp and verbs providers"});
+        return;
+    }
+    for (const auto& [address, provider] : machine.picked) {
+        findings.push_back({Kind::good, fmt::format("at {} is used: {}", address, provider), {}});
+    }
+}
+
+} // namespace
+
+std::string_view to_string(Finding::Kind kind) noexcept {
+    switch (kind) {
+    case Kind::good:
+        return "good";
+    case Kind::note:
+        return "note";
+    case Kind::change:
+        return "change";
+    }
+    return "unknown";
+}
+
+std::vector<Finding> diagnose(const Machine& machine) {
+    Findings findings;
+    judge_versions(machine, findings);
+    if (machine.devices.empty()) {
+        findings.push_back({Kind::note, "there is no RDMA device; tcp is used instead",
+                            "if the machine has an adapter, load its driver (such as mlx5_ib, "
+                            "irdma, bnxt_re)"});
+    }
+    for (const RdmaDevice& device : machine.devices) {
+        if (device.software) {
+            findings.push_back({Kind::note,
+                                device.name + " is software: good for tests, and slower than tcp",
+                                {}});
+        }
+        for (const RdmaPort& port : device.ports)
+            judge_port(device, port, findings);
+        judge_access(machine, device, findings);
+    }
+    judge_limits(machine, findings);
+    judge_fabric(machine, findings);
+    return findings;
+}
+
+bool is_well(const std::vector<Finding>& findings) noexcept {
+    return std::ranges::none_of(
+        findings, [](const Finding& finding) { return finding.kind == Finding::Kind::change; });
+}
+
+} // namespace apps

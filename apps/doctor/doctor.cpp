@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio doctor: whether this machine, and the path to another, is fit for RDMA.
+
+#include "apps/common/accept_failure_log.hpp"
+#include "apps/doctor/diagnosis.hpp"
+#include "apps/doctor/path_probe.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/base/version.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+
+namespace apps {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct DoctorArguments {
+    std::string peer;
+    std::string serve;
+    std::string provider = "auto";
+    bool json = false;
+};
+
+int serve(const DoctorArguments& arguments) {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    ProbeServer server{*transport, netio::parse_address(arguments.serve)};
+    server.at_visit = [](const std::string& what) { spdlog::info("{}", what); };
+    AcceptFailureLog accept_failed{loop};
+    server.at_accept_failed = [&](const std::string& peer_address, const netio::FabricError& why) {
+        accept_failed.note(peer_address, why);
+    };
+    for (const auto& endpoint : server.endpoints()) {
+        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    }
+    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    loop.run();
+    return 0;
+}
+
+Json as_json(const PathFigures& figures) {
+    const auto microseconds = [&](std::size_t percent) {
+        const auto& trips = figures.round_trips;
+        return std::chrono::duration<double, std::micro>(trips[(trips.size() - 1) * percent / 100])
+            .count();
+    };
+    return {{"provider", figures.provider},
+            {"round_trips", figures.round_trips.size()},
+            {"round_trip_us", {{"median", microseconds(50)}, {"p99", microseconds(99)}}},
+            {"gbit_per_s", figures.gbit_per_s},
+            {"frame_bytes", figures.largest_bytes},
+            {"message_bytes", figures.provider_message_bytes}};
+}
+
+// The path's figures into the report, or the reason why there are none.
+bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    PathProbe probe{*transport, netio::parse_address(arguments.peer), {}, [&] { loop.stop(); }};
+    loop.run();
+    if (!probe.figures()) {
+        report["path"] = {{"failure", probe.failure()}};
+        lines = {fmt::format("{}: {}", arguments.peer, probe.failure()),
+                 fmt::format("is `netio doctor --serve {}` running there?", arguments.peer)};
+        return false;
+    }
+    report["path"] = as_json(*probe.figures());
+    lines = to_lines(*probe.figures());
+    return true;
+}
+
+int examine(const DoctorArguments& arguments) {
+    const Machine machine = read_machine();
+    const std::vector<Finding> findings = diagnose(machine);
+    bool well = is_well(findings);
+    Json report{{"role", "doctor"}, {"version", netio::version()}, {"findings", Json::array()}};
+    for (const Finding& finding : findings) {
+        report["findings"].push_back({{"kind", to_string(finding.kind)},
+                                      {"what", finding.what},
+                                      {"remedy", finding.remedy}});
+        if (arguments.json) continue;
+        fmt::print("{:7} {}\n", to_string(finding.kind), finding.what);
+        if (!finding.remedy.empty()) fmt::print("        -> {}\n", finding.remedy);
+    }
+    if (!arguments.peer.empty()) {
+        std::vector<std::string> lines;
+        well = probe(arguments, report, lines) && well;
+        if (!arguments.json) fmt::print("\npath to {}\n", arguments.peer);
+        for (const std::string& line : lines) {
+            if (!arguments.json) fmt::print("        {}\n", line);
+        }
+    }
+    report["well"] = well;
+    if (arguments.json) {
+        fmt::print("{}\n", report.dump());
+    } else {
+        fmt::print("\n{}\n", well ? "nothing has to be changed" : "see above what to change");
+    }
+    return well ? 0 : 1;
+}
+
+} // namespace
+
+Command add_doctor(CLI::App& program) {
+    auto* command = program.add_subcommand(
+        "doctor", "Say what to change for RDMA on this machine, and try the path to another");
+    const auto arguments = std::make_shared<DoctorArguments>();
+    auto* peer =
+        command->add_option("peer", arguments->peer, "HOST:PORT where `netio doctor --serve` runs");
+    command
+        ->add_option("--serve", arguments->serve,
+                     "Answer at HOST:PORT the doctors of other machines, until interrupted")
+        ->excludes(peer);
+    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
+        ->capture_default_str();
+    command->add_flag("--json", arguments->json, "One JSON object on standard output");
+    return
+        [arguments] { return arguments->serve.empty() ? examine(*arguments) : serve(*arguments); };
+}
+
+} // namespace apps

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/doctor/machine.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace apps {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The first line; empty if there is none.
+std::string read_line(const fs::path& path) {
+    std::ifstream file{path};
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+template <typename Number>
+std::optional<Number> read_number(const fs::path& path) {
+    const std::string text = read_line(path);
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{}) return std::nullopt;
+    return number;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+    std::vector<fs::path> entries;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator{folder, error})
+        entries.push_back(entry.path());
+    std::ranges::sort(entries);
+    return entries;
+}
+
+// "4: ACTIVE" is ACTIVE.
+std::string after_colon(const std::string& text) {
+    const auto colon = text.find(": ");
+    return colon == std::string::npos ? text : text.substr(colon + 2);
+}
+
+RdmaPort read_port(const fs::path& path, const fs::path& root) {
+    RdmaPort port;
+    const std::string number = path.filename().string();
+    std::from_chars(number.data(), number.data() + number.size(), port.number);
+    port.state = after_colon(read_line(path / "state"));
+    port.link_layer = read_line(path / "link_layer");
+    port.rate = read_line(path / "rate");
+    port.interface = read_line(path / "gid_attrs" / "ndevs" / "0");
+    if (!port.interface.empty()) {
+        port.interface_mtu = read_number<unsigned>(root / "sys/class/net" / port.interface / "mtu");
+    }
+    return port;
+}
+
+// A device that the kernel's verbs know is opened through the node of the same number.
+bool may_be_opened(const std::string& device, const fs::path& root) {
+    for (const fs::path& verbs : entries_of(root / "sys/class/infiniband_verbs")) {
+        if (read_line(verbs / "ibdev") != device) continue;
+        const fs::path node = root / "dev/infiniband" / verbs.filename();
+        return ::access(node.c_str(), R_OK | W_OK) == 0;
+    }
+    return false;
+}
+
+// An administrator's rights go beyond the limit; they are bit 14 of the effective ones
+// (capabilities(7), CAP_IPC_LOCK).
+bool may_lock_without_limit() {
+    std::ifstream status{"/proc/self/status"};
+    for (std::string line; std::getline(status, line);) {
+        if (!line.starts_with("CapEff:")) continue;
+        const auto digits = line.find_first_of("0123456789abcdef", 7);
+        std::uint64_t rights = 0;
+        std::from_chars(line.data() + digits, line.data() + line.size(), rights, 16);
+        return (rights >> 14U & 1U) != 0;
+    }
+    return false;
+}
+
+std::optional<std::uint64_t> limit_of(__rlimit_resource resource, bool hard) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0) return std::nullopt;
+    const rlim_t value = hard ? limit.rlim_max : limit.rlim_cur;
+    if (value == RLIM_INFINITY) return std::nullopt;
+    return value;
+}
+
+Version running_kernel() {
+    utsname name{};
+    return ::uname(&name) == 0 ? parse_version(name.release) : Version{};
+}
+
+} // namespace
+
+Version parse_version(const std::string& text) {
+    Version version;
+    const char* const end = text.data() + text.size();
+    const auto [dot, error] = std::from_chars(text.data(), end, version.major);
+    if (error == std::errc{} && dot != end && *dot == '.' &&
+        std::from_chars(dot + 1, end, version.minor).ec == std::errc{}) {
+        return version;
+    }
+    throw std::invalid_argument{"'" + text + "' is no version"};
+}
+
+std::string to_string(const Version& version) {
+    return std::to_string(version.major) + "." + std::to_string(version.minor);
+}
+
+std::map<std::string, std::string>
+picked_providers(const std::vector<netio::FabricDescription>& descriptions) {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop);
+    std::map<std::string, std::string> picked;
+    for (const auto& description : descriptions) {
+        for (const std::string& address : description.addresses) {
+            try {
+                picked[address] = transport->providers_at({.host = address, .port = 0}).front();
+            } catch (const netio::FabricError&) {
+                picked[address] = "none";
+            }
+        }
+    }
+    return picked;
+}
+
+std::vector<RdmaDevice> read_devices(const fs::path& root) {
+    std::vector<RdmaDevice> devices;
+    for (const fs::path& path : entries_of(root / "sys/class/infiniband")) {
+        RdmaDevice device;
+        device.name = path.filename().string();
+        device.software = !fs::exists(path / "device"); // the link to a device on a bus
+        device.accessible = may_be_opened(device.name, root);
+        for (const fs::path& port : entries_of(path / "ports"))
+            device.ports.push_back(read_port(port, root));
+        devices.push_back(std::move(device));
+    }
+    return devices;
+}
+
+std::optional<HugePages> read_huge_pages(const fs::path& root) {
+    const fs::path folder = root / "sys/kernel/mm/hugepages/hugepages-2048kB";
+    const auto free_count = read_number<std::uint64_t>(folder / "free_hugepages");
+    if (!free_count) return std::nullopt;
+    return HugePages{.bytes_each = 2048 * 1024, .free_count = *free_count};
+}
+
+Machine read_machine() {
+    Machine machine;
+    machine.kernel = running_kernel();
+    machine.libfabric = parse_version(netio::fabric_version());
+    machine.devices = read_devices("/");
+    machine.connection_manager_accessible = ::access("/dev/infiniband/rdma_cm", R_OK | W_OK) == 0;
+    machine.fabric = netio::describe_fabric();
+    machine.picked = picked_providers(machine.fabric);
+    if (!may_lock_without_limit()) machine.locked_bytes_limit = limit_of(RLIMIT_MEMLOCK, false);
+    machine.descriptor_limit = limit_of(RLIMIT_NOFILE, true);
+    machine.huge_pages = read_huge_pages("/");
+    return machine;
+}
+
+} // namespace apps

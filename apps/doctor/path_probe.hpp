@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Tries the path between two machines, on sessions like those that data takes: what round trips
+// take, how much passes, how large a frame may be. ProbeServer answers, PathProbe asks. Both belong
+// to the loop's thread.
+//
+// On the session (service 4, docs/wire-formats.md): an echo comes back as it is, with a body of any
+// size; data is counted; a sum is asked for without a body and answered with the bytes counted so
+// far, 8 of them.
+
+#include "netio/session/session_listener.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace apps {
+
+inline constexpr netio::Service probe_service{4};
+
+class ProbeServer final : private netio::SessionListener::Handler, private netio::Session::Handler {
+  public:
+    // Throws FabricError: cannot listen there.
+    ProbeServer(netio::Transport& transport, const netio::Address& address);
+    ~ProbeServer();
+
+    std::vector<netio::SessionListener::Endpoint> endpoints() const {
+        return listener_.endpoints();
+    }
+    // Called when a peer has come, and with the reason when it has gone.
+    std::function<void(const std::string& what)> at_visit;
+    // Called for a peer for whom there was no memory or descriptor.
+    std::function<void(const std::string& peer_address, const netio::FabricError& why)>
+        at_accept_failed;
+
+    static constexpr std::size_t peer_limit = 16; // at once
+
+  private:
+    struct Peer {
+        std::unique_ptr<netio::Session> session;
+        std::unique_ptr<netio::RegisteredBuffer> answer; // lent while a large one is under way
+        bool answer_lent = false;
+        std::uint64_t bytes = 0;
+    };
+    void on_incoming(netio::IncomingSession& incoming) override;
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override;
+    void on_open(netio::Session& session) override;
+    void on_frame(netio::Session& session, const netio::IncomingFrame& frame) override;
+    void on_sent(netio::Session& session, netio::Cookie, netio::Completion::Outcome) override;
+    void on_writable(netio::Session&) override {}
+    void on_closed(netio::Session& session, const netio::Closed& closed) override;
+    netio::Status answer(netio::Session& session, Peer& peer, std::uint8_t kind,
+                         std::span<const std::byte> body);
+
+    std::map<netio::Session*, Peer> peers_;
+    netio::SessionListener listener_;
+};
+
+struct PathFigures {
+    std::string provider;
+    std::size_t largest_bytes = 0;            // of the frame that came back whole
+    std::size_t provider_message_bytes = 0;   // what the provider itself would take
+    std::vector<netio::Duration> round_trips; // sorted
+    double gbit_per_s = 0;
+};
+// For people, a line each.
+std::vector<std::string> to_lines(const PathFigures& figures);
+
+class PathProbe final : private netio::Session::Handler {
+  public:
+    struct Options {
+        std::size_t round_trip_count = 1000;
+        std::size_t transfer_bytes = std::size_t{256} << 20U;
+        netio::Duration limit = std::chrono::seconds{2}; // for each of the two, which end earlier
+    };
+
+    // Connects over the best provider, as everything else does. Throws FabricError.
+    PathProbe(netio::Transport& transport, const netio::Address& remote, const Options& options,
+              std::function<void()> at_end);
+    ~PathProbe();
+
+    // After the end: the figures, or why there are none.
+    const std::optional<PathFigures>& figures() const noexcept { return figures_; }
+    const std::string& failure() const noexcept { return failure_; }
+
+  private:
+    enum class Step : std::uint8_t { largest, round_trips, transfer, sum, done };
+
+    void on_open(netio::Session& session) override;
+    void on_frame(netio::Session& session, const netio::IncomingFrame& frame) override;
+    void on_sent(netio::Session&, netio::Cookie, netio::Completion::Outcome) override {}
+    void on_writable(netio::Session&) override;
+    void on_closed(netio::Session& session, const netio::Closed& closed) override;
+
+    void send(std::uint8_t kind, std::size_t bytes);
+    void send_echo();
+    void transfer();
+    void take_echo(std::span<const std::byte> body);
+    void take_sum(std::span<const std::byte> body);
+    void fail(std::string why);
+
+    netio::EventLoop& loop_;
+    Options options_;
+    std::function<void()> at_end_;
+    netio::RegisteredBuffer memory_;
+    Step step_ = Step::largest;
+    PathFigures running_;
+    std::optional<PathFigures> figures_;
+    std::string failure_;
+    std::size_t bytes_sent_ = 0;
+    netio::TimePoint step_begin_;
+    netio::TimePoint sent_at_;
+    std::unique_ptr<netio::Session> session_; // last: goes first
+};
+
+} // namespace apps

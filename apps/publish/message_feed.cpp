@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/message_feed.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace apps {
+namespace {
+
+std::unique_ptr<Source> make_source(const SourceConfig& config, netio::pubsub::Fid fid,
+                                    std::size_t position) {
+    if (const auto* file = std::get_if<FileConfig>(&config)) {
+        const std::size_t which = file->paths.size() == 1 ? 0 : position;
+        return make_file_source(file->paths[which], file->repeat);
+    }
+    if (std::holds_alternative<PipeConfig>(config)) return make_pipe_source(STDIN_FILENO);
+    return make_pattern_source(fid);
+}
+
+} // namespace
+
+MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
+    for (const StreamConfig& config : configs) {
+        Stream stream{.flows = {},
+                      .live = 0,
+                      .turn = 0,
+                      .sizes = SizeSequence{config.sizes, config.seed},
+                      .rate = config.rate,
+                      .pacer = {},
+                      .allowed = 0,
+                      .wanted = {},
+                      .status = config.status};
+        for (const netio::pubsub::FidRange& range : config.fids) {
+            for (std::uint64_t i = to_integer(range.first);; ++i) {
+                const netio::pubsub::Fid fid{i};
+                stream.flows.push_back(
+                    {.fid = fid,
+                     .source = make_source(config.source, fid, stream.flows.size()),
+                     .left = config.count.value_or(std::numeric_limits<std::uint64_t>::max())});
+                if (fid == range.last) break;
+            }
+        }
+        stream.live = stream.flows.size();
+        largest_bytes_ = std::max(largest_bytes_, largest(config.sizes));
+        streams_.push_back(std::move(stream));
+    }
+}
+
+void MessageFeed::begin(netio::TimePoint now) {
+    for (Stream& stream : streams_)
+        if (stream.rate) stream.pacer.emplace(stream.rate->per_second, stream.rate->burst, now);
+}
+
+MessageFeed::Outcome MessageFeed::next(std::span<std::byte> memory, netio::TimePoint now) {
+    next_due_ = netio::TimePoint::max();
+    wait_fds_.clear();
+    bool all_ended = true;
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+        Stream& stream = streams_[turn_];
+        if (++turn_ == streams_.size()) turn_ = 0;
+        const Outcome outcome = next_of(stream, memory, now);
+        if (outcome == Outcome::message) return outcome;
+        if (outcome == Outcome::waiting) all_ended = false;
+    }
+    return all_ended ? Outcome::ended : Outcome::waiting;
+}
+
+// The next one that has not ended; there is one.
+MessageFeed::Flow& MessageFeed::flow_in_turn(Stream& stream) {
+    for (;; ++stream.turn) {
+        if (stream.turn >= stream.flows.size()) {
+            stream.turn = 0;
+            // Once a round: taking them out one by one would move all the others each time.
+            if (stream.live < stream.flows.size())
+                std::erase_if(stream.flows, [](const Flow& flow) { return !flow.source; });
+        }
+        if (stream.flows[stream.turn].source) return stream.flows[stream.turn];
+    }
+}
+
+void MessageFeed::end_flow(Stream& stream, Flow& flow) {
+    flow.source.reset();
+    --stream.live;
+}
+
+MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> memory,
+                                          netio::TimePoint now) {
+    if (stream.live == 0) return Outcome::ended;
+    if (stream.pacer && stream.allowed == 0) {
+        stream.allowed = stream.pacer->due(now);
+        if (stream.allowed == 0) {
+            next_due_ = std::min(next_due_, stream.pacer->next());
+            return Outcome::waiting;
+        }
+    }
+    // Those whose source has nothing now lose their turn.
+    for (std::size_t tries = stream.live; tries > 0; --tries) {
+        Flow& flow = flow_in_turn(stream);
+        ++stream.turn;
+        if (!stream.wanted) stream.wanted = stream.sizes.next();
+        const Source::Result result = flow.source->fill(memory.first(*stream.wanted));
+        if (result.outcome == Source::Outcome::not_ready) {
+            wait_fds_.push_back(flow.source->wait_fd());
+            continue;
+        }
+        if (result.outcome == Source::Outcome::ended) {
+            end_flow(stream, flow);
+            continue;
+        }
+        stream.wanted.reset();
+        message_ = {.fid = flow.fid, .bytes = result.bytes, .status = stream.status};
+        if (--flow.left == 0) end_flow(stream, flow);
+        if (stream.pacer) {
+            --stream.allowed;
+            stream.pacer->sent(1);
+        }
+        return Outcome::message;
+    }
+    return stream.live == 0 ? Outcome::ended : Outcome::waiting;
+}
+
+} // namespace apps

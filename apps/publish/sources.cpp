@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/sources.hpp"
+
+#include "apps/common/pattern.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace apps {
+namespace {
+
+class PatternSource final : public Source {
+  public:
+    explicit PatternSource(netio::pubsub::Fid fid) : fid_{fid} {}
+
+    Result fill(std::span<std::byte> memory) override {
+        fill_pattern(memory, fid_, sequence_++);
+        return {.outcome = Outcome::message, .bytes = memory.size()};
+    }
+
+  private:
+    netio::pubsub::Fid fid_;
+    std::uint64_t sequence_ = 0;
+};
+
+class FileSource final : public Source {
+  public:
+    FileSource(std::string path, bool repeat) : path_{std::move(path)}, repeat_{repeat} {}
+
+    Result fill(std::span<std::byte> memory) override {
+        if (ended_) return {};
+        if (!file_) open();
+        std::size_t bytes = read(memory);
+        if (bytes == 0 && repeat_ && any_) {
+            std::rewind(file_.get());
+            bytes = read(memory);
+        }
+        if (bytes == 0) {
+            ended_ = true;
+            file_.reset();
+            return {};
+        }
+        any_ = true;
+        return {.outcome = Outcome::message, .bytes = bytes};
+    }
+
+  private:
+    struct Close {
+        void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+    };
+
+    void open() {
+        file_.reset(std::fopen(path_.c_str(), "rbe"));
+        if (!file_) throw std::system_error{errno, std::generic_category(), path_};
+    }
+    std::size_t read(std::span<std::byte> memory) {
+        const std::size_t bytes = std::fread(memory.data(), 1, memory.size(), file_.get());
+        if (bytes < memory.size() && std::ferror(file_.get()) != 0) {
+            throw std::system_error{errno, std::generic_category(), path_};
+        }
+        return bytes;
+    }
+
+    std::string path_;
+    bool repeat_;
+    bool any_ = false;
+    bool ended_ = false;
+    std::unique_ptr<std::FILE, Close> file_;
+};
+
+class PipeSource final : public Source {
+  public:
+    explicit PipeSource(int fd) : fd_{fd} {}
+
+    Result fill(std::span<std::byte> memory) override {
+        // What came too early for a whole message waits here; the memory differs from call to call.
+        if (collected_.size() < memory.size()) collected_.resize(memory.size());
+        while (!ended_ && filled_ < memory.size()) {
+            pollfd readable{.fd = fd_, .events = POLLIN, .revents = 0};
+            if (::poll(&readable, 1, 0) == 0) return {.outcome = Outcome::not_ready};
+            const ssize_t got = ::read(fd_, collected_.data() + filled_, memory.size() - filled_);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) throw std::system_error{errno, std::generic_category(), "standard input"};
+            ended_ = got == 0;
+            filled_ += static_cast<std::size_t>(got);
+        }
+        const std::size_t bytes = std::min(filled_, memory.size());
+        if (bytes == 0) return {};
+        std::copy_n(collected_.begin(), bytes, memory.begin());
+        std::copy(collected_.begin() + static_cast<std::ptrdiff_t>(bytes),
+                  collected_.begin() + static_cast<std::ptrdiff_t>(filled_), collected_.begin());
+        filled_ -= bytes;
+        return {.outcome = Outcome::message, .bytes = bytes};
+    }
+    int wait_fd() const noexcept override { return fd_; }
+
+  private:
+    int fd_;
+    bool ended_ = false;
+    std::vector<std::byte> collected_;
+    std::size_t filled_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid) {
+    return std::make_unique<PatternSource>(fid);
+}
+std::unique_ptr<Source> make_file_source(std::string path, bool repeat) {
+    return std::make_unique<FileSource>(std::move(path), repeat);
+}
+std::unique_ptr<Source> make_pipe_source(int fd) {
+    return std::make_unique<PipeSource>(fd);
+}
+
+} // namespace apps

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/yaml_reader.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <sstream>
+
+namespace apps {
+namespace {
+
+std::string place(const std::string& file, const YAML::Mark& mark) {
+    return fmt::format("{}:{}:{}", file, mark.line + 1, mark.column + 1);
+}
+
+// An error is one line, whatever stands in the file.
+[[noreturn]] void refuse(std::string_view line) {
+    std::string shown;
+    for (const char each : line) {
+        const auto code = static_cast<unsigned char>(each);
+        if (code < 0x20 || code == 0x7f) {
+            shown += fmt::format("\\x{:02x}", code);
+        } else {
+            shown += each;
+        }
+    }
+    throw ConfigError{shown};
+}
+
+// How many letters must be changed, added or taken away.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    for (std::size_t j = 0; j <= b.size(); ++j)
+        row[j] = j;
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i;
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
+        }
+    }
+    return row[b.size()];
+}
+
+std::string joined(std::initializer_list<std::string_view> words) {
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string suggestion(std::string_view word, std::initializer_list<std::string_view> words) {
+    const auto closest = std::ranges::min_element(
+        words, {}, [&](std::string_view each) { return distance(word, each); });
+    if (distance(word, *closest) > 2) return {};
+    return fmt::format(" (did you mean '{}'?)", *closest);
+}
+
+std::optional<std::uint64_t> parse_unsigned(std::string_view text) {
+    const bool hex = text.starts_with("0x");
+    const std::string_view digits = hex ? text.substr(2) : text;
+    std::uint64_t value = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [stop, error] = std::from_chars(digits.data(), end, value, hex ? 16 : 10);
+    if (error != std::errc{} || stop != end) return std::nullopt;
+    return value;
+}
+
+// Sees where the documents of a text begin, and ignores what they hold.
+class DocumentStarts final : public YAML::EventHandler {
+  public:
+    void OnDocumentStart(const YAML::Mark& mark) override { last = mark; }
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+    void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+    void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  const std::string&) override {}
+    void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                         YAML::EmitterStyle::value) override {}
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                    YAML::EmitterStyle::value) override {}
+    void OnMapEnd() override {}
+
+    YAML::Mark last;
+};
+
+// Not with YAML::LoadAll: where a stray comma or bracket follows a document, it finds an empty
+// document, again and again, until the memory is full.
+std::optional<YAML::Mark> start_of_second_document(const std::string& text) {
+    std::istringstream in{text};
+    YAML::Parser parser{in};
+    DocumentStarts starts;
+    if (!parser.HandleNextDocument(starts) || !parser.HandleNextDocument(starts)) return {};
+    return starts.last;
+}
+
+} // namespace
+
+YamlValue YamlValue::document(const std::string& text, const std::string& file) {
+    try {
+        const YAML::Node node = YAML::Load(text);
+        YAML::Mark mark = node.Mark();
+        if (mark.is_null()) mark.line = mark.column = 0;
+        if (const auto second = start_of_second_document(text)) {
+            YamlValue{file, "document", node, *second}.fail("the document ends before this",
+                                                            "one YAML document in a file");
+        }
+        return {file, "document", node, mark};
+    } catch (const YAML::ParserException& error) {
+        refuse(fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg));
+    }
+}
+
+void YamlValue::fail(const std::string& problem, const std::string& allowed) const {
+    refuse(fmt::format("{}: {}: {}; allowed: {}", place(file_, mark_), key_, problem, allowed));
+}
+
+void YamlValue::expect_keys(std::initializer_list<std::string_view> allowed) const {
+    if (!is_map()) fail("a map is expected", joined(allowed));
+    std::set<std::string> seen;
+    for (const auto& entry : node_) {
+        const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+        const YamlValue key{file_, key_ == "document" ? name : key_ + "." + name, entry.second,
+                            entry.first.Mark()};
+        if (std::ranges::find(allowed, name) == allowed.end()) {
+            key.fail("unknown key" + suggestion(name, allowed), joined(allowed));
+        }
+        if (!seen.insert(name).second) key.fail("key given twice", "once");
+    }
+}
+
+std::optional<YamlValue> YamlValue::find(std::string_view key) const {
+    if (!is_map()) return std::nullopt;
+    for (const auto& entry : node_) {
+        if (!entry.first.IsScalar() || entry.first.Scalar() != key) continue;
+        const YAML::Mark mark =
+            entry.second.Mark().is_null() ? entry.first.Mark() : entry.second.Mark();
+        return YamlValue{file_,
+                         key_ == "document" ? std::string{key} : fmt::format("{}.{}", key_, key),
+                         entry.second, mark};
+    }
+    return std::nullopt;
+}
+
+YamlValue YamlValue::get(std::string_view key) const {
+    if (auto found = find(key)) return *found;
+    fail(fmt::format("key '{}' is missing", key), "see config/ for examples");
+}
+
+std::vector<YamlValue> YamlValue::list() const {
+    if (!is_list() || node_.size() == 0) fail("a list is expected", "[value, ...], not empty");
+    std::vector<YamlValue> values;
+    for (const auto& entry : node_)
+        values.emplace_back(file_, fmt::format("{}[{}]", key_, values.size()), entry, entry.Mark());
+    return values;
+}
+
+std::string YamlValue::text(const std::string& allowed) const {
+    if (!is_scalar() || node_.Scalar().empty()) fail("a word is expected", allowed);
+    // C strings end there, so what is shown, or opened, would not be what was written.
+    if (node_.Scalar().find('\0') != std::string::npos) fail("a zero byte", allowed);
+    return node_.Scalar();
+}
+
+std::uint64_t YamlValue::number(std::uint64_t min, std::uint64_t max) const {
+    const std::string allowed = fmt::format("a whole number from {} to {}", min, max);
+    const std::string word = text(allowed);
+    const auto value = parse_unsigned(word);
+    if (!value) fail(fmt::format("'{}' is not a whole number", word), allowed);
+    if (*value < min || *value > max) fail(word + " is out of range", allowed);
+    return *value;
+}
+
+double YamlValue::real(double above, double max, std::string_view also) const {
+    const std::string allowed = fmt::format("a number above {} up to {}{}", above, max, also);
+    const std::string word = text(allowed);
+    double value = 0;
+    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc{} || stop != word.data() + word.size()) {
+        fail(fmt::format("'{}' is not a number", word), allowed);
+    }
+    if (!(value > above && value <= max)) fail(word + " is out of range", allowed);
+    return value;
+}
+
+bool YamlValue::flag() const {
+    return choice({"false", "true"}) == 1;
+}
+
+std::size_t YamlValue::bytes(std::size_t min, std::size_t max) const {
+    const std::string allowed =
+        fmt::format("a number of bytes from {} to {}, also as 64k, 16M, 1G", min, max);
+    const std::string word = text(allowed);
+    std::string_view digits = word;
+    unsigned shift = 0;
+    switch (digits.back()) {
+    case 'k':
+    case 'K':
+        shift = 10;
+        break;
+    case 'M':
+        shift = 20;
+        break;
+    case 'G':
+        shift = 30;
+        break;
+    default:
+        break;
+    }
+    if (shift > 0) digits.remove_suffix(1);
+    const auto value = parse_unsigned(digits);
+    if (!value) fail(fmt::format("'{}' is not a number of bytes", word), allowed);
+    if (*value > (std::numeric_limits<std::uint64_t>::max() >> shift) || *value << shift < min ||
+        *value << shift > max) {
+        fail(word + " is out of range", allowed);
+    }
+    return *value << shift;
+}
+
+std::size_t YamlValue::choice(std::initializer_list<std::string_view> choices) const {
+    const std::string word = text(joined(choices));
+    const auto* const found = std::ranges::find(choices, word);
+    if (found == choices.end()) {
+        fail(fmt::format("'{}' is unknown{}", word, suggestion(word, choices)), joined(choices));
+    }
+    return static_cast<std::size_t>(found - choices.begin());
+}
+
+} // namespace apps

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The two ends of `netio pump`: a client that blasts bytes through a stream to a server, and checks
+// or measures what becomes of them.
+
+#include "apps/pump/pump_flow.hpp"
+#include "apps/pump/pump_wire.hpp"
+#include "stream/socket/stream_listener.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace apps {
+
+// What either side decides for itself.
+struct PumpSettings {
+    netio::stream::StreamOptions stream;
+    std::size_t sends = 16;
+    std::size_t receives = 32;
+    std::size_t receive_size_min = 0; // 0: as receive_size_max
+    std::size_t receive_size_max = 0; // 0: as large as the largest send
+    bool wait_all = false;
+};
+
+// Processor time of this process so far, user and system.
+double processor_seconds();
+
+// One connection, seen from either end.
+class PumpEnd final : private netio::stream::StreamSocket::Handler {
+  public:
+    // The client's end: connects, sends what the header says.
+    PumpEnd(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
+            const PumpSettings& settings, const PumpHeader& header,
+            std::function<void(PumpEnd&)> when_closed);
+    // The server's: does what the client's header asks for.
+    PumpEnd(netio::EventLoop& loop, netio::stream::IncomingStream& incoming,
+            const PumpSettings& settings, std::function<void(PumpEnd&)> when_closed);
+
+    void abort() { socket_->abort(); }
+
+    nlohmann::ordered_json report() const;
+    // After the end. Empty: everything arrived, and was right.
+    const std::string& error() const noexcept { return error_; }
+    std::uint64_t moved_bytes() const;
+
+  private:
+    static constexpr netio::Cookie private_key{UINT64_MAX}; // of the header and the reports
+
+    void begin_flows();
+    void drive();
+    void take_header(const netio::stream::StreamSocket& socket,
+                     const netio::stream::StreamSocket::Received& received);
+    void send_report();
+    void receive_report();
+    void take_report(const netio::stream::StreamSocket::Received& received);
+    void measure_end();
+    void fail(const std::string& what);
+
+    void on_connected(netio::stream::StreamSocket& socket) override;
+    void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
+                           netio::Completion::Outcome outcome) override;
+    void on_received(netio::stream::StreamSocket& socket,
+                     const netio::stream::StreamSocket::Received& received) override;
+    void on_end_of_stream(netio::stream::StreamSocket& socket) override;
+    void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
+
+    netio::EventLoop& loop_;
+    bool is_client_;
+    PumpSettings settings_;
+    std::optional<PumpHeader> header_;
+    std::function<void(PumpEnd&)> when_closed_;
+    netio::RegisteredBuffer private_memory_;
+    std::optional<PumpSource> source_;
+    std::optional<PumpSink> sink_;
+    std::string peer_report_;
+    std::string provider_;
+    bool finished_ = false; // has said all it has to say
+    netio::TimePoint begin_;
+    netio::TimePoint end_;
+    double processor_begin_ = 0;
+    double processor_s_ = 0;
+    std::string error_;
+    std::unique_ptr<netio::stream::StreamSocket> socket_; // last: goes first
+};
+
+} // namespace apps

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio pump: the command line of the stream blaster.
+
+#include "apps/common/accept_failure_log.hpp"
+#include "apps/common/live_display.hpp"
+#include "apps/program/commands.hpp"
+#include "apps/pump/pump.hpp"
+#include "apps/pump/pump_study.hpp"
+#include "netio/fabric.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace apps {
+namespace {
+
+struct PumpArguments {
+    std::string server; // empty: be one
+    std::string listen = "0.0.0.0:12350";
+    bool serve = false;
+    bool once = false;
+    std::uint64_t bytes = 1 << 30;
+    std::size_t size = 64 * 1024;
+    std::size_t size_min = 0;
+    std::size_t sends = PumpSettings{}.sends;
+    std::size_t receives = PumpSettings{}.receives;
+    std::size_t receive_size = 0;
+    std::size_t receive_size_min = 0;
+    std::uint64_t ring = 1 << 20;
+    std::optional<std::uint64_t> ring_limit;
+    std::string mode = "dynamic";
+    std::string policy = "improved";
+    std::string notify = "immediate";
+    std::uint64_t seed = 1;
+    bool wait_all = false;
+    bool bidirectional = false;
+    bool verify = false;
+    std::string provider = "auto";
+    std::string loop = "blocking";
+    std::string study; // folder
+    bool progress = false;
+    bool json = false;
+};
+
+// The baselines of the study keep the ring that they were given, unless they are told otherwise.
+std::uint64_t ring_limit_bytes(const PumpArguments& arguments) {
+    if (!arguments.ring_limit) {
+        return arguments.mode == "dynamic"
+                   ? netio::stream::StreamOptions{}.receiver.ring_limit_bytes
+                   : 0;
+    }
+    if (arguments.policy == "published" || arguments.mode == "direct") {
+        throw std::invalid_argument{"--ring-limit: with --policy published the ring does not grow, "
+                                    "and with --mode direct there is none"};
+    }
+    return *arguments.ring_limit;
+}
+
+netio::stream::StreamOptions stream_options(const PumpArguments& arguments) {
+    netio::stream::StreamOptions options;
+    options.receiver =
+        netio::stream::improved_receiver(arguments.ring, ring_limit_bytes(arguments));
+    if (arguments.policy == "published") options = netio::stream::published_stream(arguments.ring);
+    if (arguments.mode == "indirect") {
+        options.sender.mode = options.receiver.mode = netio::stream::TransferMode::indirect_only;
+    } else if (arguments.mode == "direct") {
+        options.sender.mode = options.receiver.mode = netio::stream::TransferMode::direct_only;
+        options.receiver.ring_bytes = 0;
+        options.receiver.ack_threshold_bytes = options.receiver.advert_threshold_bytes = 0;
+    }
+    options.session.never_immediate = arguments.notify == "frames";
+    return options;
+}
+
+// Before anybody connects.
+const PumpArguments& checked(const PumpArguments& arguments) {
+    validate(stream_options(arguments));
+    return arguments;
+}
+
+PumpSettings settings_of(const PumpArguments& arguments) {
+    return {.stream = stream_options(arguments),
+            .sends = arguments.sends,
+            .receives = arguments.receives,
+            .receive_size_min = arguments.receive_size_min,
+            .receive_size_max = arguments.receive_size,
+            .wait_all = arguments.wait_all};
+}
+
+std::string as_text(const nlohmann::ordered_json& report) {
+    const auto line = [](const char* who, const nlohmann::ordered_json& side) {
+        return fmt::format("{}: {:.2f} Gb/s, {} bytes in {:.3f} s, {:.0f} % of a core, {:.1f} % "
+                           "direct\n",
+                           who, side.value("gbit_per_s", 0.0), side.value("bytes", 0ULL),
+                           side.value("seconds", 0.0), 100 * side.value("processor_share", 0.0),
+                           100 * std::max(side.value("direct_share_sent", 0.0),
+                                          side.value("direct_share_received", 0.0)));
+    };
+    std::string text = line(report.value("role", "") == "pump" ? "client" : "server", report);
+    if (report.contains("server")) text += line("server", report["server"]);
+    return text;
+}
+
+void print(const PumpEnd& end, bool json) {
+    if (!end.error().empty()) spdlog::error("{}", end.error());
+    if (json) {
+        nlohmann::ordered_json report = end.report();
+        report["error"] = end.error();
+        fmt::print("{}\n", report.dump());
+    } else {
+        fmt::print("{}", as_text(end.report()));
+    }
+    std::fflush(stdout);
+}
+
+int run_client(const PumpArguments& arguments, netio::EventLoop& loop,
+               netio::Transport& transport) {
+    const PumpHeader header{.bytes = arguments.bytes,
+                            .seed = arguments.seed,
+                            .size_min =
+                                arguments.size_min != 0 ? arguments.size_min : arguments.size,
+                            .size_max = arguments.size,
+                            .verify = arguments.verify,
+                            .bidirectional = arguments.bidirectional};
+    PumpEnd end{loop,
+                transport,
+                netio::parse_address(arguments.server),
+                settings_of(arguments),
+                header,
+                [&](PumpEnd&) { loop.stop(); }};
+    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { end.abort(); }};
+    {
+        const LiveDisplay display{loop, live_form(arguments.json, arguments.progress), [&] {
+                                      return LiveDisplay::Sums{
+                                          .messages = 0, .bytes = end.moved_bytes(), .lost = {}};
+                                  }};
+        loop.run();
+    }
+    print(end, arguments.json);
+    return end.error().empty() ? 0 : 1;
+}
+
+// Serves any number of clients at a time.
+class PumpServer final : private netio::stream::StreamListener::Handler {
+  public:
+    PumpServer(const PumpArguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
+        : arguments_{checked(arguments)}, loop_{loop},
+          listener_{transport, {netio::parse_address(arguments.listen)}, *this},
+          signals_{loop, {SIGINT, SIGTERM}, [this](int) { loop_.stop(); }} {
+        for (const auto& endpoint : listener_.endpoints())
+            spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    }
+
+    int run() {
+        loop_.run();
+        return status_;
+    }
+
+  private:
+    void on_incoming(netio::stream::IncomingStream& incoming) override {
+        const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
+        ends_.push_back(std::make_unique<PumpEnd>(loop_, incoming, settings_of(arguments_),
+                                                  [this](PumpEnd& end) { on_closed(end); }));
+        spdlog::info("{} pumps", peer);
+    }
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+        accept_failed_.note(peer_address, why);
+    }
+    void on_closed(PumpEnd& end) {
+        print(end, arguments_.json);
+        if (!end.error().empty()) status_ = 1;
+        // Later: it is in its own handler.
+        loop_.post([this, ended = &end] {
+            std::erase_if(ends_, [&](const auto& one) { return one.get() == ended; });
+            if (arguments_.once) loop_.stop();
+        });
+    }
+
+    const PumpArguments& arguments_;
+    netio::EventLoop& loop_;
+    AcceptFailureLog accept_failed_{loop_};
+    int status_ = 0;
+    std::vector<std::unique_ptr<PumpEnd>> ends_;
+    netio::stream::StreamListener listener_;
+    netio::SignalWatch signals_;
+};
+
+int run(const PumpArguments& arguments) {
+    const netio::LoopMode mode = arguments.loop == "busy"       ? netio::LoopMode::busy
+                                 : arguments.loop == "adaptive" ? netio::LoopMode::adaptive
+                                                                : netio::LoopMode::blocking;
+    netio::EventLoop loop{{.mode = mode}};
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    if (!arguments.serve) return run_client(arguments, loop, *transport);
+    return PumpServer{arguments, loop, *transport}.run();
+}
+
+void add_sizes(CLI::App& command, PumpArguments& arguments) {
+    const auto size = [&](const char* name, auto& value, const char* text) {
+        return command.add_option(name, value, text)
+            ->capture_default_str()
+            ->transform(CLI::AsSizeValue(false));
+    };
+    const CLI::Range one_message{std::size_t{1}, std::size_t{pump_size_limit_bytes}};
+    size("--bytes", arguments.bytes, "Bytes to send in all, also as 20g");
+    size("--size", arguments.size, "Bytes of a send")->check(one_message);
+    size("--size-min", arguments.size_min, "Random sizes, from here to --size");
+    size("--receive-size", arguments.receive_size, "Bytes of a receive; 0: as large as a send");
+    size("--receive-size-min", arguments.receive_size_min, "Random sizes, from here");
+    size("--ring", arguments.ring, "Bytes of the ring on this side");
+    size("--ring-limit", arguments.ring_limit,
+         "Bytes up to which it grows over a distance; as --ring: not at all");
+}
+
+} // namespace
+
+Command add_pump(CLI::App& program) {
+    auto* command =
+        program.add_subcommand("pump", "Blast a byte stream to a server, and measure or verify it");
+    const auto arguments = std::make_shared<PumpArguments>();
+    auto* const server = command->add_option("server", arguments->server, "HOST:PORT");
+    command->add_flag("--serve", arguments->serve, "Be the server")->excludes(server);
+    command->add_option("--listen", arguments->listen, "The server's address, port 0 for any")
+        ->capture_default_str();
+    command->add_flag("--once", arguments->once, "Serve one client, then end");
+    add_sizes(*command, *arguments);
+    const CLI::Range count{1, 1024};
+    command->add_option("--sends", arguments->sends, "Sends outstanding")
+        ->capture_default_str()
+        ->check(count);
+    command->add_option("--receives", arguments->receives, "Receives outstanding, on this side")
+        ->capture_default_str()
+        ->check(count);
+    command->add_flag("--wait-all", arguments->wait_all, "Receives wait until they are full");
+    command->add_option("--mode", arguments->mode, "dynamic, direct or indirect")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"dynamic", "direct", "indirect"}));
+    command->add_option("--policy", arguments->policy, "improved, or that of the 2014 study")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"improved", "published"}));
+    command->add_option("--notify", arguments->notify, "Tell of writes by immediate data or frames")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"immediate", "frames"}));
+    command->add_flag("--bidirectional", arguments->bidirectional, "The server sends as much back");
+    command->add_flag("--verify", arguments->verify, "Check every byte");
+    command->add_option("--seed", arguments->seed, "Of sizes and bytes")->capture_default_str();
+    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
+        ->capture_default_str();
+    command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));
+    command
+        ->add_option("--study", arguments->study,
+                     "Repeat the 2014 study on this machine, with tables and plots in a folder")
+        ->excludes(server);
+    command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
+    command->add_flag("--json", arguments->json, "A JSON object for each connection");
+    return [arguments] {
+        if (!arguments->study.empty()) {
+            return run_study({.bytes = arguments->bytes,
+                              .message_bytes = std::max<std::uint64_t>(1, arguments->size),
+                              .provider = arguments->provider},
+                             arguments->study);
+        }
+        if (!arguments->serve && arguments->server.empty()) {
+            throw std::invalid_argument{
+                "netio pump needs a server's HOST:PORT, --serve or --study"};
+        }
+        return run(*arguments);
+    };
+}
+
+} // namespace apps

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Checks that stay on in every build. A data-acquisition process whose bookkeeping is wrong does
+// more harm than one that has stopped, so a broken invariant prints where and what, and aborts.
+// They are for bugs of this program only: bad input and bad luck have their own channels
+// (netio/base/status.hpp).
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace netio::detail {
+
+[[noreturn]] inline void check_failed(const char* file, int line, const char* condition,
+                                      const char* explanation) noexcept {
+    std::fprintf(stderr, "%s:%d: check failed: %s%s%s\n", file, line, condition,
+                 *explanation != '\0' ? ": " : "", explanation);
+    std::fflush(stderr);
+    std::abort();
+}
+
+} // namespace netio::detail
+
+#define NETIO_CHECK_MSG(condition, explanation)                                                    \
+    (static_cast<bool>(condition)                                                                  \
+         ? static_cast<void>(0)                                                                    \
+         : ::netio::detail::check_failed(__FILE__, __LINE__, #condition, explanation))
+
+#define NETIO_CHECK(condition) NETIO_CHECK_MSG(condition, "")

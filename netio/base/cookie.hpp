@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace netio::inline v0_2 {
+
+// What names an operation in its completion; chosen by the caller, opaque to who carries it.
+enum class Cookie : std::uint64_t {};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/base/status.hpp"
+
+#include <charconv>
+
+namespace netio::inline v0_2 {
+
+std::string_view to_string(Status status) noexcept {
+    switch (status) {
+    case Status::ok:
+        return "ok";
+    case Status::no_subscribers:
+        return "no subscribers";
+    case Status::again:
+        return "again";
+    case Status::partial:
+        return "partial";
+    case Status::too_many_segments:
+        return "too many segments";
+    case Status::too_large:
+        return "too large";
+    case Status::closed:
+        return "closed";
+    case Status::stale_ticket:
+        return "stale ticket";
+    }
+    return "unknown status";
+}
+
+std::string_view to_string(CloseReason reason) noexcept {
+    switch (reason) {
+    case CloseReason::local:
+        return "closed here";
+    case CloseReason::orderly:
+        return "closed by the peer";
+    case CloseReason::lost:
+        return "connection lost";
+    case CloseReason::refused:
+        return "connection refused";
+    case CloseReason::unreachable:
+        return "unreachable";
+    case CloseReason::rejected:
+        return "rejected by the listener";
+    case CloseReason::connect_timeout:
+        return "connect time-out";
+    case CloseReason::handshake_timeout:
+        return "handshake time-out";
+    case CloseReason::too_slow:
+        return "peer too slow";
+    case CloseReason::silent:
+        return "peer silent";
+    case CloseReason::protocol_error:
+        return "protocol error";
+    case CloseReason::failed:
+        return "failed";
+    }
+    return "unknown reason";
+}
+
+Address parse_address(std::string_view text) {
+    const auto fail = [&](std::string_view why) -> std::invalid_argument {
+        return std::invalid_argument{"'" + std::string{text} + "' is not an address: " +
+                                     std::string{why} + "; expected HOST:PORT or [IPV6]:PORT"};
+    };
+    const auto colon = text.rfind(':');
+    if (colon == std::string_view::npos) throw fail("the port is missing");
+    std::string_view host = text.substr(0, colon);
+    const std::string_view port = text.substr(colon + 1);
+    if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
+        host = host.substr(1, host.size() - 2);
+    } else if (host.find(':') != std::string_view::npos) {
+        throw fail("an IPv6 address needs brackets");
+    }
+    if (host.empty()) throw fail("the host is missing");
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (error != std::errc{} || end != port.data() + port.size() || number > 65535) {
+        throw fail("the port must be a number from 0 to 65535");
+    }
+    return {std::string{host}, static_cast<std::uint16_t>(number)};
+}
+
+std::string to_string(const Address& address) {
+    const bool ipv6 = address.host.find(':') != std::string::npos;
+    return (ipv6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+} // namespace netio::inline v0_2

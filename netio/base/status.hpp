@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The three channels through which this library says that something did not work:
+//   Status      the everyday outcome of one message; the caller must look at it
+//   Closed      why a connection ended; given once, to the handler, as its last word
+//   FabricError a set-up step failed; thrown by constructors and factories, told by
+//   on_accept_failed
+// Bugs of the program itself abort (netio/base/check.hpp).
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace netio::inline v0_2 {
+
+// What became of a message handed to the library. The meanings are those of NetIO-next.
+enum class [[nodiscard]] Status : std::uint8_t{
+    ok,                // accepted; a completion follows where one was asked for
+    no_subscribers,    // accepted, and nobody wants it; nothing was sent, no completion follows
+    again,             // nothing was sent to anyone: no room now, try again after on_writable
+    partial,           // some targets took it; finish it with the ticket (explicit publishing only)
+    too_many_segments, // more slices than segment_limit; nothing was sent
+    too_large,         // larger than the peer or the configuration allows; nothing was sent
+    closed,            // the connection is not open; nothing was sent
+    stale_ticket,      // the ticket stands for no unfinished publication; nothing was done
+};
+
+std::string_view to_string(Status status) noexcept;
+
+// Why a connection ended. Every connection that was opened gets exactly one.
+enum class CloseReason : std::uint8_t {
+    local,             // close() was called here
+    orderly,           // the peer said goodbye
+    lost,              // the connection broke: the peer died, was killed, or the network reset it
+    refused,           // nobody listens at the address
+    unreachable,       // no route to the address, or it cannot be resolved
+    rejected,          // the listener is there and does not want us; detail says what it requires
+    connect_timeout,   // no answer within the connect time-out
+    handshake_timeout, // the peer connected and never finished the handshake
+    silent,            // no sign of life for the dead-peer time
+    too_slow,          // a policy of ours: it took too little for too long
+    protocol_error,    // the peer sent something that its protocol does not allow
+    failed,            // the provider reported an error that fits none of the above
+};
+
+std::string_view to_string(CloseReason reason) noexcept;
+
+// The last word about a connection.
+struct Closed {
+    CloseReason reason = CloseReason::local;
+    std::string detail; // one line for people: address, error, remedy
+    std::uint32_t
+        required_receive_bytes{}; // rejected: the receive size the listener asks for, or 0
+};
+
+// "HOST:PORT", with an IPv6 address in brackets. Port 0 asks for any free port when listening.
+struct Address {
+    std::string host;
+    std::uint16_t port = 0;
+
+    friend bool operator==(const Address&, const Address&) = default;
+};
+
+// Throws std::invalid_argument naming the text and what is expected.
+Address parse_address(std::string_view text);
+std::string to_string(const Address& address);
+
+// A set-up step failed. what() names the step, the object (an address, a size) and the reason.
+// code() carries the system's or the provider's error number (category "system" or "fabric").
+class FabricError : public std::system_error {
+  public:
+    FabricError(std::error_code code, const std::string& what) : std::system_error{code, what} {}
+};
+
+} // namespace netio::inline v0_2

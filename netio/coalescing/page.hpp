@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Several messages in one page, each behind a record header (docs/wire-formats.md, "Pages"). A
+// service may mark a record with two bits and put a prefix of its own in front of the message:
+// publishing does so with fids, point-to-point does not. No I/O.
+//
+//     0               4
+//     +---------------+- - - - -+- - - - -
+//     |M M    size    | prefix  | message
+//     +---------------+- - - - -+- - - - -
+//
+// Bits 31 and 30 (M): the service's marks. Bits 29 to 0: the size of the message.
+
+#include "netio/base/wire.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace netio::inline v0_2 {
+
+namespace page {
+inline constexpr std::size_t record_header_bytes = 4;
+inline constexpr std::uint32_t size_mask = (std::uint32_t{1} << 30) - 1;
+inline constexpr std::size_t message_limit = size_mask;
+// What a service answers for marks that it does not allow: more than any page has room for.
+inline constexpr std::size_t no_such_record = std::size_t{1} << 40;
+} // namespace page
+
+// Fills a page, which it does not own.
+class PageWriter {
+  public:
+    PageWriter() = default;
+    explicit PageWriter(std::span<std::byte> memory) noexcept : memory_{memory} {}
+
+    // Writes the record header and returns where the `size` bytes of the message go; nullptr: no
+    // room, and the page is as it was.
+    std::byte* append(std::size_t size) noexcept { return append(0, 0, size); }
+    // The same with marks and a prefix, which goes in front of the message.
+    std::byte* append(std::uint32_t marks, std::size_t prefix_bytes, std::size_t size) noexcept {
+        const std::size_t record = page::record_header_bytes + prefix_bytes + size;
+        if (size > page::message_limit || record > memory_.size() - used_) return nullptr;
+        std::byte* const out = memory_.data() + used_;
+        wire::store(out, static_cast<std::uint32_t>(size) | marks);
+        used_ += record;
+        ++messages_;
+        return out + page::record_header_bytes;
+    }
+
+    std::size_t used() const noexcept { return used_; }
+    std::size_t messages() const noexcept { return messages_; }
+
+  private:
+    std::span<std::byte> memory_;
+    std::size_t used_ = 0;
+    std::size_t messages_ = 0;
+};
+
+// Calls visit(marks, prefix, message) for each record in order, as long as it returns true;
+// `prefix` points to as many bytes as prefix_bytes(marks) has told, which is no_such_record if the
+// service does not allow such a record there. False: the page is malformed behind the records that
+// were visited.
+template <typename PrefixBytes, typename Visit>
+bool visit_records(std::span<const std::byte> bytes, PrefixBytes prefix_bytes, Visit visit) {
+    const std::byte* at = bytes.data();
+    std::size_t left = bytes.size();
+    while (left >= page::record_header_bytes) {
+        const auto header = wire::load<std::uint32_t>(at);
+        const std::uint32_t marks = header & ~page::size_mask;
+        const std::size_t size = header & page::size_mask;
+        const std::size_t prefix = prefix_bytes(marks);
+        at += page::record_header_bytes;
+        left -= page::record_header_bytes;
+        if (prefix + size > left) return false;
+        const std::byte* const message = at + prefix;
+        if (!visit(marks, at, std::span{message, size})) return true;
+        at = message + size;
+        left -= prefix + size;
+    }
+    return left == 0;
+}
+
+// A page of messages alone: visit(message).
+template <typename Visit>
+bool visit_page(std::span<const std::byte> bytes, Visit visit) {
+    return visit_records(
+        bytes,
+        [](std::uint32_t marks) { return marks == 0 ? std::size_t{0} : page::no_such_record; },
+        [&](std::uint32_t, const std::byte*, std::span<const std::byte> message) {
+            return visit(message);
+        });
+}
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Puts a message together that was sent in fragments. One message at a time: its fragments follow
+// one another on the session. No I/O.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+// Where a fragment belongs in its message.
+struct FragmentPlace {
+    std::uint32_t offset = 0;
+    std::uint32_t total = 0; // bytes of the whole message
+};
+
+class Reassembly {
+  public:
+    // `largest_bytes`: of a message. Memory grows with what arrives, not with what is announced,
+    // and is kept for the next message.
+    explicit Reassembly(std::size_t largest_bytes) noexcept : largest_bytes_{largest_bytes} {}
+
+    enum class Outcome : std::uint8_t {
+        incomplete,
+        complete,     // message() is whole, until the next take() or abandon()
+        too_large,    // larger than largest_bytes
+        out_of_order, // not the fragment that must follow
+    };
+    Outcome take(const FragmentPlace& place, std::span<const std::byte> bytes);
+
+    // Half a message is never delivered: what was collected is forgotten.
+    void abandon() noexcept { in_progress_ = false; }
+    bool in_progress() const noexcept { return in_progress_; }
+    std::span<const std::byte> message() const noexcept { return buffer_; }
+
+  private:
+    std::size_t largest_bytes_;
+    std::vector<std::byte> buffer_;
+    std::uint32_t total_ = 0;
+    bool in_progress_ = false;
+};
+
+std::string_view to_string(Reassembly::Outcome outcome) noexcept;
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/memory/buffer.hpp"
+
+#include "netio/base/check.hpp"
+#include "netio/base/status.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <linux/mman.h>
+#include <sys/mman.h>
+
+namespace netio::inline v0_2 {
+
+namespace {
+
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20U;
+
+void* map(std::size_t bytes, int flags) noexcept {
+    return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
+                  0);
+}
+
+} // namespace
+
+RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access, Pages pages)
+    : access_{access} {
+    NETIO_CHECK_MSG(bytes > 0, "a registered buffer needs at least one byte");
+    // Pages straight from the kernel: zeroed, aligned for any device, and given back as a whole.
+    void* memory = MAP_FAILED;
+    if (pages == Pages::huge && bytes <= SIZE_MAX - huge_page_bytes) {
+        mapped_bytes_ = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
+        memory = map(mapped_bytes_, MAP_HUGETLB | MAP_HUGE_2MB);
+        on_huge_pages_ = memory != MAP_FAILED;
+    }
+    if (memory == MAP_FAILED) {
+        mapped_bytes_ = bytes;
+        memory = map(bytes, 0);
+    }
+    if (memory == MAP_FAILED) {
+        throw FabricError{{errno, std::system_category()},
+                          "cannot allocate a buffer of " + std::to_string(bytes) + " bytes"};
+    }
+    memory_ = {static_cast<std::byte*>(memory), bytes};
+}
+
+RegisteredBuffer::RegisteredBuffer(std::span<std::byte> memory, Access access)
+    : memory_{memory}, access_{access} {
+    NETIO_CHECK_MSG(!memory.empty(), "a registered buffer needs at least one byte");
+}
+
+RegisteredBuffer::~RegisteredBuffer() {
+    entries_.clear(); // a device must let go before the memory goes
+    if (mapped_bytes_ > 0) ::munmap(memory_.data(), mapped_bytes_);
+}
+
+Slice RegisteredBuffer::slice(std::size_t offset, std::size_t size) noexcept {
+    NETIO_CHECK(offset <= memory_.size() && size <= memory_.size() - offset);
+    return {this, memory_.data() + offset, size};
+}
+
+bool RegisteredBuffer::contains(const std::byte* data, std::size_t size) const noexcept {
+    return data >= memory_.data() && data <= memory_.data() + memory_.size() &&
+           size <= static_cast<std::size_t>(memory_.data() + memory_.size() - data);
+}
+
+const Registration& RegisteredBuffer::registration(MemoryDomain& domain) {
+    for (const Entry& entry : entries_) {
+        if (entry.domain == &domain) return *entry.registration;
+    }
+    entries_.push_back({&domain, domain.register_memory(memory_, access_)});
+    return *entries_.back().registration;
+}
+
+} // namespace netio::inline v0_2

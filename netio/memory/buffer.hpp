@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Memory that the network may read from or write to. A RegisteredBuffer is the only owner of its
+// registrations; a Slice is a value that names a piece of one. Registration happens lazily, once in
+// each memory domain that a slice of the buffer is posted to (one domain per network device), so
+// the same buffer can be sent over several devices at once.
+//
+// Lifetimes: a buffer must outlive every operation that was posted with a slice of it (from the
+// call until its completion, or until the socket is destroyed) and must be destroyed before the
+// transport. Not thread-safe: used on the loop's thread only.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+// Registered memory in one domain. Destroying it gives the memory back.
+class Registration {
+  public:
+    virtual ~Registration() = default;
+    virtual void* descriptor() const noexcept = 0;  // for local operations; may be null
+    virtual std::uint64_t key() const noexcept = 0; // for the peer, where access allows it
+    // What the peer adds an offset to: the virtual address, or 0 where the provider counts from 0.
+    virtual std::uint64_t base() const noexcept = 0;
+};
+
+enum class Access : std::uint8_t {
+    send,         // send from it; the memory may be read-only
+    local,        // send from it, receive into it
+    remote_write, // and a peer that is told the key may write to it
+};
+
+// What a buffer is made of. Huge pages spare a device and a processor look-ups; the administrator
+// sets them aside (sysctl vm.nr_hugepages). Where too few are free a buffer gets usual ones, and
+// says so: on_huge_pages().
+enum class Pages : std::uint8_t { usual, huge };
+
+// Where memory is registered: one per device and provider.
+class MemoryDomain {
+  public:
+    // Throws FabricError, which names the remedy where the locked-memory limit is the reason.
+    virtual std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
+                                                          Access access) = 0;
+
+  protected:
+    ~MemoryDomain() = default;
+};
+
+class RegisteredBuffer;
+
+// A piece of a registered buffer.
+struct Slice {
+    RegisteredBuffer* buffer = nullptr;
+    std::byte* data = nullptr;
+    std::size_t size = 0;
+};
+
+class RegisteredBuffer {
+  public:
+    // Allocates zeroed, page-aligned memory.
+    explicit RegisteredBuffer(std::size_t bytes, Access access = Access::local,
+                              Pages pages = Pages::usual);
+    // Memory that the user brings and keeps. Memory mapped read-only needs Access::send.
+    explicit RegisteredBuffer(std::span<std::byte> memory, Access access = Access::local);
+    ~RegisteredBuffer();
+    RegisteredBuffer(const RegisteredBuffer&) = delete;
+    RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
+
+    std::span<std::byte> memory() const noexcept { return memory_; }
+    std::size_t size() const noexcept { return memory_.size(); }
+    Access access() const noexcept { return access_; }
+    std::byte* data() const noexcept { return memory_.data(); }
+    bool on_huge_pages() const noexcept { return on_huge_pages_; }
+
+    Slice slice() noexcept { return {this, memory_.data(), memory_.size()}; }
+    // The piece must lie within the buffer (checked).
+    Slice slice(std::size_t offset, std::size_t size) noexcept;
+    bool contains(const std::byte* data, std::size_t size) const noexcept;
+
+    // The registration in a domain, made at first use. Throws FabricError then, never later.
+    const Registration& registration(MemoryDomain& domain);
+
+  private:
+    struct Entry {
+        MemoryDomain* domain;
+        std::unique_ptr<Registration> registration;
+    };
+    std::span<std::byte> memory_;
+    std::size_t mapped_bytes_ = 0; // 0: the memory is the user's
+    bool on_huge_pages_ = false;
+    Access access_;
+    std::vector<Entry> entries_; // one or two: searched linearly
+};
+
+} // namespace netio::inline v0_2

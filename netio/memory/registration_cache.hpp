@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Registrations of memory that the user has not put into a RegisteredBuffer: kept after use, since
+// registering costs more than sending some hundred kilobytes, and found again by address.
+//
+//     auto lent = cache.lend({data, size}, netio::Access::remote_write);
+//     socket.receive(lent.slice(), key, netio::stream::Fill::some); // keep `lent` until the
+//     completion
+//
+// A registration pins the pages that lie at an address when it is made. Call forget() before memory
+// that was lent is unmapped or given back to the system, or a later use of the same addresses would
+// send from, and receive into, pages that are not there any more. (A heap keeps small pieces
+// mapped; pieces of 128 KiB and more it may give back at each free().) Registrations that nobody
+// has lent are dropped, the longest unused first, when the limit is exceeded.
+//
+// Belongs to the loop's thread; outlives what it has lent, and is destroyed before the transport.
+
+#include "netio/memory/buffer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <span>
+
+namespace netio::inline v0_2 {
+
+class RegistrationCache {
+  private:
+    struct Entry;
+
+  public:
+    struct Counters {
+        std::uint64_t hits = 0;
+        std::uint64_t misses = 0;
+        std::uint64_t evictions = 0;
+    };
+
+    // A piece of memory and the right to use its registration. Movable.
+    class Lent {
+      public:
+        Lent(Lent&& other) noexcept;
+        Lent& operator=(Lent&& other) noexcept;
+        ~Lent();
+
+        Slice slice() const noexcept { return slice_; }
+
+      private:
+        friend class RegistrationCache;
+        Lent(RegistrationCache& cache, Entry& entry, const Slice& slice) noexcept
+            : cache_{&cache}, entry_{&entry}, slice_{slice} {}
+
+        RegistrationCache* cache_;
+        Entry* entry_;
+        Slice slice_;
+    };
+
+    // `limit_bytes`: of registered memory that is kept for later, beyond what is lent right now.
+    explicit RegistrationCache(std::size_t limit_bytes = 256 * 1024 * 1024);
+    ~RegistrationCache();
+    RegistrationCache(const RegistrationCache&) = delete;
+    RegistrationCache& operator=(const RegistrationCache&) = delete;
+
+    // Uses a registration that covers the memory and allows the access, or makes one, lazily:
+    // posting the slice may throw FabricError. Not of no bytes (checked).
+    Lent lend(std::span<std::byte> memory, Access access);
+    // Drops every registration that touches the memory. None of them may be lent (checked).
+    void forget(std::span<const std::byte> memory);
+
+    std::size_t registered_bytes() const noexcept { return registered_bytes_; }
+    const Counters& counters() const noexcept { return counters_; }
+
+  private:
+    struct Entry {
+        Entry(std::span<std::byte> memory, Access access) : buffer{memory, access} {}
+
+        RegisteredBuffer buffer;
+        std::size_t lent_count = 0;
+    };
+    using Entries = std::list<Entry>; // the longest unused first
+
+    void give_back(Entry& entry) noexcept;
+    void erase(Entries::iterator entry) noexcept;
+    void evict() noexcept;
+
+    std::size_t limit_bytes_;
+    std::size_t registered_bytes_ = 0;
+    Counters counters_;
+    Entries entries_;
+    // By the address behind the last byte; several entries may overlap.
+    std::multimap<const std::byte*, Entries::iterator> by_end_;
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The sending side of a point-to-point connection for small messages: they are copied into pages,
+// and a page leaves when it is full, at the watermark, after the flush time, or on flush(). A
+// ListenSocket at the other end hands each message over by itself.
+//
+//     struct Handler : netio::BufferedSendSocket::Handler { ... } handler;
+//     netio::BufferedSendSocket socket{*transport, {.flush_time = 100us}, handler};
+//     socket.connect(netio::parse_address("10.0.0.1:1234"));
+//     // in on_connected:
+//     Status status = socket.send(bytes);
+//
+// The bytes are copied before send() returns. A message larger than a page travels in several and
+// arrives whole, in order. What has not left when the connection ends is lost. Belongs to the
+// loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/coalescing/flush_pace.hpp"
+#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
+#include "netio/memory/page_pool.hpp"
+#include "netio/messages/message_frames.hpp"
+#include "netio/messages/send_socket.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace netio::inline v0_2 {
+
+class BufferedSendSocket final : private SendSocket::Handler {
+  public:
+    struct Options {
+        SendSocket::Options socket;
+        std::size_t page_bytes = 64 * 1024; // less if the receiver's buffers are smaller
+        std::size_t page_count = 128;
+        std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
+        // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
+        // reason once in so long: the first after a pause leaves at the end of the loop's turn.
+        std::chrono::microseconds flush_time{40};
+        // disconnect(): how long the receiver may take nothing before it is cut off.
+        std::chrono::milliseconds finish_timeout{10000};
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(BufferedSendSocket& socket) = 0;
+        // A page is free again after send() said `again`.
+        virtual void on_writable(BufferedSendSocket& socket) = 0;
+        // Refused, rejected, lost, disconnected ...: every page is free, the socket may connect
+        // again.
+        virtual void on_closed(BufferedSendSocket& socket, const Closed& closed) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Monotonic since construction.
+    struct Counters {
+        std::uint64_t messages = 0; // accepted
+        std::uint64_t bytes = 0;    // of those messages
+        std::uint64_t pages = 0;    // that were closed to be sent
+        std::uint64_t again = 0;    // refusals for want of a page
+    };
+
+    // Throws std::invalid_argument naming the option and what is allowed.
+    BufferedSendSocket(Transport& transport, const Options& options, Handler& handler);
+    ~BufferedSendSocket() = default;
+    BufferedSendSocket(const BufferedSendSocket&) = delete;
+    BufferedSendSocket& operator=(const BufferedSendSocket&) = delete;
+
+    // Tries the providers that reach the address, best first; on_connected or on_closed follows.
+    // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
+    void connect(const Address& remote) { socket_.connect(remote); }
+    // Ends in order: what was accepted arrives, then on_closed(local). A receiver that takes
+    // nothing for the finish time-out is cut off: on_closed(too_slow).
+    void disconnect();
+
+    // ok: it will be sent. again: all pages are under way, nothing was taken, and on_writable says
+    // when to try again. too_large: never possible on this connection. closed: not connected, or
+    // disconnecting.
+    Status send(std::span<const std::byte> message) {
+        // The usual case takes no call: there is an open page, and it has room.
+        std::byte* const out = writer_.append(message.size());
+        if (out == nullptr) return sendv({&message, 1});
+        copy_message(out, message);
+        count(message.size());
+        return Status::ok;
+    }
+    // The parts, one behind the other, are one message.
+    Status sendv(MessageParts parts);
+    // Sends what is coalesced now.
+    void flush();
+
+    bool is_connected() const noexcept { return socket_.is_connected(); }
+    // The largest message that send() takes; valid while connected.
+    std::size_t message_limit() const noexcept { return message_limit_; }
+    // Pages that are being filled, wait, or are in the fabric's hands.
+    std::size_t pages_in_use() const noexcept { return pages_.page_count() - pages_.free_count(); }
+    const Counters& counters() const noexcept { return counters_; }
+    // The provider in use; valid while connected.
+    const std::string& provider() const noexcept { return socket_.provider(); }
+
+  private:
+    // A page that leaves.
+    struct Departure {
+        std::uint32_t page = 0;
+        std::size_t bytes = 0;
+        std::optional<FragmentPlace> fragment; // of a large message
+    };
+
+    void on_connected(SendSocket& socket) override;
+    void on_send_completed(SendSocket& socket, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(SendSocket& socket) override;
+    void on_closed(SendSocket& socket, const Closed& closed) override;
+
+    void count(std::size_t bytes) {
+        ++counters_.messages;
+        counters_.bytes += bytes;
+        if (writer_.used() >= watermark_) flush();
+    }
+    std::byte* reserve(std::size_t bytes);
+    Status send_large(MessageParts parts, std::size_t bytes);
+    Status refuse();
+    void depart(const Departure& departure);
+    Status post(const Departure& departure);
+    void finish_when_drained();
+    void on_timer();
+
+    EventLoop& loop_;
+    Options options_;
+    Handler& handler_;
+    PagePool pages_;
+    FlushPace flush_pace_;
+    std::optional<std::uint32_t> open_page_;
+    PageWriter writer_; // of the open page; without one it has room for nothing
+    std::deque<Departure> waiting_;
+    // On this connection:
+    std::size_t page_limit_ = 0;
+    std::size_t watermark_ = 0;
+    std::size_t fragment_limit_ = 0;
+    std::size_t message_limit_ = 0;
+    Counters counters_;
+    bool capacity_wanted_ = false;
+    bool finishing_ = false;
+    Timer timer_;       // the open page's; when finishing, the receiver's
+    SendSocket socket_; // last: goes first
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The receiving side of point-to-point connections: a listen socket makes a receive socket for
+// every sender that connects, and owns it. It serves buffered and unbuffered senders alike: pages
+// are unpacked, fragments put together. Receive buffers are allocated, registered and posted by the
+// library; their size is told to the sender, which refuses larger messages.
+//
+//     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
+//
+// Belongs to the loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/coalescing/reassembly.hpp"
+#include "netio/session/session_listener.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+class ListenSocket;
+
+// One connected sender. Lent to handlers; gone when on_closed has returned.
+class ReceiveSocket final {
+  public:
+    explicit ReceiveSocket(std::size_t largest_message_bytes) noexcept
+        : reassembly_{largest_message_bytes} {}
+
+    std::string peer_address() const { return session_->peer_address(); }
+    // Ends the connection: no message any more, on_closed(local) follows.
+    void close() { session_->close(); }
+    // For the user: what belongs to this sender.
+    std::uint64_t tag = 0;
+
+  private:
+    friend class ListenSocket;
+    std::unique_ptr<Session> session_;
+    Reassembly reassembly_;
+    bool announced_ = false;
+};
+
+class ListenSocket final : private SessionListener::Handler, private Session::Handler {
+  public:
+    struct Options {
+        std::vector<Address> addresses;
+        SessionOptions session = {.send_count = 16}; // sends only credits
+        std::size_t peer_limit = 4096;               // senders connected at once
+        // Of a buffered sender's message that is larger than a page; a larger one is refused there.
+        std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(ReceiveSocket& socket) = 0;
+        // A message; its bytes are valid during the call only. Immediate data is unbuffered only.
+        virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
+                                std::optional<std::uint64_t> immediate) = 0;
+        virtual void on_closed(ReceiveSocket& socket, const Closed& closed) = 0;
+        // A peer was turned away because this side lacks the means: no memory, no locked memory, no
+        // descriptors, a device that refuses another endpoint; `why` names the remedy where there
+        // is one. Ignoring it loses nothing: the peer has been told, may try again, and nothing of
+        // it is kept here. But only here can it be mended, so tell who looks after the program.
+        virtual void on_accept_failed(const std::string& /*peer_address*/,
+                                      const FabricError& /*why*/) {}
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
+    // served by no provider.
+    ListenSocket(Transport& transport, Options options, Handler& handler);
+    ~ListenSocket();
+    ListenSocket(const ListenSocket&) = delete;
+    ListenSocket& operator=(const ListenSocket&) = delete;
+
+    std::vector<SessionListener::Endpoint> endpoints() const { return listener_->endpoints(); }
+    std::size_t peer_count() const noexcept { return peers_.size(); }
+
+  private:
+    void on_incoming(IncomingSession& incoming) override;
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
+    void on_open(Session& session) override;
+    void on_frame(Session& session, const IncomingFrame& frame) override;
+    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session& session) override;
+    void on_closed(Session& session, const Closed& closed) override;
+
+    // What is wrong with it; empty: nothing.
+    std::string_view take_frame(ReceiveSocket& socket, const IncomingFrame& frame);
+    std::string_view take_message(ReceiveSocket& socket, const IncomingFrame& frame);
+    std::string_view take_page(ReceiveSocket& socket, std::span<const std::byte> body);
+    std::string_view take_fragment(ReceiveSocket& socket, std::span<const std::byte> body);
+
+    Options options_;
+    Handler& handler_;
+    std::unique_ptr<SessionListener> listener_;
+    std::unordered_map<const Session*, std::unique_ptr<ReceiveSocket>> peers_;
+    bool* destroyed_ = nullptr;
+};
+
+// NetIO has a listen socket for each kind of send socket; this one serves both.
+using BufferedListenSocket = ListenSocket;
+
+} // namespace netio::inline v0_2

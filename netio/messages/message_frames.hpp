@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The frames of the message service (docs/wire-formats.md, "Messages"). No I/O.
+
+#include "netio/base/frame.hpp"
+#include "netio/coalescing/reassembly.hpp"
+#include "netio/session/hello.hpp"
+
+#include <array>
+
+namespace netio::messages {
+
+inline constexpr std::uint8_t message_kind = first_service_kind;
+inline constexpr std::uint8_t page_kind = first_service_kind + 1;
+inline constexpr std::uint8_t fragment_kind = first_service_kind + 2;
+
+inline constexpr std::uint8_t immediate_flag = 1;
+inline constexpr std::size_t immediate_bytes = 8;
+
+inline constexpr std::size_t fragment_extension_bytes = 8;
+using FragmentExtension = std::array<std::byte, fragment_extension_bytes>;
+
+inline FragmentExtension encode(const FragmentPlace& place) noexcept {
+    FragmentExtension out;
+    wire::store(out.data(), place.offset);
+    wire::store(out.data() + 4, place.total);
+    return out;
+}
+// The caller has made sure that there are enough bytes.
+inline FragmentPlace decode_fragment(std::span<const std::byte> in) noexcept {
+    return {.offset = wire::load<std::uint32_t>(in.data()),
+            .total = wire::load<std::uint32_t>(in.data() + 4)};
+}
+
+// The service's bytes in the handshake: the largest message that the receiving side reassembles.
+inline constexpr std::size_t service_bytes = 4;
+
+inline Hello hello(std::uint32_t largest_message_bytes) noexcept {
+    Hello hello{.service = Service::messages, .service_data = {}};
+    hello.service_data.size = service_bytes;
+    wire::store(hello.service_data.bytes.data(), largest_message_bytes);
+    return hello;
+}
+inline std::uint32_t largest_message_bytes(const Hello& peer) noexcept {
+    return wire::load<std::uint32_t>(peer.service_data.bytes.data());
+}
+
+} // namespace netio::messages

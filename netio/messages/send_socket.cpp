@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/messages/send_socket.hpp"
+
+#include "netio/base/check.hpp"
+#include "netio/messages/message_frames.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace netio::inline v0_2 {
+
+SendSocket::SendSocket(Transport& transport, Options options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler} {
+    validate(options_.session);
+}
+
+SendSocket::~SendSocket() = default;
+
+void SendSocket::connect(const Address& remote) {
+    NETIO_CHECK_MSG(!session_, "the socket is connected or connecting");
+    remote_ = remote;
+    providers_ = transport_.providers_to(remote);
+    std::ranges::reverse(providers_);
+    try_next_provider();
+}
+
+void SendSocket::try_next_provider() {
+    provider_ = providers_.back();
+    providers_.pop_back();
+    session_ = std::make_unique<Session>(
+        transport_,
+        Session::Target{
+            .provider = provider_, .remote = remote_, .local_host = options_.local_host},
+        messages::hello(0), options_.session, static_cast<Session::Handler&>(*this));
+}
+
+void SendSocket::disconnect() {
+    if (session_) session_->finish();
+}
+
+Status SendSocket::send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate) {
+    return sendv({&slice, 1}, cookie, immediate);
+}
+
+Status SendSocket::sendv(std::span<const Slice> slices, Cookie cookie,
+                         std::optional<std::uint64_t> immediate) {
+    if (!session_) return Status::closed;
+    std::array<std::byte, messages::immediate_bytes> extension;
+    if (immediate) wire::store(extension.data(), *immediate);
+    return session_->send(
+        {.kind = messages::message_kind,
+         .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
+         .extension = std::span{extension}.first(immediate ? extension.size() : 0),
+         .slices = slices},
+        cookie);
+}
+
+Status SendSocket::send_inline(std::span<const std::byte> message,
+                               std::optional<std::uint64_t> immediate) {
+    if (message.size() > inline_limit) return Status::too_large;
+    if (!session_) return Status::closed;
+    std::array<std::byte, frame_extension_limit> body;
+    if (immediate) wire::store(body.data(), *immediate);
+    const std::size_t head = immediate ? messages::immediate_bytes : 0;
+    std::ranges::copy(message, body.begin() + static_cast<std::ptrdiff_t>(head));
+    return session_->send({.kind = messages::message_kind,
+                           .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
+                           .extension = std::span{body}.first(head + message.size()),
+                           .slices = {}},
+                          std::nullopt);
+}
+
+std::size_t SendSocket::message_limit() const noexcept {
+    return is_connected() ? session_->body_limit() - messages::immediate_bytes : 0;
+}
+
+void SendSocket::on_open(Session&) {
+    providers_.clear();
+    handler_.on_connected(*this);
+}
+
+void SendSocket::on_frame(Session& session, const IncomingFrame&) {
+    session.fail(CloseReason::protocol_error, "a receive socket sends no messages");
+}
+
+void SendSocket::on_sent(Session&, Cookie cookie, Completion::Outcome outcome) {
+    handler_.on_send_completed(*this, cookie, outcome);
+}
+
+void SendSocket::on_writable(Session&) {
+    handler_.on_writable(*this);
+}
+
+void SendSocket::on_closed(Session&, const Closed& closed) {
+    session_.reset();
+    // What was connected has no candidates left; what was closed here wants none.
+    if (!providers_.empty() && closed.reason != CloseReason::local) {
+        try {
+            return try_next_provider();
+        } catch (const FabricError& error) {
+            return handler_.on_closed(*this, {.reason = CloseReason::failed,
+                                              .detail = error.what(),
+                                              .required_receive_bytes = 0});
+        }
+    }
+    handler_.on_closed(*this, closed);
+}
+
+} // namespace netio::inline v0_2

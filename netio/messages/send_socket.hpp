@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The sending side of a point-to-point connection: messages leave zero-copy from registered
+// memory, each with a cookie of the user's that comes back when its memory may be used again.
+//
+//     struct Handler : netio::SendSocket::Handler { ... } handler;
+//     netio::SendSocket socket{*transport, {}, handler};
+//     socket.connect(netio::parse_address("10.0.0.1:1234"));
+//     // in on_connected:
+//     Status status = socket.send(buffer.slice(0, 4096), netio::Cookie{1});
+//
+// Belongs to the loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/messages/message_frames.hpp"
+#include "netio/session/session.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+class SendSocket final : private Session::Handler {
+  public:
+    struct Options {
+        SessionOptions session = {.receive_bytes = 256,
+                                  .receive_count = 16}; // only credits come back
+        std::string local_host;                         // empty: any
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(SendSocket& socket) = 0;
+        // The memory behind `cookie` may be used again. done: the message is on its way; it says
+        // nothing about whether the receiver has handled it. canceled, failed: it is not.
+        virtual void on_send_completed(SendSocket& socket, Cookie cookie,
+                                       Completion::Outcome outcome) = 0;
+        // There is room again after send() said there was none.
+        virtual void on_writable(SendSocket& socket) = 0;
+        // Refused, rejected, lost, disconnected ...: the socket may connect again.
+        virtual void on_closed(SendSocket& socket, const Closed& closed) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    SendSocket(Transport& transport, Options options, Handler& handler);
+    ~SendSocket();
+    SendSocket(const SendSocket&) = delete;
+    SendSocket& operator=(const SendSocket&) = delete;
+
+    // Tries the providers that reach the address, best first; on_connected or on_closed follows.
+    // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
+    void connect(const Address& remote);
+    // What was sent arrives, then on_closed(local).
+    void disconnect();
+
+    // Sends one message. Its memory is lent until on_send_completed(cookie). With `immediate`,
+    // eight more bytes travel with it. ok, again, closed, too_large, too_many_segments.
+    Status send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate = {});
+    // Up to slice_limit slices, of one or several buffers, arrive as one message.
+    Status sendv(std::span<const Slice> slices, Cookie cookie,
+                 std::optional<std::uint64_t> immediate = {});
+    // Sends a small message that is copied: its memory needs no registration and is free when the
+    // call returns, so it has no cookie and no completion. ok, again, closed, too_large (than
+    // inline_limit).
+    static constexpr std::size_t inline_limit = frame_extension_limit - messages::immediate_bytes;
+    Status send_inline(std::span<const std::byte> message,
+                       std::optional<std::uint64_t> immediate = {});
+
+    bool is_connected() const noexcept { return session_ && session_->is_open(); }
+    // The largest message the receiver takes; valid while connected.
+    std::size_t message_limit() const noexcept;
+    // The provider in use; valid while connected.
+    const std::string& provider() const noexcept { return provider_; }
+
+  private:
+    friend class BufferedSendSocket; // sends frames of its own kinds
+    void try_next_provider();
+    void on_open(Session& session) override;
+    void on_frame(Session& session, const IncomingFrame& frame) override;
+    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session& session) override;
+    void on_closed(Session& session, const Closed& closed) override;
+
+    Transport& transport_;
+    Options options_;
+    Handler& handler_;
+    Address remote_;
+    std::vector<std::string> providers_; // still to be tried, best last
+    std::string provider_;
+    std::unique_ptr<Session> session_;
+};
+
+} // namespace netio::inline v0_2

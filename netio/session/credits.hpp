@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Credits: permission to send, so that every message finds a posted receive.
+//
+// Every message on a connection, of either direction and of every kind, uses up one receive that
+// the peer has posted; one kept in reserve lets credits flow back when everything else must wait.
+// One object per endpoint, a plain value; not thread-safe. Messages are:
+//   frame   returns the credits that are owed; may take the reserve if there are any
+//   write   a remote write that the peer is told of by the fabric: it has no room for credits
+//   credit  a frame that has nothing else to say
+// The rules, R13 and R14 of docs/stream-protocol.md, are explored exhaustively in
+// tests/model/credits_model_test.cpp: no receive queue is overrun, nobody waits for ever, and idle
+// endpoints fall silent.
+//
+//     if (credits.can_send_frame()) { frame.credits = credits.on_frame_sent(); post(frame); }
+//     else if (credits.must_return()) { ...the same, with nothing but the credits in it... }
+
+#include "netio/base/check.hpp"
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace netio::inline v0_2 {
+
+// One receive for a message, one in reserve for credits, and one more, or the threshold at which
+// credits are returned has no room.
+inline constexpr std::uint32_t least_receive_count = 3;
+inline constexpr std::uint32_t most_receive_count = 65'535; // the wire carries 16 bits
+
+struct CreditOptions {
+    std::uint32_t receive_count = 0;      // posted here, see least_receive_count
+    std::uint32_t peer_receive_count = 0; // posted by the peer, as it said when connecting
+    // Credits are returned without waiting for another frame when so many are owed; from 2 to
+    // receive_count - 1. 1 would have two idle endpoints thank each other for ever. 0: half.
+    std::uint32_t return_threshold_count = 0;
+};
+
+// What the peer did that the scheme does not allow; the connection cannot be used any more.
+enum class [[nodiscard]] CreditError : std::uint8_t{
+    none,
+    overrun,     // more credits returned than were used
+    unpermitted, // a message for which the peer had no credit
+};
+
+// The rules a mutation test can switch off; the product uses this type, whose members are
+// constants, so that nothing of the seam is left in its code.
+struct NoCreditFlaws {
+    static constexpr bool no_credit_reserve = false;
+    static constexpr bool no_credit_check = false;
+    static constexpr bool any_credit_threshold = false;
+};
+
+template <class Flaws = NoCreditFlaws>
+class BasicCredits {
+  public:
+    // Throws std::invalid_argument naming the value that is out of range.
+    explicit BasicCredits(const CreditOptions& options, Flaws flaws = {})
+        : options_{options}, flaws_{flaws}, available_{options.peer_receive_count} {
+        const std::uint32_t most = options_.receive_count - 1;
+        require(options_.receive_count >= least_receive_count &&
+                    options_.receive_count <= most_receive_count,
+                "receive_count", options_.receive_count);
+        require(options_.peer_receive_count >= least_receive_count &&
+                    options_.peer_receive_count <= most_receive_count,
+                "peer_receive_count", options_.peer_receive_count);
+        std::uint32_t& threshold = options_.return_threshold_count;
+        if (threshold == 0) threshold = options_.receive_count < 4 ? 2 : options_.receive_count / 2;
+        require((threshold >= 2 && threshold <= most) || flaws_.any_credit_threshold,
+                "return_threshold_count", threshold);
+    }
+
+    bool can_send_frame() const noexcept {
+        return flaws_.no_credit_check || available_ > reserve() ||
+               (available_ == 1 && owed_ > 0); // it leaves the peer with a credit
+    }
+    bool can_write() const noexcept { return flaws_.no_credit_check || available_ > reserve(); }
+    // A credit frame is to be sent now; it may take the reserve.
+    bool must_return() const noexcept {
+        return available_ > 0 && owed_ >= options_.return_threshold_count;
+    }
+
+    // Gives the credits to put into the frame.
+    std::uint32_t on_frame_sent() {
+        NETIO_CHECK_MSG(can_send_frame() || must_return(), "a frame sent without a credit");
+        use_one();
+        const std::uint32_t returned = owed_;
+        owed_ = 0;
+        return returned;
+    }
+    void on_write_sent() {
+        NETIO_CHECK_MSG(can_write(), "a write sent without a credit");
+        use_one();
+    }
+
+    // A message arrived, with so many credits (a write: 0).
+    CreditError on_received(std::uint32_t returned) {
+        if (returned > options_.peer_receive_count - available_) return CreditError::overrun;
+        if (owed_ == options_.receive_count) return CreditError::unpermitted;
+        available_ += returned;
+        return CreditError::none;
+    }
+    // The receive that it used is posted again. To be done soon, whatever the user does: the peer's
+    // progress depends on it.
+    void on_reposted() {
+        NETIO_CHECK_MSG(owed_ < options_.receive_count, "more receives posted than there are");
+        ++owed_;
+    }
+
+    std::uint32_t available() const noexcept { return available_; }
+    std::uint32_t owed() const noexcept { return owed_; }
+
+  private:
+    std::uint32_t reserve() const noexcept { return flaws_.no_credit_reserve ? 0U : 1U; }
+    static void require(bool condition, const char* option, std::uint32_t value) {
+        if (condition) return;
+        throw std::invalid_argument{std::string{"credit option "} + option + " is " +
+                                    std::to_string(value) +
+                                    ", but receive counts go from 3 to 65535 and the threshold "
+                                    "from 2 to receive_count - 1"};
+    }
+    void use_one() noexcept {
+        if (available_ > 0) --available_;
+    }
+
+    CreditOptions options_;
+    [[no_unique_address]] Flaws flaws_;
+    std::uint32_t available_;
+    std::uint32_t owed_ = 0;
+};
+
+using Credits = BasicCredits<>;
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/session_listener.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+
+#include <cerrno>
+#include <new>
+
+namespace netio::inline v0_2 {
+namespace {
+
+void reject_request(ConnectionRequest& request, const Rejection& rejection) {
+    ConnectionData data;
+    const std::size_t size = encode(rejection, data);
+    request.reject(std::span{data}.first(size));
+}
+
+} // namespace
+
+std::unique_ptr<Session> IncomingSession::accept(const Hello& hello, const SessionOptions& options,
+                                                 Session::Handler& handler) {
+    return std::make_unique<Session>(transport_, request_, peer_, hello, options, handler);
+}
+
+void IncomingSession::reject(const Rejection& rejection) {
+    reject_request(request_, rejection);
+}
+
+SessionListener::SessionListener(Transport& transport, Options options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler} {
+    if (options_.addresses.empty()) {
+        throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
+    }
+    for (const Address& wanted : options_.addresses) {
+        Address address = wanted;
+        bool first = true;
+        for (const std::string& provider : transport_.providers_at(wanted)) {
+            try {
+                listeners_.push_back(transport_.listen(provider, address, *this));
+            } catch (const FabricError&) {
+                // The best provider must work; the others share its port where they can.
+                if (first) throw;
+                continue;
+            }
+            address.port = listeners_.back()->address().port;
+            first = false;
+        }
+    }
+}
+
+SessionListener::~SessionListener() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+std::vector<SessionListener::Endpoint> SessionListener::endpoints() const {
+    std::vector<Endpoint> endpoints;
+    for (const auto& listener : listeners_) {
+        endpoints.push_back({.provider = listener->provider(), .address = listener->address()});
+    }
+    return endpoints;
+}
+
+void SessionListener::on_request(ConnectionRequest& request) {
+    Hello peer;
+    RejectCode problem = decode(request.data(), options_.service_bytes, peer);
+    if (problem == RejectCode::not_this_protocol) {
+        return reject_request(request, {.code = problem});
+    }
+    if (peer.service != options_.service) {
+        return reject_request(request, {.code = RejectCode::other_service});
+    }
+    if (problem == RejectCode::none) {
+        problem = judge_receives(peer, options_.required_receive_bytes);
+    }
+    if (problem == RejectCode::receive_too_small) {
+        return reject_request(request, {.code = problem,
+                                        .required_bytes = static_cast<std::uint32_t>(
+                                            options_.required_receive_bytes)});
+    }
+    if (problem != RejectCode::none) return reject_request(request, {.code = problem});
+    const std::string peer_address = request.peer_address();
+    const auto turn_away = [&](const FabricError& why) {
+        if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
+        handler_.on_accept_failed(peer_address, why); // may destroy this listener
+    };
+    const DestructionWatch watch{destroyed_};
+    try {
+        IncomingSession incoming{transport_, request, peer};
+        handler_.on_incoming(incoming);
+    } catch (const FabricError& error) {
+        if (watch.destroyed()) throw; // there is nobody left to be told
+        turn_away(error);
+    } catch (const std::bad_alloc&) {
+        if (watch.destroyed()) throw;
+        turn_away({{ENOMEM, std::system_category()}, "no memory for another connection"});
+    }
+}
+
+} // namespace netio::inline v0_2

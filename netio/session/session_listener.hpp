@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Listens for sessions of one service, at several addresses and over several providers at once, and
+// turns away everybody else before an endpoint exists for them: strangers, other versions, other
+// services, peers whose receive buffers are too small. So it does with peers for whom this side has
+// no memory, descriptors or endpoint left; its owner is told of those.
+
+#include "netio/session/session.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+// A peer whose hello is in order; accept it or reject it within the handler.
+class IncomingSession {
+  public:
+    IncomingSession(Transport& transport, ConnectionRequest& request, const Hello& peer)
+        : transport_{transport}, request_{request}, peer_{peer} {}
+
+    const Hello& peer() const noexcept { return peer_; }
+    std::string peer_address() const { return request_.peer_address(); }
+    // Throws FabricError if this side lacks the means (no memory, no descriptors, a device that
+    // refuses another endpoint). Let it out of on_incoming: the listener sees to the peer.
+    std::unique_ptr<Session> accept(const Hello& hello, const SessionOptions& options,
+                                    Session::Handler& handler);
+    void reject(const Rejection& rejection);
+    bool is_answered() const noexcept { return request_.is_answered(); }
+
+  private:
+    Transport& transport_;
+    ConnectionRequest& request_;
+    const Hello& peer_;
+};
+
+class SessionListener final : private Listener::Handler {
+  public:
+    class Handler {
+      public:
+        // A FabricError or std::bad_alloc that leaves it turns the peer away.
+        virtual void on_incoming(IncomingSession& incoming) = 0;
+        // The peer could not be accepted for this reason, and has been rejected (no_resources).
+        // What on_incoming had begun for it is for on_incoming to undo. Sockets pass it on to their
+        // users; may destroy the listener.
+        virtual void on_accept_failed(const std::string& peer_address, const FabricError& why) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+    struct Options {
+        Service service = Service::messages;
+        std::vector<Address> addresses;
+        std::size_t service_bytes = 0; // of the service's data in a peer's hello
+        std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
+    };
+
+    // At each address over every provider that serves it; they share the port of the best one
+    // where the fabric allows it. Throws FabricError if an address is served by none.
+    SessionListener(Transport& transport, Options options, Handler& handler);
+    ~SessionListener();
+    SessionListener(const SessionListener&) = delete;
+    SessionListener& operator=(const SessionListener&) = delete;
+
+    struct Endpoint {
+        std::string provider;
+        Address address;
+    };
+    std::vector<Endpoint> endpoints() const;
+
+  private:
+    void on_request(ConnectionRequest& request) override;
+
+    Transport& transport_;
+    Options options_;
+    Handler& handler_;
+    bool* destroyed_ = nullptr;
+    std::vector<std::unique_ptr<Listener>> listeners_;
+};
+
+} // namespace netio::inline v0_2

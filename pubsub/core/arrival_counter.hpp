@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A subscriber's account of what has arrived, per fid, held against the publisher's totals at the
+// orderly end. No I/O.
+
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/frames.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Of one fid since its subscription was accepted.
+struct Arrivals {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+};
+
+class ArrivalCounter {
+  public:
+    // The account of a fid, good until another one is asked for.
+    Arrivals& of(Fid fid) { return fids_[fid]; }
+    void add(Arrivals& account, std::size_t bytes) noexcept {
+        ++account.messages;
+        account.bytes += bytes;
+        ++messages_;
+        bytes_ += bytes;
+    }
+    void add(Fid fid, std::size_t bytes) { add(of(fid), bytes); }
+    // Told by the publisher: this subscriber was too slow for them.
+    void add_missed(Fid fid, std::uint64_t count) {
+        of(fid);
+        claims_[fid].missed += count;
+    }
+    // The publisher's totals, at the orderly end.
+    void add_expected(std::span<const FidCount> totals) {
+        for (const FidCount& total : totals) {
+            of(total.fid);
+            claims_[total.fid].expected = total.count;
+        }
+        complete_ = true;
+    }
+    // The subscription of a range has ended, or a new connection has begun: its account is closed
+    // and will not be held against totals. messages() and bytes() go on.
+    void forget(const FidRange& range) {
+        std::vector<Fid> gone;
+        fids_.for_each([&](Fid fid, const Arrivals&) {
+            if (contains(range, fid)) gone.push_back(fid);
+        });
+        for (const Fid fid : gone) {
+            fids_.erase(fid);
+            claims_.erase(fid);
+        }
+    }
+    void forget_all() {
+        fids_.clear();
+        claims_.clear();
+        complete_ = false;
+    }
+
+    std::uint64_t messages() const noexcept { return messages_; }
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    const FidMap<Arrivals>& fids() const noexcept { return fids_; }
+
+    // Whether the publisher has told its totals.
+    bool complete() const noexcept { return complete_; }
+    // Messages that were published to this subscriber and did not arrive. Before the totals are
+    // known: those that the publisher has said were missed.
+    std::uint64_t lost() const {
+        std::uint64_t lost = 0;
+        claims_.for_each([&](Fid fid, const Claim& claim) { lost += lost_of(fid, claim); });
+        return lost;
+    }
+    std::uint64_t lost(Fid fid) const {
+        const Claim* const claim = claims_.find(fid);
+        return claim != nullptr ? lost_of(fid, *claim) : 0;
+    }
+
+  private:
+    // What the publisher says of a fid. Apart from the accounts, to keep those small: every message
+    // needs one of them, and the more of them a cache holds the better.
+    struct Claim {
+        std::uint64_t missed = 0;
+        std::uint64_t expected = 0;
+    };
+
+    std::uint64_t lost_of(Fid fid, const Claim& claim) const {
+        if (!complete_) return claim.missed;
+        const std::uint64_t arrived = fids_.find(fid)->messages;
+        return claim.expected > arrived ? claim.expected - arrived : 0;
+    }
+
+    FidMap<Arrivals> fids_; // also of each fid that has a claim
+    FidMap<Claim> claims_;
+    std::uint64_t messages_ = 0;
+    std::uint64_t bytes_ = 0;
+    bool complete_ = false;
+};
+
+} // namespace netio::pubsub::inline v0_2

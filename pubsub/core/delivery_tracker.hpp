@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which publications are still owed to somebody. A publication is begun with the user's cookie,
+// gets a debt for every frame that some subscriber has to send, and is sealed when it has all of
+// them. When the last debt is settled (sent, or its subscriber is gone) the cookie comes back,
+// exactly once. No I/O.
+//
+//     begin -> add_debt* -> seal -> settle* -> the cookie
+
+#include "netio/base/check.hpp"
+#include "netio/base/cookie.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Names a publication from begin to its end; a later one in the same place has another id.
+enum class PublicationId : std::uint64_t {};
+
+class DeliveryTracker {
+  public:
+    explicit DeliveryTracker(std::size_t outstanding_limit) : entries_(outstanding_limit) {
+        free_.reserve(outstanding_limit);
+        for (std::size_t i = outstanding_limit; i > 0; --i)
+            free_.push_back(static_cast<std::uint32_t>(i - 1));
+    }
+
+    // nullopt: as many as the limit allows are outstanding.
+    std::optional<PublicationId> begin(Cookie cookie) {
+        if (free_.empty()) return std::nullopt;
+        const std::uint32_t place = free_.back();
+        free_.pop_back();
+        Entry& entry = entries_[place];
+        entry.cookie = cookie;
+        entry.debts = 1; // the seal
+        ++entry.generation;
+        return PublicationId{(std::uint64_t{entry.generation & generation_mask} << 32) | place};
+    }
+
+    void add_debt(PublicationId id, std::size_t count = 1) { find(id).debts += count; }
+
+    // No more debts follow. The cookie, if there are none (any more).
+    std::optional<Cookie> seal(PublicationId id) { return settle(id); }
+
+    // So many debts less. The cookie, if they were the last ones.
+    std::optional<Cookie> settle(PublicationId id, std::size_t count = 1) {
+        Entry& entry = find(id);
+        NETIO_CHECK(entry.debts >= count);
+        entry.debts -= count;
+        if (entry.debts > 0) return std::nullopt;
+        free_.push_back(place_of(id));
+        return entry.cookie;
+    }
+
+    std::size_t outstanding() const noexcept { return entries_.size() - free_.size(); }
+    std::size_t limit() const noexcept { return entries_.size(); }
+    // Where a publication may be kept by the caller: below limit(), its own until its end.
+    static std::uint32_t place_of(PublicationId id) noexcept {
+        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id));
+    }
+
+  private:
+    // The two top bits of an id stay free for those who need to tell it from other numbers.
+    static constexpr std::uint32_t generation_mask = 0x3fffffff;
+    struct Entry {
+        Cookie cookie{};
+        std::size_t debts = 0;
+        std::uint32_t generation = 0;
+    };
+    Entry& find(PublicationId id) {
+        NETIO_CHECK(place_of(id) < entries_.size());
+        Entry& entry = entries_[place_of(id)];
+        NETIO_CHECK(entry.debts > 0 &&
+                    (entry.generation & generation_mask) == static_cast<std::uint64_t>(id) >> 32);
+        return entry;
+    }
+
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> free_;
+};
+
+} // namespace netio::pubsub::inline v0_2

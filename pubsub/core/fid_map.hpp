@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A flat hash map from fids to small values: one cache line per look-up in the usual case. Every
+// message costs a look-up on either side, which is why it is not std::unordered_map. Pointers and
+// references are good until the next insertion or removal.
+
+#include "pubsub/core/fid.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+template <typename Value>
+class FidMap {
+  public:
+    // The value of a fid, made if it is not there.
+    Value& operator[](Fid fid) {
+        if (Value* const value = find(fid)) return *value;
+        if ((size_ + 1) * 2 > slots_.size()) grow();
+        std::size_t at = home(fid);
+        while (slots_[at].used)
+            at = next(at);
+        slots_[at].used = true;
+        slots_[at].fid = fid;
+        ++size_;
+        return slots_[at].value;
+    }
+
+    Value* find(Fid fid) noexcept {
+        if (slots_.empty()) return nullptr;
+        for (std::size_t at = home(fid);; at = next(at)) {
+            Slot& slot = slots_[at];
+            if (!slot.used) return nullptr;
+            if (slot.fid == fid) return &slot.value;
+        }
+    }
+    const Value* find(Fid fid) const noexcept { return const_cast<FidMap*>(this)->find(fid); }
+
+    bool erase(Fid fid) {
+        if (slots_.empty()) return false;
+        std::size_t at = home(fid);
+        while (slots_[at].used && slots_[at].fid != fid)
+            at = next(at);
+        if (!slots_[at].used) return false;
+        --size_;
+        close_hole(at);
+        return true;
+    }
+
+    std::size_t size() const noexcept { return size_; }
+    bool empty() const noexcept { return size_ == 0; }
+    void clear() noexcept {
+        slots_.clear();
+        size_ = 0;
+    }
+
+    // Calls visit(fid, value) for each; in no order. The map must not change meanwhile.
+    template <typename Visit>
+    void for_each(Visit visit) {
+        for (Slot& slot : slots_)
+            if (slot.used) visit(slot.fid, slot.value);
+    }
+    template <typename Visit>
+    void for_each(Visit visit) const {
+        for (const Slot& slot : slots_)
+            if (slot.used) visit(slot.fid, slot.value);
+    }
+
+  private:
+    struct Slot {
+        Fid fid{};
+        bool used = false;
+        Value value{};
+    };
+
+    // Fids are regular: steps, bit fields. One multiplication spreads some of these badly (with
+    // steps of 16, six in ten are not at home), and whoever is not at home costs a mispredicted
+    // branch, which is twice the rest of a look-up. With two, and the halves folded between them,
+    // they fall as by chance. The top bits depend on all bits of the fid.
+    std::size_t home(Fid fid) const noexcept {
+        constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15; // of 2 to the 64th
+        const std::uint64_t product = to_integer(fid) * golden_ratio;
+        return static_cast<std::size_t>(((product ^ (product >> 32)) * golden_ratio) >> shift_);
+    }
+    std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
+
+    void grow() {
+        std::vector<Slot> old = std::exchange(slots_, {});
+        slots_.resize(old.empty() ? 8 : old.size() * 2);
+        mask_ = slots_.size() - 1;
+        shift_ = old.empty() ? 61 : shift_ - 1;
+        size_ = 0;
+        for (Slot& slot : old)
+            if (slot.used) (*this)[slot.fid] = std::move(slot.value);
+    }
+
+    // Moves later entries of the same run forward, so that no search stops short.
+    void close_hole(std::size_t hole) {
+        for (std::size_t at = next(hole); slots_[at].used; at = next(at)) {
+            const std::size_t distance = (at - home(slots_[at].fid)) & mask_;
+            if (distance >= ((at - hole) & mask_)) {
+                slots_[hole] = std::move(slots_[at]);
+                hole = at;
+            }
+        }
+        slots_[hole] = Slot{};
+    }
+
+    std::vector<Slot> slots_; // a power of two, at most half full
+    std::size_t mask_ = 0;    // slots_.size() - 1
+    std::size_t size_ = 0;
+    unsigned shift_ = 61;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/frames.hpp"
+
+#include "netio/base/check.hpp"
+
+#include <algorithm>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+using wire::load;
+using wire::store;
+
+bool all_zero(std::span<const std::byte> bytes) {
+    return std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+} // namespace
+
+std::size_t encode(const MessageExtension& extension, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= message_extension_bytes);
+    store(out.data(), extension.fid);
+    store(out.data() + 8, std::uint64_t{extension.status});
+    return message_extension_bytes;
+}
+
+std::optional<MessageExtension> decode_message(std::span<const std::byte> body) {
+    if (body.size() < message_extension_bytes) return std::nullopt;
+    const auto status = load<std::uint64_t>(body.data() + 8);
+    if (status > UINT8_MAX) return std::nullopt; // seven reserved bytes
+    return MessageExtension{.fid = load<Fid>(body.data()),
+                            .status = static_cast<std::uint8_t>(status)};
+}
+
+std::size_t encode(const FragmentExtension& extension, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= fragment_extension_bytes);
+    store(out.data(), extension.fid);
+    store(out.data() + 8, extension.message_number);
+    store(out.data() + 12, extension.offset);
+    store(out.data() + 16, extension.total);
+    store(out.data() + 20, std::uint32_t{extension.status});
+    return fragment_extension_bytes;
+}
+
+std::optional<FragmentExtension> decode_fragment(std::span<const std::byte> body) {
+    if (body.size() < fragment_extension_bytes) return std::nullopt;
+    const auto status = load<std::uint32_t>(body.data() + 20);
+    const FragmentExtension extension{.fid = load<Fid>(body.data()),
+                                      .message_number = load<std::uint32_t>(body.data() + 8),
+                                      .offset = load<std::uint32_t>(body.data() + 12),
+                                      .total = load<std::uint32_t>(body.data() + 16),
+                                      .status = static_cast<std::uint8_t>(status)};
+    if (status > UINT8_MAX) return std::nullopt; // three reserved bytes
+    return extension;
+}
+
+std::size_t encode_request(std::uint32_t request, std::span<const FidRange> ranges,
+                           std::span<std::byte> out, std::optional<SlowPolicy> policy) {
+    const std::size_t bytes = request_header_bytes + ranges.size() * range_bytes;
+    NETIO_CHECK(out.size() >= bytes);
+    const std::uint64_t asked = policy ? static_cast<std::uint64_t>(*policy) + 1 : 0;
+    store(out.data(), std::uint64_t{request} | asked << 32);
+    std::byte* at = out.data() + request_header_bytes;
+    for (const FidRange& range : ranges) {
+        store(at, range.first);
+        store(at + 8, range.last);
+        at += range_bytes;
+    }
+    return bytes;
+}
+
+std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> body) {
+    if (body.size() < request_header_bytes + range_bytes ||
+        (body.size() - request_header_bytes) % range_bytes != 0 || !all_zero(body.subspan(5, 3))) {
+        return std::nullopt;
+    }
+    SubscriptionRequest request{
+        .request = load<std::uint32_t>(body.data()), .policy = {}, .ranges = {}};
+    const auto asked = std::to_integer<std::uint8_t>(body[4]);
+    if (asked > static_cast<std::uint8_t>(SlowPolicy::disconnect) + 1) return std::nullopt;
+    if (asked > 0) request.policy = static_cast<SlowPolicy>(asked - 1);
+    for (auto list = body.subspan(request_header_bytes); !list.empty();
+         list = list.subspan(range_bytes)) {
+        const FidRange range{.first = load<Fid>(list.data()), .last = load<Fid>(list.data() + 8)};
+        if (range.last < range.first) return std::nullopt;
+        request.ranges.push_back(range);
+    }
+    return request;
+}
+
+std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= answer_bytes);
+    store(out.data(), answer.request);
+    store(out.data() + 4, answer.result);
+    return answer_bytes;
+}
+
+std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body) {
+    if (body.size() != answer_bytes) return std::nullopt;
+    const SubscriptionAnswer answer{.request = load<std::uint32_t>(body.data()),
+                                    .result = load<SubscriptionResult>(body.data() + 4)};
+    if (answer.result > SubscriptionResult::policy_refused) return std::nullopt;
+    return answer;
+}
+
+std::size_t encode(std::span<const FidCount> counts, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= counts.size() * fid_count_bytes);
+    std::byte* at = out.data();
+    for (const FidCount& count : counts) {
+        store(at, count.fid);
+        store(at + 8, count.count);
+        at += fid_count_bytes;
+    }
+    return counts.size() * fid_count_bytes;
+}
+
+std::optional<std::vector<FidCount>> decode_counts(std::span<const std::byte> body) {
+    if (body.size() % fid_count_bytes != 0) return std::nullopt;
+    std::vector<FidCount> counts;
+    counts.reserve(body.size() / fid_count_bytes);
+    for (; !body.empty(); body = body.subspan(fid_count_bytes)) {
+        counts.push_back(
+            {.fid = load<Fid>(body.data()), .count = load<std::uint64_t>(body.data() + 8)});
+    }
+    return counts;
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Buffered publishing: messages are copied into pages, several messages and fids in one, and a page
+// leaves for everybody in its group when it is full, at the watermark, after the flush time, when
+// its sessions are idle (option), or on flush().
+//
+//     pubsub::BufferedPublishSocket socket{*transport,
+//         {.publisher = {.addresses = {{"10.0.0.1", 1234}}}, .flush_time = 100us}, handler};
+//     Status status = socket.publish(Fid{7}, bytes);
+//
+// The bytes are copied before publish() returns. A message larger than a page travels in several
+// and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
+// handlers.
+
+#include "netio/base/status.hpp"
+#include "netio/coalescing/flush_pace.hpp"
+#include "netio/coalescing/message_parts.hpp"
+#include "netio/memory/page_pool.hpp"
+#include "pubsub/core/page.hpp"
+#include "pubsub/publisher/subscriber_links.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class BufferedPublishSocket final : private SubscriberLinks::Owner {
+  public:
+    struct Options {
+        PublisherOptions publisher;
+        // A subscriber's receive buffers are a little larger. Pages of this size cost few calls per
+        // byte, and few enough are under way for all of them to stay in a processor's cache.
+        std::size_t page_bytes = 256 * 1024;
+        std::size_t page_count = 128;
+        // Pages that one subscriber may hold, waiting or being sent, when the next message comes;
+        // then its slow_policy decides.
+        // 0: 1 MiB where the policy is to wait, 4 MiB where it is to drop, at least four pages and
+        // at most half of all.
+        std::size_t pages_per_subscriber = 0;
+        std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
+        // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
+        // reason once in so long: the first after a pause leaves at the end of the loop's turn.
+        std::chrono::microseconds flush_time{40};
+        bool flush_when_idle = false; // a page leaves as soon as its sessions have nothing
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
+    // served by no provider.
+    BufferedPublishSocket(Transport& transport, const Options& options, PublisherHandler& handler);
+    ~BufferedPublishSocket() = default;
+    BufferedPublishSocket(const BufferedPublishSocket&) = delete;
+    BufferedPublishSocket& operator=(const BufferedPublishSocket&) = delete;
+
+    // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken;
+    // on_writable says when to try again. too_large: never possible. closed: after finish().
+    Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
+        // The usual case is a few dozen instructions: an open page has room. None is open after
+        // finish().
+        SubscriberLinks::FidState& state = links_.lookup(fid);
+        const std::size_t place = state.group->place;
+        if (place == Group::nowhere || message.size() > message_limit_) {
+            return publishv(fid, {&message, 1}, status);
+        }
+        PageWriter& writer = open_[place].writer;
+        std::byte* const out = writer.append(fid, status, message.size());
+        if (out == nullptr) return publishv(fid, {&message, 1}, status);
+        copy_message(out, message);
+        count(state, message.size());
+        if (writer.used() >= options_.watermark_bytes) flush_page(place);
+        return Status::ok;
+    }
+    // The parts, one behind the other, are one message.
+    Status publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
+                    std::uint8_t status = 0);
+
+    // Sends what is coalesced now.
+    void flush();
+    // Ends in order: what was published arrives, every subscriber learns how much it was, then
+    // on_finished().
+    void finish();
+
+    std::vector<SessionListener::Endpoint> endpoints() const { return links_.endpoints(); }
+    const PublisherCounters& counters() noexcept;
+    // The largest message that publish() takes.
+    std::size_t message_limit() const noexcept { return message_limit_; }
+
+  private:
+    // A page that is being filled for a group.
+    struct OpenPage {
+        Group* group = nullptr; // nullptr: this place is free
+        std::uint32_t page = 0;
+        TimePoint due; // when it leaves, filled or not
+        PageWriter writer;
+    };
+
+    void before_change() override { flush(); }
+    void on_unwanted(SubscriberId, const FidRange&) override {}
+    void on_page_released(std::uint32_t page) override;
+    void on_debts_settled(PublicationId publication, std::size_t count) override;
+    void on_progress() override;
+
+    void count(SubscriberLinks::FidState& state, std::size_t bytes) noexcept {
+        ++state.published;
+        ++counters_.messages;
+        counters_.bytes += bytes;
+    }
+    std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
+    bool open_page(Group& group);
+    bool block_for_slow(const Group& group);
+    std::size_t share_of(SlowPolicy policy) const noexcept;
+    bool has_its_share(const Group::Member& member) const noexcept;
+    Status publish_large(Group& group, Fid fid, std::span<const std::span<const std::byte>> parts,
+                         std::size_t bytes, std::uint8_t status);
+    void send_to_group(const Group& group, std::uint32_t page, std::size_t bytes,
+                       std::span<const std::byte> fragment_extension);
+    void drop_page(Subscriber& subscriber, std::uint32_t page, std::size_t bytes);
+    void flush_page(std::size_t place);
+    void flush_old();
+    void flush_idle();
+    void arm_flush_timer();
+    Status refuse();
+
+    Options options_;
+    PublisherHandler& handler_;
+    std::size_t message_limit_;
+    PagePool pages_;
+    FlushPace flush_pace_;
+    std::vector<OpenPage> open_;
+    std::vector<std::size_t> free_places_;
+    std::deque<std::pair<std::size_t, TimePoint>> flush_order_; // place, due
+    std::uint32_t next_number_ = 0;
+    PublisherCounters counters_;
+    bool capacity_wanted_ = false;
+    Timer flush_timer_;
+    Timer idle_timer_;
+    SubscriberLinks links_; // last: goes first
+};
+
+} // namespace netio::pubsub::inline v0_2

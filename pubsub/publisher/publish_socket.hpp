@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Unbuffered publishing: every message leaves zero-copy from the user's registered memory to
+// everybody who wants its fid. The memory is lent until on_publish_completed(cookie), which comes
+// exactly once for every publication that was answered with ok: when the last subscriber's send is
+// complete, or the subscriber is gone.
+//
+//     pubsub::PublishSocket socket{*transport, {.publisher = {.addresses = {{"10.0.0.1", 1234}}}},
+//                                  handler};
+//     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
+//
+// A message larger than a subscriber's receive buffer is sent to it in fragments and arrives whole.
+//
+// publish is the default form: it is all or nothing, and the library finishes what some sessions
+// cannot take yet. try_publish is the explicit one (NetIO's): it queues nothing for a session
+// without room. What only some sessions could take is partial, and the caller decides when to go
+// on:
+//
+//     auto [status, ticket] = socket.try_publish(Fid{7}, slice, Cookie{2});
+//     if (status == Status::partial) waiting = std::move(ticket);
+//     // in on_writable:
+//     if (waiting.is_open()) status = socket.resume(waiting);
+//
+// Belongs to the loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/base/status.hpp"
+#include "pubsub/core/delivery_tracker.hpp"
+#include "pubsub/core/partial_deliveries.hpp"
+#include "pubsub/publisher/subscriber_links.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class PublishSocket final : private SubscriberLinks::Owner {
+  public:
+    struct Options {
+        PublisherOptions publisher;
+        // Publications whose memory is lent at once; beyond: again.
+        std::size_t outstanding_limit = 256;
+        // Publications that may wait for one subscriber beyond what its session takes; then its
+        // slow_policy decides.
+        std::size_t remainder_limit = 64;
+    };
+
+    class Handler : public PublisherHandler {
+      public:
+        // The memory behind `cookie` may be used again.
+        virtual void on_publish_completed(Cookie cookie) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
+    // served by no provider.
+    PublishSocket(Transport& transport, const Options& options, Handler& handler);
+    ~PublishSocket();
+    PublishSocket(const PublishSocket&) = delete;
+    PublishSocket& operator=(const PublishSocket&) = delete;
+
+    // What goes in front of the message's memory, and with it.
+    struct Extras {
+        std::uint8_t status = 0;
+        std::span<const std::byte> header; // up to 8 bytes, copied: the message's first bytes
+    };
+    static constexpr std::size_t header_limit = 8;
+
+    // ok: on_publish_completed(cookie) follows. no_subscribers: nobody wants the fid; nothing
+    // follows. again: no subscriber got it; on_writable says when to try again. too_large,
+    // too_many_segments: never possible. closed: after finish().
+    Status publish(Fid fid, const Slice& slice, Cookie cookie) {
+        return publishv(fid, {&slice, 1}, cookie, Extras{});
+    }
+    // Up to slice_limit slices, of one or several buffers, are one message.
+    Status publishv(Fid fid, std::span<const Slice> slices, Cookie cookie, const Extras& extras);
+    Status publishv(Fid fid, std::span<const Slice> slices, Cookie cookie) {
+        return publishv(fid, slices, cookie, Extras{});
+    }
+
+    struct [[nodiscard]] Attempt {
+        Status status = Status::ok;
+        PublishTicket ticket; // open with partial
+    };
+    // The explicit form. ok: every subscriber has it, as far as this side is concerned. partial:
+    // those without room do not; on_writable says when resume() is worth trying. While the ticket
+    // is open, publishing this fid says again (a newer message would overtake), the memory stays
+    // lent and the publication does not complete. again: nobody got it, and it may be repeated as
+    // it is. The other statuses are those of publish.
+    Attempt try_publish(Fid fid, const Slice& slice, Cookie cookie) {
+        return try_publishv(fid, {&slice, 1}, cookie, Extras{});
+    }
+    Attempt try_publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,
+                         const Extras& extras);
+    // Offers the publication to the subscribers that are left; who came after the first attempt is
+    // not among them. ok: all have it, the ticket is closed. partial: as above. stale_ticket: the
+    // ticket is not open, or not of this socket.
+    Status resume(PublishTicket& ticket);
+
+    // Ends in order: what was published arrives, every subscriber learns how much it was, then
+    // on_finished(). Open tickets are closed; the library finishes their publications.
+    void finish();
+
+    std::vector<SessionListener::Endpoint> endpoints() const { return links_.endpoints(); }
+    const PublisherCounters& counters() noexcept;
+    std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
+
+  private:
+    void before_change() override;
+    void on_unwanted(SubscriberId session, const FidRange& fids) override;
+    void on_page_released(std::uint32_t page) override;
+    void on_debts_settled(PublicationId publication, std::size_t count) override;
+    void on_progress() override;
+
+    Status check(std::span<const Slice> slices, const Extras& extras,
+                 std::size_t& total_bytes) const;
+    bool takes(const Subscriber& subscriber) const noexcept;
+    static bool takes_now(const Subscriber& subscriber) noexcept;
+    bool block_for_slow(const Group& group);
+    Status refuse();
+    void wait_for(const Group::Member& member);
+    void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
+              const Extras& extras);
+    void hand_over(PublicationId id, Subscriber& subscriber);
+    void miss(Subscriber& subscriber, Fid fid);
+    void seal(PublicationId id);
+    void finish_rest(const PartialDeliveries::Rest& rest);
+    void do_what_is_due();
+
+    Options options_;
+    Handler& handler_;
+    DeliveryTracker tracker_;
+    std::vector<Publication> publications_; // by the tracker's place
+    std::uint32_t next_number_ = 0;
+    PublisherCounters counters_;
+    bool capacity_wanted_ = false;
+    bool* destroyed_ = nullptr;
+    std::vector<Cookie> undelivered_; // nobody could take it: complete without a send
+    Timer due_timer_;                 // what a call has left to the loop
+    PartialDeliveries partial_;
+    SubscriberLinks links_; // last: goes first
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Subscribes to a publisher, buffered or unbuffered: the same socket receives both.
+//
+//     struct Handler : pubsub::SubscribeSocket::Handler {
+//         void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid,
+//                         std::span<const std::byte> message, std::uint8_t status) override;
+//     } handler;
+//     pubsub::SubscribeSocket socket{*transport, {.publisher = {"10.0.0.1", 1234}}, handler};
+//     socket.subscribe({pubsub::Fid{0}, pubsub::Fid{63}});
+//     loop.run();
+//
+// The socket connects by itself, and waits for a publisher that is not there yet. Subscriptions may
+// be made at any time; those made before it is connected, and all of them after it has reconnected,
+// are asked for when it is. A publisher lets a subscriber go that has unsubscribed from everything;
+// the next subscribe() connects again. Belongs to the loop's thread; may be destroyed in any of its
+// handlers.
+
+#include "netio/session/session.hpp"
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/fid.hpp"
+#include "pubsub/core/reassembly.hpp"
+#include "pubsub/core/slow_policy.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class SubscribeSocket final : private Session::Handler {
+  public:
+    struct Options {
+        Address publisher;
+        std::string local_host; // empty: any
+        // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
+        // size.
+        SessionOptions session = {
+            .receive_bytes = 258 * 1024, .receive_count = 8, .send_count = 16};
+        // Messages larger than a receive buffer arrive in fragments and are put together here.
+        std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
+        // Try again until a publisher has answered, also one that has no room or lacks the means
+        // for us at the moment, and after its connection was lost.
+        bool wait_for_publisher = true;
+        bool reconnect = false;
+        std::chrono::milliseconds retry_interval{250};
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(SubscribeSocket&) {}
+        // The publisher has accepted; messages published from now on arrive.
+        virtual void on_subscribed(SubscribeSocket&, const FidRange&) {}
+        virtual void on_unsubscribed(SubscribeSocket&, const FidRange&) {}
+        // The publisher refused: the session has as many ranges as its limit allows.
+        virtual void on_subscription_refused(SubscribeSocket&, const FidRange&) {}
+        // It refused: the policy would hold it up more than its own does.
+        virtual void on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
+            on_subscription_refused(socket, range);
+        }
+        // The bytes are valid during the call only.
+        virtual void on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+                                std::uint8_t status) = 0;
+        // This subscriber was too slow, and the publisher's policy is to drop: in the order of the
+        // stream, `count` messages of this fid are missing here.
+        virtual void on_gap(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
+        // The publisher has ended in order; arrivals() has the loss. on_closed(orderly) follows.
+        virtual void on_totals(SubscribeSocket&) {}
+        // The connection ended. With `retrying` the socket goes on by itself.
+        virtual void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws std::invalid_argument: an option; FabricError: no provider reaches the publisher.
+    SubscribeSocket(Transport& transport, Options options, Handler& handler);
+    ~SubscribeSocket();
+    SubscribeSocket(const SubscribeSocket&) = delete;
+    SubscribeSocket& operator=(const SubscribeSocket&) = delete;
+
+    // With a policy, the publisher treats this subscriber so for these fids when it is too slow,
+    // and without one as it treats everybody. The last word about a fid counts.
+    void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
+    void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
+    void unsubscribe(const FidRange& range);
+    // Ends in order, for good: on_closed(local) follows.
+    void close();
+
+    const std::vector<FidRange>& wanted() const noexcept { return wanted_; }
+    bool is_connected() const noexcept { return session_ && session_->is_open(); }
+    // The provider in use; valid while connected and in on_closed.
+    const std::string& provider() const noexcept { return provider_; }
+    // Which kinds of publishing have arrived.
+    bool received_buffered() const noexcept { return received_buffered_; }
+    bool received_unbuffered() const noexcept { return received_unbuffered_; }
+    const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
+
+  private:
+    // A request to the publisher, or the answer to its totals, on its way.
+    struct Request {
+        std::uint8_t kind = 0;
+        std::uint32_t number = 0;
+        std::vector<FidRange> ranges;
+        std::unique_ptr<RegisteredBuffer> body;
+    };
+
+    void start();
+    void retry();
+    void try_next_provider();
+    void connect();
+    // Whether to go on by itself after the connection has ended.
+    bool may_retry(const Closed& closed, RejectCode rejection) const noexcept;
+    void send_requests(std::uint8_t kind, std::span<const FidRange> ranges,
+                       std::optional<SlowPolicy> policy = {});
+    void send_waiting();
+    void ask_for_all();
+    void forget_connection();
+
+    void on_open(Session& session) override;
+    void on_frame(Session& session, const IncomingFrame& frame) override;
+    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session& session) override;
+    void on_closed(Session& session, const Closed& closed) override;
+
+    // Each returns whether the frame was sound; after it this socket may be destroyed.
+    bool take_frame(const IncomingFrame& frame);
+    bool take_page(std::span<const std::byte> body);
+    bool take_message(std::span<const std::byte> body);
+    bool take_fragment(std::span<const std::byte> body);
+    bool take_gaps(std::span<const std::byte> body);
+    bool take_answer(std::span<const std::byte> body);
+    bool take_totals(const IncomingFrame& frame);
+    void deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+        deliver(arrivals_.of(fid), fid, message, status);
+    }
+    void deliver(Arrivals& account, Fid fid, std::span<const std::byte> message,
+                 std::uint8_t status) {
+        arrivals_.add(account, message.size());
+        handler_.on_message(*this, fid, message, status);
+    }
+
+    Transport& transport_;
+    Options options_;
+    Handler& handler_;
+    ArrivalCounter arrivals_;
+    Reassembly reassembly_;
+    std::vector<FidRange> wanted_;       // disjoint, ascending
+    SlowPolicies policies_;              // asked for, of these
+    std::vector<std::string> providers_; // still to be tried, best last
+    std::string provider_;
+    bool was_open_ = false; // this connection has been established
+    bool closing_ = false;
+    bool totals_seen_ = false;
+    bool received_buffered_ = false;
+    bool received_unbuffered_ = false;
+    std::uint32_t next_request_ = 1;
+    std::deque<Request> waiting_;                                                 // for room
+    std::unordered_map<std::uint32_t, Request> sent_;                             // until answered
+    std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredBuffer>> bodies_; // lent
+    std::vector<FidCount> totals_; // of several frames
+    bool* destroyed_ = nullptr;
+    Timer retry_timer_;
+    std::unique_ptr<Session> session_; // last: goes first
+};
+
+} // namespace netio::pubsub::inline v0_2

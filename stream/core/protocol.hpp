@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The values that the two state machines of a stream take and give, and the protocol's constants.
+// docs/stream-protocol.md has the rules (R1 ...) and policies (P1 ...) that the code cites.
+
+#include "stream/core/sequence.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace netio::stream::inline v0_2 {
+
+// Chosen by the caller, opaque to the state machines, given back in the results.
+enum class SendId : std::uint64_t {};
+enum class ReceiveId : std::uint64_t {};
+
+enum class TransferKind : std::uint8_t {
+    direct,   // into the memory of the receive at the head of the receiver's queue
+    indirect, // into the receiver's ring
+};
+
+// What an indirect transfer says besides its length.
+struct RingNotice {
+    bool waited = false; // P11: the sender had to wait for ring space before it
+    bool first = false;  // R15: it is the first into the ring that was announced last
+
+    friend bool operator==(const RingNotice&, const RingNotice&) = default;
+};
+
+// The length field of the immediate data has 29 bits (stream/core/wire.hpp).
+inline constexpr std::uint32_t transfer_limit_bytes = (1U << 29) - 1;
+
+// What the peer did that the protocol does not allow. The connection cannot be used any more: after
+// the first error a state machine takes nothing and gives nothing but the completions of what was
+// finished before. `none` is success.
+enum class [[nodiscard]] ProtocolError : std::uint8_t{
+    none,
+    advert_malformed,   // length 0, or an odd phase
+    advert_limit,       // more adverts outstanding than agreed
+    advert_phase,       // a phase that cannot be on its way now
+    advert_ahead,       // sequence number of bytes that were not sent yet
+    advert_behind,      // sequence number more than a ring behind
+    ack_out_of_range,   // acknowledges less than before, or more than was sent
+    transfer_malformed, // length 0
+    direct_unexpected,  // direct transfer while the head receive is not open for one
+    direct_too_long,    // direct transfer longer than the rest of the head receive
+    ring_overrun,       // indirect transfer into bytes that are in use, or across the ring's end
+    ring_unexpected,    // a ring, or a transfer into one, that was not asked for, or is no larger
+    transfer_after_end, // data, or a second end, after the end of the stream
+    end_mismatch,       // the end announces another total than the bytes that arrived
+};
+
+std::string_view to_string(ProtocolError error) noexcept;
+
+// The part of an advert that the protocol reads.
+struct AdvertTerms {
+    Sequence sequence{}; // R5
+    Phase phase{};       // even
+    std::uint64_t bytes = 0;
+    bool wait_all = false;
+
+    friend bool operator==(const AdvertTerms&, const AdvertTerms&) = default;
+};
+
+// An advert at the side that owns the memory: the open part of a receive.
+struct LocalAdvert {
+    AdvertTerms terms{};
+    ReceiveId id{};
+    std::uint64_t offset = 0; // of the first open byte in the receive
+
+    friend bool operator==(const LocalAdvert&, const LocalAdvert&) = default;
+};
+
+// An advert at the side that will write: where the memory is, in the owner's terms.
+struct Advert {
+    AdvertTerms terms{};
+    std::uint64_t address = 0;
+    std::uint64_t key = 0;
+
+    friend bool operator==(const Advert&, const Advert&) = default;
+};
+
+// A run of bytes of one send.
+struct Piece {
+    SendId id{};
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const Piece&, const Piece&) = default;
+};
+
+// One write with immediate data for the caller to post. Its bytes are those of the first
+// `piece_count` pieces that next_transfer filled in, one after another.
+struct Transfer {
+    TransferKind kind = TransferKind::direct;
+    std::uint64_t number = 0; // 0, 1, 2 ...; name it in on_transfer_done
+    Sequence sequence{};      // of its first byte; not sent
+    std::uint32_t bytes = 0;
+    std::size_t piece_count = 0;
+    std::uint64_t address = 0;     // direct: where to write, in the peer's terms
+    std::uint64_t key = 0;         // direct
+    std::uint64_t ring_offset = 0; // indirect: where to write, from the start of the peer's ring
+    RingNotice notice{};           // indirect
+
+    friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+// A contiguous run of ring bytes for the caller to copy into a receive.
+struct Copy {
+    ReceiveId id{};
+    std::uint64_t receive_offset = 0;
+    std::uint32_t ring = 0; // 0, 1, 2 ... in the order of announcement (R15)
+    std::uint64_t ring_offset = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const Copy&, const Copy&) = default;
+};
+
+struct ReceiveCompletion {
+    ReceiveId id{};
+    std::uint64_t bytes = 0;
+    // The stream has ended, so `bytes` may be less than was asked for, even 0.
+    bool end_of_stream = false;
+
+    friend bool operator==(const ReceiveCompletion&, const ReceiveCompletion&) = default;
+};
+
+} // namespace netio::stream::inline v0_2

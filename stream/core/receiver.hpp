@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Receiver: keeps the books of the receiving side of one direction of a stream.
+//
+// A pure state machine: it is told of the user's receives and of the transfers that arrived, and is
+// asked what to advertise, what to copy out of the ring, what to acknowledge and which receives are
+// complete. It touches no memory, no clock and no network; receives are ids with lengths. One
+// caller owns it; it is not thread-safe. What the peer does wrong comes back as a ProtocolError,
+// which is final; what the caller does wrong aborts.
+//
+//     stream::Receiver receiver{stream::improved_receiver(ring_bytes)};
+//     receiver.post(ReceiveId{1}, buffer_bytes, false);
+//     // for every arriving write:    receiver.on_transfer(kind, bytes);
+//     // and after each of these:
+//     while (const auto copy = receiver.next_copy()) { copy_bytes(*copy); receiver.on_copied(); }
+//     while (const auto done = receiver.next_completion()) tell_user(*done);
+//     collect_control(receiver, ...); // next_advert, next_ack: stream/core/control.hpp
+//     // and for a ring that may grow: wanted_ring, next_unused_ring
+//
+// The phase (R6):
+//
+//                    indirect transfer arrives
+//      +-----------+ ------------------------> +-----------+
+//      |  direct   |                           | indirect  |
+//      | even P_r  | <------------------------ |  odd P_r  |
+//      +-----------+   first advert, when the  +-----------+
+//                      ring is empty (R3)
+
+#include "stream/core/fifo.hpp"
+#include "stream/core/flaws.hpp"
+#include "stream/core/options.hpp"
+#include "stream/core/protocol.hpp"
+#include "stream/core/ring_span.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace netio::stream::inline v0_2 {
+
+struct ReceiverCounters {
+    std::uint64_t direct_bytes = 0;
+    std::uint64_t indirect_bytes = 0;
+    std::uint64_t direct_transfers = 0;
+    std::uint64_t indirect_transfers = 0;
+    std::uint64_t phase_switches = 0;
+    std::uint64_t adverts = 0;
+    std::uint64_t adverts_revoked = 0; // R7
+    std::uint64_t acks = 0;
+    std::uint64_t ring_bytes = 0;    // of the ring, now
+    std::uint64_t ring_growths = 0;  // R15
+    std::uint64_t ring_refusals = 0; // P11: a larger one was wanted, and there was no memory
+};
+
+template <class Flaws = NoFlaws>
+class BasicReceiver {
+  public:
+    // Throws std::invalid_argument (stream/core/options.hpp).
+    explicit BasicReceiver(const ReceiverOptions& options, Flaws flaws = {});
+
+    // A user's receive; receives are filled in the order of posting. It completes with what one
+    // transfer, or the ring, had for it, or with `wait_all` only when it is full (R9). One of 0
+    // bytes completes in its turn (R11). Its memory is lent until it completes: it may have been
+    // advertised, and a receive cannot be withdrawn.
+    void post(ReceiveId id, std::uint64_t bytes, bool wait_all);
+
+    ProtocolError on_transfer(TransferKind kind, std::uint32_t bytes, RingNotice notice = {});
+    // The peer sent `total_bytes` and will send no more (R12).
+    ProtocolError on_fin(std::uint64_t total_bytes);
+
+    // The next advert to send, if one may be sent now (R3). What it gave counts as sent.
+    std::optional<LocalAdvert> next_advert();
+
+    // A run of bytes to copy, not longer than `limit_bytes`; nothing while the one before it is not
+    // reported by on_copied(). Copying in small steps keeps other work from waiting.
+    std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
+    void on_copied();
+
+    // A larger ring may be worth having (P11): its bytes, until one of the three calls behind it.
+    std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
+    // It is not, as stream/core/ring_gauge.hpp sees it.
+    void postpone_ring() noexcept { wanted_ring_.reset(); }
+    // It is there, and the peer has been told behind everything that it was told before.
+    void announce_ring();
+    // There is no memory for it: the ring stays as it is.
+    void refuse_ring();
+    // The number (Copy::ring) of a ring that nobody writes to or copies from any more, once (R15).
+    std::optional<std::uint32_t> next_unused_ring();
+
+    // The total of ring bytes copied out, when it is due (P6, P10), and when anything is
+    // unacknowledged.
+    std::optional<std::uint64_t> next_ack();
+    std::optional<std::uint64_t> next_early_ack();
+
+    // Completed receives, in the order of posting.
+    std::optional<ReceiveCompletion> next_completion();
+
+    Sequence position() const noexcept { return delivered_; } // S_r
+    Phase phase() const noexcept { return phase_; }           // P_r
+    Sequence estimate() const noexcept { return estimate_; }  // S'_r
+    std::uint64_t ring_used_bytes() const noexcept {          // b_r
+        return ring_received_ - ring_copied_;
+    }
+    std::uint64_t unacknowledged_bytes() const noexcept { return ring_copied_ - ring_acked_; }
+    std::size_t open_advert_count() const noexcept { return open_adverts_; }
+    std::size_t open_receive_count() const noexcept { return receives_.size(); }
+    // Bytes that the receive at the front holds already.
+    std::uint64_t front_filled_bytes() const {
+        return receives_.empty() ? 0 : receives_.front().filled;
+    }
+    // The peer has ended the stream and every byte of it is in a receive.
+    bool is_finished() const noexcept {
+        return ended_ && (ring_used_bytes() == 0 || flaws_.end_before_ring_is_empty);
+    }
+    ProtocolError error() const noexcept { return error_; }
+    const ReceiverOptions& options() const noexcept { return options_; }
+    const ReceiverCounters& counters() const noexcept { return counters_; }
+
+    // Aborts if the state contradicts itself.
+    void check_invariants() const;
+    // Gives every number that determines the future to `sink`; for checkers that compare states.
+    template <class Sink>
+    void describe(Sink&& sink) const;
+
+  private:
+    struct Receive {
+        ReceiveId id;
+        std::uint64_t bytes;
+        std::uint64_t filled;
+        bool wait_all;
+        bool advertised;
+    };
+
+    ProtocolError fail(ProtocolError error);
+    ProtocolError on_direct(std::uint32_t bytes);
+    ProtocolError on_indirect(std::uint32_t bytes, RingNotice notice);
+    bool change_ring();
+    void leave_old_ring();
+    bool ring_is_too_small() const;
+    void deliver(std::uint64_t bytes);
+    void complete_front();
+    void complete_trivial();
+    void revoke_adverts();
+    bool may_advertise(const Receive& receive) const;
+    Sequence advert_sequence() const;
+
+    ReceiverOptions options_;
+    [[no_unique_address]] Flaws flaws_;
+
+    Sequence delivered_;                 // S_r
+    Sequence estimate_;                  // S'_r, kept up to date in both settings of R5
+    Phase phase_;                        // P_r
+    Fifo<Receive> receives_;             // q_R
+    std::size_t first_unadvertised_ = 0; // of receives_
+    std::size_t open_adverts_ = 0;       // advertised and not complete (k_a, in an odd phase)
+    Fifo<ReceiveCompletion> completions_;
+
+    RingSpan ring_;                    // that the peer writes to
+    std::optional<RingSpan> old_ring_; // R15: the one before it, until it is copied out
+    std::optional<std::uint32_t> unused_ring_;
+    std::uint32_t ring_number_ = 0;            // of ring_
+    std::uint64_t announced_ring_bytes_ = 0;   // R15: until the peer writes to it; 0: none is
+    std::optional<std::uint64_t> wanted_ring_; // P11
+    bool ring_refused_ = false;
+    std::uint64_t ring_received_ = 0;
+    std::uint64_t ring_copied_ = 0;
+    std::uint64_t ring_acked_ = 0;
+    std::uint64_t copying_bytes_ = 0;
+    std::uint64_t last_indirect_bytes_ = 0;
+    bool owes_answer_ = false; // P10
+    bool ended_ = false;
+    ProtocolError error_ = ProtocolError::none;
+    ReceiverCounters counters_;
+};
+
+template <class Flaws>
+template <class Sink>
+void BasicReceiver<Flaws>::describe(Sink&& sink) const {
+    sink(delivered_.value());
+    sink(options_.advert_number == AdvertNumber::estimated ? estimate_.value() : 0);
+    sink(phase_.value());
+    sink(receives_.size());
+    for (std::size_t i = 0; i < receives_.size(); ++i) {
+        const Receive& receive = receives_[i];
+        sink(receive.bytes << 2U | (receive.wait_all ? 2U : 0U) | (receive.advertised ? 1U : 0U));
+        sink(receive.filled);
+    }
+    sink(first_unadvertised_);
+    sink(open_adverts_);
+    sink(completions_.size());
+    sink(ring_.begin);
+    sink(ring_.bytes);
+    sink(old_ring_ ? old_ring_->begin + 1 : 0);
+    sink(unused_ring_ ? *unused_ring_ + 1 : 0);
+    sink(announced_ring_bytes_);
+    sink(wanted_ring_.value_or(0) << 1U | (ring_refused_ ? 1U : 0U));
+    sink(ring_received_);
+    sink(ring_copied_);
+    sink(ring_acked_);
+    sink(copying_bytes_);
+    sink(last_indirect_bytes_ >= options_.advert_threshold_bytes ? 1U : 0U);
+    sink((ended_ ? 2U : 0U) | (owes_answer_ ? 1U : 0U));
+}
+
+using Receiver = BasicReceiver<>;
+extern template class BasicReceiver<NoFlaws>;
+
+} // namespace netio::stream::inline v0_2

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Sender: decides how the bytes of one direction of a stream travel.
+//
+// A pure state machine: it is told of the user's sends, of the peer's adverts and acknowledgements
+// and of finished writes, and is asked which write to post next. It touches no memory, no clock and
+// no network; sends are ids with lengths. One caller owns it; it is not thread-safe. What the peer
+// does wrong comes back as a ProtocolError, which is final; what the caller does wrong aborts.
+//
+//     stream::Sender sender{stream::improved_sender(ring_bytes)};
+//     sender.submit(SendId{1}, 100'000);
+//     std::array<netio::stream::Piece, 8> pieces;
+//     while (const auto transfer = sender.next_transfer(pieces)) post(*transfer, pieces);
+//     // for every write that finished:     sender.on_transfer_done(number);
+//     // for every control message:         sender.on_advert(...), sender.on_ack(...);
+//     // for every ring but the first:      sender.on_ring(...);
+//     // and after each of these again:     next_transfer, next_completion, next_fin
+//
+// The phase (R6):
+//
+//                    indirect transfer
+//      +-----------+ ----------------------> +-----------+
+//      |  direct   |                         | indirect  | --+  stale advert of a later
+//      | even P_s  | <---------------------- |  odd P_s  | <-+  phase: jump past it (R2)
+//      +-----------+  advert of a later      +-----------+
+//                     phase at S_s (R1)
+
+#include "stream/core/fifo.hpp"
+#include "stream/core/flaws.hpp"
+#include "stream/core/options.hpp"
+#include "stream/core/protocol.hpp"
+#include "stream/core/ring_span.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace netio::stream::inline v0_2 {
+
+struct SenderCounters {
+    std::uint64_t direct_bytes = 0;
+    std::uint64_t indirect_bytes = 0;
+    std::uint64_t direct_transfers = 0;
+    std::uint64_t indirect_transfers = 0;
+    std::uint64_t phase_switches = 0;
+    std::uint64_t adverts_received = 0;
+    std::uint64_t adverts_rejected_by_phase = 0;
+    std::uint64_t adverts_rejected_by_sequence = 0;
+    // Waits between two transfers, however often next_transfer was asked meanwhile
+    std::uint64_t waits_for_ring = 0;   // for want of ring space
+    std::uint64_t waits_for_advert = 0; // hoping for an advert (P1, direct-only)
+    std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)
+    std::uint64_t ring_bytes = 0;       // of the peer's ring, now
+    std::uint64_t ring_growths = 0;     // R15
+};
+
+template <class Flaws = NoFlaws>
+class BasicSender {
+  public:
+    // Throws std::invalid_argument (stream/core/options.hpp).
+    explicit BasicSender(const SenderOptions& options, Flaws flaws = {});
+
+    // A user's send; sends travel in the order of submission. One of 0 bytes completes in its turn
+    // and puts nothing on the wire (R11). Not after finish().
+    void submit(SendId id, std::uint64_t bytes);
+
+    // No more sends: once all bytes are sent, next_fin() gives the end of the stream (R12). Once.
+    void finish();
+
+    ProtocolError on_advert(const Advert& advert);
+    // `total_bytes`: all ring bytes that the peer has copied out so far (R10).
+    ProtocolError on_ack(std::uint64_t total_bytes);
+    // The peer has made a larger ring of so many bytes. All transfers that next_transfer gives from
+    // now on are for this one (R15).
+    ProtocolError on_ring(std::uint64_t bytes);
+    // The write of transfer `number` is finished here: its memory is not read any more.
+    void on_transfer_done(std::uint64_t number);
+
+    // The next write to post, if one is to be posted now. Fills in the first piece_count elements
+    // of `pieces`, which has room for at least one; more room allows more sends to be gathered
+    // (P4). Call it until it gives nothing; again after any other call.
+    std::optional<Transfer> next_transfer(std::span<Piece> pieces);
+
+    // Sends whose last byte's write is finished, in the order of submission.
+    std::optional<SendId> next_completion();
+
+    // Total bytes of the stream, once, to be sent after all transfers on the same connection (R12).
+    std::optional<std::uint64_t> next_fin();
+
+    Sequence position() const noexcept { return next_; } // S_s
+    Phase phase() const noexcept { return phase_; }      // P_s
+    std::uint64_t ring_free_bytes() const noexcept {     // b_s
+        return ring_.free_bytes(ring_acked_, ring_sent_);
+    }
+    std::uint64_t queued_bytes() const noexcept { return submitted_ - next_; }
+    std::uint64_t backlog_bytes() const noexcept { return backlog_bytes_; }
+    std::size_t advert_count() const noexcept { return adverts_.size(); }
+    ProtocolError error() const noexcept { return error_; }
+    const SenderCounters& counters() const noexcept { return counters_; }
+
+    // Aborts if the state contradicts itself.
+    void check_invariants() const;
+    // Gives every number that determines the future to `sink`; for checkers that compare states.
+    template <class Sink>
+    void describe(Sink&& sink) const;
+
+  private:
+    struct Send {
+        SendId id;
+        Sequence begin;
+        std::uint64_t bytes;
+
+        Sequence end() const { return begin + bytes; }
+    };
+    struct Posted {
+        std::uint64_t bytes;
+        bool done;
+    };
+
+    enum class Wait : std::uint8_t { none, for_ring, for_advert, for_drain };
+
+    ProtocolError fail(ProtocolError error);
+    std::nullopt_t wait(Wait reason);
+    void skip_finished_sends();
+    void discard_stale_adverts();
+    bool is_corked(std::size_t piece_limit, bool direct) const;
+    bool prefers_ring() const;
+    bool has_ring_space() const;
+    bool hopes_for_advert();
+    bool waits_for_drain();
+    void begin_excursion();
+    // All that may be in rings at once.
+    std::uint64_t ring_capacity_bytes() const noexcept {
+        return ring_.bytes + (ring_acked_ < ring_.begin ? old_ring_bytes_ : 0);
+    }
+    std::uint64_t shortest_excursion_bytes() const noexcept { // P8
+        return std::max<std::uint64_t>(1, ring_.bytes / 4);
+    }
+    void set_phase(Phase phase);
+    Transfer send_direct(std::span<Piece> pieces);
+    Transfer send_indirect(std::span<Piece> pieces);
+    void gather(std::uint64_t room, std::span<Piece> pieces, Transfer& transfer);
+
+    SenderOptions options_;
+    [[no_unique_address]] Flaws flaws_;
+
+    Sequence submitted_;     // end of the last send
+    Sequence next_;          // S_s
+    Sequence done_;          // everything before it is written and finished
+    Phase phase_;            // P_s
+    Fifo<Send> sends_;       // q_S, and behind its front those sent but not finished
+    std::size_t unsent_ = 0; // first of sends_ with unsent bytes
+    Fifo<Advert> adverts_;   // q_A
+    RingSpan ring_;
+    std::uint64_t ring_sent_ = 0;
+    std::uint64_t ring_acked_ = 0;
+    std::uint64_t old_ring_bytes_ = 0; // of the ring before
+    bool ring_is_new_ = false;         // R15: nothing was sent into it yet
+    bool ring_asked_ = false;          // P11: the peer was told of a wait since it made this ring
+
+    std::uint64_t burst_bytes_ = 0;      // P1: direct, since adverts were last short
+    bool patient_ = false;               // P1
+    bool answered_ = false;              // P10: the peer has spoken since the last direct transfer
+    std::uint64_t direct_run_bytes_ = 0; // P8: direct, since the last excursion into the ring
+    std::uint64_t excursion_bytes_;      // P8: how long this one may be
+    std::uint64_t excursion_begin_ = 0;  // P8: ring_sent_ when it began
+
+    Fifo<Posted> posted_;
+    std::uint64_t first_posted_ = 0; // number of posted_'s front
+    std::uint64_t backlog_bytes_ = 0;
+    bool finishing_ = false;
+    bool fin_given_ = false;
+    ProtocolError error_ = ProtocolError::none;
+    Wait wait_ = Wait::none; // since the last transfer
+    SenderCounters counters_;
+};
+
+template <class Flaws>
+template <class Sink>
+void BasicSender<Flaws>::describe(Sink&& sink) const {
+    sink(submitted_.value());
+    sink(next_.value());
+    sink(done_.value());
+    sink(phase_.value());
+    sink(ring_sent_);
+    sink(ring_acked_);
+    sink(ring_.bytes);
+    sink(ring_.begin);
+    if (options_.report_ring_waits) {
+        sink((ring_is_new_ ? 4U : 0U) | (ring_asked_ ? 2U : 0U) |
+             (wait_ == Wait::for_ring ? 1U : 0U));
+    }
+    if (options_.drain) {
+        sink(excursion_bytes_);
+        sink(ring_sent_ - excursion_begin_);
+        sink(std::min(direct_run_bytes_, excursion_bytes_));
+    }
+    if (options_.patience_threshold_bytes != unlimited_bytes) {
+        sink(std::min(burst_bytes_, options_.patience_threshold_bytes) << 2U |
+             (patient_ ? 2U : 0U) | (answered_ ? 1U : 0U));
+    }
+    sink(sends_.size() << 2U | (finishing_ ? 2U : 0U) | (fin_given_ ? 1U : 0U));
+    for (std::size_t i = 0; i < sends_.size(); ++i)
+        sink(sends_[i].bytes);
+    sink(adverts_.size());
+    for (std::size_t i = 0; i < adverts_.size(); ++i) {
+        const Advert& advert = adverts_[i];
+        sink(advert.terms.sequence.value());
+        sink(advert.terms.phase.value());
+        sink(advert.terms.bytes << 1U | (advert.terms.wait_all ? 1U : 0U));
+        sink(advert.address);
+    }
+    sink(posted_.size());
+    for (std::size_t i = 0; i < posted_.size(); ++i) {
+        sink(posted_[i].bytes << 1U | (posted_[i].done ? 1U : 0U));
+    }
+}
+
+using Sender = BasicSender<>;
+extern template class BasicSender<NoFlaws>;
+
+} // namespace netio::stream::inline v0_2

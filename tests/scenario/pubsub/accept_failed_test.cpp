@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Subscribers that a publisher has no room, no endpoint or no memory for at the moment.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::RejectCode;
+using netio::Status;
+using netio::test::simulated_beds;
+using testing::ElementsAre;
+using testing::Gt;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class AcceptFailed : public PubSubScenario {
+  protected:
+    static void expect_waiting(const SubscriberActor& actor, RejectCode why) {
+        EXPECT_EQ(actor.connected, 0);
+        ASSERT_THAT(actor.closed, Not(IsEmpty()));
+        EXPECT_EQ(actor.closed[0].reason, CloseReason::rejected);
+        EXPECT_THAT(actor.closed[0].detail, HasSubstr(netio::to_string(why)));
+        EXPECT_TRUE(actor.last_retrying);
+    }
+};
+
+TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
+    auto publisher = buffered({.publisher = {.subscriber_limit = 1}});
+    auto& first = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
+    auto& second = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return second.actor.closed.size() == 2; }));
+    expect_waiting(second.actor, RejectCode::full);
+    first.socket->close();
+    ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
+    EXPECT_THAT(publisher_actor.accept_failed, IsEmpty()) << "a limit is no shortage";
+}
+
+TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
+    auto publisher = buffered({.publisher = {.subscriber_limit = 1}});
+    auto& first = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
+    auto& second = subscribe({range(1, 1)}, {.wait_for_publisher = false});
+    ASSERT_TRUE(run_until([&] { return !second.actor.closed.empty(); }));
+    EXPECT_EQ(second.actor.closed[0].reason, CloseReason::rejected);
+    EXPECT_FALSE(second.actor.last_retrying);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, all_beds(), bed_name);
+
+using AcceptFailedForWant = AcceptFailed;
+
+TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
+    auto publisher = buffered({});
+    auto& first = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return first.actor.subscribed.size() == 1; }));
+    bed.sim()->refuse_endpoints(true);
+    auto& second = subscribe({range(1, 1)});
+    for (std::uint64_t attempt = 1; attempt <= 3; ++attempt) {
+        ASSERT_TRUE(run_until([&] { return second.actor.closed.size() == attempt; }));
+        EXPECT_EQ(publisher_actor.accept_failed.size(), attempt) << "told once for each attempt";
+        ASSERT_EQ(publish(*publisher, Fid{1}, attempt - 1, 40), Status::ok);
+        publisher->flush();
+        ASSERT_TRUE(run_until([&] { return first.actor.messages == attempt; }));
+    }
+    expect_waiting(second.actor, RejectCode::no_resources);
+    EXPECT_THAT(publisher_actor.accept_failed[0], HasSubstr("cannot open an endpoint"));
+    EXPECT_EQ(publisher->counters().subscribers, 1U);
+    bed.sim()->refuse_endpoints(false);
+    ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 3, 40), Status::ok);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return first.actor.messages == 4 && second.actor.messages == 1; }));
+    first.actor.expect_contiguous(Fid{1}, 0, 4);
+    EXPECT_EQ(publisher_actor.accept_failed.size(), 3U);
+    // What was begun for it is not waited for.
+    publisher->finish();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+}
+
+TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    bed.sim()->refuse_registrations(true);
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    expect_waiting(subscriber.actor, RejectCode::no_resources);
+    EXPECT_THAT(publisher_actor.accept_failed, ElementsAre(HasSubstr("ulimit -l")));
+    bed.sim()->refuse_registrations(false);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+}
+
+TEST_P(AcceptFailedForWant, ThePublisherMayBeDestroyedWhenItIsTold) {
+    for (const bool is_buffered : {true, false}) {
+        publisher_actor = {};
+        std::unique_ptr<BufferedPublishSocket> one;
+        std::unique_ptr<PublishSocket> other;
+        if (is_buffered) {
+            one = buffered({});
+        } else {
+            other = unbuffered({});
+        }
+        publisher_actor.at_accept_failed = [&] {
+            one.reset();
+            other.reset();
+        };
+        bed.sim()->refuse_endpoints(true);
+        auto& subscriber = subscribe({range(1, 1)});
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+        EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::rejected);
+        EXPECT_EQ(subscriber.actor.closed[1].reason, CloseReason::refused) << "nobody listens";
+        subscriber.socket.reset();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailedForWant, simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test

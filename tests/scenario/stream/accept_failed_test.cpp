@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Peers that a listener has no endpoint, memory or descriptor for.
+
+#include "stream/socket/blocking_stream.hpp"
+#include "tests/scenario/stream/pair.hpp"
+#include "tests/support/descriptor_limit.hpp"
+
+#include <thread>
+
+namespace netio::stream::test {
+namespace {
+
+using netio::RejectCode;
+using netio::test::bed_name;
+using netio::test::simulated_beds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class AcceptFailed : public PairOnBed {
+  protected:
+    void expect_accept_failed() {
+        ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+        EXPECT_EQ(client.closed->reason, CloseReason::rejected);
+        EXPECT_THAT(client.closed->detail, HasSubstr(to_string(RejectCode::no_resources)));
+        EXPECT_EQ(server.socket, nullptr);
+    }
+};
+
+TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
+    establish();
+    Side late{1};
+    StreamSocket second{bed.transport(), {}, late};
+    bed.sim()->refuse_endpoints(true);
+    for (std::size_t attempt = 1; attempt <= 3; ++attempt) {
+        late.forget();
+        second.connect(listener->endpoints().front().address);
+        ASSERT_TRUE(bed.run_until([&] { return late.closed.has_value(); }));
+        EXPECT_EQ(late.closed->reason, CloseReason::rejected);
+        EXPECT_EQ(accept_failed.size(), attempt) << "told once for each attempt";
+        ASSERT_EQ(server.receive(100, Fill::all), Status::ok);
+        ASSERT_EQ(client.send(100), Status::ok);
+        ASSERT_TRUE(bed.run_until([&] { return server.received == 100 * attempt; }));
+    }
+    EXPECT_THAT(accept_failed[0], HasSubstr("cannot open an endpoint"));
+    bed.sim()->refuse_endpoints(false);
+    const std::unique_ptr<StreamSocket> kept = std::exchange(server.socket, nullptr);
+    second.connect(listener->endpoints().front().address);
+    ASSERT_TRUE(bed.run_until([&] { return late.connected; }));
+    EXPECT_EQ(accept_failed.size(), 3U);
+}
+
+TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
+    listen();
+    connect();
+    bed.sim()->refuse_registrations(true);
+    expect_accept_failed();
+    EXPECT_THAT(accept_failed, ElementsAre(HasSubstr("ulimit -l")));
+    EXPECT_EQ(bed.sim()->registration_count(), 0U);
+}
+
+TEST_P(AcceptFailed, TheListenerMayBeDestroyedWhenItIsTold) {
+    listen();
+    at_accept_failed = [&] { listener.reset(); };
+    bed.sim()->refuse_endpoints(true);
+    connect();
+    expect_accept_failed();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_beds(), bed_name);
+
+TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
+    const BlockingOptions patient{.timeout = std::chrono::seconds{60}};
+    BlockingListener listener{"127.0.0.1:0", patient};
+    const std::string address = to_string(listener.address());
+    {
+        const netio::test::DescriptorLimit limit{30};
+        std::thread client{[&] {
+            try {
+                BlockingStream::connect(address, patient);
+                ADD_FAILURE() << "there was no descriptor for it";
+            } catch (const StreamError& error) {
+                EXPECT_THAT(error.what(), HasSubstr(to_string(RejectCode::no_resources)));
+            }
+        }};
+        try {
+            listener.accept();
+            ADD_FAILURE() << "there was no descriptor for it";
+        } catch (const netio::FabricError& error) {
+            EXPECT_EQ(error.code(), std::errc::too_many_files_open);
+            EXPECT_THAT(error.what(), HasSubstr("ulimit -n"));
+        }
+        client.join();
+    }
+    std::thread client{[&] { BlockingStream::connect(address, patient); }};
+    listener.accept();
+    client.join();
+}
+
+} // namespace
+} // namespace netio::stream::test

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/pattern.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::Fid;
+
+std::vector<std::byte> message(Fid fid, std::uint64_t sequence, std::size_t size) {
+    std::vector<std::byte> made(size);
+    fill_pattern(made, fid, sequence);
+    return made;
+}
+
+TEST(Pattern, WhatWasSentIsSound) {
+    PatternChecker checker;
+    for (std::uint64_t sequence = 0; sequence < 300; ++sequence)
+        checker.check(Fid{9}, message(Fid{9}, sequence, smallest_pattern_bytes + sequence));
+    EXPECT_EQ(checker.total(), PatternCounts{.messages = 300});
+}
+
+TEST(Pattern, EveryFlippedBitIsNoticed) {
+    for (const std::size_t size : {24U, 25U, 31U, 32U, 40U, 100U}) {
+        const auto sound = message(Fid{3}, 77, size);
+        for (std::size_t bit = 0; bit < size * 8; ++bit) {
+            auto damaged = sound;
+            damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+            PatternChecker checker;
+            checker.check(Fid{3}, damaged);
+            ASSERT_EQ(checker.total().corrupt, 1U) << "size " << size << " bit " << bit;
+        }
+    }
+}
+
+TEST(Pattern, EveryOtherLengthIsNoticed) {
+    const auto whole = message(Fid{3}, 5, 60);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+        PatternChecker checker;
+        checker.check(Fid{3}, std::span{whole}.first(size));
+        ASSERT_EQ(checker.total().corrupt, 1U) << size;
+    }
+}
+
+TEST(Pattern, AMessageUnderAWrongFidIsCorrupt) {
+    PatternChecker checker;
+    checker.check(Fid{4}, message(Fid{3}, 0, 40));
+    EXPECT_EQ(checker.total().corrupt, 1U);
+    EXPECT_EQ(checker.counts(Fid{4}).corrupt, 1U);
+    EXPECT_EQ(checker.counts(Fid{3}), PatternCounts{});
+}
+
+TEST(Pattern, ALateSubscriberHasLostNothing) {
+    PatternChecker checker;
+    checker.check(Fid{1}, message(Fid{1}, 1000, 24));
+    checker.check(Fid{1}, message(Fid{1}, 1001, 24));
+    EXPECT_EQ(checker.total().lost, 0U);
+    checker.check(Fid{1}, message(Fid{1}, 999, 24)); // before the first: late, not lost
+    EXPECT_EQ(checker.total().reordered, 1U);
+    EXPECT_EQ(checker.total().lost, 0U);
+}
+
+TEST(Pattern, ADuplicateThatIsVeryOldIsStillADuplicate) {
+    PatternChecker checker;
+    for (std::uint64_t sequence = 0; sequence < 200; ++sequence)
+        checker.check(Fid{1}, message(Fid{1}, sequence, 24));
+    checker.check(Fid{1}, message(Fid{1}, 0, 24));
+    EXPECT_EQ(checker.total().duplicates, 1U);
+}
+
+// Random loss, repetition, exchange of neighbours and damage, against an account of what was done.
+TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        std::mt19937_64 random{seed};
+        PatternChecker checker;
+        PatternCounts truth;
+        const auto send = [&](std::uint64_t sequence, bool damaged = false) {
+            auto bytes = message(Fid{7}, sequence, 24 + random() % 40);
+            if (damaged) bytes[random() % bytes.size()] ^= std::byte{0x10};
+            checker.check(Fid{7}, bytes);
+            ++truth.messages;
+        };
+        std::uint64_t sequence = random();
+        send(sequence++); // the first and the last one arrive
+        for (int step = 0; step < 300; ++step) {
+            switch (random() % 8) {
+            case 0: { // lost
+                const std::uint64_t count = 1 + random() % 3;
+                sequence += count;
+                truth.lost += count;
+                break;
+            }
+            case 1: // twice
+                send(sequence);
+                send(sequence++);
+                ++truth.duplicates;
+                break;
+            case 2: // two exchanged
+                send(sequence + 1);
+                send(sequence);
+                sequence += 2;
+                ++truth.reordered;
+                break;
+            case 3: // damaged: does not count as arrived
+                send(sequence++, true);
+                ++truth.corrupt;
+                ++truth.lost;
+                break;
+            default:
+                send(sequence++);
+            }
+        }
+        send(sequence);
+        ASSERT_EQ(checker.total(), truth) << "seed " << seed;
+    }
+}
+
+} // namespace
+} // namespace apps

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/disk_thread.hpp"
+
+#include <gmock/gmock.h>
+
+#include <future>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace apps {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(DiskThread, RunsTasksInOrderElsewhereAndTellsOnTheLoop) {
+    netio::EventLoop loop;
+    DiskThread disk{loop};
+    std::vector<int> ran;
+    std::vector<int> told;
+    std::thread::id where;
+    for (int i = 0; i < 3; ++i) {
+        disk.run(
+            [&, i](const std::stop_token&) {
+                ran.push_back(i);
+                where = std::this_thread::get_id();
+            },
+            [&, i](const std::string& problem) {
+                EXPECT_EQ(problem, "");
+                told.push_back(i);
+                if (i == 2) loop.stop();
+            });
+    }
+    EXPECT_FALSE(disk.is_idle());
+    loop.run();
+    EXPECT_THAT(ran, ElementsAre(0, 1, 2));
+    EXPECT_THAT(told, ElementsAre(0, 1, 2));
+    EXPECT_NE(where, std::this_thread::get_id());
+    EXPECT_TRUE(disk.is_idle());
+}
+
+TEST(DiskThread, WhatATaskThrowsIsTold) {
+    netio::EventLoop loop;
+    DiskThread disk{loop};
+    std::string told;
+    disk.run([](const std::stop_token&) { throw std::runtime_error{"broken"}; },
+             [&](const std::string& problem) {
+                 told = problem;
+                 loop.stop();
+             });
+    loop.run();
+    EXPECT_EQ(told, "broken");
+}
+
+TEST(DiskThread, DropStopsTheRunningTaskAndForgetsThoseBehindIt) {
+    netio::EventLoop loop;
+    DiskThread disk{loop};
+    std::promise<void> running;
+    bool forgotten_ran = false;
+    std::vector<std::string> told;
+    disk.run(
+        [&](const std::stop_token& stop) {
+            running.set_value();
+            while (!stop.stop_requested())
+                std::this_thread::yield();
+            throw std::runtime_error{"stopped"};
+        },
+        [&](const std::string& problem) { told.push_back(problem); });
+    disk.run([&](const std::stop_token&) { forgotten_ran = true; },
+             [&](const std::string&) { told.push_back("forgotten"); });
+    running.get_future().wait();
+    disk.drop();
+    disk.run([](const std::stop_token& stop) { EXPECT_FALSE(stop.stop_requested()); },
+             [&](const std::string& problem) {
+                 told.push_back(problem);
+                 loop.stop();
+             });
+    loop.run();
+    EXPECT_THAT(told, ElementsAre("stopped", ""));
+    EXPECT_FALSE(forgotten_ran);
+    EXPECT_TRUE(disk.is_idle());
+}
+
+TEST(DiskThread, MayBeDestroyedWhereItTells) {
+    netio::EventLoop loop;
+    auto disk = std::make_unique<DiskThread>(loop);
+    disk->run([](const std::stop_token&) {},
+              [&](const std::string&) {
+                  disk.reset();
+                  loop.stop();
+              });
+    loop.run();
+    EXPECT_EQ(disk, nullptr);
+}
+
+} // namespace
+} // namespace apps

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/served_folder.hpp"
+#include "apps/copy/source_file.hpp"
+#include "apps/copy/target_file.hpp"
+#include "netio/memory/buffer.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+
+namespace apps {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class TargetFileTest : public testing::Test {
+  protected:
+    TargetFileTest() {
+        fs::create_directories(root + "/served/inner");
+        folder.emplace(root + "/served");
+    }
+    ~TargetFileTest() override { fs::remove_all(root); }
+
+    static std::span<const std::byte> bytes(std::string_view text) {
+        return std::as_bytes(std::span{text});
+    }
+    static Digest digest(std::string_view text) {
+        Checksum checksum{ChecksumKind::xxh3_128};
+        checksum.add(bytes(text));
+        return checksum.digest();
+    }
+    static CopyOpen open(std::string name, std::string_view content) {
+        return {.name = std::move(name), .size_bytes = content.size(), .mode = 0644};
+    }
+    std::string path(const std::string& name) const { return root + "/served/" + name; }
+    std::string content(const std::string& name) const {
+        std::ifstream in{path(name), std::ios::binary};
+        return {std::istreambuf_iterator<char>{in}, {}};
+    }
+    void put(const std::string& name, const std::string& text) const {
+        std::ofstream{path(name), std::ios::binary} << text;
+    }
+    std::string refusal(const CopyOpen& request) const {
+        try {
+            TargetFile file{request};
+            static_cast<void>(file.examine(*folder, {}));
+        } catch (const std::exception& error) {
+            return error.what();
+        }
+        return "not refused";
+    }
+    void receive(const CopyOpen& request, std::string_view text) const {
+        TargetFile file{request};
+        static_cast<void>(file.examine(*folder, {}));
+        file.start(0);
+        file.write(bytes(text));
+        file.finish(digest(text));
+    }
+
+    std::string root = testing::TempDir() + "netio_target_" + std::to_string(::getpid());
+    std::optional<ServedFolder> folder;
+};
+
+TEST_F(TargetFileTest, HasItsNameOnlyWhenItIsWhole) {
+    TargetFile file{open("inner/a", "one two")};
+    EXPECT_EQ(file.examine(*folder, {}).offset_bytes, 0U);
+    file.start(0);
+    file.write(bytes("one "));
+    EXPECT_EQ(content("inner/.a.netio-part"), "one ");
+    EXPECT_FALSE(fs::exists(path("inner/a")));
+    file.write(bytes("two"));
+    file.finish(digest("one two"));
+    EXPECT_EQ(content("inner/a"), "one two");
+    EXPECT_FALSE(fs::exists(path("inner/.a.netio-part")));
+}
+
+TEST_F(TargetFileTest, AnEmptyFileIsAFile) {
+    receive(open("empty", ""), "");
+    EXPECT_TRUE(fs::exists(path("empty")));
+    EXPECT_EQ(fs::file_size(path("empty")), 0U);
+}
+
+TEST_F(TargetFileTest, HasTheDateAndThePermissionsOfTheSource) {
+    CopyOpen request = open("a", "x");
+    request.mode = 0500;
+    request.modified_ns = 1'234'567'890'123'456'789;
+    receive(request, "x");
+    struct stat status {};
+    ASSERT_EQ(::stat(path("a").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0500U);
+    EXPECT_EQ(status.st_mtim.tv_sec, 1'234'567'890);
+    EXPECT_EQ(status.st_mtim.tv_nsec, 123'456'789);
+}
+
+TEST_F(TargetFileTest, GoesOnWhereTheLastAttemptEnded) {
+    {
+        TargetFile file{open("a", "one two")};
+        static_cast<void>(file.examine(*folder, {}));
+        file.start(0);
+        file.write(bytes("one "));
+    }
+    TargetFile file{open("a", "one two")};
+    const CopyAnswer answer = file.examine(*folder, {});
+    EXPECT_EQ(answer.outcome, CopyAnswer::Outcome::accepted);
+    EXPECT_EQ(answer.offset_bytes, 4U);
+    EXPECT_EQ(answer.digest, digest("one "));
+    file.start(4);
+    file.write(bytes("two"));
+    file.finish(digest("one two"));
+    EXPECT_EQ(content("a"), "one two");
+}
+
+// Page-aligned, as the buffers of a copy are.
+class AlignedText {
+  public:
+    explicit AlignedText(std::size_t size) : memory_{size} {
+        for (std::size_t i = 0; i < size; ++i)
+            memory_.data()[i] = static_cast<std::byte>(i * 7 + i / 4096);
+    }
+    std::span<const std::byte> bytes() const { return memory_.memory(); }
+    std::string_view text() const {
+        return {reinterpret_cast<const char*>(memory_.data()), memory_.size()};
+    }
+
+  private:
+    netio::RegisteredBuffer memory_;
+};
+
+TEST_F(TargetFileTest, ALargeOneGoesOnAtAWholeBlock) {
+    const AlignedText source{(16U << 20) + 777};
+    put(".a.netio-part", std::string{source.text().substr(0, 5'000'001)});
+    TargetFile file{open("a", source.text())};
+    const CopyAnswer answer = file.examine(*folder, {});
+    EXPECT_EQ(answer.offset_bytes, 4'997'120U);
+    EXPECT_EQ(answer.digest, digest(source.text().substr(0, 4'997'120)));
+    file.start(4'997'120);
+    file.write(source.bytes().subspan(4'997'120));
+    file.finish(digest(source.text()));
+    EXPECT_TRUE(content("a") == source.text());
+}
+
+TEST_F(TargetFileTest, BeginsAnewOverAPartOfAnotherFile) {
+    put(".a.netio-part", "ONE two and much more");
+    TargetFile file{open("a", "one")};
+    EXPECT_EQ(file.examine(*folder, {}).offset_bytes, 0U) << "it is longer than the source";
+    file.start(0);
+    file.write(bytes("one"));
+    file.finish(digest("one"));
+    EXPECT_EQ(content("a"), "one");
+}
+
+TEST_F(TargetFileTest, AWrongChecksumLeavesNothing) {
+    TargetFile file{open("a", "one")};
+    static_cast<void>(file.examine(*folder, {}));
+    file.start(0);
+    file.write(bytes("one"));
+    EXPECT_THROW(file.finish(digest("two")), std::runtime_error);
+    EXPECT_TRUE(fs::is_empty(path("inner")));
+    EXPECT_FALSE(fs::exists(path("a")));
+    EXPECT_FALSE(fs::exists(path(".a.netio-part")));
+}
+
+TEST_F(TargetFileTest, AnAttemptWithoutAByteLeavesNothing) {
+    {
+        TargetFile file{open("a", "one")};
+        static_cast<void>(file.examine(*folder, {}));
+        file.start(0);
+    }
+    EXPECT_FALSE(fs::exists(path(".a.netio-part")));
+}
+
+TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
+    put("a", "old content");
+    EXPECT_THAT(refusal(open("a", "new")), HasSubstr("--overwrite"));
+    EXPECT_FALSE(fs::exists(path(".a.netio-part")));
+    CopyOpen request = open("a", "new");
+    request.overwrite = true;
+    receive(request, "new");
+    EXPECT_EQ(content("a"), "new");
+}
+
+TEST_F(TargetFileTest, AFileThatAppearsMeanwhileIsNotReplaced) {
+    TargetFile file{open("a", "new")};
+    static_cast<void>(file.examine(*folder, {}));
+    file.start(0);
+    file.write(bytes("new"));
+    put("a", "older");
+    EXPECT_THROW(file.finish(digest("new")), std::runtime_error);
+    EXPECT_EQ(content("a"), "older");
+}
+
+TEST_F(TargetFileTest, TellsWhatAFileOfTheSameSizeContains) {
+    put("a", "same");
+    TargetFile file{open("a", "same")};
+    const CopyAnswer answer = file.examine(*folder, {});
+    EXPECT_EQ(answer.outcome, CopyAnswer::Outcome::present);
+    EXPECT_EQ(answer.digest, digest("same"));
+}
+
+TEST_F(TargetFileTest, APartThatAnotherWritesIsLeftAlone) {
+    TargetFile first{open("a", "one")};
+    static_cast<void>(first.examine(*folder, {}));
+    first.start(0);
+    first.write(bytes("o"));
+    EXPECT_THAT(refusal(open("a", "one")), HasSubstr("somebody else"));
+    EXPECT_EQ(content(".a.netio-part"), "o");
+}
+
+TEST_F(TargetFileTest, NothingLeadsOutOfTheFolder) {
+    fs::create_directory(root + "/outside");
+    fs::create_directory_symlink(root + "/outside", path("absolute"));
+    fs::create_directory_symlink("../outside", path("relative"));
+    fs::create_directory_symlink("../../outside", path("inner/deep"));
+    for (const std::string name : {"../a", "/etc/a", "absolute/a", "relative/a", "inner/deep/a",
+                                   "inner/../../outside/a", "a\n", ""}) {
+        EXPECT_NE(refusal(open(name, "x")), "not refused") << name;
+    }
+    EXPECT_THAT(refusal(open("relative/a", "x")), HasSubstr("leads out of the served folder"));
+    EXPECT_TRUE(fs::is_empty(root + "/outside"));
+}
+
+TEST_F(TargetFileTest, ALinkInThePlaceOfThePartIsNotWrittenThrough) {
+    std::ofstream{root + "/victim"} << "precious";
+    fs::create_symlink(root + "/victim", path(".a.netio-part"));
+    EXPECT_THAT(refusal(open("a", "x")), HasSubstr("cannot write a"));
+    fs::create_hard_link(root + "/victim", path(".b.netio-part"));
+    EXPECT_THAT(refusal(open("b", "x")), HasSubstr("not a plain file"));
+    EXPECT_EQ(fs::file_size(root + "/victim"), 8U);
+}
+
+TEST_F(TargetFileTest, ALinkOfTheFinalNameIsReplacedAndNotFollowed) {
+    std::ofstream{root + "/victim"} << "precious";
+    fs::create_symlink(root + "/victim", path("a"));
+    EXPECT_THAT(refusal(open("a", "precious")), HasSubstr("--overwrite"));
+    CopyOpen request = open("a", "new");
+    request.overwrite = true;
+    receive(request, "new");
+    EXPECT_EQ(fs::file_size(root + "/victim"), 8U);
+    EXPECT_FALSE(fs::is_symlink(path("a")));
+}
+
+TEST_F(TargetFileTest, AFolderOfThatNameOrNoFolderIsSaid) {
+    EXPECT_THAT(refusal(open("inner", "x")), HasSubstr("is a folder"));
+    EXPECT_THAT(refusal(open("nowhere/a", "x")), HasSubstr("cannot open the folder nowhere"));
+}
+
+TEST_F(TargetFileTest, MoreThanTheDiskHasIsRefusedBeforeTheFirstByte) {
+    CopyOpen request = open("a", "");
+    request.size_bytes = std::uint64_t{1} << 60;
+    TargetFile file{request};
+    static_cast<void>(file.examine(*folder, {}));
+    try {
+        file.start(0);
+        FAIL() << "not refused";
+    } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("no room for the 1152921504606846976 bytes of a"));
+    }
+}
+
+TEST(ServedFolder, WhatIsNoFolderIsNamed) {
+    try {
+        const ServedFolder folder{"/dev/null"};
+        FAIL() << "no error";
+    } catch (const std::exception& error) {
+        EXPECT_THAT(error.what(), HasSubstr("/dev/null"));
+    }
+}
+
+TEST_F(TargetFileTest, ASourceThatChangesIsNoticed) {
+    put("source", "content");
+    SourceFile changed{path("source"), ChecksumKind::xxh3_128};
+    std::vector<std::byte> memory(7);
+    changed.read(memory);
+    EXPECT_EQ(changed.finish(), digest("content"));
+    std::ofstream{path("source"), std::ios::app} << "more";
+    EXPECT_THROW(static_cast<void>(changed.finish()), std::runtime_error);
+
+    SourceFile shorter{path("source"), ChecksumKind::xxh3_128};
+    fs::resize_file(path("source"), 3);
+    EXPECT_THROW(shorter.read(memory), std::runtime_error);
+}
+
+TEST_F(TargetFileTest, ASourceIsReadFromWhereTheOtherSideGoesOn) {
+    put("source", "one two");
+    SourceFile source{path("source"), ChecksumKind::xxh3_128};
+    EXPECT_EQ(source.skip(4, {}), digest("one "));
+    std::vector<std::byte> memory(3);
+    source.read(memory);
+    EXPECT_EQ(source.finish(), digest("one two"));
+    source.rewind();
+    EXPECT_EQ(source.skip(7, {}), digest("one two"));
+}
+
+TEST_F(TargetFileTest, OnlyARegularFileIsASource) {
+    ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+    for (const std::string name : {"pipe", "inner"}) {
+        try {
+            const SourceFile source{path(name), ChecksumKind::xxh3_128};
+            ADD_FAILURE() << name;
+        } catch (const std::exception& error) {
+            EXPECT_THAT(error.what(), HasSubstr(path(name) + " is not a regular file"));
+        }
+    }
+}
+
+} // namespace
+} // namespace apps

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/publisher_config.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <string>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::Fid;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const std::string head = "listen: 127.0.0.1:0\n"
+                         "mode: buffered\n";
+const std::string streams = "streams:\n"
+                            "  - {fids: 0-3, source: pattern, size: 40}\n";
+
+PublisherConfig parse(const std::string& text) {
+    return parse_publisher_config(text, "test.yaml", NETIO_CONFIG_FOLDER);
+}
+
+std::string error_of(const std::string& text) {
+    try {
+        parse(text);
+    } catch (const ConfigError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+TEST(PublisherConfig, EveryExampleIsSound) {
+    int examples = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{NETIO_CONFIG_FOLDER}) {
+        if (entry.path().extension() != ".yaml") continue;
+        SCOPED_TRACE(entry.path().string());
+        const PublisherConfig config = load_publisher_config(entry.path().string());
+        EXPECT_FALSE(config.streams.empty());
+        ++examples;
+    }
+    EXPECT_GE(examples, 10);
+}
+
+TEST(PublisherConfig, ReadsEverything) {
+    const PublisherConfig config = parse(R"(
+listen: [127.0.0.1:1, "[::1]:2"]
+provider: tcp
+mode: buffered
+loop: {mode: adaptive, spin_us: 7}
+buffered: {page_size: 4k, pages: 9, pages_per_subscriber: 3, watermark: 1k, flush_us: 11, flush_when_idle: true}
+heartbeat_ms: 100
+dead_after_ms: 700
+slow_subscribers: drop
+disconnect_after_ms: 55
+largest_message: 1M
+wait_subscribers: 4
+seed: 100
+streams:
+  - fids: [1, 0x10-0x11]
+    source: pattern
+    size: {uniform: {min: 30, max: 1k}}
+    rate: {per_second: 2.5, burst: 4}
+    count: 6
+    status: 8
+  - {fids: 99, source: pipe, size: {list: [1, 2]}, rate: max, seed: 3}
+)");
+    EXPECT_THAT(config.listen, ElementsAre(netio::Address{.host = "127.0.0.1", .port = 1},
+                                           netio::Address{.host = "::1", .port = 2}));
+    EXPECT_EQ(config.provider, "tcp");
+    EXPECT_TRUE(config.buffered);
+    EXPECT_EQ(config.loop.mode, netio::LoopMode::adaptive);
+    EXPECT_EQ(config.loop.spin.count(), 7);
+    EXPECT_EQ(config.buffered_options.page_bytes, 4096U);
+    EXPECT_EQ(config.buffered_options.page_count, 9U);
+    EXPECT_EQ(config.buffered_options.pages_per_subscriber, 3U);
+    EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);
+    EXPECT_EQ(config.buffered_options.flush_time.count(), 11);
+    EXPECT_TRUE(config.buffered_options.flush_when_idle);
+    EXPECT_EQ(config.publisher.session.heartbeat.count(), 100);
+    EXPECT_EQ(config.publisher.session.dead_after.count(), 700);
+    EXPECT_EQ(config.publisher.slow_policy, netio::pubsub::SlowPolicy::drop);
+    EXPECT_EQ(config.publisher.disconnect_after.count(), 55);
+    EXPECT_EQ(config.publisher.largest_message_bytes, 1048576U);
+    EXPECT_EQ(config.wait_subscribers, 4U);
+    ASSERT_EQ(config.streams.size(), 2U);
+    const StreamConfig& first = config.streams[0];
+    EXPECT_EQ(first.fids.size(), 2U);
+    EXPECT_EQ(smallest(first.sizes), 30U);
+    EXPECT_EQ(largest(first.sizes), 1024U);
+    EXPECT_EQ(first.rate->per_second, 2.5);
+    EXPECT_EQ(first.rate->burst, 4U);
+    EXPECT_EQ(first.count, 6U);
+    EXPECT_EQ(first.status, 8);
+    EXPECT_EQ(first.seed, 100U);
+    const StreamConfig& second = config.streams[1];
+    EXPECT_TRUE(std::holds_alternative<PipeConfig>(second.source));
+    EXPECT_FALSE(second.rate);
+    EXPECT_EQ(second.seed, 3U);
+}
+
+TEST(PublisherConfig, ReadsTheUnbufferedMode) {
+    const PublisherConfig config =
+        parse("listen: localhost:5\nmode: unbuffered\n"
+              "unbuffered: {outstanding: 5, remainder: 2, memory: 1M}\n" +
+              streams);
+    EXPECT_FALSE(config.buffered);
+    EXPECT_EQ(config.unbuffered_options.outstanding_limit, 5U);
+    EXPECT_EQ(config.unbuffered_options.remainder_limit, 2U);
+    EXPECT_EQ(config.memory_bytes, 1048576U);
+}
+
+// --- every mistake names file, line, column, key, what is wrong and what is allowed ---------
+
+struct Mistake {
+    std::string text;
+    std::string begins;   // FILE:LINE:COLUMN: KEY:
+    std::string contains; // what is wrong, and what is allowed
+};
+
+void PrintTo(const Mistake& mistake, std::ostream* out) {
+    *out << testing::PrintToString(mistake.text);
+}
+
+class PublisherConfigMistake : public testing::TestWithParam<Mistake> {};
+
+TEST_P(PublisherConfigMistake, IsNamed) {
+    const std::string error = error_of(GetParam().text);
+    EXPECT_THAT(error, StartsWith(GetParam().begins));
+    EXPECT_THAT(error, HasSubstr(GetParam().contains));
+    EXPECT_THAT(error, HasSubstr("; allowed: "));
+    EXPECT_EQ(error.find('\n'), std::string::npos) << "one line";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfTheDocument, PublisherConfigMistake,
+    testing::Values(
+        Mistake{"", "test.yaml:1:1: document: ", "a map is expected"},
+        Mistake{"[1, 2]", "test.yaml:1:1: document: ", "a map is expected"},
+        Mistake{"a: [1", "test.yaml:", "allowed: YAML"},
+        Mistake{head + "  bad: indentation\n", "test.yaml:3:6: document: ", "allowed: YAML"},
+        Mistake{"mode: buffered\n" + streams,
+                "test.yaml:1:1: document: ", "key 'listen' is missing"},
+        Mistake{head, "test.yaml:1:1: document: ", "key 'streams' is missing"},
+        Mistake{head + "stream:\n  - {}\n",
+                "test.yaml:3:1: stream: ", "unknown key (did you mean 'streams'?)"},
+        Mistake{head + "zzz: 1\n" + streams,
+                "test.yaml:3:1: zzz: ", "unknown key; allowed: listen"},
+        Mistake{head + streams + "mode: unbuffered\n", "test.yaml:5:1: mode: ", "key given twice"},
+        Mistake{head + streams + "---\nmode: unbuffered\n",
+                "test.yaml:5:1: document: ", "the document ends before this"},
+        Mistake{",", "test.yaml:1:1: document: ", "the document ends before this"},
+        Mistake{"  listen: a:1\n, b\n",
+                "test.yaml:2:1: document: ", "the document ends before this"},
+        Mistake{head + "\"a\\nb\\x7f\": 1\n" + streams,
+                "test.yaml:3:1: a\\x0ab\\x7f: ", "unknown key"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    OfThePublisher, PublisherConfigMistake,
+    testing::Values(
+        Mistake{"listen: nonsense\nmode: buffered\n" + streams,
+                "test.yaml:1:9: listen: ", "HOST:PORT"},
+        Mistake{"listen: [127.0.0.1:1, 127.0.0.1:99999]\nmode: buffered\n" + streams,
+                "test.yaml:1:23: listen[1]: ", "allowed: HOST:PORT"},
+        Mistake{"listen: a:1\nmode: bufferd\n" + streams, "test.yaml:2:7: mode: ",
+                "'bufferd' is unknown (did you mean 'buffered'?); allowed: unbuffered, buffered"},
+        Mistake{head + "provider: sockets\n" + streams,
+                "test.yaml:3:11: provider: ", "allowed: auto, tcp, verbs"},
+        Mistake{head + "loop: {spin_us: 3}\n" + streams,
+                "test.yaml:3:7: loop: ", "key 'mode' is missing"},
+        Mistake{head + "loop: {mode: sleepy}\n" + streams,
+                "test.yaml:3:14: loop.mode: ", "allowed: blocking, busy, adaptive"},
+        Mistake{head + "unbuffered: {outstanding: 1}\n" + streams,
+                "test.yaml:3:13: unbuffered: ", "the mode is buffered"},
+        Mistake{head + "buffered: {page_size: 100}\n" + streams,
+                "test.yaml:3:23: buffered.page_size: ", "100 is out of range"},
+        Mistake{head + "buffered: {page_size: 1q}\n" + streams,
+                "test.yaml:3:23: buffered.page_size: ", "'1q' is not a number of bytes"},
+        Mistake{head + "buffered: {page_size: 99999999999999999999}\n" + streams,
+                "test.yaml:3:23: buffered.page_size: ", "is not a number of bytes"},
+        Mistake{head + "buffered: {page_size: 17179869184G}\n" + streams,
+                "test.yaml:3:23: buffered.page_size: ", "out of range"},
+        Mistake{head + "buffered: {pages: -3}\n" + streams,
+                "test.yaml:3:19: buffered.pages: ", "'-3' is not a whole number"},
+        Mistake{head + "buffered: {flush_when_idle: maybe}\n" + streams,
+                "test.yaml:3:29: buffered.flush_when_idle: ", "allowed: false, true"},
+        Mistake{head + "heartbeat_ms: 5000\ndead_after_ms: 6000\n" + streams,
+                "test.yaml:4:16: dead_after_ms: ", "at least twice heartbeat_ms (5000)"},
+        Mistake{head + "slow_subscribers: [drop]\n" + streams,
+                "test.yaml:3:19: slow_subscribers: ", "a word is expected"},
+        Mistake{head + "provider: \"tcp\\0\"\n" + streams,
+                "test.yaml:3:11: provider: ", "a zero byte; allowed: auto, tcp, verbs"},
+        Mistake{head + "wait_subscribers: many\n" + streams,
+                "test.yaml:3:19: wait_subscribers: ", "'many' is not a whole number"}));
+
+Mistake in_stream(const std::string& line, const std::string& begins, const std::string& contains) {
+    return {head + "streams:\n  - " + line + "\n", begins, contains};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfAStream, PublisherConfigMistake,
+    testing::Values(
+        Mistake{head + "streams: []\n", "test.yaml:3:10: streams: ", "a list is expected"},
+        Mistake{head + "streams: 7\n", "test.yaml:3:10: streams: ", "a list is expected"},
+        in_stream("{source: pattern, size: 40}",
+                  "test.yaml:4:5: streams[0]: ", "key 'fids' is missing"),
+        in_stream("{fids: 9-3, source: pattern, size: 40}", "test.yaml:4:12: streams[0].fids: ",
+                  "'9-3' ends before it begins; allowed: a fid in decimal or hex"),
+        in_stream("{fids: \"1\\0\", source: pattern, size: 40}",
+                  "test.yaml:4:12: streams[0].fids: ", "a zero byte; allowed: a fid"),
+        in_stream("{fids: [1, x], source: pattern, size: 40}",
+                  "test.yaml:4:16: streams[0].fids[1]: ", "'x' is not a fid"),
+        in_stream("{fids: 0-9999999, source: pattern, size: 40}",
+                  "test.yaml:4:12: streams[0].fids: ", "more than a million fids"),
+        in_stream("{fids: 1, source: patern, size: 40}",
+                  "test.yaml:4:23: streams[0].source: ", "did you mean 'pattern'?"),
+        in_stream("{fids: 1-2, source: pipe}",
+                  "test.yaml:4:25: streams[0].source: ", "standard input is one stream"),
+        in_stream("{fids: \"1\\n2\", source: pattern, size: 40}",
+                  "test.yaml:4:12: streams[0].fids: ", "'1\\x0a2' is not a fid"),
+        Mistake{head + "streams:\n  - {fids: 0, source: pipe}\n  - {fids: 1, source: pipe}\n",
+                "test.yaml:5:23: streams[1].source: ",
+                "standard input has a stream already; allowed: pipe in one stream only"},
+        in_stream("{fids: 1, source: {file: /no/where}}",
+                  "test.yaml:4:30: streams[0].source.file: ", "'/no/where' is not a file"),
+        in_stream("{fids: 1, source: {repeat: true}}",
+                  "test.yaml:4:23: streams[0].source: ", "one of file and files"),
+        in_stream("{fids: 1-3, source: {files: [files.yaml, pipe.yaml]}}",
+                  "test.yaml:4:33: streams[0].source.files: ", "2 files for 3 fids"),
+        in_stream("{fids: 1, source: pattern}",
+                  "test.yaml:4:5: streams[0]: ", "key 'size' is missing"),
+        in_stream("{fids: 1, source: pattern, size: 23}",
+                  "test.yaml:4:38: streams[0].size: ", "a number of bytes from 24 to 16777216"),
+        in_stream("{fids: 1, source: pattern, size: {uniform: {min: 50, max: 40}}}",
+                  "test.yaml:4:63: streams[0].size.uniform.max: ", "from 50 to"),
+        in_stream("{fids: 1, source: pattern, size: {normal: {mean: 50, max: 99}}}",
+                  "test.yaml:4:47: streams[0].size.normal: ", "key 'stddev' is missing"),
+        in_stream("{fids: 1, source: pattern, size: {list: []}}",
+                  "test.yaml:4:45: streams[0].size.list: ", "a list is expected"),
+        in_stream("{fids: 1, source: pattern, size: 40, rate: 0}",
+                  "test.yaml:4:48: streams[0].rate: ", "0 is out of range"),
+        in_stream("{fids: 1, source: pattern, size: 40, rate: fast}",
+                  "test.yaml:4:48: streams[0].rate: ",
+                  "'fast' is not a number; allowed: a number above 0 up to 1000000000, max, or "
+                  "{per_second, burst}"),
+        in_stream("{fids: 1, source: pattern, size: 40, rate: ''}",
+                  "test.yaml:4:48: streams[0].rate: ", "allowed: a number, max, or"),
+        in_stream("{fids: 1, source: pattern, size: {fixed: 40, list: [50]}}",
+                  "test.yaml:4:38: streams[0].size: ", "not one kind of size; allowed: a number"),
+        in_stream("{fids: 1, source: pattern, size: {}}",
+                  "test.yaml:4:38: streams[0].size: ", "not one kind of size"),
+        in_stream("{fids: 1, source: pattern, size: 40, count: 0}",
+                  "test.yaml:4:49: streams[0].count: ", "0 is out of range"),
+        in_stream("{fids: 1, source: pattern, size: 40, status: 256}",
+                  "test.yaml:4:50: streams[0].status: ", "from 0 to 255"),
+        Mistake{head + "streams:\n  - {fids: 0-9, source: pattern, size: 40}\n"
+                       "  - {fids: [20, 5], source: pattern, size: 40}\n",
+                "test.yaml:5:12: streams[1].fids: ", "0x5 belongs to streams[0] already"}));
+
+TEST(PublisherConfig, AFileThatCannotBeReadIsNamed) {
+    try {
+        load_publisher_config("/no/where.yaml");
+        FAIL() << "no error";
+    } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), StartsWith("/no/where.yaml:1:1: document: cannot be read"));
+    }
+}
+
+TEST(PublisherConfig, AFileThatIsFarTooLargeIsNotReadToItsEnd) {
+    try {
+        load_publisher_config("/dev/zero");
+        FAIL() << "no error";
+    } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), StartsWith("/dev/zero:1:1: document: larger than a megabyte"));
+    }
+}
+
+} // namespace
+} // namespace apps

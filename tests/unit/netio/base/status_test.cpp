@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/base/status.hpp"
+
+#include <gmock/gmock.h>
+
+#include <stdexcept>
+
+namespace netio {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Address, IsParsedAndShown) {
+    EXPECT_EQ(parse_address("10.0.0.1:1234"), (Address{.host = "10.0.0.1", .port = 1234}));
+    EXPECT_EQ(parse_address("host.example:0"), (Address{.host = "host.example", .port = 0}));
+    EXPECT_EQ(parse_address("[fe80::1]:65535"), (Address{.host = "fe80::1", .port = 65535}));
+    EXPECT_EQ(to_string(Address{.host = "fe80::1", .port = 7}), "[fe80::1]:7");
+    EXPECT_EQ(to_string(Address{.host = "a", .port = 7}), "a:7");
+}
+
+TEST(Address, WhatIsWrongIsNamed) {
+    for (const char* text : {"", "host", "host:", ":1", "host:x", "host:65536", "host:-1", "[::1]",
+                             "[::1:5", "::1:5", "a:1:2", "host:1 "}) {
+        try {
+            parse_address(text);
+            ADD_FAILURE() << "'" << text << "' was accepted";
+        } catch (const std::invalid_argument& error) {
+            EXPECT_THAT(error.what(), HasSubstr(std::string{"'"} + text + "'"));
+            EXPECT_THAT(error.what(), HasSubstr("HOST:PORT"));
+        }
+    }
+}
+
+TEST(Status, EveryValueHasAName) {
+    for (const Status status :
+         {Status::ok, Status::no_subscribers, Status::again, Status::partial,
+          Status::too_many_segments, Status::too_large, Status::closed, Status::stale_ticket})
+        EXPECT_THAT(to_string(status), testing::Not(HasSubstr("unknown")));
+    for (int reason = 0; reason <= static_cast<int>(CloseReason::failed); ++reason)
+        EXPECT_THAT(to_string(static_cast<CloseReason>(reason)),
+                    testing::Not(HasSubstr("unknown")));
+}
+
+} // namespace
+} // namespace netio

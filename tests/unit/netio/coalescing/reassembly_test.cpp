@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/coalescing/reassembly.hpp"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace netio {
+namespace {
+
+using Outcome = Reassembly::Outcome;
+using testing::ElementsAreArray;
+
+std::vector<std::byte> bytes_of(std::size_t size, unsigned salt = 1) {
+    std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < size; ++i)
+        bytes[i] = static_cast<std::byte>(i * 7 + salt);
+    return bytes;
+}
+
+FragmentPlace place(std::size_t offset, std::size_t total) {
+    return {.offset = static_cast<std::uint32_t>(offset),
+            .total = static_cast<std::uint32_t>(total)};
+}
+
+// Every way to cut a message of up to eight bytes.
+TEST(Reassembly, PutsEveryCuttingTogether) {
+    Reassembly reassembly{8};
+    unsigned salt = 0;
+    for (std::size_t total = 1; total <= 8; ++total) {
+        for (unsigned cuts = 0; cuts < 1U << (total - 1); ++cuts) {
+            const std::vector<std::byte> whole = bytes_of(total, ++salt);
+            std::size_t begin = 0;
+            for (std::size_t end = 1; end <= total; ++end) {
+                const bool last = end == total;
+                if (!last && (cuts >> (end - 1) & 1U) == 0) continue;
+                const Outcome outcome = reassembly.take(
+                    place(begin, total), std::span{whole}.subspan(begin, end - begin));
+                ASSERT_EQ(outcome, last ? Outcome::complete : Outcome::incomplete);
+                ASSERT_EQ(reassembly.in_progress(), !last);
+                begin = end;
+            }
+            ASSERT_THAT(reassembly.message(), ElementsAreArray(whole));
+        }
+    }
+}
+
+// Every second fragment of up to nine bytes, in every place of messages of up to nine, after four
+// of eight bytes: only the four that follow complete it, and one to three of them continue it.
+TEST(Reassembly, TakesWhatFollowsAndNothingElse) {
+    for (std::size_t offset = 0; offset <= 9; ++offset) {
+        for (std::size_t total = 0; total <= 9; ++total) {
+            for (std::size_t size = 0; size <= 9; ++size) {
+                Reassembly reassembly{8};
+                ASSERT_EQ(reassembly.take(place(0, 8), bytes_of(4)), Outcome::incomplete);
+                const bool follows = offset == 4 && total == 8 && size >= 1 && size <= 4;
+                const Outcome expected = total > 8  ? Outcome::too_large
+                                         : !follows ? Outcome::out_of_order
+                                         : size < 4 ? Outcome::incomplete
+                                                    : Outcome::complete;
+                ASSERT_EQ(reassembly.take(place(offset, total), bytes_of(size)), expected)
+                    << size << " bytes at " << offset << " of " << total;
+            }
+        }
+    }
+}
+
+TEST(Reassembly, BeginsAtTheBeginning) {
+    for (std::size_t offset = 0; offset <= 9; ++offset) {
+        for (std::size_t total = 0; total <= 9; ++total) {
+            for (std::size_t size = 0; size <= 9; ++size) {
+                Reassembly reassembly{8};
+                const bool first = offset == 0 && size >= 1 && size <= total;
+                const Outcome expected = total > 8      ? Outcome::too_large
+                                         : !first       ? Outcome::out_of_order
+                                         : size < total ? Outcome::incomplete
+                                                        : Outcome::complete;
+                ASSERT_EQ(reassembly.take(place(offset, total), bytes_of(size)), expected)
+                    << size << " bytes at " << offset << " of " << total;
+            }
+        }
+    }
+}
+
+TEST(Reassembly, OfNothingRefusesEverything) {
+    Reassembly reassembly{0};
+    EXPECT_EQ(reassembly.take(place(0, 1), bytes_of(1)), Outcome::too_large);
+    EXPECT_EQ(reassembly.take(place(0, 0), {}), Outcome::out_of_order);
+}
+
+TEST(Reassembly, ForgetsWhatIsAbandoned) {
+    Reassembly reassembly{100};
+    EXPECT_EQ(reassembly.take(place(0, 8), bytes_of(4)), Outcome::incomplete);
+    reassembly.abandon();
+    EXPECT_FALSE(reassembly.in_progress());
+    EXPECT_EQ(reassembly.take(place(0, 2), bytes_of(2)), Outcome::complete);
+    EXPECT_THAT(reassembly.message(), ElementsAreArray(bytes_of(2)));
+}
+
+} // namespace
+} // namespace netio

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/loop/event_loop.hpp"
+
+#include "tests/support/sim_world.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <optional>
+#include <string>
+
+namespace netio {
+namespace {
+
+using namespace std::chrono_literals;
+using test::SimWorld;
+using testing::ElementsAre;
+
+struct SimLoop {
+    SimWorld world;
+    EventLoop loop{EventLoop::Options{}, world};
+};
+
+TEST(EventLoop, FiresTimersInOrderOfTimeThenOfStarting) {
+    SimLoop sim;
+    std::vector<int> fired;
+    const auto note = [&](int number) { return [&fired, number] { fired.push_back(number); }; };
+    Timer a{sim.loop, note(1)};
+    Timer b{sim.loop, note(2)};
+    Timer c{sim.loop, note(3)};
+    Timer d{sim.loop, [&] { sim.loop.stop(); }};
+    c.start(10ms);
+    a.start(10ms);
+    b.start(5ms);
+    d.start(20ms);
+    const TimePoint begin = sim.world.now();
+    sim.loop.run();
+    EXPECT_THAT(fired, ElementsAre(2, 3, 1));
+    EXPECT_EQ(sim.world.now() - begin, 20ms) << "time moves to the timers only";
+}
+
+// The loop's own time stands still between turns, and opening a device may take seconds.
+TEST(EventLoop, ATimerCountsFromItsStartAndNotFromTheLastTurn) {
+    SimLoop sim;
+    std::vector<EventSource*> fired;
+    sim.world.wait(sim.world.now() + 10s, fired);
+    const TimePoint begin = sim.world.now();
+    Timer timer{sim.loop, [&] { sim.loop.stop(); }};
+    timer.start(5s);
+    sim.loop.run();
+    EXPECT_EQ(sim.world.now() - begin, 5s);
+}
+
+TEST(EventLoop, ATimerMayBeMovedCancelledOrDestroyedInAnyHandler) {
+    SimLoop sim;
+    std::vector<int> fired;
+    std::optional<Timer> doomed;
+    Timer moved{sim.loop, [&] { fired.push_back(1); }};
+    Timer cancelled{sim.loop, [&] { fired.push_back(2); }};
+    Timer first{sim.loop, [&] {
+                    moved.start(10ms);
+                    cancelled.cancel();
+                    doomed.reset();
+                }};
+    std::optional<Timer> suicidal;
+    suicidal.emplace(sim.loop, [&] { suicidal.reset(); });
+    doomed.emplace(sim.loop, [&] { fired.push_back(3); });
+    Timer last{sim.loop, [&] { sim.loop.stop(); }};
+    first.start(1ms);
+    suicidal->start(1ms);
+    moved.start(2ms);
+    cancelled.start(2ms);
+    doomed->start(2ms);
+    last.start(20ms);
+    sim.loop.run();
+    EXPECT_THAT(fired, ElementsAre(1));
+    EXPECT_FALSE(suicidal);
+    EXPECT_FALSE(moved.armed());
+}
+
+TEST(EventLoop, ATimerThatRestartsItselfDoesNotStarveTheOthers) {
+    SimLoop sim;
+    int ticks = 0;
+    Timer tick{sim.loop, [&] {
+                   ++ticks;
+                   tick.start(Duration::zero());
+               }};
+    tick.start(Duration::zero());
+    bool posted = false;
+    sim.loop.post([&] {
+        posted = true;
+        sim.loop.stop();
+    });
+    sim.loop.run();
+    EXPECT_TRUE(posted);
+    EXPECT_LE(ticks, 2);
+    for (int i = 0; i < 10; ++i)
+        sim.loop.run_once();
+    EXPECT_GE(ticks, 10);
+}
+
+// A source that always has work must not keep others from being looked at.
+class Greedy final : public EventSource {
+  public:
+    int wait_fd() const noexcept override { return -1; }
+    std::size_t drain(std::size_t budget) override { return budget; }
+    bool may_sleep() override { return false; }
+};
+
+TEST(EventLoop, ABusySourceDoesNotHideADescriptor) {
+    EventLoop loop;
+    const int fd = ::eventfd(1, EFD_CLOEXEC); // readable
+    bool seen = false;
+    {
+        // Not given to epoll, since it has no descriptor; only kept active.
+        SimLoop sim;
+        Greedy greedy;
+        sim.loop.add(greedy);
+        sim.loop.activate(greedy);
+        bool fired = false;
+        sim.world.at(sim.world.now(), [&] { fired = true; });
+        for (int i = 0; i < 100 && !fired; ++i)
+            sim.loop.run_once();
+        EXPECT_TRUE(fired) << "a busy loop must look at its poller now and then";
+        sim.loop.remove(greedy);
+    }
+    DescriptorWatch watch{loop, fd, DescriptorWatch::Interest::readable, [&] { seen = true; }};
+    Timer tick{loop, [&] { tick.start(Duration::zero()); }};
+    tick.start(Duration::zero());
+    for (int i = 0; i < 100 && !seen; ++i)
+        loop.run_once();
+    EXPECT_TRUE(seen);
+    ::close(fd);
+}
+
+TEST(EventLoop, SourcesMayBeAddedAndRemovedWhileDraining) {
+    struct Once final : EventSource {
+        Once(SimLoop& sim_loop, std::function<void()> what) : sim{sim_loop}, act{std::move(what)} {
+            sim.loop.add(*this);
+        }
+        ~Once() override { sim.loop.remove(*this); }
+        int wait_fd() const noexcept override { return -1; }
+        std::size_t drain(std::size_t) override {
+            act();
+            return 1;
+        }
+        bool may_sleep() override { return true; }
+        SimLoop& sim;
+        std::function<void()> act;
+    };
+    SimLoop sim;
+    std::vector<std::string> log;
+    std::unique_ptr<Once> second;
+    std::unique_ptr<Once> third;
+    Once first{sim, [&] {
+                   log.emplace_back("first");
+                   second.reset();
+                   third = std::make_unique<Once>(sim, [&] { log.emplace_back("third"); });
+                   sim.loop.activate(*third);
+               }};
+    second = std::make_unique<Once>(sim, [&] { log.emplace_back("second"); });
+    sim.loop.activate(first);
+    sim.loop.activate(*second);
+    sim.loop.run_once();
+    sim.loop.run_once();
+    EXPECT_THAT(log, ElementsAre("first", "third"));
+}
+
+TEST(EventLoop, WhatWasPostedBeforeItRunsComesFirst) {
+    EventLoop loop;
+    std::vector<std::string> log;
+    Timer timer{loop, [&] {
+                    log.push_back("timer");
+                    loop.stop();
+                }};
+    timer.start(Duration::zero());
+    loop.post([&] { log.push_back("first"); });
+    loop.post([&] { log.push_back("second"); });
+    loop.run();
+    EXPECT_THAT(log, ElementsAre("first", "second", "timer"));
+}
+
+TEST(EventLoop, StopBeforeRunReturnsAtOnce) {
+    EventLoop loop;
+    loop.stop();
+    loop.run();
+    SUCCEED();
+}
+
+TEST(EventLoop, WatchesDescriptorsAndMayBeDestroyedInItsHandler) {
+    EventLoop loop;
+    const int fd = ::eventfd(0, EFD_CLOEXEC);
+    int fired = 0;
+    std::optional<DescriptorWatch> watch;
+    watch.emplace(loop, fd, DescriptorWatch::Interest::readable, [&] {
+        ++fired;
+        watch.reset();
+    });
+    loop.run_once();
+    EXPECT_EQ(fired, 0);
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(fd, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+    while (fired == 0)
+        loop.run_once(Clock::now() + 10s);
+    loop.run_once();
+    EXPECT_EQ(fired, 1);
+    ::close(fd);
+}
+
+TEST(EventLoop, TurnsSignalsIntoEvents) {
+    EventLoop loop;
+    std::vector<int> seen;
+    {
+        const SignalWatch watch{
+            loop, {SIGUSR1, SIGUSR2}, [&](int signal) { seen.push_back(signal); }};
+        ::raise(SIGUSR2);
+        ::raise(SIGUSR1);
+        while (seen.size() < 2)
+            loop.run_once(Clock::now() + 10s);
+    }
+    EXPECT_THAT(seen, testing::UnorderedElementsAre(SIGUSR1, SIGUSR2));
+}
+
+TEST(EventLoop, RetiredObjectsLiveUntilTheEndOfTheTurn) {
+    SimLoop sim;
+    bool freed = false;
+    bool alive_in_handler = false;
+    struct Object final : Retired {
+        explicit Object(bool& flag) : freed{flag} {}
+        ~Object() override { freed = true; }
+        bool& freed;
+    };
+    sim.loop.post([&] {
+        sim.loop.retire(std::make_unique<Object>(freed));
+        alive_in_handler = !freed;
+    });
+    sim.loop.run_once();
+    EXPECT_TRUE(alive_in_handler);
+    EXPECT_TRUE(freed);
+}
+
+} // namespace
+} // namespace netio

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/memory/buffer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace netio {
+namespace {
+
+// Counts the registrations that live.
+class CountingDomain final : public MemoryDomain {
+  public:
+    std::unique_ptr<Registration> register_memory(std::span<std::byte>, Access) override {
+        if (refuse) throw std::runtime_error{"refused"};
+        return std::make_unique<Counted>(*this);
+    }
+    int living = 0;
+    int made = 0;
+    bool refuse = false;
+
+  private:
+    struct Counted final : Registration {
+        explicit Counted(CountingDomain& d) : domain{d} {
+            ++domain.living;
+            ++domain.made;
+        }
+        ~Counted() override { --domain.living; }
+        void* descriptor() const noexcept override { return nullptr; }
+        std::uint64_t key() const noexcept override { return 0; }
+        std::uint64_t base() const noexcept override { return 0; }
+        CountingDomain& domain;
+    };
+};
+
+// Whether there are huge pages is the machine's affair; the buffer works either way, and says it.
+TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
+    RegisteredBuffer buffer{3'000'001, Access::local, Pages::huge};
+    EXPECT_EQ(buffer.size(), 3'000'001U);
+    EXPECT_TRUE(std::ranges::all_of(buffer.memory(), [](std::byte b) { return b == std::byte{}; }));
+    const auto alignment = buffer.on_huge_pages() ? std::uintptr_t{2} << 20U : std::uintptr_t{4096};
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % alignment, 0U);
+    buffer.data()[3'000'000] = std::byte{1};
+    EXPECT_FALSE(RegisteredBuffer{4096}.on_huge_pages());
+}
+
+TEST(RegisteredBuffer, IsZeroedAndPageAligned) {
+    const RegisteredBuffer buffer{100000};
+    EXPECT_EQ(buffer.size(), 100000U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.data()) % 4096, 0U);
+    EXPECT_TRUE(
+        std::ranges::all_of(buffer.memory(), [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
+TEST(RegisteredBuffer, IsRegisteredOnceInEachDomainAtFirstUse) {
+    CountingDomain one;
+    CountingDomain two;
+    {
+        RegisteredBuffer buffer{64};
+        EXPECT_EQ(one.made, 0);
+        const Registration& first = buffer.registration(one);
+        EXPECT_EQ(&buffer.registration(one), &first);
+        buffer.registration(two);
+        EXPECT_EQ(one.made, 1);
+        EXPECT_EQ(two.made, 1);
+    }
+    EXPECT_EQ(one.living, 0);
+    EXPECT_EQ(two.living, 0);
+}
+
+TEST(RegisteredBuffer, AFailedRegistrationLeavesTheBufferUsable) {
+    CountingDomain domain;
+    domain.refuse = true;
+    RegisteredBuffer buffer{64};
+    EXPECT_THROW(buffer.registration(domain), std::runtime_error);
+    domain.refuse = false;
+    buffer.registration(domain);
+    EXPECT_EQ(domain.living, 1);
+}
+
+TEST(RegisteredBuffer, TakesMemoryOfTheUsers) {
+    std::array<std::byte, 32> memory{};
+    RegisteredBuffer buffer{std::span{memory}};
+    EXPECT_EQ(buffer.data(), memory.data());
+    EXPECT_EQ(buffer.slice(8, 4).data, memory.data() + 8);
+    EXPECT_TRUE(buffer.contains(memory.data() + 31, 1));
+    EXPECT_FALSE(buffer.contains(memory.data() + 31, 2));
+    EXPECT_FALSE(buffer.contains(memory.data() + 1, SIZE_MAX));
+}
+
+TEST(RegisteredBufferDeathTest, ASliceOutsideIsABug) {
+    RegisteredBuffer buffer{32};
+    EXPECT_DEATH((void)buffer.slice(30, 3), "check failed");
+    EXPECT_DEATH((void)buffer.slice(SIZE_MAX, 2), "check failed");
+}
+
+} // namespace
+} // namespace netio

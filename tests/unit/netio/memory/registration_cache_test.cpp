@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/memory/registration_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+namespace netio {
+namespace {
+
+class Registrations : public testing::Test {
+  protected:
+    std::span<std::byte> piece(std::size_t at, std::size_t size) {
+        return std::span{memory}.subspan(at, size);
+    }
+    std::vector<std::byte> memory{10'000};
+};
+
+TEST_F(Registrations, AreFoundAgainForThePartsOfWhatWasLent) {
+    RegistrationCache cache;
+    RegisteredBuffer* first = nullptr;
+    {
+        const auto lent = cache.lend(piece(100, 1'000), Access::local);
+        first = lent.slice().buffer;
+        EXPECT_EQ(lent.slice().data, memory.data() + 100);
+        EXPECT_EQ(lent.slice().size, 1'000U);
+    }
+    const auto part = cache.lend(piece(600, 500), Access::send);
+    EXPECT_EQ(part.slice().buffer, first);
+    EXPECT_EQ(part.slice().data, memory.data() + 600);
+    EXPECT_EQ(cache.counters().hits, 1U);
+    EXPECT_EQ(cache.counters().misses, 1U);
+    EXPECT_EQ(cache.registered_bytes(), 1'000U);
+}
+
+TEST_F(Registrations, DoNotServeMoreMemoryOrMoreAccessThanTheyCover) {
+    RegistrationCache cache;
+    const auto lent = cache.lend(piece(100, 1'000), Access::local);
+    for (const auto& other : {piece(99, 10), piece(600, 501), piece(0, 5'000)})
+        EXPECT_NE(cache.lend(other, Access::local).slice().buffer, lent.slice().buffer);
+    EXPECT_NE(cache.lend(piece(100, 10), Access::remote_write).slice().buffer, lent.slice().buffer);
+    EXPECT_EQ(cache.counters().hits, 0U);
+}
+
+TEST_F(Registrations, TheLongestUnusedGoesFirstAndWhatIsLentStays) {
+    RegistrationCache cache{2'000};
+    std::optional lent{cache.lend(piece(0, 1'000), Access::local)};
+    cache.lend(piece(1'000, 1'000), Access::local);
+    cache.lend(piece(2'000, 500), Access::local); // the second has to go
+    EXPECT_EQ(cache.registered_bytes(), 1'500U);
+    EXPECT_EQ(cache.counters().evictions, 1U);
+    cache.lend(piece(2'000, 500), Access::local);
+    EXPECT_EQ(cache.counters().hits, 1U);
+
+    lent = cache.lend(piece(3'000, 1'500), Access::local); // the first comes back, too late
+    EXPECT_EQ(cache.registered_bytes(), 1'500U);
+    EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
+}
+
+TEST_F(Registrations, MoreThanTheLimitMayBeLentAtOnce) {
+    RegistrationCache cache{100};
+    {
+        const auto one = cache.lend(piece(0, 1'000), Access::local);
+        const auto two = cache.lend(piece(1'000, 1'000), Access::local);
+        EXPECT_EQ(cache.registered_bytes(), 2'000U);
+    }
+    EXPECT_EQ(cache.registered_bytes(), 0U);
+}
+
+TEST_F(Registrations, AreForgottenWhereTheyTouch) {
+    RegistrationCache cache;
+    cache.lend(piece(0, 1'000), Access::local);
+    cache.lend(piece(1'000, 1'000), Access::local);
+    cache.lend(piece(500, 1'000), Access::local);
+    cache.forget(piece(999, 1));
+    EXPECT_EQ(cache.registered_bytes(), 1'000U);
+    cache.forget(piece(0, 1'000));
+    EXPECT_EQ(cache.registered_bytes(), 1'000U);
+    cache.lend(piece(1'500, 10), Access::local);
+    EXPECT_EQ(cache.counters().hits, 1U);
+}
+
+using RegistrationsDeathTest = Registrations;
+
+TEST_F(RegistrationsDeathTest, WhatIsLentCannotBeForgotten) {
+    RegistrationCache cache;
+    const auto lent = cache.lend(piece(0, 1'000), Access::local);
+    EXPECT_DEATH(cache.forget(piece(10, 1)), "still lent");
+}
+
+} // namespace
+} // namespace netio

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/model/credits_model_test.cpp explores two endpoints; here is one of them, step by step.
+
+#include "netio/session/credits.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace netio {
+namespace {
+
+void receive(Credits& credits, std::uint32_t returned = 0) {
+    ASSERT_EQ(credits.on_received(returned), CreditError::none);
+    credits.on_reposted();
+}
+
+TEST(Credits, R13KeepsOneInReserve) {
+    Credits credits{{.receive_count = 4, .peer_receive_count = 4, .return_threshold_count = 2}};
+
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(credits.can_write());
+        credits.on_write_sent();
+    }
+
+    EXPECT_FALSE(credits.can_write());
+    EXPECT_FALSE(credits.can_send_frame());
+    EXPECT_EQ(credits.available(), 1U);
+}
+
+TEST(Credits, R13AFrameThatReturnsCreditsMayTakeTheReserve) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 3}};
+    credits.on_write_sent();
+    credits.on_write_sent();
+    receive(credits);
+
+    EXPECT_FALSE(credits.can_write());
+    ASSERT_TRUE(credits.can_send_frame());
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
+    EXPECT_FALSE(credits.can_send_frame());
+    EXPECT_EQ(credits.available(), 0U);
+}
+
+TEST(Credits, R13TheReserveReturnsCreditsAtTheThreshold) {
+    Credits credits{{.receive_count = 4, .peer_receive_count = 4, .return_threshold_count = 2}};
+    for (int i = 0; i < 3; ++i)
+        credits.on_write_sent();
+
+    receive(credits);
+    EXPECT_FALSE(credits.must_return());
+    receive(credits);
+    EXPECT_TRUE(credits.must_return());
+
+    EXPECT_EQ(credits.on_frame_sent(), 2U);
+    EXPECT_EQ(credits.owed(), 0U);
+    EXPECT_EQ(credits.available(), 0U);
+    EXPECT_FALSE(credits.must_return());
+}
+
+TEST(Credits, R13FramesReturnWhatIsOwed) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 8}};
+    receive(credits);
+
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
+    EXPECT_EQ(credits.on_frame_sent(), 0U);
+    EXPECT_EQ(credits.available(), 6U);
+    receive(credits, 2);
+    EXPECT_EQ(credits.available(), 8U);
+}
+
+TEST(Credits, R13AReceiveThatIsNotPostedAgainIsNotOwed) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 8}};
+    ASSERT_EQ(credits.on_received(0), CreditError::none);
+    EXPECT_EQ(credits.on_frame_sent(), 0U);
+    credits.on_reposted();
+    EXPECT_EQ(credits.on_frame_sent(), 1U);
+}
+
+TEST(Credits, R14RefusesMoreCreditsThanWereUsed) {
+    Credits credits{{.receive_count = 4, .peer_receive_count = 4}};
+    credits.on_write_sent();
+    EXPECT_EQ(credits.on_received(2), CreditError::overrun);
+    EXPECT_EQ(credits.available(), 3U);
+}
+
+TEST(Credits, R14RefusesAMessageThatHadNoCredit) {
+    Credits credits{{.receive_count = 3, .peer_receive_count = 4}};
+    for (int i = 0; i < 3; ++i)
+        receive(credits);
+    EXPECT_EQ(credits.on_received(0), CreditError::unpermitted);
+}
+
+TEST(Credits, RefusesOptionsThatWouldStopOrNeverEnd) {
+    const auto make = [](std::uint32_t own, std::uint32_t peer, std::uint32_t threshold) {
+        return Credits{{.receive_count = own,
+                        .peer_receive_count = peer,
+                        .return_threshold_count = threshold}};
+    };
+    EXPECT_THROW(make(2, 4, 0), std::invalid_argument);
+    EXPECT_THROW(make(4, 2, 0), std::invalid_argument);
+    EXPECT_THROW(make(65'536, 4, 0), std::invalid_argument);
+    EXPECT_THROW(make(4, 4, 1), std::invalid_argument);
+    EXPECT_THROW(make(4, 4, 4), std::invalid_argument);
+    EXPECT_THAT([&] { make(0, 4, 0); },
+                testing::ThrowsMessage<std::invalid_argument>(
+                    testing::HasSubstr("receive_count is 0, but receive counts go from 3")));
+    EXPECT_NO_THROW(make(3, 65'535, 2));
+}
+
+TEST(CreditsDeathTest, AbortsWhenTheCallerDoesNotAsk) {
+    Credits credits{{.receive_count = 3, .peer_receive_count = 3}};
+    credits.on_write_sent();
+    credits.on_write_sent();
+    EXPECT_DEATH(credits.on_write_sent(), "without a credit");
+    EXPECT_DEATH(static_cast<void>(credits.on_frame_sent()), "without a credit");
+}
+
+} // namespace
+} // namespace netio

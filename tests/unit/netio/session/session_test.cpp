@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Links on the simulator: credits, heartbeats, the goodbye, and every kind of end.
+
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
+#include "netio/session/session.hpp"
+#include "netio/session/session_listener.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// One end of a session, and what it has seen.
+class End final : public Session::Handler {
+  public:
+    void on_open(Session&) override {
+        ++opened;
+        act(at_open);
+    }
+    void on_frame(Session&, const IncomingFrame& frame) override {
+        frames.emplace_back(frame.body.begin(), frame.body.end());
+        act(at_frame);
+    }
+    void on_sent(Session&, Cookie cookie, Completion::Outcome outcome) override {
+        ++sent[static_cast<std::uint64_t>(cookie)];
+        if (outcome != Completion::Outcome::done) ++unsent;
+        act(at_sent);
+    }
+    void on_writable(Session&) override {
+        ++room;
+        act(at_room);
+    }
+    void on_closed(Session&, const Closed& why) override {
+        closed.push_back(why);
+        act(at_closed);
+    }
+    static void act(const std::function<void()>& hook) {
+        if (hook) hook();
+    }
+
+    int opened = 0;
+    int room = 0;
+    int unsent = 0;
+    std::vector<std::vector<std::byte>> frames;
+    std::map<std::uint64_t, int> sent;
+    std::vector<Closed> closed;
+    std::function<void()> at_open, at_frame, at_sent, at_room, at_closed;
+    std::unique_ptr<Session> session;
+};
+
+class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::Handler {
+  protected:
+    void connect(SessionOptions near_options = {}, SessionOptions far_options = {}) {
+        // However busy the machine is.
+        near_options.connect_timeout = far_options.handshake_timeout = std::chrono::minutes{1};
+        accept_options = far_options;
+        listener = std::make_unique<SessionListener>(
+            bed.transport(),
+            SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            static_cast<SessionListener::Handler&>(*this));
+        dial(near_options);
+        bed.run_until([&] {
+            return (near.opened == 1 && far.opened == 1) || !near.closed.empty() ||
+                   !far.closed.empty();
+        });
+        if (near.opened == 1 && far.opened == 1) return;
+        for (const End* end : {&near, &far}) {
+            for (const Closed& closed : end->closed)
+                ADD_FAILURE() << closed.detail;
+        }
+        // An ASSERT would end this function only.
+        throw std::runtime_error{"the session did not open"};
+    }
+    void dial(const SessionOptions& options) {
+        const Address address = listener->endpoints().front().address;
+        near.session = std::make_unique<Session>(
+            bed.transport(),
+            Session::Target{.provider = bed.transport().providers_to(address).front(),
+                            .remote = address,
+                            .local_host = {}},
+            Hello{.service = Service::messages, .service_data = {}}, options, near);
+    }
+    void on_incoming(IncomingSession& incoming) override {
+        far.session = incoming.accept({.service = Service::messages, .service_data = {}},
+                                      accept_options, far);
+    }
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+        ADD_FAILURE() << peer_address << ": " << why.what();
+    }
+    // Sends `count` frames as fast as there is room; the number is in the body.
+    void flood(End& from, std::uint64_t count) {
+        from.at_room = [&from, count, next = std::uint64_t{0}]() mutable {
+            for (; next < count; ++next) {
+                std::array<std::byte, 8> body;
+                wire::store(body.data(), next);
+                const Status status =
+                    from.session->send({.kind = 20, .extension = body}, Cookie{next});
+                if (status == Status::again) return;
+                ASSERT_EQ(status, Status::ok);
+            }
+        };
+        from.at_room();
+    }
+    static void expect_flood(const End& at, std::uint64_t count) {
+        ASSERT_EQ(at.frames.size(), count);
+        for (std::uint64_t i = 0; i < count; ++i)
+            ASSERT_EQ(wire::load<std::uint64_t>(at.frames[i].data()), i);
+    }
+
+    TestBed bed{GetParam()};
+    SessionOptions accept_options;
+    std::unique_ptr<SessionListener> listener;
+    End near, far;
+};
+
+TEST_P(SessionTest, BothSidesFloodingEachOtherWithTheFewestCreditsDoNotStop) {
+    for (const std::size_t receives : {4U, 5U, 8U, 64U}) {
+        near = {};
+        far = {};
+        connect({.receive_count = receives, .send_count = 3},
+                {.receive_count = 4, .send_count = 2});
+        flood(near, 500);
+        flood(far, 500);
+        ASSERT_TRUE(
+            bed.run_until([&] { return near.frames.size() == 500 && far.frames.size() == 500; }));
+        expect_flood(near, 500);
+        expect_flood(far, 500);
+        ASSERT_TRUE(
+            bed.run_until([&] { return near.sent.size() == 500 && far.sent.size() == 500; }));
+        for (const auto& [cookie, times] : near.sent)
+            EXPECT_EQ(times, 1) << cookie;
+    }
+}
+
+TEST_P(SessionTest, FinishDeliversWhatWasSentAndBothHaveTheirLastWord) {
+    connect();
+    flood(near, 40);
+    near.session->finish();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    expect_flood(far, 40);
+    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(far.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(near.sent.size(), 40U);
+    EXPECT_EQ(near.unsent, 0);
+    EXPECT_EQ(near.closed.size(), 1U);
+    EXPECT_EQ(far.closed.size(), 1U);
+}
+
+TEST_P(SessionTest, BothFinishingAtOnceEndInOrder) {
+    connect();
+    near.session->finish();
+    far.session->finish();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    for (const End* end : {&near, &far})
+        EXPECT_THAT(end->closed[0].reason,
+                    testing::AnyOf(CloseReason::local, CloseReason::orderly));
+}
+
+TEST_P(SessionTest, CloseCancelsWhatIsOutstandingAndThenHasTheLastWord) {
+    connect();
+    RegisteredBuffer memory{60000};
+    const Slice slice = memory.slice();
+    for (std::uint64_t i = 0; i < 20; ++i)
+        ASSERT_EQ(near.session->send({.kind = 20, .slices = {&slice, 1}}, Cookie{i}), Status::ok);
+    bool all_before_the_last_word = false;
+    near.at_closed = [&] { all_before_the_last_word = near.sent.size() == 20; };
+    near.session->close();
+    EXPECT_TRUE(near.sent.empty()) << "a call never calls back";
+    EXPECT_EQ(near.session->send({.kind = 20}, Cookie{99}), Status::closed);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_TRUE(all_before_the_last_word);
+    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(far.closed[0].reason, CloseReason::lost);
+}
+
+TEST_P(SessionTest, RefusesWhatCanNeverBeSent) {
+    connect({}, {.receive_bytes = 1000});
+    RegisteredBuffer memory{2000};
+    EXPECT_EQ(near.session->body_limit(), 992U);
+    const Slice fits = memory.slice(0, 992);
+    const Slice too_large = memory.slice(0, 993);
+    EXPECT_EQ(near.session->send({.kind = 20, .slices = {&too_large, 1}}, Cookie{1}),
+              Status::too_large);
+    EXPECT_EQ(near.session->send({.kind = 20, .slices = {&fits, 1}}, Cookie{1}), Status::ok);
+    const std::vector<Slice> many(29, memory.slice(0, 1));
+    EXPECT_EQ(near.session->send({.kind = 20, .slices = many}, Cookie{2}),
+              Status::too_many_segments);
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 1; }));
+    EXPECT_EQ(far.frames[0].size(), 992U);
+}
+
+TEST_P(SessionTest, MoreSlicesThanTheProviderTakesAreGathered) {
+    connect();
+    RegisteredBuffer memory{28 * 200};
+    for (std::size_t i = 0; i < memory.size(); ++i)
+        memory.data()[i] = static_cast<std::byte>(i % 251);
+    for (std::size_t count = 0; count <= 28; ++count) {
+        std::vector<Slice> slices;
+        for (std::size_t i = 0; i < count; ++i)
+            slices.push_back(memory.slice(i * 200, 200));
+        ASSERT_TRUE(bed.run_until([&] {
+            return near.session->send({.kind = 20, .slices = slices}, Cookie{count}) == Status::ok;
+        }));
+        ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == count + 1; }));
+        EXPECT_TRUE(std::ranges::equal(far.frames.back(), memory.memory().first(count * 200)));
+    }
+}
+
+TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
+    using Hook = std::function<void()> End::*;
+    for (const Hook hook :
+         {&End::at_open, &End::at_frame, &End::at_sent, &End::at_room, &End::at_closed}) {
+        for (End* const victim : {&near, &far}) {
+            near = {};
+            far = {};
+            listener.reset();
+            bool destroyed = false;
+            accept_options = {.receive_count = 4, .send_count = 4};
+            listener = std::make_unique<SessionListener>(
+                bed.transport(),
+                SessionListener::Options{.service = Service::messages,
+                                         .addresses = {bed.address()}},
+                static_cast<SessionListener::Handler&>(*this));
+            const auto pump = [](End& end) {
+                for (std::uint64_t i = 0; end.session && end.session->is_open() && i < 50; ++i)
+                    if (end.session->send({.kind = 20}, Cookie{i}) != Status::ok) break;
+            };
+            near.at_open = [&] { pump(near); };
+            far.at_open = [&] { pump(far); };
+            victim->*hook = [&, victim] {
+                victim->session.reset();
+                destroyed = true;
+            };
+            dial({.receive_count = 4, .send_count = 4});
+            ASSERT_TRUE(bed.run_until(
+                [&] { return destroyed || (near.frames.size() >= 2 && far.frames.size() >= 2); }));
+            if (!destroyed) {
+                pump(*victim);
+                ASSERT_TRUE(bed.run_until(
+                    [&] { return destroyed || victim->room > 0 || hook == &End::at_closed; }));
+            }
+            if (!destroyed) {
+                End& other = victim == &near ? far : near;
+                if (other.session) other.session->close();
+                ASSERT_TRUE(bed.run_until([&] { return destroyed || !victim->closed.empty(); }));
+            }
+            End& other = victim == &near ? far : near;
+            ASSERT_TRUE(bed.run_until(
+                [&] { return !other.session || other.opened == 0 || !other.closed.empty(); }));
+            near.session.reset();
+            far.session.reset();
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SessionTest, all_beds(), bed_name);
+
+// --- in virtual time ------------------------------------------------------------------------
+
+using SimulatedSession = SessionTest;
+
+constexpr SessionOptions quick{.heartbeat = 1000ms, .dead_after = 5000ms};
+
+TEST_P(SimulatedSession, HeartbeatsKeepAnIdleLinkAlive) {
+    connect(quick, quick);
+    const TimePoint end = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
+    EXPECT_TRUE(near.closed.empty());
+    EXPECT_TRUE(far.closed.empty());
+    EXPECT_EQ(near.frames.size(), 0U) << "heartbeats are not the user's";
+}
+
+TEST_P(SimulatedSession, SilenceIsNoticedOnBothSides) {
+    connect(quick, quick);
+    const TimePoint begin = bed.loop().now();
+    bed.sim()->cut(1);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::silent);
+    EXPECT_EQ(far.closed[0].reason, CloseReason::silent);
+    EXPECT_GE(bed.loop().now() - begin, 5s);
+    EXPECT_LE(bed.loop().now() - begin, 8s);
+}
+
+TEST_P(SimulatedSession, WithoutHeartbeatsNobodyIsDead) {
+    connect({.heartbeat = 0ms, .dead_after = 0ms}, {.heartbeat = 0ms, .dead_after = 0ms});
+    bed.sim()->cut(1);
+    const TimePoint end = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
+    EXPECT_TRUE(near.closed.empty());
+}
+
+TEST_P(SimulatedSession, AnUnansweredGoodbyeEndsAfterItsTime) {
+    connect({.heartbeat = 0ms, .dead_after = 0ms, .close_timeout = 700ms});
+    bed.sim()->cut(1);
+    const TimePoint begin = bed.loop().now();
+    near.session->finish();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(bed.loop().now() - begin, 700ms);
+}
+
+TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
+    connect();
+    bed.sim()->ignore_connects(true);
+    End other;
+    const Address address = listener->endpoints().front().address;
+    other.session = std::make_unique<Session>(
+        bed.transport(), Session::Target{.provider = "sim", .remote = address, .local_host = {}},
+        Hello{.service = Service::messages, .service_data = {}},
+        SessionOptions{.connect_timeout = 300ms}, other);
+    ASSERT_TRUE(bed.run_until([&] { return !other.closed.empty(); }));
+    EXPECT_EQ(other.closed[0].reason, CloseReason::connect_timeout);
+    EXPECT_THAT(other.closed[0].detail, HasSubstr(to_string(address)));
+}
+
+TEST_P(SimulatedSession, ABreakAtAnySendCompletesEverythingOnceAndHasOneLastWord) {
+    for (std::size_t nth = 1; nth < 30; ++nth) {
+        near = {};
+        far = {};
+        connect({.receive_count = 6, .send_count = 5}, {.receive_count = 6, .send_count = 5});
+        bed.sim()->break_at_send(bed.sim()->next_connection() - 2, nth);
+        std::uint64_t accepted = 0;
+        near.at_room = [&] {
+            while (accepted < 100 &&
+                   near.session->send({.kind = 20}, Cookie{accepted}) == Status::ok)
+                ++accepted;
+        };
+        near.at_room();
+        ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+        EXPECT_EQ(near.closed.size(), 1U);
+        EXPECT_EQ(near.closed[0].reason, CloseReason::lost);
+        EXPECT_EQ(near.sent.size(), accepted) << "broken at send " << nth;
+        for (const auto& [cookie, times] : near.sent)
+            EXPECT_EQ(times, 1) << cookie;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SimulatedSession, simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/gap_ledger.hpp"
+
+#include <gmock/gmock.h>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(GapLedger, AddsUpPerFidAndIsEmptyAfterwards) {
+    GapLedger ledger;
+    EXPECT_TRUE(ledger.empty());
+    ledger.add(Fid{9}, 2);
+    ledger.add(Fid{1}, 1);
+    ledger.add(Fid{9}, 3);
+    EXPECT_THAT(ledger.take(), ElementsAre(FidCount{.fid = Fid{1}, .count = 1},
+                                           FidCount{.fid = Fid{9}, .count = 5}));
+    EXPECT_TRUE(ledger.empty());
+    EXPECT_THAT(ledger.take(), IsEmpty());
+}
+
+TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
+    ArrivalCounter counter;
+    counter.add(Fid{1}, 10);
+    counter.add(Fid{1}, 20);
+    counter.add(Fid{2}, 5);
+    EXPECT_EQ(counter.messages(), 3U);
+    EXPECT_EQ(counter.bytes(), 35U);
+    EXPECT_FALSE(counter.complete());
+    EXPECT_EQ(counter.lost(), 0U);
+    const std::array<FidCount, 3> totals{FidCount{.fid = Fid{1}, .count = 5},
+                                         FidCount{.fid = Fid{2}, .count = 1},
+                                         FidCount{.fid = Fid{3}, .count = 2}};
+    counter.add_expected(totals);
+    EXPECT_TRUE(counter.complete());
+    EXPECT_EQ(counter.lost(), 3U + 0U + 2U);
+}
+
+TEST(ArrivalCounter, BeforeTheTotalsTheGapsAreTheLoss) {
+    ArrivalCounter counter;
+    counter.add(Fid{1}, 10);
+    counter.add_missed(Fid{1}, 4);
+    EXPECT_EQ(counter.lost(), 4U);
+    const FidCount total{.fid = Fid{1}, .count = 5};
+    counter.add_expected(std::span{&total, 1});
+    EXPECT_EQ(counter.lost(), 4U);
+}
+
+TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
+    ArrivalCounter counter;
+    for (std::uint64_t fid = 0; fid < 100; ++fid)
+        counter.add(Fid{fid}, 1);
+    counter.forget({.first = Fid{10}, .last = Fid{89}});
+    EXPECT_EQ(counter.fids().size(), 20U);
+    EXPECT_EQ(counter.fids().find(Fid{10}), nullptr);
+    EXPECT_NE(counter.fids().find(Fid{90}), nullptr);
+    EXPECT_EQ(counter.messages(), 100U);
+}
+
+} // namespace
+} // namespace netio::pubsub

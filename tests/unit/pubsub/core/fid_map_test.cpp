@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/fid_map.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <random>
+
+namespace netio::pubsub {
+namespace {
+
+std::map<Fid, int> contents(const FidMap<int>& map) {
+    std::map<Fid, int> all;
+    map.for_each([&](Fid fid, int value) { EXPECT_TRUE(all.emplace(fid, value).second); });
+    return all;
+}
+
+TEST(FidMap, FindsNothingWhenEmpty) {
+    FidMap<int> map;
+    EXPECT_TRUE(map.empty());
+    EXPECT_EQ(map.find(Fid{0}), nullptr);
+    EXPECT_FALSE(map.erase(Fid{0}));
+}
+
+TEST(FidMap, MakesAValueAtFirstUse) {
+    FidMap<int> map;
+    map[Fid{7}] += 3;
+    map[Fid{7}] += 4;
+    ASSERT_NE(map.find(Fid{7}), nullptr);
+    EXPECT_EQ(*map.find(Fid{7}), 7);
+    EXPECT_EQ(map.size(), 1U);
+}
+
+TEST(FidMap, TakesTheWholeRangeOfFids) {
+    FidMap<int> map;
+    map[Fid{0}] = 1;
+    map[Fid{UINT64_MAX}] = 2;
+    EXPECT_EQ(*map.find(Fid{0}), 1);
+    EXPECT_EQ(*map.find(Fid{UINT64_MAX}), 2);
+}
+
+// Few distinct fids make long runs of collisions, many make the map grow: both are compared with
+// std::map after every step.
+class FidMapAgainstMap : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+        std::mt19937_64 random{seed};
+        FidMap<int> map;
+        std::map<Fid, int> truth;
+        for (int step = 0; step < 2000; ++step) {
+            // Multiples of a large power of two collide under many hash functions.
+            const Fid fid{(random() % GetParam()) << (seed % 2 == 0 ? 0 : 40)};
+            if (random() % 3 == 0) {
+                ASSERT_EQ(map.erase(fid), truth.erase(fid) == 1) << "seed " << seed;
+            } else {
+                map[fid] = step;
+                truth[fid] = step;
+            }
+            ASSERT_EQ(map.size(), truth.size()) << "seed " << seed;
+            const Fid other{random() % GetParam()};
+            const auto expected = truth.find(other);
+            const int* found = map.find(other);
+            ASSERT_EQ(found != nullptr, expected != truth.end()) << "seed " << seed;
+            if (found != nullptr) {
+                ASSERT_EQ(*found, expected->second);
+            }
+        }
+        EXPECT_EQ(contents(map), truth) << "seed " << seed;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fids, FidMapAgainstMap, testing::Values(3, 40, 100000));
+
+} // namespace
+} // namespace netio::pubsub
