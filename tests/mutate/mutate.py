@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants faults into the libraries, one at a time, and looks whether a test notices.
+
+    mutate.py BUILD                    every fault of the table (faults*.toml)
+    mutate.py BUILD --only REGEX       those whose name matches
+    mutate.py BUILD --draw N --seed S  N generic ones at random lines
+    mutate.py --check                  only whether each line of the table is there once
+    mutate.py --programs               the test programs that all this needs
+
+Fails if a fault survives, if a line of the table does not match, or if a test fails without one.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import draw  # noqa: E402
+import table  # noqa: E402
+from rebuild import Build, DoesNotBuild  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+RUN_LIMIT_S = 60  # of one test program with one fault of the table
+DRAWN_LIMIT_S = 240  # of one with a drawn fault, which runs everything
+# What is tried against a drawn fault, in this order; those that do not see the file are left out.
+PROGRAMS = (
+    *("netio_unit_test", "pubsub_unit_test", "stream_unit_test", "stream_exhaustive_test", "stream_random_test"),
+    *("messages_scenario_test", "pubsub_scenario_test", "stream_scenario_test", "world_test"),
+)
+
+
+def run_test(program, arguments, folder, limit):
+    """(status, output, tests run); status None: it did not end in time."""
+    words = [str(program), "--gtest_brief=1", *arguments]
+    environment = {**os.environ, "GTEST_FAIL_FAST": "1"}
+    try:
+        done = subprocess.run(
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit
+        )
+    except subprocess.TimeoutExpired as error:
+        return None, (error.stdout or b"").decode(errors="replace"), 0
+    output = done.stdout.decode(errors="replace")
+    ran = re.search(r"(\d+) tests? from", output)
+    return done.returncode, output, int(ran[1]) if ran else 0
+
+
+class Planter:
+    def __init__(self, build, folder):
+        self.build = build
+        self.folder = folder
+
+    def baseline(self, test, pattern):
+        """What is wrong with a test before anything is planted; empty: nothing."""
+        program = self.build.folder / "bin" / test
+        if not program.exists():
+            return f"{test} is not built"
+        status, output, ran = run_test(program, [f"--gtest_filter={pattern}"], self.build.folder, RUN_LIMIT_S)
+        if status != 0:
+            return f"{test} {pattern} fails without any fault:\n{output[-1500:]}"
+        return "" if ran else f"{test} has no test {pattern}"
+
+    def try_fault(self, fault, overlay):
+        """(verdict, what to say)"""
+        files = table.mutated_files(ROOT, fault.changes)
+        affected = self.build.affected(fault.test, files)
+        if not affected:
+            return "error", f"no object of {fault.test} sees {', '.join(files)}"
+        # First the test's own objects alone, which is quick where the file is a widely used header.
+        suites = {part.split("*")[0] for part in re.split(r"[.:/-]", fault.filter) if len(part) > 3}
+        near = [each for each in affected if self._mentions(each, suites)]
+        steps = [near, affected] if 0 < len(near) < len(affected) - 3 else [affected]
+        for objects in steps:
+            program = self.build.program(fault.test, files, overlay, objects)
+            arguments = [f"--gtest_filter={fault.filter}"]
+            status, output, _ = run_test(program, arguments, self.build.folder, RUN_LIMIT_S)
+            if status != 0:
+                if fault.says and fault.says not in output:
+                    return "error", f"noticed, but not by '{fault.says}':\n{output[-1500:]}"
+                return "killed", "" if status is not None else "did not end"
+        return "SURVIVED", "; ".join(change.replacement.strip() for change in fault.changes)
+
+    def _mentions(self, output, suites):
+        source = self.build.source_of(output)
+        if not source.startswith("tests/"):
+            return False
+        text = (ROOT / source).read_text("utf-8")
+        return any(re.search(rf"\b{re.escape(suite)}", text) for suite in suites)
+
+    def try_drawn(self, change, overlay):
+        files = table.mutated_files(ROOT, [change])
+        tried = []
+        for test in PROGRAMS:
+            if not (self.build.folder / "bin" / test).exists():
+                continue
+            affected = self.build.affected(test, files)
+            if not affected:
+                continue
+            program = self.build.program(test, files, overlay, affected)
+            tried.append(test)
+            status, _, _ = run_test(program, [], self.build.folder, DRAWN_LIMIT_S)
+            program.unlink()
+            if status != 0:
+                return "killed", test + ("" if status is not None else ", did not end")
+        return ("SURVIVED", ", ".join(tried)) if tried else ("unseen", "no test program sees it")
+
+    def guarded(self, attempt, subject, number):
+        overlay = self.folder / str(number)
+        shutil.rmtree(overlay, ignore_errors=True)
+        overlay.mkdir(parents=True)
+        begin = time.monotonic()
+        try:
+            verdict, words = attempt(subject, overlay)
+        except (table.TableError, DoesNotBuild) as error:
+            verdict, words = "error", str(error)
+        shutil.rmtree(overlay, ignore_errors=True)
+        return verdict, words, time.monotonic() - begin
+
+
+def report(verdict, seconds, name, words):
+    print(f"{verdict:9}{seconds:6.1f} s  {name}{'  ' + words if words else ''}", flush=True)
+
+
+def plant_table(planter, faults, jobs):
+    complaints = table.check_table(ROOT, faults)
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tests = sorted({(fault.test, fault.filter) for fault in faults})
+        complaints += [bad for bad in pool.map(lambda each: planter.baseline(*each), tests) if bad]
+        for complaint in complaints:
+            print(f"mutate: {complaint}", file=sys.stderr)
+        if complaints:
+            return 1
+        counts = {}
+        tasks = {
+            pool.submit(planter.guarded, planter.try_fault, fault, number): fault
+            for number, fault in enumerate(faults)
+        }
+        for task in concurrent.futures.as_completed(tasks):
+            verdict, words, seconds = task.result()
+            counts[verdict] = counts.get(verdict, 0) + 1
+            report(verdict, seconds, tasks[task].name, words)
+    print(f"mutate: {len(faults)} planted, {counts.get('killed', 0)} killed")
+    return 0 if counts.get("killed", 0) == len(faults) else 1
+
+
+def plant_drawn(planter, count, seed, jobs, least_percent):
+    leave_out = (HERE / "not_drawn.txt").read_text("utf-8").split("\n")
+    leave_out = [line.split("#")[0].strip() for line in leave_out]
+    supply = draw.drawn(ROOT, seed, leave_out=[line for line in leave_out if line])
+    counts, serial = {"killed": 0, "SURVIVED": 0}, 0
+    print(f"mutate: seed {seed}")
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        while sum(counts.values()) < count:
+            batch = [item for item, _ in zip(supply, range(count - sum(counts.values())))]
+            if not batch:
+                break
+            tasks = {}
+            for kind, path, number, line, replacement in batch:
+                change = draw.DrawnChange(path, number, line, replacement)
+                task = pool.submit(planter.guarded, planter.try_drawn, change, serial)
+                tasks[task] = f"{path}:{number}: {kind}: {line.strip()}  ->  {replacement.strip()}"
+                serial += 1
+            for task in concurrent.futures.as_completed(tasks):
+                verdict, words, seconds = task.result()
+                if verdict in counts:  # what does not compile is no fault
+                    counts[verdict] += 1
+                    report(verdict, seconds, tasks[task], words)
+    percent = 100 * counts["killed"] // max(1, sum(counts.values()))
+    print(f"mutate: {sum(counts.values())} drawn with seed {seed}, {counts['killed']} killed: {percent} %")
+    return 0 if percent >= least_percent else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", type=pathlib.Path)
+    parser.add_argument("--only", default="", metavar="REGEX")
+    parser.add_argument("--draw", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--least", type=int, default=90, metavar="PERCENT", help="of the drawn that must die")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--programs", action="store_true")
+    options = parser.parse_args()
+    faults = [fault for fault in table.read_table(HERE) if re.search(options.only, fault.name)]
+    if options.programs:
+        wanted = sorted({fault.test for fault in faults})
+        if options.draw:
+            listed = "\n".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/CMakeLists.txt"))
+            wanted = [name for name in PROGRAMS if re.search(rf"NAME {name}\b", listed)]
+        print(" ".join(wanted))
+        return 0
+    if options.check:
+        complaints = table.check_table(ROOT, faults)
+        print("\n".join([*complaints, f"mutate: {len(faults)} faults, {len(complaints)} complaints"]))
+        return 1 if complaints else 0
+    if options.build is None:
+        parser.error("which build?")
+    folder = options.build.resolve()
+    planter = Planter(Build(ROOT, folder), folder / "mutants")
+    if options.draw:
+        return plant_drawn(planter, options.draw, options.seed, options.jobs, options.least)
+    return plant_table(planter, faults, options.jobs)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except table.TableError as error:
+        sys.exit(f"mutate: {error}")
