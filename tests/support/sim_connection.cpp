@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The life of a simulated connection. What it carries is in sim_operations.cpp.
+// The life of a simulated connection. What it carries is in sim_operations.cpp, and how in
+// sim_travel.cpp.
 
 #include "tests/support/sim_connection.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "tests/support/sim_listener.hpp"
 #include "tests/support/sim_memory.hpp"
 
 #include <algorithm>
@@ -13,27 +15,27 @@
 
 namespace netio::test {
 
-SimConnection::SimConnection(SimTransport& transport, std::optional<Address> remote,
+SimConnection::SimConnection(SimTransport& transport, const SimProfile& profile,
+                             SimTransport::Domain& domain, std::optional<Address> remote,
                              std::uint64_t peer, const QueueLimits& limits, Handler& handler)
-    : transport_{transport}, number_{transport.next_connection_++}, peer_{peer},
-      remote_{std::move(remote)}, limits_{limits}, handler_{handler} {
-    transport_.connections_.emplace(number_, this);
+    : transport_{transport}, network_{transport.network()}, profile_{profile}, domain_{domain},
+      number_{network_.next_connection_++}, peer_{peer}, remote_{std::move(remote)},
+      limits_{limits}, handler_{handler} {
+    network_.connections_.emplace(number_, this);
     transport_.loop_.add(*this);
+    ++transport_.users_;
 }
 
 SimConnection::~SimConnection() {
     if (destroyed_ != nullptr) *destroyed_ = true;
     if (state_ != State::ending && state_ != State::ended) tell_peer_of_end();
     transport_.loop_.remove(*this);
-    transport_.connections_.erase(number_);
+    network_.connections_.erase(number_);
+    --transport_.users_;
 }
 
 MemoryDomain& SimConnection::domain() noexcept {
-    return *transport_.domain_;
-}
-
-TimePoint SimConnection::last_sign_of_life(Duration) {
-    return cut_ ? *cut_ : transport_.world_.now();
+    return domain_;
 }
 
 std::string SimConnection::peer_address() const {
@@ -43,35 +45,61 @@ std::string SimConnection::peer_address() const {
 // --- opening --------------------------------------------------------------------------------
 
 void SimConnection::open(std::span<const std::byte> data) {
-    if (state_ != State::made) transport_.violation("a connection was opened twice");
-    if (data.size() > connection_data_limit) transport_.violation("connection data too long");
+    if (state_ != State::made) network_.violation("a connection was opened twice");
+    if (data.size() > connection_data_limit) network_.violation("connection data too long");
+    if (dead_) return;
     state_ = State::opening;
-    SimTransport& transport = transport_;
-    const Bytes copy{data.begin(), data.end()};
-    if (remote_) {
-        transport.world_.at(transport.arrival({}), [&transport, number = number_, copy] {
-            SimConnection* const self = transport.find(number);
-            if (self == nullptr || self->state_ != State::opening) return;
-            SimListener* const listener = transport.listener_at(self->remote_->port);
-            if (listener != nullptr) return listener->request(number, copy);
-            if (transport.ignore_connects_) return;
-            transport.turn_away(number, CloseReason::refused, {});
-        });
+    SimNetwork& network = network_;
+    network.clock().at(arrival({}),
+                       [&network, number = number_, copy = Bytes{data.begin(), data.end()}] {
+                           SimConnection* const self = network.find(number);
+                           if (self == nullptr || self->state_ != State::opening) return;
+                           self->remote_ ? self->request(copy) : self->accept(copy);
+                       });
+}
+
+void SimConnection::request(const Bytes& data) {
+    SimListener* const listener =
+        network_.listener_at({profile_.capabilities.provider, remote_->host, remote_->port});
+    if (listener == nullptr) {
+        if (!network_.ignore_connects_) network_.turn_away(number_, CloseReason::refused, {});
         return;
     }
-    transport.world_.at(transport.arrival({}), [&transport, number = number_, copy] {
-        SimConnection* const self = transport.find(number);
-        if (self == nullptr || self->state_ != State::opening) return;
-        SimConnection* const peer = transport.find(self->peer_);
-        if (peer == nullptr || peer->state_ != State::opening) {
-            return self->end({.reason = CloseReason::lost, .detail = "the peer gave up"});
-        }
-        for (SimConnection* const side : {self, peer})
-            side->state_ = State::established;
-        peer->peer_ = number;
-        self->tell(Connected{});
-        peer->tell(Connected{copy});
-    });
+    const std::uint32_t there = listener->process();
+    if (!network_.path(process(), there).blocked && !network_.path(there, process()).blocked) {
+        return listener->request(number_, data);
+    }
+    // It is sent again until an answer comes.
+    network_.clock().at(now() + std::chrono::seconds{1},
+                        [&network = network_, number = number_, data] {
+                            SimConnection* const self = network.find(number);
+                            if (self != nullptr && self->state_ == State::opening) {
+                                self->request(data);
+                            }
+                        });
+}
+
+void SimConnection::accept(const Bytes& answer) {
+    SimConnection* const peer = network_.find(peer_);
+    if (peer == nullptr || peer->state_ != State::opening) {
+        return end({.reason = CloseReason::lost, .detail = "the peer gave up"});
+    }
+    for (SimConnection* const side : {this, peer}) {
+        side->state_ = State::established;
+        side->last_heard_ = now();
+    }
+    peer->peer_ = number_;
+    tell(Connected{});
+    peer->tell(Connected{answer});
+}
+
+void SimConnection::turned_away(CloseReason how, const Bytes& data) {
+    if (state_ != State::opening) return;
+    if (how == CloseReason::rejected) tell(Rejected{data});
+    const char* const why = how == CloseReason::rejected  ? "rejected by the listener"
+                            : how == CloseReason::refused ? "Connection refused"
+                                                          : "the peer gave up";
+    end({.reason = how, .detail = "connecting to " + peer_address() + ": " + why});
 }
 
 // --- the end --------------------------------------------------------------------------------
@@ -84,23 +112,43 @@ void SimConnection::close() {
 }
 
 void SimConnection::tell_peer_of_end() {
-    if (cut_) return;
+    if (cut_ || dead_) return;
     if (state_ == State::established) {
-        // Behind everything that was sent to it.
-        depart([](SimConnection& peer) {
+        depart(0, [](SimConnection& peer) {
             peer.end({.reason = CloseReason::lost, .detail = "the peer is gone"});
         });
     } else if (!remote_) {
         // An endpoint that was made for a request and not opened does not accept it.
-        transport_.turn_away(peer_,
-                             state_ == State::made ? CloseReason::rejected : CloseReason::lost, {});
+        network_.turn_away(peer_, state_ == State::made ? CloseReason::rejected : CloseReason::lost,
+                           {});
     }
+}
+
+void SimConnection::die(bool host) {
+    SimConnection* const peer = network_.find(peer_);
+    if (host) {
+        if (peer != nullptr) peer->cut_ = now();
+    } else if (state_ == State::established && network_.random_() % 2 == 0) {
+        // A reset overtakes what is still under way.
+        const auto jitter = static_cast<std::uint64_t>(profile_.latency.count());
+        network_.clock().at(network_.arrival({}, {}, jitter), [&network = network_, to = peer_] {
+            SimConnection* const end = network.find(to);
+            if (end != nullptr && !end->cut_) {
+                end->end({.reason = CloseReason::lost, .detail = "reset by the peer"});
+            }
+        });
+    } else if (state_ != State::ending && state_ != State::ended) {
+        tell_peer_of_end();
+    }
+    dead_ = true;
+    end({.reason = CloseReason::lost, .detail = "killed"});
 }
 
 // Everything outstanding ends, then comes the last word.
 void SimConnection::end(Closed closed) {
     if (state_ == State::ending || state_ == State::ended) return;
     state_ = State::ending;
+    not_left_.clear();
     for (auto& [cookie, operation] : outgoing_) {
         if (std::exchange(operation.completed, true)) continue; // it waits to be told
         tell(Completion{
@@ -118,7 +166,7 @@ void SimConnection::end(Closed closed) {
 
 void SimConnection::tell(Event event) {
     inbox_.push_back(std::move(event));
-    transport_.world_.ready(*this);
+    transport_.process_.ready(*this);
 }
 
 void SimConnection::hand_over(const Completion& completion) {
@@ -127,8 +175,13 @@ void SimConnection::hand_over(const Completion& completion) {
     } else if (completion.kind != Completion::Kind::remote_write) {
         const auto node = outgoing_.extract(completion.cookie);
         if (collect(node.mapped().slices) != node.mapped().copy) {
-            transport_.violation("memory was changed while it was lent");
+            network_.violation("memory was changed while it was lent");
         }
+    }
+    if (completion.kind == Completion::Kind::receive ||
+        completion.kind == Completion::Kind::remote_write) {
+        unread_bytes_ -= std::min(unread_bytes_, completion.bytes);
+        if (SimConnection* const peer = network_.find(peer_)) peer->complete_left();
     }
     handler_.on_completion(completion); // may destroy this connection
 }

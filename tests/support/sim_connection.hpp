@@ -13,8 +13,9 @@ namespace netio::test {
 class SimConnection final : public Connection, public EventSource {
   public:
     // Connecting, if there is a remote; otherwise accepting a request of `peer`.
-    SimConnection(SimTransport& transport, std::optional<Address> remote, std::uint64_t peer,
-                  const QueueLimits& limits, Handler& handler);
+    SimConnection(SimTransport& transport, const SimProfile& profile, SimTransport::Domain& domain,
+                  std::optional<Address> remote, std::uint64_t peer, const QueueLimits& limits,
+                  Handler& handler);
     ~SimConnection() override;
 
     void open(std::span<const std::byte> data) override;
@@ -23,9 +24,7 @@ class SimConnection final : public Connection, public EventSource {
     Status post_write(std::span<const Slice> slices, const RemoteSlice& target,
                       std::optional<std::uint32_t> immediate, Cookie cookie) override;
     void close() override;
-    const Capabilities& capabilities() const noexcept override {
-        return transport_.profile_.capabilities;
-    }
+    const Capabilities& capabilities() const noexcept override { return profile_.capabilities; }
     MemoryDomain& domain() noexcept override;
     TimePoint last_sign_of_life(Duration interval) override;
     std::string peer_address() const override;
@@ -34,11 +33,15 @@ class SimConnection final : public Connection, public EventSource {
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override { return inbox_.empty(); }
 
-    std::uint64_t number() const noexcept { return number_; }
+    std::uint32_t process() const noexcept { return transport_.number(); }
+    const SimProfile& profile() const noexcept { return profile_; }
+    // What became of a request to be connected.
+    void turned_away(CloseReason how, const std::vector<std::byte>& data);
+    // Its process is killed; with `host` nobody hears of it.
+    void die(bool host);
 
   private:
-    friend class SimTransport;
-    friend class SimListener;
+    friend class SimNetwork;
 
     enum class State : std::uint8_t { made, opening, established, ending, ended };
     using Bytes = std::vector<std::byte>;
@@ -57,6 +60,11 @@ class SimConnection final : public Connection, public EventSource {
         Bytes copy; // of what was lent, to see whether it is changed too early
         bool completed = false;
     };
+    // What this end has sent and the way to the peer does not let pass.
+    struct Stuck {
+        std::size_t bytes = 0;
+        std::function<void(SimConnection&)> event;
+    };
 
     void tell(Event event);
     void hand_over(const Completion& completion);
@@ -67,14 +75,32 @@ class SimConnection final : public Connection, public EventSource {
     Status post_outgoing(std::span<const Slice> slices, Cookie cookie, Completion::Kind kind,
                          std::function<void(SimConnection&, const Bytes&)> at_peer);
     void complete_outgoing(Cookie cookie);
-    void depart(std::function<void(SimConnection&)> event);
+    void complete_later(Cookie cookie, Duration delay);
+    void complete_left();
+    // The event happens at the peer, behind everything that this end has sent before.
+    void depart(std::size_t bytes, std::function<void(SimConnection&)> event);
+    void depart_again();
+    void travel(std::size_t bytes, std::function<void(SimConnection&)> event);
+    void arrive(std::uint64_t from, std::function<void(SimConnection&)> event);
+    void give_up_if_stuck(std::uint64_t since);
     void release();
+    void request(const Bytes& data);
+    void accept(const Bytes& answer);
+    // Since when a question to the peer's host gets no answer; none: it does.
+    std::optional<TimePoint> unanswered_since() const;
+    void ask_device();
+    void heard(TimePoint when) { last_heard_ = std::max(last_heard_, when); }
+    TimePoint now() const { return network_.clock().now(); }
+    TimePoint arrival(TimePoint not_before, Duration delay = {});
     void take_message(const Bytes& bytes);
     void take_write(const Bytes& bytes, const RemoteSlice& target,
                     std::optional<std::uint32_t> immediate);
     std::optional<Cookie> take_receive(std::size_t bytes, const Bytes* content);
 
     SimTransport& transport_;
+    SimNetwork& network_;
+    const SimProfile& profile_;
+    SimTransport::Domain& domain_;
     std::uint64_t number_;
     std::uint64_t peer_;
     std::optional<Address> remote_;
@@ -83,40 +109,23 @@ class SimConnection final : public Connection, public EventSource {
     State state_ = State::made;
     bool received_ = false; // something from the peer
     bool closed_here_ = false;
+    bool dead_ = false; // its process is
+    bool held_ = false;
     std::size_t posted_count_ = 0; // sends and writes so far
     std::size_t receives_outstanding_ = 0;
     std::optional<TimePoint> cut_;
-    bool held_ = false;
     std::deque<std::function<void(SimConnection&)>> waiting_; // while held
-    TimePoint last_arrival_;                                  // of what this end has sent
+    std::deque<Stuck> stuck_;
+    std::uint64_t stuck_count_ = 0; // that have ever been
+    TimePoint last_arrival_;        // of what this end has sent
+    TimePoint last_heard_;          // of the peer's host or device
+    std::optional<TimePoint> signs_wanted_since_;
+    bool sign_asked_for_ = false;
+    std::size_t unread_bytes_ = 0; // that have arrived, and its process has not seen
+    std::deque<Cookie> not_left_;  // sends that the peer's kernel has no room for
     std::deque<std::pair<Cookie, std::vector<Slice>>> receives_;
     std::map<Cookie, Outstanding> outgoing_; // until the handler was told
     std::deque<Event> inbox_;
-    bool* destroyed_ = nullptr;
-};
-
-class SimListener final : public Listener, public EventSource {
-  public:
-    SimListener(SimTransport& transport, Address address, std::string provider,
-                Listener::Handler& handler);
-    ~SimListener() override;
-
-    Address address() const override { return address_; }
-    const std::string& provider() const noexcept override { return provider_; }
-    int wait_fd() const noexcept override { return -1; }
-    std::size_t drain(std::size_t budget) override;
-    bool may_sleep() override { return requests_.empty(); }
-
-    void request(std::uint64_t connection, std::vector<std::byte> data);
-
-  private:
-    class Request;
-
-    SimTransport& transport_;
-    Address address_;
-    std::string provider_;
-    Listener::Handler& handler_;
-    std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> requests_;
     bool* destroyed_ = nullptr;
 };
 

@@ -30,7 +30,7 @@ struct SimTransport::Domain final : MemoryDomain {
     explicit Domain(SimTransport& transport) : transport_{transport} {}
     std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
                                                   Access access) override {
-        if (transport_.refuse_registrations_) {
+        if (transport_.fails(SimCall::register_memory)) {
             throw FabricError{{ENOMEM, std::system_category()},
                               "cannot register memory; raise the locked-memory limit (ulimit -l)"};
         }
@@ -57,9 +57,11 @@ struct SimTransport::Domain final : MemoryDomain {
 inline SimTransport::Region::Region(Domain& domain, std::span<std::byte> memory, Access access)
     : domain_{domain}, memory_{memory}, access_{access}, key_{domain.next_key_++} {
     domain.regions_.emplace(key_, this);
+    ++domain.transport_.network_.registrations_;
 }
 inline SimTransport::Region::~Region() {
     domain_.regions_.erase(key_);
+    --domain_.transport_.network_.registrations_;
 }
 
 } // namespace netio::test

@@ -21,19 +21,19 @@ constexpr std::byte spoiled{0xa5};
 // --- posting --------------------------------------------------------------------------------
 
 bool SimConnection::good_slices(std::span<const Slice> slices, bool for_receiving) {
-    if (slices.size() > capabilities().segment_limit) transport_.violation("too many segments");
+    if (slices.size() > capabilities().segment_limit) network_.violation("too many segments");
     bool good = true;
     for (const Slice& slice : slices) {
         if (slice.buffer == nullptr || !slice.buffer->contains(slice.data, slice.size)) {
-            transport_.violation("a slice outside its buffer");
+            network_.violation("a slice outside its buffer");
             good = false;
             continue;
         }
         // May throw, as on any device.
-        const auto& region = static_cast<const SimTransport::Region&>(
-            slice.buffer->registration(*transport_.domain_));
+        const auto& region =
+            static_cast<const SimTransport::Region&>(slice.buffer->registration(domain_));
         if (for_receiving && !region.may_receive()) {
-            transport_.violation("a receive into memory that may only be sent from");
+            network_.violation("a receive into memory that may only be sent from");
             good = false;
         }
     }
@@ -55,7 +55,7 @@ Status SimConnection::post_send(std::span<const Slice> slices, Cookie cookie) {
 Status SimConnection::post_write(std::span<const Slice> slices, const RemoteSlice& target,
                                  std::optional<std::uint32_t> immediate, Cookie cookie) {
     if (immediate && capabilities().immediate_bytes < sizeof *immediate) {
-        transport_.violation("immediate data on a connection that carries none");
+        network_.violation("immediate data on a connection that carries none");
     }
     return post_outgoing(slices, cookie, Completion::Kind::write,
                          [target, immediate](SimConnection& peer, const Bytes& bytes) {
@@ -68,31 +68,42 @@ Status SimConnection::post_outgoing(std::span<const Slice> slices, Cookie cookie
                                     std::function<void(SimConnection&, const Bytes&)> at_peer) {
     if (capabilities().connector_speaks_first && !remote_ && !received_ &&
         state_ == State::established) {
-        transport_.violation("the accepting side sent first");
+        network_.violation("the accepting side sent first");
     }
-    const auto breaks = transport_.break_at_.find(number_);
-    if (breaks != transport_.break_at_.end() && ++posted_count_ == breaks->second) {
-        transport_.sever(number_);
+    const auto breaks = network_.break_at_.find(number_);
+    if ((breaks != network_.break_at_.end() && ++posted_count_ == breaks->second) ||
+        transport_.fails(SimCall::post)) {
+        network_.sever(number_);
     }
     if (state_ != State::established || !good_slices(slices, false)) return Status::closed;
-    if (outgoing_.size() >= limits_.send_count) transport_.violation("more sends than announced");
+    if (outgoing_.size() >= limits_.send_count) network_.violation("more sends than announced");
     Bytes bytes = collect(slices);
-    if (bytes.size() > capabilities().message_bytes) transport_.violation("message too large");
+    if (bytes.size() > capabilities().message_bytes) network_.violation("message too large");
     const bool fresh = outgoing_
                            .emplace(cookie, Outstanding{.kind = kind,
                                                         .slices = {slices.begin(), slices.end()},
                                                         .copy = bytes})
                            .second;
-    if (!fresh) transport_.violation("a cookie used twice at a time");
-    const bool at_once = !transport_.profile_.completes_at_peer;
-    depart([this_end = number_, cookie, at_once, bytes = std::move(bytes),
-            at_peer = std::move(at_peer)](SimConnection& peer) {
+    if (!fresh) network_.violation("a cookie used twice at a time");
+    const bool at_once = !profile_.completes_at_peer;
+    depart(bytes.size(), [this_end = number_, cookie, at_once, bytes,
+                          at_peer = std::move(at_peer)](SimConnection& peer) {
         if (peer.state_ != State::established) return;
-        SimTransport& transport = peer.transport_;
+        SimNetwork& network = peer.network_;
         at_peer(peer, bytes);
-        if (!at_once) transport.complete_later(this_end, cookie, transport.profile_.latency);
+        SimConnection* const self = at_once ? nullptr : network.find(this_end);
+        if (self != nullptr) self->complete_later(cookie, self->profile_.latency);
     });
-    if (at_once) transport_.complete_later(number_, cookie, transport_.profile_.latency / 4);
+    if (!at_once) return Status::ok;
+    SimConnection* const peer = network_.find(peer_);
+    if (peer != nullptr && profile_.window_bytes != SIZE_MAX) {
+        peer->unread_bytes_ += bytes.size();
+        if (peer->unread_bytes_ > profile_.window_bytes || !not_left_.empty()) {
+            not_left_.push_back(cookie);
+            return Status::ok;
+        }
+    }
+    complete_later(cookie, profile_.latency / 4);
     return Status::ok;
 }
 
@@ -100,8 +111,12 @@ Status SimConnection::post_receive(std::span<const Slice> slices, Cookie cookie)
     if (state_ == State::ending || state_ == State::ended || !good_slices(slices, true)) {
         return Status::closed;
     }
+    if (state_ != State::made && transport_.fails(SimCall::post)) {
+        network_.sever(number_);
+        return Status::closed;
+    }
     if (receives_outstanding_ >= limits_.receive_count) {
-        transport_.violation("more receives than announced");
+        network_.violation("more receives than announced");
     }
     for (const Slice& slice : slices)
         std::fill_n(slice.data, std::min(slice.size, spoiled_bytes), spoiled);
@@ -110,42 +125,12 @@ Status SimConnection::post_receive(std::span<const Slice> slices, Cookie cookie)
     return Status::ok;
 }
 
-// --- on the way -----------------------------------------------------------------------------
-
-// The event happens at the peer, behind everything that this end has sent before.
-void SimConnection::depart(std::function<void(SimConnection&)> event) {
-    SimTransport& transport = transport_;
-    const auto delay = transport.delays_.find(number_);
-    last_arrival_ = transport.arrival(
-        last_arrival_, delay == transport.delays_.end() ? Duration{} : delay->second);
-    transport.world_.at(last_arrival_, [&transport, from = number_, to = peer_,
-                                        event = std::move(event)]() mutable {
-        SimConnection* const peer = transport.find(to);
-        if (peer == nullptr || peer->cut_ || peer->peer_ != from) return;
-        if (peer->held_) return peer->waiting_.push_back(std::move(event));
-        event(*peer);
-    });
-}
-
-void SimConnection::release() {
-    held_ = false;
-    for (const auto& event : std::exchange(waiting_, {}))
-        event(*this);
-}
-
-void SimConnection::complete_outgoing(Cookie cookie) {
-    const auto found = outgoing_.find(cookie);
-    if (found == outgoing_.end() || found->second.completed) return; // ended with its connection
-    found->second.completed = true;
-    tell(Completion{.kind = found->second.kind, .cookie = cookie});
-}
-
 // --- arriving -------------------------------------------------------------------------------
 
 // The receive that a message of so many bytes uses up; its content is copied there.
 std::optional<Cookie> SimConnection::take_receive(std::size_t bytes, const Bytes* content) {
     if (receives_.empty()) {
-        transport_.violation("a message without a posted receive");
+        network_.violation("a message without a posted receive");
         return std::nullopt;
     }
     const auto [cookie, slices] = std::move(receives_.front());
@@ -158,7 +143,7 @@ std::optional<Cookie> SimConnection::take_receive(std::size_t bytes, const Bytes
         done += part;
     }
     if (done == bytes) return cookie;
-    transport_.violation("a message larger than its receive");
+    network_.violation("a message larger than its receive");
     return std::nullopt;
 }
 
@@ -168,24 +153,27 @@ void SimConnection::take_message(const Bytes& bytes) {
         return tell(Completion{
             .kind = Completion::Kind::receive, .cookie = *cookie, .bytes = bytes.size()});
     }
-    transport_.sever(number_);
+    network_.sever(number_);
 }
 
 void SimConnection::take_write(const Bytes& bytes, const RemoteSlice& target,
                                std::optional<std::uint32_t> immediate) {
     received_ = true;
-    std::byte* const place = transport_.domain_->writable(target, bytes.size());
+    std::byte* const place = domain_.writable(target, bytes.size());
     if (place == nullptr) {
-        transport_.violation("a write outside what the peer offered");
-        return transport_.sever(number_);
+        network_.violation("a write outside what the peer offered");
+        return network_.sever(number_);
     }
     std::ranges::copy(bytes, place);
-    if (!immediate) return;
+    if (!immediate) {
+        unread_bytes_ -= std::min(unread_bytes_, bytes.size());
+        return;
+    }
     Completion completion{
         .kind = Completion::Kind::remote_write, .bytes = bytes.size(), .immediate = *immediate};
     if (capabilities().write_consumes_receive) {
         const auto cookie = take_receive(0, nullptr);
-        if (!cookie) return transport_.sever(number_);
+        if (!cookie) return network_.sever(number_);
         completion.cookie = *cookie;
         completion.consumed_receive = true;
     }

@@ -1,46 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Virtual time for an event loop: nothing sleeps, and time moves only when the loop has nothing to
-// do. What is to happen later is scheduled; what happens at the same time happens in the order of
-// scheduling, so a run is the same every time.
+// A process in virtual time: how its event loop learns the time and waits. Nothing sleeps.
 //
-// A loop that would wait for ever, with nothing scheduled that could wake it, has dead-locked:
-// wait() throws std::logic_error, which fails the test at once instead of hanging it.
+// Alone it moves time itself, when its loop has nothing to do; a loop that would then wait for
+// ever, with nothing scheduled that could wake it, has dead-locked: wait() throws std::logic_error,
+// which fails the test at once instead of hanging it. One of several never waits: who turns their
+// loops (SimScheduler) asks each until when it sleeps, and moves the time of all.
 
 #include "netio/loop/event_loop.hpp"
+#include "tests/support/sim_clock.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
+#include <random>
 #include <utility>
 #include <vector>
 
 namespace netio::test {
 
-class SimWorld final : public Poller {
+class SimProcess final : public Poller {
   public:
-    TimePoint now() override { return now_; }
+    // Alone, with a clock of its own.
+    SimProcess() : own_clock_{std::make_unique<SimClock>()}, clock_{*own_clock_} {}
+    // One of several. `seed`: of the order in which it looks at sources that are ready together.
+    SimProcess(SimClock& clock, std::uint64_t seed) : clock_{clock}, random_{seed} {}
+
+    TimePoint now() override { return clock_.now() + ahead_ + spent_; }
     void add(EventSource&) override {}
     void remove(EventSource& source) override { std::erase(ready_, &source); }
     void wait(TimePoint deadline, std::vector<EventSource*>& fired) override;
     void wake() noexcept override { woken_.store(true); }
     int pollable_fd(TimePoint) override { return -1; }
 
-    void at(TimePoint when, std::function<void()> event) {
-        events_.emplace(std::pair{std::max(when, now_), order_++}, std::move(event));
-    }
+    SimClock& clock() noexcept { return clock_; }
+    void at(TimePoint when, std::function<void()> event) { clock_.at(when, std::move(event)); }
     // The source has something to drain.
     void ready(EventSource& source);
 
+    // --- faults ---
+    // Its clock jumps, as that of a machine that was paused.
+    void leap(Duration by) noexcept { ahead_ += by; }
+    // What it does now takes so long: its clock goes on, and its loop does not turn meanwhile.
+    void spend(Duration time);
+
+    // --- for who turns its loop ---
+    // When the loop wants a turn, in the time of all; now or before: at once.
+    TimePoint due() const noexcept;
+    // Before a turn, and behind it: what the turn took has passed only then.
+    void begin_turn() noexcept { asleep_ = false; }
+    void end_turn() noexcept;
+
   private:
-    TimePoint now_{std::chrono::hours{1}};
-    std::uint64_t order_ = 0;
-    std::map<std::pair<TimePoint, std::uint64_t>, std::function<void()>> events_;
+    void wait_alone(TimePoint deadline);
+
+    std::unique_ptr<SimClock> own_clock_;
+    SimClock& clock_;
+    std::mt19937_64 random_;
+    Duration ahead_{};
+    Duration spent_{};     // in this turn
+    TimePoint busy_until_; // the last turn took so long
+    bool asleep_ = false;
+    TimePoint sleeps_until_; // in its own time
     std::vector<EventSource*> ready_;
     std::atomic<bool> woken_{false};
 };
+
+// A world of one process.
+using SimWorld = SimProcess;
 
 } // namespace netio::test

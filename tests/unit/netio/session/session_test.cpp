@@ -313,9 +313,9 @@ TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
     connect();
     bed.sim()->ignore_connects(true);
     End other;
-    const Address address = listener->endpoints().front().address;
+    const auto [provider, address] = listener->endpoints().front();
     other.session = std::make_unique<Session>(
-        bed.transport(), Session::Target{.provider = "sim", .remote = address, .local_host = {}},
+        bed.transport(), Session::Target{.provider = provider, .remote = address, .local_host = {}},
         Hello{.service = Service::messages, .service_data = {}},
         SessionOptions{.connect_timeout = 300ms}, other);
     ASSERT_TRUE(bed.run_until([&] { return !other.closed.empty(); }));

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/sim_listener.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+#include "tests/support/sim_connection.hpp"
+#include "tests/support/sim_memory.hpp"
+
+#include <cerrno>
+
+namespace netio::test {
+
+class SimListener::Request final : public ConnectionRequest {
+  public:
+    Request(SimListener& listener, std::uint64_t connection, const std::vector<std::byte>& data)
+        : listener_{listener}, connection_{connection}, data_{data} {}
+
+    std::span<const std::byte> data() const noexcept override { return data_; }
+    std::string peer_address() const override { return "sim#" + std::to_string(connection_); }
+    std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
+                                                Connection::Handler& handler) override {
+        if (answered_) listener_.network_.violation("a request was answered twice");
+        if (listener_.transport_.fails(SimCall::accept)) {
+            throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
+        }
+        answered_ = true;
+        return std::make_unique<SimConnection>(listener_.transport_, listener_.profile_,
+                                               listener_.domain_, std::nullopt, connection_, limits,
+                                               handler);
+    }
+    void reject(std::span<const std::byte> data) override {
+        if (answered_) return listener_.network_.violation("a request was answered twice");
+        answered_ = true;
+        if (data.size() > connection_data_limit) {
+            listener_.network_.violation("rejection data too long");
+        }
+        listener_.network_.turn_away(connection_, CloseReason::rejected, data);
+    }
+    MemoryDomain& domain() override { return listener_.domain_; }
+    bool is_answered() const noexcept override { return answered_; }
+
+  private:
+    SimListener& listener_;
+    std::uint64_t connection_;
+    const std::vector<std::byte>& data_;
+    bool answered_ = false;
+};
+
+SimListener::SimListener(SimTransport& transport, Address address, const SimProfile& profile,
+                         SimTransport::Domain& domain, Listener::Handler& handler)
+    : transport_{transport}, network_{transport.network()}, address_{std::move(address)},
+      profile_{profile}, domain_{domain}, handler_{handler} {
+    network_.listeners_.emplace(
+        SimNetwork::Place{profile.capabilities.provider, address_.host, address_.port}, this);
+    transport_.loop_.add(*this);
+    ++transport_.users_;
+}
+
+SimListener::~SimListener() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+    for (const auto& [connection, data] : requests_)
+        network_.turn_away(connection, CloseReason::refused, {});
+    transport_.loop_.remove(*this);
+    std::erase_if(network_.listeners_, [&](const auto& entry) { return entry.second == this; });
+    --transport_.users_;
+}
+
+void SimListener::die(bool host) {
+    for (const auto& [connection, data] : std::exchange(requests_, {}))
+        if (!host) network_.turn_away(connection, CloseReason::refused, {});
+}
+
+void SimListener::request(std::uint64_t connection, std::vector<std::byte> data) {
+    requests_.emplace_back(connection, std::move(data));
+    transport_.process_.ready(*this);
+}
+
+std::size_t SimListener::drain(std::size_t budget) {
+    const DestructionWatch watch{destroyed_};
+    std::size_t done = 0;
+    while (done < budget && !watch.destroyed() && !requests_.empty()) {
+        const auto [connection, data] = std::move(requests_.front());
+        requests_.pop_front();
+        ++done;
+        Request request{*this, connection, data};
+        handler_.on_request(request);
+        if (!request.is_answered()) request.reject({});
+    }
+    return done;
+}
+
+} // namespace netio::test

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A simulated listener; private to the simulator.
+
+#include "tests/support/sim_transport.hpp"
+
+#include <deque>
+#include <utility>
+
+namespace netio::test {
+
+class SimListener final : public Listener, public EventSource {
+  public:
+    SimListener(SimTransport& transport, Address address, const SimProfile& profile,
+                SimTransport::Domain& domain, Listener::Handler& handler);
+    ~SimListener() override;
+
+    Address address() const override { return address_; }
+    const std::string& provider() const noexcept override { return profile_.capabilities.provider; }
+    int wait_fd() const noexcept override { return -1; }
+    std::size_t drain(std::size_t budget) override;
+    bool may_sleep() override { return requests_.empty(); }
+
+    std::uint32_t process() const noexcept { return transport_.number(); }
+    void request(std::uint64_t connection, std::vector<std::byte> data);
+    // Its process is killed; with `host` nobody hears of it.
+    void die(bool host);
+
+  private:
+    class Request;
+
+    SimTransport& transport_;
+    SimNetwork& network_;
+    Address address_;
+    const SimProfile& profile_;
+    SimTransport::Domain& domain_;
+    Listener::Handler& handler_;
+    std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> requests_;
+    bool* destroyed_ = nullptr;
+};
+
+} // namespace netio::test
