@@ -57,20 +57,20 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
     struct Events {
         std::function<void()> on_ready; // everybody has subscribed
         std::function<void()> on_writable;
-        std::function<void()> on_finished;
+        std::function<void()> on_closed;
     };
 
     Output(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
            std::size_t expected_ranges, Events events)
         : events_{std::move(events)}, size_{arguments.size}, ranges_left_{expected_ranges},
           message_(arguments.size) {
-        netio::pubsub::PublisherOptions publisher{
+        netio::pubsub::Publisher::Options publisher{
             .addresses = {address_of(arguments, port_offset)}};
         set_heartbeat(publisher.session, arguments);
         if (arguments.form != "unbuffered") {
             buffered_.emplace(transport,
                               netio::pubsub::BufferedPublishSocket::Options{.publisher = publisher},
-                              static_cast<netio::pubsub::PublisherHandler&>(*this));
+                              static_cast<netio::pubsub::Publisher::Handler&>(*this));
             return;
         }
         const std::size_t count = std::clamp<std::size_t>((16U << 20) / size_, 4, 256);
@@ -100,15 +100,18 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
         return false;
     }
 
-    void finish() { buffered_ ? buffered_->finish() : unbuffered_->finish(); }
+    void close() { buffered_ ? buffered_->close() : unbuffered_->close(); }
 
   private:
-    void on_subscribe(const netio::pubsub::SubscriberPeer&, const FidRange&) override {
+    void on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer&,
+                       const FidRange&) override {
         if (--ranges_left_ == 0) events_.on_ready();
     }
-    void on_writable() override { events_.on_writable(); }
-    void on_finished() override { events_.on_finished(); }
-    void on_publish_completed(netio::Cookie key) override {
+    void on_writable(netio::pubsub::Publisher&) override { events_.on_writable(); }
+    void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override {
+        events_.on_closed();
+    }
+    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key) override {
         free_.push_back(static_cast<std::size_t>(key));
         if (free_.size() == 1) events_.on_writable();
     }
@@ -168,7 +171,7 @@ void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transpor
                 return;
             }
             source.advance();
-            if (source.done()) return output->finish();
+            if (source.done()) return output->close();
         }
         if (paced && !source.done()) timer->start(std::chrono::nanoseconds{bench::tick_ns});
     };
@@ -181,7 +184,7 @@ void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transpor
                                           timer->start(netio::Duration{0});
                                       },
                                   .on_writable = pump,
-                                  .on_finished = [&] { loop.stop(); }});
+                                  .on_closed = [&] { loop.stop(); }});
     bench::say("listening");
     loop.run();
     source.report();
@@ -253,17 +256,16 @@ void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Tra
     const auto begin = [&] { // when both have subscribed to each other
         if (std::exchange(subscribed, true)) send();
     };
-    output.emplace(transport, arguments, 0, 1,
-                   Output::Events{.on_ready = begin,
-                                  .on_writable = [] {},
-                                  .on_finished = [&] { loop.stop(); }});
+    output.emplace(
+        transport, arguments, 0, 1,
+        Output::Events{.on_ready = begin, .on_writable = [] {}, .on_closed = [&] { loop.stop(); }});
     const EventInput input{
         transport,
         arguments,
         1,
         ranges_of(arguments),
         {.on_subscribed = begin, .on_message = [&](std::span<const std::byte> message) {
-             if (trips.take(message.data())) return output->finish();
+             if (trips.take(message.data())) return output->close();
              send();
          }}};
     bench::say("listening");
@@ -272,10 +274,9 @@ void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Tra
 }
 
 void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
-    Output output{transport, arguments, 1, 1,
-                  Output::Events{.on_ready = [] {},
-                                 .on_writable = [] {},
-                                 .on_finished = [&] { loop.stop(); }}};
+    Output output{
+        transport, arguments, 1, 1,
+        Output::Events{.on_ready = [] {}, .on_writable = [] {}, .on_closed = [&] { loop.stop(); }}};
     const auto answer = [&](std::span<const std::byte> message) {
         const bool sent = output.publish(Fid{bench::fid_at(0)}, [&](std::byte* out) {
             std::memcpy(out, message.data(), message.size());
@@ -284,7 +285,7 @@ void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& 
     };
     const EventInput input{
         transport, arguments, 0, ranges_of(arguments), {.on_message = answer, .on_ended = [&] {
-                                                            output.finish();
+                                                            output.close();
                                                         }}};
     loop.run();
 }
@@ -295,7 +296,7 @@ void publish_nothing(const Arguments& arguments, netio::EventLoop& loop,
                      netio::Transport& transport) {
     bench::Source source{arguments};
     std::optional<Output> output;
-    netio::Timer timer{loop, [&] { output->finish(); }};
+    netio::Timer timer{loop, [&] { output->close(); }};
     output.emplace(transport, arguments, 0, arguments.idle,
                    Output::Events{.on_ready =
                                       [&] {
@@ -304,7 +305,7 @@ void publish_nothing(const Arguments& arguments, netio::EventLoop& loop,
                                               std::chrono::duration<double>{arguments.seconds}));
                                       },
                                   .on_writable = [] {},
-                                  .on_finished = [&] { loop.stop(); }});
+                                  .on_closed = [&] { loop.stop(); }});
     bench::say("listening");
     loop.run();
     source.report();

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 int main(int argc, char** argv) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop);
-    struct Handler final : netio::pubsub::PublisherHandler {
+    struct Handler final : netio::pubsub::Publisher::Handler {
     } handler; // subscribers may come and go
     netio::pubsub::BufferedPublishSocket socket{
         *transport,

@@ -83,19 +83,19 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
     }
 
   private:
-    void on_subscribe(const netio::pubsub::SubscriberPeer&,
-                      const netio::pubsub::FidRange&) override {
+    void on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer&,
+                       const netio::pubsub::FidRange&) override {
         if (std::exchange(started_, true)) return;
         std::puts("the card runs");
         card_.start();
     }
-    void on_writable() override { publish(); }
-    void on_publish_completed(netio::Cookie key) override {
+    void on_writable(netio::pubsub::Publisher&) override { publish(); }
+    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key) override {
         const auto address = static_cast<std::uintptr_t>(key);
         --unsent_[(address - reinterpret_cast<std::uintptr_t>(ring_.data())) / event_bytes];
         advance();
     }
-    void on_finished() override {
+    void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override {
         std::printf("sent %llu events\n", static_cast<unsigned long long>(freed_));
         loop_.stop();
     }
@@ -121,7 +121,7 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
         while (freed_ < next_ / links && unsent_[freed_ % ring_events] == 0)
             ++freed_;
         card_.free_up_to(freed_);
-        if (ending_ && freed_ == card_.written()) socket_.finish();
+        if (ending_ && freed_ == card_.written()) socket_.close();
     }
 
     netio::EventLoop& loop_;

@@ -79,18 +79,22 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     void interrupt();
     void end(std::string_view why);
     std::vector<netio::SessionListener::Endpoint> endpoints() const;
-    const netio::pubsub::PublisherCounters& counters();
+    const netio::pubsub::Publisher::Counters& counters();
     PublishReport report();
 
-    void on_subscribe(const netio::pubsub::SubscriberPeer& peer,
-                      const netio::pubsub::FidRange& range) override;
-    void on_closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed) override;
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+    void on_subscribed(netio::pubsub::Publisher& publisher,
+                       const netio::pubsub::SubscriberPeer& peer,
+                       const netio::pubsub::FidRange& range) override;
+    void on_subscriber_closed(netio::pubsub::Publisher& publisher,
+                              const netio::pubsub::SubscriberPeer& peer,
+                              const netio::Closed& closed) override;
+    void on_accept_failed(netio::pubsub::Publisher&, const std::string& peer_address,
+                          const netio::FabricError& why) override {
         accept_failed_.note(peer_address, why);
     }
-    void on_writable() override { pump(); }
-    void on_finished() override { loop_.stop(); }
-    void on_publish_completed(Cookie key) override;
+    void on_writable(netio::pubsub::Publisher&) override { pump(); }
+    void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override { loop_.stop(); }
+    void on_publish_completed(netio::pubsub::PublishSocket&, Cookie key) override;
 
     netio::EventLoop& loop_;
     MessageFeed feed_;
@@ -261,20 +265,20 @@ void PublishRun::end(std::string_view why) {
     continue_timer_.cancel();
     duration_timer_.cancel();
     input_watch_.reset();
-    if (buffered_) buffered_->finish();
-    if (unbuffered_) unbuffered_->finish();
+    if (buffered_) buffered_->close();
+    if (unbuffered_) unbuffered_->close();
 }
 
 std::vector<netio::SessionListener::Endpoint> PublishRun::endpoints() const {
     return buffered_ ? buffered_->endpoints() : unbuffered_->endpoints();
 }
 
-const netio::pubsub::PublisherCounters& PublishRun::counters() {
+const netio::pubsub::Publisher::Counters& PublishRun::counters() {
     return buffered_ ? buffered_->counters() : unbuffered_->counters();
 }
 
 PublishReport PublishRun::report() {
-    const netio::pubsub::PublisherCounters& sums = counters();
+    const netio::pubsub::Publisher::Counters& sums = counters();
     std::string providers;
     for (const auto& endpoint : endpoints()) {
         if (providers.find(endpoint.provider) != std::string::npos) continue;
@@ -291,14 +295,16 @@ PublishReport PublishRun::report() {
             .pages = sums.pages};
 }
 
-void PublishRun::on_subscribe(const netio::pubsub::SubscriberPeer& peer,
-                              const netio::pubsub::FidRange& range) {
+void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,
+                               const netio::pubsub::FidRange& range) {
     spdlog::info("{} subscribes to {}", peer.address, to_string(range));
     subscribed_.insert(peer.id);
     start_when_ready();
 }
 
-void PublishRun::on_closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed) {
+void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
+                                      const netio::pubsub::SubscriberPeer& peer,
+                                      const netio::Closed& closed) {
     subscribed_.erase(peer.id);
     if (closed.reason == netio::CloseReason::local ||
         closed.reason == netio::CloseReason::orderly) {
@@ -308,7 +314,7 @@ void PublishRun::on_closed(const netio::pubsub::SubscriberPeer& peer, const neti
     }
 }
 
-void PublishRun::on_publish_completed(Cookie key) {
+void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, Cookie key) {
     const bool starved = free_slots_.empty();
     free_slots_.push_back(static_cast<std::uint32_t>(key));
     if (starved) pump();

@@ -96,7 +96,7 @@ void read_unbuffered(const YamlValue& value, PublisherConfig& config) {
     }
 }
 
-void read_publisher(const YamlValue& document, netio::pubsub::PublisherOptions& options) {
+void read_publisher(const YamlValue& document, netio::pubsub::Publisher::Options& options) {
     if (const auto v = document.find("heartbeat_ms")) {
         options.session.heartbeat = read_ms(*v, 0, 65535);
         // Whoever changes one need not change the other.

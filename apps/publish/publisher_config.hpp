@@ -47,7 +47,7 @@ struct PublisherConfig {
     std::string provider = "auto";
     netio::EventLoop::Options loop;
     bool buffered = true;
-    netio::pubsub::PublisherOptions publisher; // of both modes
+    netio::pubsub::Publisher::Options publisher; // of both modes
     netio::pubsub::BufferedPublishSocket::Options buffered_options;
     netio::pubsub::PublishSocket::Options unbuffered_options;
     std::size_t memory_bytes = 0;                  // unbuffered: of all messages lent at once

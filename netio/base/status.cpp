@@ -33,6 +33,8 @@ std::string_view to_string(CloseReason reason) noexcept {
         return "closed here";
     case CloseReason::orderly:
         return "closed by the peer";
+    case CloseReason::unconfirmed:
+        return "closed, and not confirmed";
     case CloseReason::lost:
         return "connection lost";
     case CloseReason::refused:

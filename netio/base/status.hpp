@@ -35,6 +35,8 @@ std::string_view to_string(Status status) noexcept;
 enum class CloseReason : std::uint8_t {
     local,             // close() was called here
     orderly,           // the peer said goodbye
+    unconfirmed,       // close() was called, here or there, and that much is not known: the peer was
+                       // too slow for it, died in it, or left something unread
     lost,              // the connection broke: the peer died, was killed, or the network reset it
     refused,           // nobody listens at the address
     unreachable,       // no route to the address, or it cannot be resolved

@@ -4,7 +4,7 @@
 // Stands for a publication that some subscribers have and others do not have yet: what try_publish
 // gives with Status::partial, and what only resume() of the same socket accepts. It is NetIO's
 // re-entry flag and in/out cookie in one. A ticket that is destroyed lets the library finish the
-// publication; one that outlives its socket, or finish(), is closed by them.
+// publication; one that outlives its socket, or close(), is closed by them.
 
 #include "pubsub/core/delivery_tracker.hpp"
 

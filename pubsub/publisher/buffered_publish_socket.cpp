@@ -42,7 +42,7 @@ std::size_t limit_of_messages(const BufferedPublishSocket::Options& options) {
 }
 
 // Subscribers are told at connect what they must be able to take.
-PublisherOptions announced(PublisherOptions publisher, std::size_t message_limit) {
+Publisher::Options announced(Publisher::Options publisher, std::size_t message_limit) {
     publisher.largest_message_bytes = message_limit;
     return publisher;
 }
@@ -50,17 +50,20 @@ PublisherOptions announced(PublisherOptions publisher, std::size_t message_limit
 } // namespace
 
 BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options& options,
-                                             PublisherHandler& handler)
+                                             Handler& handler)
     : options_{checked(options)}, handler_{handler},
       message_limit_{limit_of_messages(options_)}, pages_{options_.page_bytes, options_.page_count},
       flush_pace_{options_.flush_time}, flush_timer_{transport.loop(), [this] { flush_old(); }},
       idle_timer_{transport.loop(), [this] { flush_idle(); }},
-      links_{transport, announced(options_.publisher, message_limit_),
+      links_{transport,
+             announced(options_.publisher, message_limit_),
              options_.page_bytes + fragment_extension_bytes + frame_header_bytes,
-             static_cast<SubscriberLinks::Owner&>(*this), handler} {}
+             static_cast<SubscriberLinks::Owner&>(*this),
+             *this,
+             handler} {}
 
 Status BufferedPublishSocket::publishv(Fid fid, MessageParts parts, std::uint8_t status) {
-    if (links_.finishing()) return Status::closed;
+    if (links_.is_closing()) return Status::closed;
     const std::size_t bytes = size_of(parts);
     if (bytes > message_limit_) return Status::too_large;
 
@@ -272,12 +275,16 @@ void BufferedPublishSocket::flush_idle() {
     }
 }
 
-void BufferedPublishSocket::finish() {
+void BufferedPublishSocket::close() {
     flush();
-    links_.finish();
+    links_.close();
 }
 
-const PublisherCounters& BufferedPublishSocket::counters() noexcept {
+void BufferedPublishSocket::abort() {
+    links_.abort();
+}
+
+const Publisher::Counters& BufferedPublishSocket::counters() noexcept {
     counters_.subscribers = links_.subscriber_count();
     return counters_;
 }
@@ -295,7 +302,7 @@ void BufferedPublishSocket::on_progress() {
     if (options_.flush_when_idle && !idle_timer_.armed()) {
         idle_timer_.start(Duration::zero());
     }
-    if (std::exchange(capacity_wanted_, false)) handler_.on_writable();
+    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(*this);
 }
 
 } // namespace netio::pubsub::inline v0_2

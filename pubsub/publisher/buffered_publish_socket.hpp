@@ -29,10 +29,10 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class BufferedPublishSocket final : private SubscriberLinks::Owner {
+class BufferedPublishSocket final : public Publisher, private SubscriberLinks::Owner {
   public:
     struct Options {
-        PublisherOptions publisher;
+        Publisher::Options publisher;
         // A subscriber's receive buffers are a little larger. Pages of this size cost few calls per
         // byte, and few enough are under way for all of them to stay in a processor's cache.
         std::size_t page_bytes = 256 * 1024;
@@ -51,16 +51,14 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
 
     // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
     // served by no provider.
-    BufferedPublishSocket(Transport& transport, const Options& options, PublisherHandler& handler);
-    ~BufferedPublishSocket() = default;
-    BufferedPublishSocket(const BufferedPublishSocket&) = delete;
-    BufferedPublishSocket& operator=(const BufferedPublishSocket&) = delete;
+    BufferedPublishSocket(Transport& transport, const Options& options, Handler& handler);
+    ~BufferedPublishSocket() override = default;
 
     // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken;
-    // on_writable says when to try again. too_large: never possible. closed: after finish().
+    // on_writable says when to try again. too_large: never possible. closed: after close().
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // The usual case is a few dozen instructions: an open page has room. None is open after
-        // finish().
+        // close().
         SubscriberLinks::FidState& state = links_.lookup(fid);
         const std::size_t place = state.group->place;
         if (place == Group::nowhere || message.size() > message_limit_) {
@@ -80,12 +78,11 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
 
     // Sends what is coalesced now.
     void flush();
-    // Ends in order: what was published arrives, every subscriber learns how much it was, then
-    // on_finished().
-    void finish();
+    void close() override;
+    void abort() override;
 
-    std::vector<SessionListener::Endpoint> endpoints() const { return links_.endpoints(); }
-    const PublisherCounters& counters() noexcept;
+    std::vector<SessionListener::Endpoint> endpoints() const override { return links_.endpoints(); }
+    const Counters& counters() noexcept override;
     // The largest message that publish() takes.
     std::size_t message_limit() const noexcept { return message_limit_; }
 
@@ -126,7 +123,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     Status refuse();
 
     Options options_;
-    PublisherHandler& handler_;
+    Handler& handler_;
     std::size_t message_limit_;
     PagePool pages_;
     FlushPace flush_pace_;
@@ -134,7 +131,7 @@ class BufferedPublishSocket final : private SubscriberLinks::Owner {
     std::vector<std::size_t> free_places_;
     std::deque<std::pair<std::size_t, TimePoint>> flush_order_; // place, due
     std::uint32_t next_number_ = 0;
-    PublisherCounters counters_;
+    Counters counters_;
     bool capacity_wanted_ = false;
     Timer flush_timer_;
     Timer idle_timer_;

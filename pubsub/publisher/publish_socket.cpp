@@ -16,7 +16,7 @@ PublishSocket::PublishSocket(Transport& transport, const Options& options, Handl
       due_timer_{transport.loop(), [this] { do_what_is_due(); }}, partial_{[this] {
           due_timer_.start(Duration::zero());
       }},
-      links_{transport, options.publisher, 0, static_cast<SubscriberLinks::Owner&>(*this),
+      links_{transport, options.publisher, 0, static_cast<SubscriberLinks::Owner&>(*this), *this,
              handler} {
     if (options.outstanding_limit == 0 || options.remainder_limit == 0) {
         throw std::invalid_argument{"outstanding_limit and remainder_limit must be positive"};
@@ -112,7 +112,7 @@ Status PublishSocket::resume(PublishTicket& ticket) {
 Status PublishSocket::check(std::span<const Slice> slices, const Extras& extras,
                             std::size_t& total_bytes) const {
     NETIO_CHECK_MSG(extras.header.size() <= header_limit, "a user header has at most 8 bytes");
-    if (links_.finishing()) return Status::closed;
+    if (links_.is_closing()) return Status::closed;
     if (slices.size() > slice_limit) return Status::too_many_segments;
     total_bytes = extras.header.size();
     for (const Slice& slice : slices)
@@ -185,9 +185,14 @@ void PublishSocket::seal(PublicationId id) {
     due_timer_.start(Duration::zero());
 }
 
-void PublishSocket::finish() {
+void PublishSocket::close() {
     finish_rest(partial_.take_over_all());
-    links_.finish();
+    links_.close();
+}
+
+void PublishSocket::abort() {
+    finish_rest(partial_.take_over_all());
+    links_.abort();
 }
 
 void PublishSocket::finish_rest(const PartialDeliveries::Rest& rest) {
@@ -202,13 +207,13 @@ void PublishSocket::do_what_is_due() {
     finish_rest(partial_.take_over_abandoned());
     const DestructionWatch watch{destroyed_};
     for (const Cookie cookie : std::exchange(undelivered_, {})) {
-        handler_.on_publish_completed(cookie);
+        handler_.on_publish_completed(*this, cookie);
         if (watch.destroyed()) return;
     }
     on_progress();
 }
 
-const PublisherCounters& PublishSocket::counters() noexcept {
+const Publisher::Counters& PublishSocket::counters() noexcept {
     counters_.subscribers = links_.subscriber_count();
     return counters_;
 }
@@ -228,12 +233,12 @@ void PublishSocket::on_debts_settled(PublicationId publication, std::size_t coun
     const auto cookie = tracker_.settle(publication, count);
     if (!cookie) return;
     const DestructionWatch watch{destroyed_};
-    handler_.on_publish_completed(*cookie);
+    handler_.on_publish_completed(*this, *cookie);
     if (!watch.destroyed()) on_progress(); // one publication less is outstanding
 }
 
 void PublishSocket::on_progress() {
-    if (std::exchange(capacity_wanted_, false)) handler_.on_writable();
+    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(*this);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -36,10 +36,10 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class PublishSocket final : private SubscriberLinks::Owner {
+class PublishSocket final : public Publisher, private SubscriberLinks::Owner {
   public:
     struct Options {
-        PublisherOptions publisher;
+        Publisher::Options publisher;
         // Publications whose memory is lent at once; beyond: again.
         std::size_t outstanding_limit = 256;
         // Publications that may wait for one subscriber beyond what its session takes; then its
@@ -47,10 +47,10 @@ class PublishSocket final : private SubscriberLinks::Owner {
         std::size_t remainder_limit = 64;
     };
 
-    class Handler : public PublisherHandler {
+    class Handler : public Publisher::Handler {
       public:
         // The memory behind `cookie` may be used again.
-        virtual void on_publish_completed(Cookie cookie) = 0;
+        virtual void on_publish_completed(PublishSocket& publisher, Cookie cookie) = 0;
 
       protected:
         ~Handler() = default;
@@ -59,9 +59,7 @@ class PublishSocket final : private SubscriberLinks::Owner {
     // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
     // served by no provider.
     PublishSocket(Transport& transport, const Options& options, Handler& handler);
-    ~PublishSocket();
-    PublishSocket(const PublishSocket&) = delete;
-    PublishSocket& operator=(const PublishSocket&) = delete;
+    ~PublishSocket() override;
 
     // What goes in front of the message's memory, and with it.
     struct Extras {
@@ -72,7 +70,7 @@ class PublishSocket final : private SubscriberLinks::Owner {
 
     // ok: on_publish_completed(cookie) follows. no_subscribers: nobody wants the fid; nothing
     // follows. again: no subscriber got it; on_writable says when to try again. too_large,
-    // too_many_segments: never possible. closed: after finish().
+    // too_many_segments: never possible. closed: after close().
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }
@@ -101,12 +99,13 @@ class PublishSocket final : private SubscriberLinks::Owner {
     // ticket is not open, or not of this socket.
     Status resume(PublishTicket& ticket);
 
-    // Ends in order: what was published arrives, every subscriber learns how much it was, then
-    // on_finished(). Open tickets are closed; the library finishes their publications.
-    void finish();
+    // Publisher::close(): what was published arrives, every subscriber learns how much it was, then
+    // on_closed. Open tickets are closed; the library finishes their publications.
+    void close() override;
+    void abort() override;
 
-    std::vector<SessionListener::Endpoint> endpoints() const { return links_.endpoints(); }
-    const PublisherCounters& counters() noexcept;
+    std::vector<SessionListener::Endpoint> endpoints() const override { return links_.endpoints(); }
+    const Counters& counters() noexcept override;
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
 
   private:
@@ -136,7 +135,7 @@ class PublishSocket final : private SubscriberLinks::Owner {
     DeliveryTracker tracker_;
     std::vector<Publication> publications_; // by the tracker's place
     std::uint32_t next_number_ = 0;
-    PublisherCounters counters_;
+    Counters counters_;
     bool capacity_wanted_ = false;
     bool* destroyed_ = nullptr;
     std::vector<Cookie> undelivered_; // nobody could take it: complete without a send

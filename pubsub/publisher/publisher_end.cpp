@@ -11,15 +11,23 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-void SubscriberLinks::finish() {
-    if (finishing_) return;
-    finishing_ = true;
+void SubscriberLinks::close() {
+    if (closing_) return;
+    closing_ = true;
+    close_limit_ = loop_.now() + options_.close_limit;
     for (const auto& [id, subscriber] : subscribers_) {
         subscriber->moving = true;
         if (subscriber->announced && !subscriber->leaving) send_totals(*subscriber);
     }
-    finish_timer_.start(options_.finish_timeout);
-    check_finished();
+    close_timer_.start(options_.close_timeout);
+    check_closed();
+}
+
+void SubscriberLinks::abort() {
+    closing_ = aborted_ = true;
+    for (const auto& [id, subscriber] : subscribers_)
+        subscriber->session().close();
+    check_closed();
 }
 
 void SubscriberLinks::send_totals(Subscriber& subscriber) {
@@ -49,23 +57,37 @@ void SubscriberLinks::leave_when_drained(Subscriber& subscriber) {
     if (subscriber.has_drained()) subscriber.session().finish();
 }
 
-// Whoever has not moved since the timer was started last is cut off.
+// Whoever has not moved since the timer was started last is cut off, and everybody at the limit.
 void SubscriberLinks::end_the_stuck() {
+    const bool limit = loop_.now() >= close_limit_;
     for (const auto& [id, subscriber] : subscribers_) {
-        if (!subscriber->moving) {
+        if (limit || !subscriber->moving) {
             subscriber->session().fail(CloseReason::too_slow,
                                        subscriber->peer_address() +
-                                           " took nothing while the publisher was ending");
+                                           (limit
+                                                ? " did not take everything within close_limit"
+                                                : " took nothing while the publisher was ending"));
         }
         subscriber->moving = false;
     }
-    finish_timer_.start(options_.finish_timeout);
+    close_timer_.start_at(std::min(loop_.now() + options_.close_timeout, close_limit_));
 }
 
-void SubscriberLinks::check_finished() {
-    if (!finishing_ || !subscribers_.empty()) return;
-    finish_timer_.cancel();
-    finished_timer_.start(Duration::zero());
+void SubscriberLinks::check_closed() {
+    if (!closing_ || !subscribers_.empty()) return;
+    close_timer_.cancel();
+    if (!closed_timer_.armed()) closed_timer_.start(Duration::zero());
+}
+
+void SubscriberLinks::tell_closed() {
+    Closed closed{.reason = CloseReason::orderly, .detail = {}};
+    if (unconfirmed_ > 0) {
+        closed = {.reason = CloseReason::unconfirmed,
+                  .detail = std::to_string(unconfirmed_) +
+                            " subscriber(s) did not confirm that they have everything"};
+    }
+    if (aborted_) closed.reason = CloseReason::local;
+    handler_.on_closed(publisher_, closed);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -30,14 +30,16 @@ SubscriberPeer peer_of(const Subscriber& subscriber) {
 
 } // namespace
 
-void validate(const PublisherOptions& options) {
+void validate(const Publisher::Options& options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
     validate(options.session);
     require(!options.addresses.empty(), "addresses must not be empty");
     require(options.disconnect_after.count() > 0, "disconnect_after must be positive");
-    require(options.finish_timeout.count() > 0, "finish_timeout must be positive");
+    require(options.close_timeout.count() > 0, "close_timeout must be positive");
+    require(options.close_limit >= options.close_timeout,
+            "close_limit must be at least close_timeout");
     require(options.subscriber_limit > 0, "subscriber_limit must be positive");
     require(options.ranges_per_subscriber_limit > 0,
             "ranges_per_subscriber_limit must be positive");
@@ -46,14 +48,14 @@ void validate(const PublisherOptions& options) {
             "largest_message_bytes must be from 1 to 1073741823");
 }
 
-SubscriberLinks::SubscriberLinks(Transport& transport, const PublisherOptions& options,
+SubscriberLinks::SubscriberLinks(Transport& transport, const Publisher::Options& options,
                                  std::size_t required_receive_bytes, Owner& owner,
-                                 PublisherHandler& handler)
-    : options_{(validate(options), options)}, owner_{owner}, handler_{handler},
-      loop_{transport.loop()}, table_{options.ranges_per_subscriber_limit},
-      slow_timer_{loop_, [this] { disconnect_slow(); }}, finish_timer_{loop_,
-                                                                       [this] { end_the_stuck(); }},
-      finished_timer_{loop_, [this] { handler_.on_finished(); }} {
+                                 Publisher& publisher, Publisher::Handler& handler)
+    : options_{(validate(options), options)}, owner_{owner}, publisher_{publisher},
+      handler_{handler}, loop_{transport.loop()}, table_{options.ranges_per_subscriber_limit},
+      slow_timer_{loop_, [this] { disconnect_slow(); }},
+      close_timer_{loop_, [this] { end_the_stuck(); }}, closed_timer_{loop_,
+                                                                      [this] { tell_closed(); }} {
     listener_ = std::make_unique<SessionListener>(
         transport,
         SessionListener::Options{.service = Service::publish_subscribe,
@@ -91,7 +93,7 @@ void SubscriberLinks::refresh(Fid fid, FidState& state) {
 // --- coming and going -----------------------------------------------------------------------
 
 void SubscriberLinks::on_incoming(IncomingSession& incoming) {
-    if (finishing_ || subscribers_.size() >= options_.subscriber_limit) {
+    if (closing_ || subscribers_.size() >= options_.subscriber_limit) {
         return incoming.reject({.code = RejectCode::full});
     }
     const auto largest = wire::load<std::uint32_t>(incoming.peer().service_data.bytes.data());
@@ -108,14 +110,14 @@ void SubscriberLinks::on_incoming(IncomingSession& incoming) {
 }
 
 void SubscriberLinks::on_accept_failed(const std::string& peer_address, const FabricError& why) {
-    handler_.on_accept_failed(peer_address, why); // may destroy the publish socket
+    handler_.on_accept_failed(publisher_, peer_address, why); // may destroy the publish socket
 }
 
 void SubscriberLinks::on_subscriber_open(Subscriber& subscriber) {
-    if (finishing_) return subscriber.session().finish();
+    if (closing_) return subscriber.session().finish();
     subscriber.announced = true;
     ++announced_count_;
-    handler_.on_connected(peer_of(subscriber));
+    handler_.on_subscriber_connected(publisher_, peer_of(subscriber));
 }
 
 void SubscriberLinks::on_subscriber_gone(Subscriber& subscriber) {
@@ -127,9 +129,11 @@ void SubscriberLinks::on_subscriber_gone(Subscriber& subscriber) {
 void SubscriberLinks::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
     const auto node = subscribers_.extract(subscriber.id());
     if (node.mapped()->announced) --announced_count_;
-    check_finished();
+    if (closing_ && node.mapped()->announced && !node.mapped()->leaving) ++unconfirmed_;
+    check_closed();
     const DestructionWatch watch{destroyed_};
-    if (node.mapped()->announced) handler_.on_closed(peer_of(*node.mapped()), closed);
+    if (node.mapped()->announced)
+        handler_.on_subscriber_closed(publisher_, peer_of(*node.mapped()), closed);
     if (!watch.destroyed()) owner_.on_progress(); // nobody waits for the one that is gone
 }
 
@@ -163,7 +167,7 @@ void SubscriberLinks::on_subscriber_frame(Subscriber& subscriber, const Incoming
 }
 
 void SubscriberLinks::take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request) {
-    if (finishing_ || subscriber.leaving) return; // it is told so by the goodbye
+    if (closing_ || subscriber.leaving) return; // it is told so by the goodbye
     begin_change();
     std::vector<FidRange> added;
     const SubscriptionResult result = subscribe(subscriber, request, added);
@@ -176,13 +180,13 @@ void SubscriberLinks::take_subscribe(Subscriber& subscriber, const SubscriptionR
     const SubscriberPeer peer = peer_of(subscriber);
     const DestructionWatch watch{destroyed_};
     for (const FidRange& range : request.ranges) {
-        handler_.on_subscribe(peer, range);
+        handler_.on_subscribed(publisher_, peer, range);
         if (watch.destroyed()) return;
     }
 }
 
 void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request) {
-    if (finishing_ || subscriber.leaving) return;
+    if (closing_ || subscriber.leaving) return;
     begin_change();
     std::vector<FidRange> removed;
     const bool done = remove_all(subscriber, request.ranges, removed);
@@ -203,7 +207,7 @@ void SubscriberLinks::take_unsubscribe(Subscriber& subscriber, const Subscriptio
     const SubscriberPeer peer = peer_of(subscriber);
     const DestructionWatch watch{destroyed_};
     for (const FidRange& range : request.ranges) {
-        handler_.on_unsubscribe(peer, range);
+        handler_.on_unsubscribed(publisher_, peer, range);
         if (watch.destroyed()) return;
     }
 }

@@ -10,7 +10,7 @@
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/subscription_table.hpp"
-#include "pubsub/publisher/publisher_options.hpp"
+#include "pubsub/publisher/publisher.hpp"
 #include "pubsub/publisher/subscriber.hpp"
 
 #include <map>
@@ -55,15 +55,16 @@ class SubscriberLinks final : private SessionListener::Handler, private Subscrib
         ~Owner() = default;
     };
 
-    SubscriberLinks(Transport& transport, const PublisherOptions& options,
-                    std::size_t required_receive_bytes, Owner& owner, PublisherHandler& handler);
+    SubscriberLinks(Transport& transport, const Publisher::Options& options,
+                    std::size_t required_receive_bytes, Owner& owner, Publisher& publisher,
+                    Publisher::Handler& handler);
     ~SubscriberLinks();
     SubscriberLinks(const SubscriberLinks&) = delete;
     SubscriberLinks& operator=(const SubscriberLinks&) = delete;
 
     std::vector<SessionListener::Endpoint> endpoints() const { return listener_->endpoints(); }
     std::size_t subscriber_count() const noexcept { return announced_count_; }
-    const PublisherOptions& options() const noexcept { return options_; }
+    const Publisher::Options& options() const noexcept { return options_; }
     EventLoop& loop() noexcept { return loop_; }
 
     struct FidState {
@@ -89,8 +90,10 @@ class SubscriberLinks final : private SessionListener::Handler, private Subscrib
     }
 
     // Totals to every subscriber behind what they still have to be sent, then goodbye.
-    void finish();
-    bool finishing() const noexcept { return finishing_; }
+    void close();
+    // Every session ends at once.
+    void abort();
+    bool is_closing() const noexcept { return closing_; }
 
   private:
     void on_incoming(IncomingSession& incoming) override;
@@ -120,11 +123,13 @@ class SubscriberLinks final : private SessionListener::Handler, private Subscrib
     static void leave_when_drained(Subscriber& subscriber);
     void disconnect_slow();
     void end_the_stuck();
-    void check_finished();
+    void check_closed();
+    void tell_closed();
 
-    PublisherOptions options_;
+    Publisher::Options options_;
     Owner& owner_;
-    PublisherHandler& handler_;
+    Publisher& publisher_;
+    Publisher::Handler& handler_;
     EventLoop& loop_;
     SubscriptionTable table_;
     std::uint64_t generation_ = 1; // of the groups below
@@ -133,11 +138,14 @@ class SubscriberLinks final : private SessionListener::Handler, private Subscrib
     std::map<std::pair<GroupId, std::vector<SlowPolicy>>, std::unique_ptr<Group>> groups_;
     std::size_t announced_count_ = 0;
     std::uint64_t next_link_ = 1;
-    bool finishing_ = false;
+    bool closing_ = false;
+    bool aborted_ = false;
+    std::size_t unconfirmed_ = 0; // subscribers that are gone without having answered the totals
+    TimePoint close_limit_;
     bool* destroyed_ = nullptr;
     Timer slow_timer_;
-    Timer finish_timer_;
-    Timer finished_timer_;
+    Timer close_timer_;
+    Timer closed_timer_;
     std::unordered_map<SubscriberId, std::unique_ptr<Subscriber>> subscribers_;
     std::unique_ptr<SessionListener> listener_;
 };

@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
     }
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = "tcp"});
-    struct : netio::pubsub::PublisherHandler {
+    struct : netio::pubsub::Publisher::Handler {
     } subscribers_may_come;
     netio::pubsub::BufferedPublishSocket publisher{
         *transport, {.publisher = {.addresses = {{"127.0.0.1", 0}}}}, subscribers_may_come};

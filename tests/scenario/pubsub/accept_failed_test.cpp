@@ -79,8 +79,8 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     first.actor.expect_contiguous(Fid{1}, 0, 4);
     EXPECT_EQ(publisher_actor.accept_failed.size(), 3U);
     // What was begun for it is not waited for.
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
 }
 
 TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {

@@ -109,48 +109,52 @@ class SubscriberActor final : public SubscribeSocket::Handler {
 
 class PublisherActor final : public PublishSocket::Handler {
   public:
-    void on_connected(const SubscriberPeer&) override {
+    void on_subscriber_connected(Publisher&, const SubscriberPeer&) override {
         ++connected;
         if (at_connected) at_connected();
     }
-    void on_subscribe(const SubscriberPeer&, const FidRange& range) override {
+    void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange& range) override {
         subscribed.push_back(range);
         if (at_subscribe) at_subscribe();
     }
-    void on_unsubscribe(const SubscriberPeer&, const FidRange& range) override {
+    void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange& range) override {
         unsubscribed.push_back(range);
         if (at_unsubscribe) at_unsubscribe();
     }
-    void on_closed(const SubscriberPeer&, const netio::Closed& why) override {
+    void on_subscriber_closed(Publisher&, const SubscriberPeer&,
+                              const netio::Closed& why) override {
         closed.push_back(why);
         if (at_closed) at_closed();
     }
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+    void on_accept_failed(Publisher&, const std::string& peer_address,
+                          const netio::FabricError& why) override {
         accept_failed.push_back(peer_address + ": " + why.what());
         if (at_accept_failed) at_accept_failed();
     }
-    void on_writable() override {
+    void on_writable(Publisher&) override {
         ++room;
         if (at_room) at_room();
     }
-    void on_finished() override {
-        ++finished;
-        if (at_finished) at_finished();
+    void on_closed(Publisher&, const netio::Closed& why) override {
+        ++ended;
+        end = why;
+        if (at_ended) at_ended();
     }
-    void on_publish_completed(netio::Cookie key) override {
+    void on_publish_completed(PublishSocket&, netio::Cookie key) override {
         ++completions[static_cast<std::uint64_t>(key)];
         if (at_completed) at_completed(static_cast<std::uint64_t>(key));
     }
 
     int connected = 0;
     int room = 0;
-    int finished = 0;
+    int ended = 0; // times that on_closed was called
+    netio::Closed end;
     std::vector<FidRange> subscribed, unsubscribed;
     std::vector<netio::Closed> closed;
     std::vector<std::string> accept_failed;
     std::map<std::uint64_t, int> completions; // per key: must be one
     std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_accept_failed,
-        at_room, at_finished;
+        at_room, at_ended;
     std::function<void(std::uint64_t)> at_completed;
 };
 

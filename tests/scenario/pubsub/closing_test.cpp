@@ -64,8 +64,8 @@ TEST_P(Closing, ASubscriberThatVanishesInMidTransferTakesNothingWithIt) {
     };
     pump.go();
     ASSERT_TRUE(run_until([&] { return pump.done(); }));
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     EXPECT_EQ(leaves.actor.messages, 100U);
     EXPECT_EQ(stays.actor.messages, 2000U);
     EXPECT_EQ(stays.actor.lost, 0U);
@@ -249,8 +249,8 @@ TEST_P(Closing, ASubscriberMayBeDestroyedInEachOfItsHandlers) {
             ASSERT_TRUE(
                 run_until([&] { return destroyed || subscriber.actor.unsubscribed.size() == 1; }));
         }
-        publisher->finish();
-        ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; })) << i;
+        publisher->close();
+        ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; })) << i;
         ASSERT_TRUE(run_until([&] { return destroyed; })) << i;
         subscribers.clear();
     }
@@ -260,7 +260,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
     using Hook = std::function<void()> PublisherActor::*;
     const Hook hooks[] = {&PublisherActor::at_connected,   &PublisherActor::at_subscribe,
                           &PublisherActor::at_unsubscribe, &PublisherActor::at_closed,
-                          &PublisherActor::at_room,        &PublisherActor::at_finished};
+                          &PublisherActor::at_room,        &PublisherActor::at_ended};
     for (std::size_t i = 0; i < std::size(hooks) + 1; ++i) {
         publisher_actor = {};
         auto publisher = unbuffered({.outstanding_limit = 4, .remainder_limit = 2});
@@ -288,7 +288,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
             << i;
         if (!destroyed) second.socket.reset();
         ASSERT_TRUE(run_until([&] { return destroyed || !publisher_actor.closed.empty(); })) << i;
-        if (!destroyed) publisher->finish();
+        if (!destroyed) publisher->close();
         ASSERT_TRUE(run_until([&] { return destroyed; })) << i;
         // The other side learns of it.
         if (first.socket && first.socket->is_connected()) {
@@ -312,14 +312,42 @@ TEST_P(Closing, TwoHundredSubscribersComeGetEverythingAndGo) {
     publisher_actor.at_room = [&] {
         for (; next < 2000; ++next)
             if (publish(*publisher, Fid{next % 10}, next / 10, 100) != Status::ok) return;
-        publisher->finish();
+        publisher->close();
     };
     publisher_actor.at_room();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     for (std::size_t i = 0; i < subscribers.size(); ++i) {
         subscribers[i]->actor.expect_contiguous(Fid{i % 10}, 0, 200);
         EXPECT_EQ(subscribers[i]->actor.lost, 0U);
     }
+}
+
+TEST_P(Closing, APublisherSaysThatEverybodyHasConfirmed) {
+    auto publisher = buffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok);
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
+    subscriber.actor.expect_contiguous(Fid{1}, 0, 1);
+}
+
+TEST_P(Closing, APublisherThatIsAbortedTellsEverybodyAndSaysSoLast) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{100};
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{7}), Status::ok);
+    publisher_actor.at_ended = [&] {
+        EXPECT_EQ(publisher_actor.closed.size(), 1U);
+        EXPECT_EQ(publisher_actor.completions[7], 1);
+    };
+    publisher->abort();
+    EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{8}), Status::closed);
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(publisher_actor.end.reason, CloseReason::local);
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_beds(), bed_name);

@@ -27,8 +27,8 @@ TEST_P(Delivery, BufferedMessagesOfManyFidsShareAPage) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     for (std::uint64_t i = 0; i < 640; ++i)
         ASSERT_EQ(publish(*publisher, Fid{i % 64}, i / 64, 40), Status::ok);
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     for (std::uint64_t fid = 0; fid < 64; ++fid)
         subscriber.actor.expect_contiguous(Fid{fid}, 0, 10);
     EXPECT_EQ(publisher->counters().pages, 1U);
@@ -57,8 +57,8 @@ TEST_P(Delivery, UnbufferedMessagesOfEverySizeArriveWholeAndCompleteOnce) {
                   Status::ok);
     }
     EXPECT_THAT(publisher_actor.completions, IsEmpty()) << "a call never calls back";
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     subscriber.actor.expect_contiguous(Fid{5}, 0, sizes.size());
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         EXPECT_EQ(subscriber.actor.by_fid[Fid{5}][i].size, sizes[i]);
@@ -84,10 +84,10 @@ TEST_P(Delivery, BufferedMessagesLargerThanAPageArriveWholeAndInOrder) {
             ASSERT_EQ(status, Status::ok);
             ++next;
         }
-        publisher->finish();
+        publisher->close();
     };
     publisher_actor.at_room();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     subscriber.actor.expect_contiguous(Fid{1}, 0, count / 2);
     subscriber.actor.expect_contiguous(Fid{2}, 0, count / 2);
     EXPECT_GT(publisher->counters().again, 0U) << "the test must reach the limit";
@@ -137,8 +137,8 @@ TEST_P(Delivery, NobodyWantsItAndNothingFollows) {
     netio::RegisteredBuffer memory{64};
     EXPECT_EQ(publisher->publish(Fid{2}, memory.slice(), Cookie{1}), Status::no_subscribers);
     EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{2}), Status::ok);
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     EXPECT_THAT(publisher_actor.completions, ElementsAre(std::pair{2U, 1}));
     EXPECT_EQ(publisher->counters().without_subscribers, 1U);
 }
@@ -181,10 +181,10 @@ TEST_P(Delivery, EverySubscriberGetsExactlyItsFids) {
     publisher_actor.at_room = [&] {
         for (; next < fids * each; ++next)
             if (publish(*publisher, Fid{next % fids}, next / fids, 60) != Status::ok) return;
-        publisher->finish();
+        publisher->close();
     };
     publisher_actor.at_room();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     for (std::size_t i = 0; i < wishes.size(); ++i) {
         for (std::uint64_t fid = 0; fid < fids; ++fid) {
             const bool wanted = std::ranges::any_of(
@@ -236,8 +236,8 @@ TEST_P(Delivery, SubscribingUnderLoadBeginsAtTheAnswerAndUnsubscribingEndsAtIt) 
     }
     stop = true;
     ASSERT_TRUE(run_until([&] { return !load.armed(); }));
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     for (std::uint64_t fid = 0; fid < 4; ++fid)
         steady.actor.expect_contiguous(Fid{fid}, 0, next(fid));
     EXPECT_EQ(steady.actor.lost, 0U);

@@ -97,8 +97,8 @@ TEST_P(ExplicitPublishing, WhateverTheOrderOfAgainPartialAndResumeEverybodyGetsE
         return publisher_actor.completions.size() == 3 * each && publisher->outstanding() == 0;
     }));
     publisher_actor.at_room = {};
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     for (const auto& subscriber : subscribers) {
         for (std::uint64_t fid = 1; fid <= 3; ++fid)
             subscriber->actor.expect_contiguous(Fid{fid}, 0, each);
@@ -177,8 +177,8 @@ TEST_P(ExplicitPublishing, AnAbandonedTicketIsFinishedByTheLibrary) {
     // The default form queues behind it.
     ASSERT_EQ(publisher->publish(Fid{1}, message(Fid{1}, next), Cookie{next}), Status::ok);
     ++next;
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     quick.actor.expect_contiguous(Fid{1}, 0, next);
     tight.actor.expect_contiguous(Fid{1}, 0, next);
     EXPECT_EQ(tight.actor.lost, 0U);
@@ -220,12 +220,12 @@ TEST_P(ExplicitPublishing, FinishingClosesTheTicketsAndTheTotalsAreExact) {
     auto& tight = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(subscribed_all());
     PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
-    publisher->finish();
+    publisher->close();
     EXPECT_FALSE(ticket.is_open());
     EXPECT_EQ(publisher->resume(ticket), Status::stale_ticket);
     EXPECT_EQ(publisher->try_publish(Fid{1}, message(Fid{1}, next), Cookie{next}).status,
               Status::closed);
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     for (const auto* actor : {&quick.actor, &tight.actor}) {
         actor->expect_contiguous(Fid{1}, 0, next);
         EXPECT_EQ(actor->lost, 0U);
@@ -251,8 +251,8 @@ TEST_P(ExplicitPublishing, WhoComesLateOrLeavesWhilePartialDoesNotGetIt) {
     ASSERT_TRUE(run_until([&] {
         return publisher->publish(Fid{1}, message(Fid{1}, last), Cookie{last}) == Status::ok;
     }));
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     quick.actor.expect_contiguous(Fid{1}, 0, last + 1);
     late.actor.expect_contiguous(Fid{1}, last, 1);
     ASSERT_EQ(tight.actor.by_fid[Fid{1}].size(), last);

@@ -40,10 +40,10 @@ class ManyFids : public PubSubScenario {
                 if (status == Status::again) return;
                 EXPECT_EQ(status, next % 3 == 0 ? Status::ok : Status::no_subscribers);
             }
-            publisher.finish();
+            publisher.close();
         };
         publisher_actor.at_room();
-        ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+        ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
         EXPECT_EQ(subscriber.actor.messages, count * messages_each);
         EXPECT_EQ(subscriber.actor.lost, 0U);
         for (std::uint64_t i = 0; i < count; ++i)

@@ -56,8 +56,8 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
     EXPECT_EQ(take(4), Status::again);
     EXPECT_EQ(take(2), Status::ok) << "this one it may miss";
     EXPECT_EQ(publisher->counters().dropped, 1U);
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     EXPECT_EQ(subscriber.actor.gaps[Fid{2}], 1U);
     EXPECT_EQ(subscriber.actor.gaps.size(), 1U);
     EXPECT_EQ(subscriber.actor.lost, 1U) << "the one it was told of";

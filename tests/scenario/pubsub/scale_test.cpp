@@ -43,7 +43,7 @@ constexpr std::size_t bytes_each_limit = std::size_t{256} * 1024;
 // Enough, with their answers, for every receive buffer on either side to be written to, as
 // heartbeats do in time.
 std::size_t requests_each() {
-    return std::max(PublisherOptions{}.session.receive_count,
+    return std::max(Publisher::Options{}.session.receive_count,
                     SubscribeSocket::Options{}.session.receive_count);
 }
 
@@ -240,10 +240,10 @@ void serve_a_thousand(Publish publish) {
             if (status == Status::again) return;
             EXPECT_EQ(status, Status::ok) << next;
         }
-        socket.finish();
+        socket.close();
     };
     actor.at_room();
-    ASSERT_TRUE(bed.run_until([&] { return actor.finished == 1; }));
+    ASSERT_TRUE(bed.run_until([&] { return actor.ended == 1; }));
     EXPECT_EQ(socket.counters().messages, many * messages_each);
     EXPECT_EQ(crowd.exit_status(), 0);
 }

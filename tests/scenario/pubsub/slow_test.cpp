@@ -39,8 +39,8 @@ TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
     slow.reset();
     ASSERT_TRUE(run_until([&] { return publish(*publisher, Fid{1}, of_one, 500) == Status::ok; }));
     ++of_one;
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     honest.actor.expect_contiguous(Fid{1}, 0, of_one);
     honest.actor.expect_contiguous(Fid{2}, 0, 500);
 }
@@ -134,8 +134,8 @@ TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
             return subscriber.actor.messages + publisher->counters().dropped == 3 * number;
         }));
     }
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     std::uint64_t gaps = 0;
     for (std::uint64_t fid = 1; fid <= 3; ++fid) {
         expect_exact_account(subscriber.actor, Fid{fid}, number);
@@ -163,8 +163,8 @@ TEST_P(SlowSubscribers, DroppingUnbufferedMessagesStillCompletesEachOnce) {
                 run_until([&] { return publisher_actor.completions.size() == number + 1; }));
         }
     }
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     expect_exact_account(subscriber.actor, Fid{1}, number);
     EXPECT_GT(publisher->counters().dropped, 0U);
     EXPECT_EQ(subscriber.actor.lost, publisher->counters().dropped);
@@ -196,7 +196,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
 }
 
 TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
-    auto publisher = buffered({.publisher = {.finish_timeout = std::chrono::milliseconds{50}},
+    auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
                                .page_bytes = 1024,
                                .pages_per_subscriber = 20});
     auto& honest = subscribe({range(1, 1)});
@@ -205,11 +205,14 @@ TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
     std::uint64_t number = 0;
     while (publish(*publisher, Fid{1}, number, 500) == Status::ok)
         ++number;
-    publisher->finish();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.finished == 1; }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     honest.actor.expect_contiguous(Fid{1}, 0, number);
     EXPECT_EQ(honest.actor.lost, 0U);
     EXPECT_EQ(honest.actor.totals, 1);
+    EXPECT_EQ(publisher_actor.end.reason, CloseReason::unconfirmed);
+    EXPECT_EQ(publisher_actor.end.detail,
+              "1 subscriber(s) did not confirm that they have everything");
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SlowSubscribers, all_beds(), bed_name);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What buffered and unbuffered publish sockets have in common towards their users.
+
+#include "netio/session/session_listener.hpp"
+#include "pubsub/core/slow_policy.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// The page format gives a message's size 30 bits.
+inline constexpr std::size_t largest_message_limit = (std::size_t{1} << 30) - 1;
+
+// A connected subscriber, for the user.
+struct SubscriberPeer {
+    SubscriberId id{};
+    std::string address;
+};
+
+class Publisher {
+  public:
+    struct Options {
+        std::vector<Address> addresses;
+        // Subscribers send only requests and heartbeats, so their frames here are few and small.
+        SessionOptions session = {.receive_bytes = 4096, .receive_count = 8};
+        // A subscriber may ask, for some of its fids, for a policy that holds the publisher up
+        // less.
+        SlowPolicy slow_policy = SlowPolicy::block;
+        std::chrono::milliseconds disconnect_after{10000};
+        std::size_t subscriber_limit = 4096;
+        std::size_t ranges_per_subscriber_limit = 16384;
+        // A larger message is refused with too_large; subscribers that cannot take it are rejected.
+        std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
+        // close(): how long a subscriber may make no progress before it is cut off, and how long
+        // closing may take in all.
+        std::chrono::milliseconds close_timeout{10000};
+        std::chrono::milliseconds close_limit{60000};
+    };
+
+    // Every function has an empty default: implement what matters. Each may destroy the publisher.
+    class Handler {
+      public:
+        virtual void on_subscriber_connected(Publisher&, const SubscriberPeer&) {}
+        virtual void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
+        virtual void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
+        virtual void on_subscriber_closed(Publisher&, const SubscriberPeer&, const Closed&) {}
+        // A subscriber was turned away because this side lacks the means: no memory, no locked
+        // memory, no descriptors, a device that refuses another endpoint; the reason names the
+        // remedy where there is one. Ignoring it loses nothing: the subscriber has been told, tries
+        // again as it does while there is no publisher, and nothing of it is kept here. But only
+        // here can it be mended, so tell who looks after the program.
+        virtual void on_accept_failed(Publisher&, const std::string& /*peer_address*/,
+                                      const FabricError& /*why*/) {}
+        // It is worth trying again what publish answered with `again`.
+        virtual void on_writable(Publisher&) {}
+        // The last word, after close() or abort(). orderly: every subscriber has confirmed that it
+        // has everything; else the detail says how many did not.
+        virtual void on_closed(Publisher&, const Closed&) {}
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Monotonic since the publisher's construction unless said otherwise.
+    struct Counters {
+        std::uint64_t messages = 0; // accepted with at least one subscriber
+        std::uint64_t bytes = 0;    // of those messages
+        std::uint64_t without_subscribers = 0;
+        std::uint64_t again = 0;     // refusals for want of room
+        std::uint64_t partial = 0;   // explicit publications that some could not take at once
+        std::uint64_t dropped = 0;   // messages that slow subscribers missed (policy drop)
+        std::uint64_t pages = 0;     // pages sent to at least one subscriber (buffered)
+        std::size_t subscribers = 0; // now
+    };
+
+    Publisher() = default;
+    virtual ~Publisher() = default;
+    Publisher(const Publisher&) = delete;
+    Publisher& operator=(const Publisher&) = delete;
+
+    // Ends in order: what was published arrives, every subscriber learns how much it was and
+    // answers, then on_closed.
+    virtual void close() = 0;
+    // Ends at once: what is under way is lost, then on_closed(local).
+    virtual void abort() = 0;
+    virtual std::vector<SessionListener::Endpoint> endpoints() const = 0;
+    virtual const Counters& counters() noexcept = 0;
+};
+
+// Throws std::invalid_argument naming the option and what is allowed.
+void validate(const Publisher::Options& options);
+
+} // namespace netio::pubsub::inline v0_2
