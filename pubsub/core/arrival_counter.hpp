@@ -7,8 +7,10 @@
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/frames.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -32,7 +34,8 @@ class ArrivalCounter {
     // Told by the publisher: this subscriber was too slow for them.
     void add_missed(Fid fid, std::uint64_t count) {
         of(fid);
-        claims_[fid].missed += count;
+        Claim& claim = claims_[fid];
+        claim.missed = added(claim.missed, count);
     }
     // The publisher's totals, at the orderly end.
     void add_expected(std::span<const FidCount> totals) {
@@ -66,16 +69,32 @@ class ArrivalCounter {
 
     // Whether the publisher has told its totals.
     bool complete() const noexcept { return complete_; }
-    // Messages that were published to this subscriber and did not arrive. Before the totals are
-    // known: those that the publisher has said were missed.
+    // The two sides of the books. Lost: messages that were published to this subscriber and did not
+    // arrive; before the totals are known, those that the publisher has said were missed. Surplus:
+    // messages that arrived and were not published to it, once the totals are known. Neither makes
+    // up for the other, within a fid or between fids.
     std::uint64_t lost() const {
-        std::uint64_t lost = 0;
-        claims_.for_each([&](Fid fid, const Claim& claim) { lost += lost_of(fid, claim); });
-        return lost;
+        std::uint64_t sum = 0;
+        claims_.for_each(
+            [&](Fid fid, const Claim& claim) { sum = added(sum, lost_of(fid, claim)); });
+        return sum;
     }
     std::uint64_t lost(Fid fid) const {
         const Claim* const claim = claims_.find(fid);
         return claim != nullptr ? lost_of(fid, *claim) : 0;
+    }
+    std::uint64_t surplus() const {
+        std::uint64_t sum = 0;
+        fids_.for_each([&](Fid fid, const Arrivals&) { sum = added(sum, surplus(fid)); });
+        return sum;
+    }
+    std::uint64_t surplus(Fid fid) const {
+        const Arrivals* const arrived = fids_.find(fid);
+        if (!complete_ || arrived == nullptr) return 0;
+        const Claim* const claim = claims_.find(fid);
+        const std::uint64_t expected = claim != nullptr ? claim->expected : 0;
+        const std::uint64_t seen = added(arrived->messages, lost(fid));
+        return seen > expected ? seen - expected : 0;
     }
 
   private:
@@ -86,10 +105,16 @@ class ArrivalCounter {
         std::uint64_t expected = 0;
     };
 
+    // What a peer says may be anything: a sum that is too large stays at the largest number.
+    static constexpr std::uint64_t added(std::uint64_t a, std::uint64_t b) noexcept {
+        return a + b < a ? UINT64_MAX : a + b;
+    }
+    // A message that arrived twice does not make up for one that the publisher has said is missing.
     std::uint64_t lost_of(Fid fid, const Claim& claim) const {
         if (!complete_) return claim.missed;
         const std::uint64_t arrived = fids_.find(fid)->messages;
-        return claim.expected > arrived ? claim.expected - arrived : 0;
+        const std::uint64_t absent = claim.expected > arrived ? claim.expected - arrived : 0;
+        return std::max(absent, claim.missed);
     }
 
     FidMap<Arrivals> fids_; // also of each fid that has a claim

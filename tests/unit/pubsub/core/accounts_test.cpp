@@ -37,6 +37,44 @@ TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
     counter.add_expected(totals);
     EXPECT_TRUE(counter.complete());
     EXPECT_EQ(counter.lost(), 3U + 0U + 2U);
+    EXPECT_EQ(counter.surplus(), 0U);
+}
+
+TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
+    ArrivalCounter counter;
+    for (int i = 0; i < 3; ++i)
+        counter.add(Fid{1}, 10); // two were published
+    counter.add(Fid{2}, 10);     // three were
+    counter.add(Fid{9}, 10);     // none was: it came under a wrong fid
+    EXPECT_EQ(counter.surplus(), 0U) << "nobody knows before the totals";
+    const std::array<FidCount, 2> totals{FidCount{.fid = Fid{1}, .count = 2},
+                                         FidCount{.fid = Fid{2}, .count = 3}};
+    counter.add_expected(totals);
+    EXPECT_EQ(counter.surplus(Fid{1}), 1U);
+    EXPECT_EQ(counter.surplus(Fid{9}), 1U);
+    EXPECT_EQ(counter.surplus(), 2U);
+    EXPECT_EQ(counter.lost(Fid{2}), 2U);
+    EXPECT_EQ(counter.lost(), 2U);
+}
+
+TEST(ArrivalCounter, ADuplicateDoesNotMakeUpForWhatThePublisherSaysIsMissing) {
+    ArrivalCounter counter;
+    counter.add(Fid{1}, 10);
+    counter.add(Fid{1}, 10);
+    counter.add_missed(Fid{1}, 1);
+    const FidCount total{.fid = Fid{1}, .count = 2};
+    counter.add_expected(std::span{&total, 1});
+    EXPECT_EQ(counter.lost(), 1U);
+    EXPECT_EQ(counter.surplus(), 1U);
+}
+
+TEST(ArrivalCounter, GapsThatAreLargerThanAnyNumberStayAtTheLargest) {
+    ArrivalCounter counter;
+    counter.add_missed(Fid{1}, std::uint64_t{1} << 63);
+    counter.add_missed(Fid{1}, std::uint64_t{1} << 63);
+    EXPECT_EQ(counter.lost(Fid{1}), UINT64_MAX);
+    counter.add_missed(Fid{2}, 1);
+    EXPECT_EQ(counter.lost(), UINT64_MAX);
 }
 
 TEST(ArrivalCounter, BeforeTheTotalsTheGapsAreTheLoss) {
