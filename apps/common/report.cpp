@@ -55,17 +55,22 @@ std::string to_json(const SubscribeReport& report) {
     json["provider"] = report.provider;
     json["mode"] = report.mode;
     json["end"] = report.end;
+    json["outcome"] = report.outcome;
+    json["reached"] = report.reached;
     json["detail"] = report.detail;
     add(json, report.throughput);
-    json["lost"] = report.lost;
+    json["lost"] = report.lost ? Json(*report.lost) : Json(nullptr);
+    json["surplus"] = report.surplus;
     json["reordered"] = report.pattern.reordered;
     json["corrupt"] = report.pattern.corrupt;
     json["duplicates"] = report.pattern.duplicates;
     json["verified"] = report.verified;
     json["fids"] = Json::object();
     for (const FidReport& fid : report.fids) {
-        json["fids"][to_string(fid.fid)] = {
-            {"messages", fid.messages}, {"bytes", fid.bytes}, {"lost", fid.lost}};
+        json["fids"][to_string(fid.fid)] = {{"messages", fid.messages},
+                                            {"bytes", fid.bytes},
+                                            {"lost", fid.lost},
+                                            {"surplus", fid.surplus}};
     }
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -85,9 +90,16 @@ std::string to_text(const PublishReport& report) {
 
 std::string to_text(const SubscribeReport& report) {
     std::string text =
-        fmt::format("subscriber ({}, {}): {}\n", report.provider, report.mode, report.end) +
+        fmt::format("subscriber ({}, {}): {}, {}\n",
+                    report.provider.empty() ? "no connection" : report.provider, report.mode,
+                    report.end, report.outcome) +
         text_of(report.throughput) +
-        fmt::format("  {} fids, {} messages lost\n", report.fids.size(), report.lost);
+        (report.lost
+             ? fmt::format("  {} fids, {} messages lost\n", report.fids.size(), *report.lost)
+             : fmt::format("  {} fids, how much was lost is not known\n", report.fids.size()));
+    if (report.surplus > 0) {
+        text += fmt::format("  {} messages more than were sent\n", report.surplus);
+    }
     if (report.verified) {
         text += fmt::format("  verified: {} corrupt, {} reordered, {} duplicates\n",
                             report.pattern.corrupt, report.pattern.reordered,

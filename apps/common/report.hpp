@@ -46,15 +46,19 @@ struct FidReport {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
     std::uint64_t lost = 0;
+    std::uint64_t surplus = 0;
 };
 
 struct SubscribeReport {
     std::string provider;
-    std::string mode; // buffered, unbuffered, mixed, none
-    std::string end;  // orderly, lost, messages, duration, interrupted, refused, failed
+    std::string mode;    // buffered, unbuffered, mixed, none
+    std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
+    std::string outcome; // what the exit status says (apps/common/exit_status.hpp)
     std::string detail;
+    bool reached = false; // the publisher has accepted a subscription
     Throughput throughput;
-    std::uint64_t lost = 0;
+    std::optional<std::uint64_t> lost; // absent: nobody knows
+    std::uint64_t surplus = 0;         // arrived beyond what the publisher says it sent
     bool verified = false;
     PatternCounts pattern; // of a verified one
     std::vector<FidReport> fids;

@@ -5,19 +5,24 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
 using namespace std::chrono_literals;
 
-int main(int argc, char** argv) {
+// Subscribers may come and go; after close(), all of them have everything.
+struct Handler final : netio::pubsub::Publisher::Handler {
+    explicit Handler(netio::EventLoop& its_loop) : loop{its_loop} {}
+    void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override { loop.stop(); }
+    netio::EventLoop& loop;
+};
+
+int main(int argc, char** argv) try {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop);
-    struct Handler final : netio::pubsub::Publisher::Handler {
-    } handler; // subscribers may come and go
-    netio::pubsub::BufferedPublishSocket socket{
-        *transport,
-        {.publisher = {.addresses = {netio::parse_address(argc > 1 ? argv[1]
-                                                                   : "127.0.0.1:12345")}}},
-        handler};
+    Handler handler{loop};
+    netio::pubsub::BufferedPublishSocket::Options options;
+    options.publisher.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
+    netio::pubsub::BufferedPublishSocket socket{*transport, options, handler};
     std::uint64_t counter = 0;
     netio::Timer tick{loop, [&] {
                           const auto bytes = std::as_bytes(std::span{&counter, 1});
@@ -26,7 +31,13 @@ int main(int argc, char** argv) {
                           tick.start(1ms);
                       }};
     tick.start(1ms);
-    netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) {
+                                tick.cancel();
+                                socket.close();
+                            }};
     loop.run();
     std::printf("published %llu messages\n", static_cast<unsigned long long>(counter));
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "publisher: %s\n", error.what());
+    return 1;
 }

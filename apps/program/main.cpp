@@ -2,6 +2,8 @@
 
 // The program netio: sub-commands, logging, exit status.
 
+#include "apps/common/exit_status.hpp"
+#include "apps/program/command_line.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"
@@ -10,18 +12,33 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <utility>
 #include <vector>
 
 namespace {
 
-constexpr int status_failed = 1;
+// A descriptor that is closed here would be given to the next socket, and what is printed would go
+// there. What stands in for it refuses to be written, so that a lost report is an error as before.
+void keep_standard_descriptors() {
+    for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+        if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) != descriptor)
+            std::_Exit(apps::to_integer(apps::ExitStatus::failed));
+    }
+}
 
 void log_to_standard_error() {
-    spdlog::set_default_logger(spdlog::stderr_color_mt("netio"));
+    // https://no-color.org: whatever its value, unless it is empty.
+    const char* const no_color = std::getenv("NO_COLOR");
+    const bool plain = no_color != nullptr && *no_color != '\0';
+    spdlog::set_default_logger(spdlog::stderr_color_mt(
+        "netio", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
     spdlog::set_pattern("%H:%M:%S.%e %^%l%$ %v");
 }
 
@@ -38,7 +55,10 @@ void raise_descriptor_limit() {
 } // namespace
 
 int main(int argc, char** argv) {
+    keep_standard_descriptors();
     log_to_standard_error();
+    // A file that may not grow further is an error of the write, with a name and a report.
+    std::signal(SIGXFSZ, SIG_IGN);
     raise_descriptor_limit();
     CLI::App program{"Publish/subscribe data acquisition over libfabric", "netio"};
     program.set_version_flag("--version", std::string{"netio "} + netio::version() +
@@ -52,7 +72,8 @@ int main(int argc, char** argv) {
     commands.emplace_back("copy", apps::add_copy(program));
     commands.emplace_back("info", apps::add_info(program));
     commands.emplace_back("doctor", apps::add_doctor(program));
-    CLI11_PARSE(program, argc, argv);
+    if (const auto status = apps::parse_command_line(program, argc, argv))
+        return to_integer(*status);
     try {
         for (const auto& [name, run] : commands) {
             if (program.got_subcommand(name)) return run();
@@ -60,5 +81,5 @@ int main(int argc, char** argv) {
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
     }
-    return status_failed;
+    return to_integer(apps::ExitStatus::failed);
 }

@@ -3,8 +3,11 @@
 // netio publish: a test publisher from a YAML configuration.
 
 #include "apps/common/accept_failure_log.hpp"
+#include "apps/common/end_signals.hpp"
 #include "apps/common/live_display.hpp"
+#include "apps/common/option_values.hpp"
 #include "apps/common/report.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/message_feed.hpp"
 #include "apps/publish/publisher_config.hpp"
@@ -33,7 +36,7 @@ struct PublishArguments {
     std::string listen;
     std::string provider;
     std::optional<std::uint64_t> messages;
-    std::optional<double> duration_s;
+    std::optional<netio::Duration> duration;
     std::optional<std::uint64_t> wait_subscribers;
     bool json = false;
     bool progress = false;
@@ -119,7 +122,7 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     std::unique_ptr<netio::DescriptorWatch> input_watch_;
     std::unique_ptr<netio::pubsub::BufferedPublishSocket> buffered_;
     std::unique_ptr<netio::pubsub::PublishSocket> unbuffered_;
-    netio::SignalWatch signals_{loop_, {SIGINT, SIGTERM}, [this](int) { interrupt(); }};
+    netio::SignalWatch signals_{loop_, end_signals(), [this](int) { interrupt(); }};
 };
 
 PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
@@ -144,10 +147,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
             transport, config.unbuffered_options, *this);
         make_slots(config);
     }
-    if (arguments.duration_s) {
-        duration_timer_.start(std::chrono::duration_cast<netio::Duration>(
-            std::chrono::duration<double>{*arguments.duration_s}));
-    }
+    if (arguments.duration) duration_timer_.start(*arguments.duration);
     for (const auto& endpoint : endpoints())
         spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
     if (wait_for_ > 0) spdlog::info("waiting for {} subscriber(s)", wait_for_);
@@ -177,12 +177,8 @@ int PublishRun::run(bool json, bool progress) {
     }
     finish_ = netio::Clock::now();
     const PublishReport result = report();
-    if (json) {
-        fmt::print("{}\n", to_json(result));
-    } else {
-        fmt::print("{}", to_text(result));
-    }
     if (!failure_.empty()) spdlog::error("{}", failure_);
+    print_report(json ? to_json(result) + "\n" : to_text(result));
     return failure_.empty() ? 0 : 1;
 }
 
@@ -335,11 +331,10 @@ Command add_publish(CLI::App& program) {
     const auto arguments = std::make_shared<PublishArguments>();
     command->add_option("config", arguments->config, "YAML file, see config/")->required();
     command->add_option("--listen", arguments->listen, "HOST:PORT instead of the file's");
-    command->add_option("--messages", arguments->messages, "End after so many, all fids together");
-    command->add_option("--duration", arguments->duration_s, "End so many seconds after the start")
-        ->check(CLI::PositiveNumber);
-    command->add_option("--wait-subscribers", arguments->wait_subscribers,
-                        "Begin when so many have subscribed");
+    add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
+    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
+    add_count(*command, "--wait-subscribers", arguments->wait_subscribers,
+              "Begin when so many have subscribed", {.min = 0, .max = 1'000'000});
     command->add_option("--provider", arguments->provider, "auto, tcp or verbs");
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");

@@ -117,6 +117,11 @@ void read_publisher(const YamlValue& document, netio::pubsub::Publisher::Options
             static_cast<netio::pubsub::SlowPolicy>(v->choice({"block", "drop", "disconnect"}));
     }
     if (const auto v = document.find("disconnect_after_ms")) {
+        // A guest may ask to be disconnected where others block, but not where they are dropped.
+        if (options.slow_policy == netio::pubsub::SlowPolicy::drop) {
+            v->fail("nobody is disconnected with slow_subscribers: drop",
+                    "with slow_subscribers: block or disconnect");
+        }
         options.disconnect_after = read_ms(*v, 1, hour_ms);
     }
     if (const auto v = document.find("largest_message")) {
@@ -125,6 +130,13 @@ void read_publisher(const YamlValue& document, netio::pubsub::Publisher::Options
 }
 
 // --- streams --------------------------------------------------------------------------------
+
+std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
+    std::size_t count = 0;
+    for (const netio::pubsub::FidRange& range : fids)
+        count += to_integer(range.last) - to_integer(range.first) + 1;
+    return count;
+}
 
 std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
     std::vector<netio::pubsub::FidRange> fids;
@@ -139,7 +151,6 @@ std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
             each.fail(message.substr(0, semicolon), message.substr(semicolon + 11));
         }
     }
-    fids = netio::pubsub::normalised(fids);
     std::uint64_t count = 0;
     for (const netio::pubsub::FidRange& range : fids) {
         const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
@@ -147,14 +158,9 @@ std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
             value.fail("more than a million fids", "at most 1000000 for a stream");
         }
     }
+    fids = netio::pubsub::normalised(fids);
+    if (count_of(fids) != count) value.fail("a fid is given twice", "every fid once");
     return fids;
-}
-
-std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
-    std::size_t count = 0;
-    for (const netio::pubsub::FidRange& range : fids)
-        count += to_integer(range.last) - to_integer(range.first) + 1;
-    return count;
 }
 
 std::string resolve(const YamlValue& value, const std::string& folder) {
@@ -259,6 +265,11 @@ StreamConfig read_stream(const YamlValue& value, const PublisherConfig& config,
     const bool pattern = std::holds_alternative<PatternConfig>(stream.source);
     const std::size_t min = pattern ? smallest_pattern_bytes : 1;
     const std::size_t max = config.publisher.largest_message_bytes;
+    if (min > max) {
+        value.fail("a pattern has at least " + std::to_string(min) +
+                       " bytes, and largest_message is " + std::to_string(max),
+                   "a larger largest_message, or another source");
+    }
     if (const auto v = value.find("size")) {
         stream.sizes = read_sizes(*v, min, max);
     } else if (pattern) {
@@ -288,18 +299,25 @@ void refuse_shared_input(const YamlValue& streams, const std::vector<StreamConfi
 }
 
 void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
-    for (std::size_t i = 0; i < configs.size(); ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-            for (const netio::pubsub::FidRange& a : configs[i].fids) {
-                for (const netio::pubsub::FidRange& b : configs[j].fids) {
-                    if (a.last < b.first || b.last < a.first) continue;
-                    streams.list()[i].get("fids").fail(to_string(std::max(a.first, b.first)) +
-                                                           " belongs to streams[" +
-                                                           std::to_string(j) + "] already",
-                                                       "every fid in one stream only");
-                }
-            }
-        }
+    struct Claim {
+        netio::pubsub::FidRange fids;
+        std::size_t stream = 0;
+    };
+    std::vector<Claim> claims;
+    for (std::size_t i = 0; i < configs.size(); ++i)
+        for (const netio::pubsub::FidRange& range : configs[i].fids)
+            claims.push_back({.fids = range, .stream = i});
+    std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.fids.first; });
+    // If any two overlap, two neighbours do: those of one stream never overlap.
+    for (std::size_t i = 1; i < claims.size(); ++i) {
+        const Claim& one = claims[i - 1];
+        const Claim& other = claims[i];
+        if (one.fids.last < other.fids.first) continue;
+        const auto [former, latter] = std::minmax(one.stream, other.stream);
+        streams.list()[latter].get("fids").fail(to_string(other.fids.first) +
+                                                    " belongs to streams[" +
+                                                    std::to_string(former) + "] already",
+                                                "every fid in one stream only");
     }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/yaml_reader.hpp"
 
+#include "apps/common/quantity.hpp"
+#include "apps/common/spelling.hpp"
+
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <sstream>
 
@@ -30,42 +32,12 @@ std::string place(const std::string& file, const YAML::Mark& mark) {
     throw ConfigError{shown};
 }
 
-// How many letters must be changed, added or taken away.
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j <= b.size(); ++j)
-        row[j] = j;
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-        }
-    }
-    return row[b.size()];
-}
-
 std::string joined(std::initializer_list<std::string_view> words) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string suggestion(std::string_view word, std::initializer_list<std::string_view> words) {
-    const auto closest = std::ranges::min_element(
-        words, {}, [&](std::string_view each) { return distance(word, each); });
-    if (distance(word, *closest) > 2) return {};
-    return fmt::format(" (did you mean '{}'?)", *closest);
-}
-
-std::optional<std::uint64_t> parse_unsigned(std::string_view text) {
-    const bool hex = text.starts_with("0x");
-    const std::string_view digits = hex ? text.substr(2) : text;
-    std::uint64_t value = 0;
-    const char* const end = digits.data() + digits.size();
-    const auto [stop, error] = std::from_chars(digits.data(), end, value, hex ? 16 : 10);
-    if (error != std::errc{} || stop != end) return std::nullopt;
-    return value;
+    return apps::suggestion(word, {words.begin(), words.size()});
 }
 
 // Sees where the documents of a text begin, and ignores what they hold.
@@ -125,6 +97,8 @@ void YamlValue::expect_keys(std::initializer_list<std::string_view> allowed) con
         const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
         const YamlValue key{file_, key_ == "document" ? name : key_ + "." + name, entry.second,
                             entry.first.Mark()};
+        // A place for anchors that other values refer to.
+        if (key_ == "document" && name.starts_with("x-")) continue;
         if (std::ranges::find(allowed, name) == allowed.end()) {
             key.fail("unknown key" + suggestion(name, allowed), joined(allowed));
         }
@@ -168,7 +142,7 @@ std::string YamlValue::text(const std::string& allowed) const {
 std::uint64_t YamlValue::number(std::uint64_t min, std::uint64_t max) const {
     const std::string allowed = fmt::format("a whole number from {} to {}", min, max);
     const std::string word = text(allowed);
-    const auto value = parse_unsigned(word);
+    const auto value = parse_count(word);
     if (!value) fail(fmt::format("'{}' is not a whole number", word), allowed);
     if (*value < min || *value > max) fail(word + " is out of range", allowed);
     return *value;
@@ -177,13 +151,10 @@ std::uint64_t YamlValue::number(std::uint64_t min, std::uint64_t max) const {
 double YamlValue::real(double above, double max, std::string_view also) const {
     const std::string allowed = fmt::format("a number above {} up to {}{}", above, max, also);
     const std::string word = text(allowed);
-    double value = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc{} || stop != word.data() + word.size()) {
-        fail(fmt::format("'{}' is not a number", word), allowed);
-    }
-    if (!(value > above && value <= max)) fail(word + " is out of range", allowed);
-    return value;
+    const auto value = parse_rate(word);
+    if (!value) fail(fmt::format("'{}' is not a number", word), allowed);
+    if (*value <= above || *value > max) fail(word + " is out of range", allowed);
+    return *value;
 }
 
 bool YamlValue::flag() const {
@@ -192,32 +163,12 @@ bool YamlValue::flag() const {
 
 std::size_t YamlValue::bytes(std::size_t min, std::size_t max) const {
     const std::string allowed =
-        fmt::format("a number of bytes from {} to {}, also as 64k, 16M, 1G", min, max);
+        fmt::format("a number of bytes from {} to {}, also as 64k, 1.5M, 1 GiB", min, max);
     const std::string word = text(allowed);
-    std::string_view digits = word;
-    unsigned shift = 0;
-    switch (digits.back()) {
-    case 'k':
-    case 'K':
-        shift = 10;
-        break;
-    case 'M':
-        shift = 20;
-        break;
-    case 'G':
-        shift = 30;
-        break;
-    default:
-        break;
-    }
-    if (shift > 0) digits.remove_suffix(1);
-    const auto value = parse_unsigned(digits);
+    const auto value = parse_bytes(word);
     if (!value) fail(fmt::format("'{}' is not a number of bytes", word), allowed);
-    if (*value > (std::numeric_limits<std::uint64_t>::max() >> shift) || *value << shift < min ||
-        *value << shift > max) {
-        fail(word + " is out of range", allowed);
-    }
-    return *value << shift;
+    if (*value < min || *value > max) fail(word + " is out of range", allowed);
+    return *value;
 }
 
 std::size_t YamlValue::choice(std::initializer_list<std::string_view> choices) const {

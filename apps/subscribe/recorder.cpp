@@ -2,63 +2,144 @@
 #include "apps/subscribe/recorder.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cinttypes>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
-namespace apps {
+namespace apps::subscribe {
 namespace {
 
+constexpr std::string_view part = ".part";
+constexpr std::string_view gap = ".gap";
+constexpr std::size_t digits = 16;
+
+[[noreturn]] void fail(int error, const std::string& what) {
+    throw std::system_error{error, std::generic_category(), what};
+}
 [[noreturn]] void fail(const std::string& what) {
-    throw std::system_error{errno, std::generic_category(), what};
+    fail(errno, what);
 }
 
-void sync_folder(const std::string& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) fail(folder);
-    const int result = ::fsync(fd);
-    ::close(fd);
-    if (result != 0) fail(folder);
+// The fid whose recording has this name, finished or not.
+std::optional<netio::pubsub::Fid> fid_of(std::string_view name) {
+    if (name.size() < digits) return std::nullopt;
+    const std::string_view suffix = name.substr(digits);
+    if (!suffix.empty() && suffix != part && suffix != gap) return std::nullopt;
+    std::uint64_t value = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + digits, value, 16);
+    if (error != std::errc{} || stop != name.data() + digits) return std::nullopt;
+    return netio::pubsub::Fid{value};
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+    if (std::rename(from.c_str(), to.c_str()) != 0) fail("cannot rename " + from + " to " + to);
+}
+
+bool exists(const std::string& path) {
+    return ::access(path.c_str(), F_OK) == 0;
 }
 
 } // namespace
 
-Recorder::Recorder(std::string folder, std::size_t open_limit)
-    : folder_{std::move(folder)}, open_limit_{open_limit} {
+Recorder::Recorder(std::string folder, std::span<const FidRange> fids, Existing existing,
+                   std::size_t open_limit)
+    : folder_{std::move(folder)}, existing_{existing}, open_limit_{open_limit} {
     std::error_code error;
     std::filesystem::create_directories(folder_, error);
     if (error) throw std::system_error{error, "cannot make the folder " + folder_};
     if (::access(folder_.c_str(), W_OK | X_OK) != 0) fail("cannot write to the folder " + folder_);
+    folder_fd_ = ::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_fd_ < 0) fail(folder_);
+    try {
+        lock_folder();
+        if (existing_ != Existing::overwrite) refuse_existing(fids);
+    } catch (...) {
+        ::close(folder_fd_);
+        throw;
+    }
 }
 
-std::string Recorder::path_of(netio::pubsub::Fid fid) const {
-    char name[17];
+Recorder::~Recorder() {
+    ::close(folder_fd_);
+}
+
+// Belongs to the descriptor, so it goes with the process, however that ends.
+void Recorder::lock_folder() {
+    if (::flock(folder_fd_, LOCK_EX | LOCK_NB) == 0) return;
+    if (errno == EWOULDBLOCK) {
+        fail(EBUSY, "another recorder writes to the folder " + folder_ + "; give each its own");
+    }
+    fail("cannot lock the folder " + folder_);
+}
+
+void Recorder::refuse_existing(std::span<const FidRange> fids) const {
+    for (const auto& entry : std::filesystem::directory_iterator{folder_}) {
+        const std::string name = entry.path().filename().string();
+        const auto fid = fid_of(name);
+        const auto wanted = [&](const FidRange& range) { return contains(range, *fid); };
+        if (!fid || std::ranges::none_of(fids, wanted)) continue;
+        const std::string path = path_of(*fid);
+        if (existing_ == Existing::refuse) {
+            fail(EEXIST, "there is a recording already, " + folder_ + "/" + name +
+                             "; give another folder, --append or --overwrite");
+        }
+        if (name.ends_with(part) || (name.ends_with(gap) && exists(path))) {
+            fail(EEXIST, "cannot tell what to append to, for there is " + folder_ + "/" + name +
+                             "; give it another name, or another folder");
+        }
+    }
+}
+
+std::string Recorder::path_of(Fid fid) const {
+    char name[digits + 1];
     std::snprintf(name, sizeof name, "%016" PRIx64, netio::pubsub::to_integer(fid));
     return folder_ + "/" + name;
 }
 
-void Recorder::open(netio::pubsub::Fid fid, File& file) {
+void Recorder::open(Fid fid, File& file) {
     if (open_.size() >= open_limit_) close_oldest();
-    const std::string path = path_of(fid) + ".part";
-    file.file.reset(std::fopen(path.c_str(), file.begun ? "abe" : "wbe"));
-    if (!file.file) fail("cannot write " + path);
+    const std::string path = path_of(fid);
+    const std::string name = path + std::string{part};
+    int flags = O_WRONLY | O_APPEND | O_CLOEXEC;
+    if (!file.begun) {
+        const bool append = existing_ == Existing::append;
+        file.had_gap = append && exists(path + std::string{gap});
+        if (append && (file.had_gap || exists(path))) {
+            rename_file(file.had_gap ? path + std::string{gap} : path, name);
+        } else {
+            flags |= O_CREAT | (existing_ == Existing::overwrite ? O_TRUNC : O_EXCL);
+        }
+    }
+    const int descriptor = ::open(name.c_str(), flags, 0666);
+    if (descriptor < 0) fail("cannot write " + name);
+    file.file.reset(::fdopen(descriptor, "ab"));
+    if (!file.file) {
+        const int error = errno;
+        ::close(descriptor);
+        fail(error, "cannot write " + name);
+    }
     file.begun = true;
     open_.push_back(fid);
 }
 
 void Recorder::close_oldest() {
-    const netio::pubsub::Fid fid = open_.front();
+    const Fid fid = open_.front();
     open_.pop_front();
     File& file = **files_.find(fid);
     // Closing writes what is buffered, so it may fail for want of space.
     if (std::fclose(file.file.release()) != 0) fail("cannot write " + path_of(fid) + ".part");
 }
 
-void Recorder::write(netio::pubsub::Fid fid, std::span<const std::byte> message) {
+void Recorder::write(Fid fid, std::span<const std::byte> message) {
     std::unique_ptr<File>& file = files_[fid];
     if (!file) file = std::make_unique<File>();
     if (!file->file) open(fid, *file);
@@ -67,21 +148,28 @@ void Recorder::write(netio::pubsub::Fid fid, std::span<const std::byte> message)
     }
 }
 
-void Recorder::finish() {
-    files_.for_each([&](netio::pubsub::Fid fid, std::unique_ptr<File>& file) {
+void Recorder::give_name(Fid fid, bool whole) const {
+    const std::string path = path_of(fid);
+    const std::string with_gap = path + std::string{gap};
+    rename_file(path + std::string{part}, whole ? path : with_gap);
+    if (existing_ != Existing::overwrite) return;
+    // The other name would be that of what was to be replaced.
+    const std::string& other = whole ? with_gap : path;
+    if (::unlink(other.c_str()) != 0 && errno != ENOENT) fail("cannot remove " + other);
+}
+
+void Recorder::finish(const std::function<bool(Fid)>& is_whole) {
+    files_.for_each([&](Fid fid, std::unique_ptr<File>& file) {
         if (!file->file) open(fid, *file);
-        const std::string path = path_of(fid);
         if (std::fflush(file->file.get()) != 0 || ::fsync(::fileno(file->file.get())) != 0) {
-            fail("cannot write " + path + ".part");
+            fail("cannot write " + path_of(fid) + std::string{part});
         }
         file->file.reset();
         std::erase(open_, fid);
-        if (std::rename((path + ".part").c_str(), path.c_str()) != 0) {
-            fail("cannot give " + path + " its name");
-        }
+        give_name(fid, is_whole(fid) && !file->had_gap);
     });
     files_.clear();
-    sync_folder(folder_);
+    if (::fsync(folder_fd_) != 0) fail(folder_);
 }
 
-} // namespace apps
+} // namespace apps::subscribe

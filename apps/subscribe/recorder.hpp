@@ -1,32 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Writes the messages of every fid, one behind the other, to a file of its own: FOLDER/<fid as 16
-// hex digits>, which has the suffix .part until finish(). What was never finished keeps it.
+// Writes the messages of every fid, one behind the other, to a file of its own in a folder that
+// belongs to one recorder at a time:
+//
+//     FOLDER/<fid as 16 hex digits>          whole
+//     FOLDER/<fid as 16 hex digits>.gap      finished, and something is missing
+//     FOLDER/<fid as 16 hex digits>.part     not finished: being written, or left behind
+//
+// What is there already is never touched unless the user says so.
 
 #include "pubsub/core/fid_map.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
-namespace apps {
+namespace apps::subscribe {
+
+// What to do with recordings that are there already.
+enum class Existing : std::uint8_t {
+    refuse,
+    append,    // go on behind those that were finished; refuse those that were not
+    overwrite, // replace each when its successor is finished
+};
 
 class Recorder {
   public:
-    // Makes the folder if it is not there. Throws std::system_error naming what failed, as do all.
-    explicit Recorder(std::string folder, std::size_t open_limit = 256);
-    ~Recorder() = default;
+    using Fid = netio::pubsub::Fid;
+    using FidRange = netio::pubsub::FidRange;
 
-    void write(netio::pubsub::Fid fid, std::span<const std::byte> message);
-    // Everything is on the disk, and has its final name.
-    void finish();
+    // Makes the folder if it is not there. Throws std::system_error naming what failed, as do all:
+    // another recorder has the folder, or it holds recordings of these fids.
+    Recorder(std::string folder, std::span<const FidRange> fids,
+             Existing existing = Existing::refuse, std::size_t open_limit = 256);
+    ~Recorder();
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
 
-    std::string path_of(netio::pubsub::Fid fid) const;
+    void write(Fid fid, std::span<const std::byte> message);
+    // Everything is on the disk; what is whole has its final name, the rest the suffix .gap.
+    void finish(const std::function<bool(Fid)>& is_whole);
+
+    std::string path_of(Fid fid) const;
 
   private:
     struct Close {
@@ -35,14 +56,20 @@ class Recorder {
     struct File {
         std::unique_ptr<std::FILE, Close> file; // null: closed for the moment
         bool begun = false;
+        bool had_gap = false; // what is appended to
     };
-    void open(netio::pubsub::Fid fid, File& file);
+    void lock_folder();
+    void refuse_existing(std::span<const FidRange> fids) const;
+    void open(Fid fid, File& file);
     void close_oldest();
+    void give_name(Fid fid, bool whole) const;
 
     std::string folder_;
+    Existing existing_;
     std::size_t open_limit_; // descriptors
+    int folder_fd_ = -1;     // locked
     netio::pubsub::FidMap<std::unique_ptr<File>> files_;
-    std::deque<netio::pubsub::Fid> open_; // the oldest first
+    std::deque<Fid> open_; // the oldest first
 };
 
-} // namespace apps
+} // namespace apps::subscribe

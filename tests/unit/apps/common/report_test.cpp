@@ -15,13 +15,16 @@ SubscribeReport subscriber() {
     return {.provider = "tcp",
             .mode = "mixed",
             .end = "orderly",
+            .outcome = "unsound",
             .detail = "a \"quoted\"\nline",
+            .reached = true,
             .throughput = {.messages = 1000, .bytes = 125000000, .seconds = 2},
             .lost = 3,
+            .surplus = 9,
             .verified = true,
             .pattern = {.messages = 1000, .lost = 3, .reordered = 4, .duplicates = 5, .corrupt = 6},
-            .fids = {{.fid = Fid{0x10}, .messages = 600, .bytes = 7, .lost = 1},
-                     {.fid = Fid{0x11}, .messages = 400, .bytes = 8, .lost = 2}}};
+            .fids = {{.fid = Fid{0x10}, .messages = 600, .bytes = 7, .lost = 1, .surplus = 9},
+                     {.fid = Fid{0x11}, .messages = 400, .bytes = 8, .lost = 2, .surplus = 0}}};
 }
 
 TEST(Report, JsonIsOneLineWithEveryKey) {
@@ -36,12 +39,16 @@ TEST(Report, JsonIsOneLineWithEveryKey) {
     EXPECT_EQ(json["seconds"], 2.0);
     EXPECT_EQ(json["messages_per_s"], 500.0);
     EXPECT_DOUBLE_EQ(json["gbit_per_s"].get<double>(), 0.5);
+    EXPECT_EQ(json["outcome"], "unsound");
+    EXPECT_EQ(json["reached"], true);
     EXPECT_EQ(json["lost"], 3);
+    EXPECT_EQ(json["surplus"], 9);
     EXPECT_EQ(json["reordered"], 4);
     EXPECT_EQ(json["duplicates"], 5);
     EXPECT_EQ(json["corrupt"], 6);
     EXPECT_EQ(json["fids"]["0x10"]["messages"], 600);
     EXPECT_EQ(json["fids"]["0x11"]["lost"], 2);
+    EXPECT_EQ(json["fids"]["0x10"]["surplus"], 9);
     EXPECT_EQ(json["detail"], "a \"quoted\"\nline");
 }
 
@@ -63,7 +70,16 @@ TEST(Report, TextForPeopleNamesWhatMatters) {
     const std::string text = to_text(subscriber());
     EXPECT_THAT(text, HasSubstr("1000 messages"));
     EXPECT_THAT(text, HasSubstr("3 messages lost"));
+    EXPECT_THAT(text, HasSubstr("9 messages more than were sent"));
     EXPECT_THAT(text, HasSubstr("6 corrupt, 4 reordered, 5 duplicates"));
+}
+
+TEST(Report, ALossThatNobodyKnowsIsNotCalledNone) {
+    SubscribeReport report = subscriber();
+    report.lost.reset();
+    EXPECT_THAT(to_text(report), HasSubstr("how much was lost is not known"));
+    EXPECT_THAT(to_text(report), Not(HasSubstr("messages lost")));
+    EXPECT_TRUE(nlohmann::json::parse(to_json(report))["lost"].is_null());
 }
 
 TEST(Report, TheLiveLineHasThreeDigits) {

@@ -53,7 +53,7 @@ loop: {mode: adaptive, spin_us: 7}
 buffered: {page_size: 4k, pages: 9, pages_per_subscriber: 3, watermark: 1k, flush_us: 11, flush_when_idle: true}
 heartbeat_ms: 100
 dead_after_ms: 700
-slow_subscribers: drop
+slow_subscribers: disconnect
 disconnect_after_ms: 55
 largest_message: 1M
 wait_subscribers: 4
@@ -81,7 +81,7 @@ streams:
     EXPECT_TRUE(config.buffered_options.flush_when_idle);
     EXPECT_EQ(config.publisher.session.heartbeat.count(), 100);
     EXPECT_EQ(config.publisher.session.dead_after.count(), 700);
-    EXPECT_EQ(config.publisher.slow_policy, netio::pubsub::SlowPolicy::drop);
+    EXPECT_EQ(config.publisher.slow_policy, netio::pubsub::SlowPolicy::disconnect);
     EXPECT_EQ(config.publisher.disconnect_after.count(), 55);
     EXPECT_EQ(config.publisher.largest_message_bytes, 1048576U);
     EXPECT_EQ(config.wait_subscribers, 4U);
@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{head + "buffered: {page_size: 99999999999999999999}\n" + streams,
                 "test.yaml:3:23: buffered.page_size: ", "is not a number of bytes"},
         Mistake{head + "buffered: {page_size: 17179869184G}\n" + streams,
-                "test.yaml:3:23: buffered.page_size: ", "out of range"},
+                "test.yaml:3:23: buffered.page_size: ", "is not a number of bytes"},
         Mistake{head + "buffered: {pages: -3}\n" + streams,
                 "test.yaml:3:19: buffered.pages: ", "'-3' is not a whole number"},
         Mistake{head + "buffered: {flush_when_idle: maybe}\n" + streams,
@@ -192,6 +192,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:3:19: slow_subscribers: ", "a word is expected"},
         Mistake{head + "provider: \"tcp\\0\"\n" + streams,
                 "test.yaml:3:11: provider: ", "a zero byte; allowed: auto, tcp, verbs"},
+        Mistake{head + "slow_subscribers: drop\ndisconnect_after_ms: 5\n" + streams,
+                "test.yaml:4:22: disconnect_after_ms: ", "nobody is disconnected"},
         Mistake{head + "wait_subscribers: many\n" + streams,
                 "test.yaml:3:19: wait_subscribers: ", "'many' is not a whole number"}));
 
@@ -227,6 +229,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "test.yaml:4:30: streams[0].source.file: ", "'/no/where' is not a file"),
         in_stream("{fids: 1, source: {repeat: true}}",
                   "test.yaml:4:23: streams[0].source: ", "one of file and files"),
+        in_stream("{fids: [1, 2, 1], source: pattern, size: 40}",
+                  "test.yaml:4:12: streams[0].fids: ", "a fid is given twice"),
+        Mistake{head + "largest_message: 10\nstreams:\n"
+                       "  - {fids: 1, source: pattern, size: 10}\n",
+                "test.yaml:5:5: streams[0]: ", "at least 24 bytes, and largest_message is 10"},
         in_stream("{fids: 1-3, source: {files: [files.yaml, pipe.yaml]}}",
                   "test.yaml:4:33: streams[0].source.files: ", "2 files for 3 fids"),
         in_stream("{fids: 1, source: pattern}",

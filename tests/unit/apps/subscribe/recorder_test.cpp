@@ -8,12 +8,17 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <system_error>
 
-namespace apps {
+namespace apps::subscribe {
 namespace {
 
 using netio::pubsub::Fid;
+using netio::pubsub::FidRange;
+using testing::HasSubstr;
+
+constexpr std::string_view one = "0000000000000001";
 
 class RecorderTest : public testing::Test {
   protected:
@@ -21,70 +26,156 @@ class RecorderTest : public testing::Test {
     static std::span<const std::byte> bytes(const std::string& text) {
         return std::as_bytes(std::span{text});
     }
-    std::string content(const std::string& name) const {
-        std::ifstream in{folder + "/" + name, std::ios::binary};
+    static bool whole(Fid) { return true; }
+    std::string content(std::string_view name, std::string_view suffix = {}) const {
+        std::ifstream in{path(name, suffix), std::ios::binary};
         return {std::istreambuf_iterator<char>{in}, {}};
     }
-    bool exists(const std::string& name) const {
-        return std::filesystem::exists(folder + "/" + name);
+    bool exists(std::string_view name, std::string_view suffix = {}) const {
+        return std::filesystem::exists(path(name, suffix));
     }
+    std::string path(std::string_view name, std::string_view suffix = {}) const {
+        return folder + "/" + std::string{name} + std::string{suffix};
+    }
+    void record(const std::string& text, bool is_whole = true,
+                Existing existing = Existing::refuse) const {
+        Recorder recorder{folder, all, existing};
+        recorder.write(Fid{1}, bytes(text));
+        recorder.finish([&](Fid) { return is_whole; });
+    }
+    // What it says when it refuses.
+    std::string refusal(Existing existing = Existing::refuse) const {
+        try {
+            const Recorder recorder{folder, all, existing};
+        } catch (const std::system_error& error) {
+            return error.what();
+        }
+        return {};
+    }
+
+    std::vector<FidRange> all{{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
     std::string folder = testing::TempDir() + "netio_recorder_" + std::to_string(::getpid()) + "/a";
 };
 
 TEST_F(RecorderTest, WritesOneFileAFidAndNamesItAtTheEnd) {
-    Recorder recorder{folder};
+    Recorder recorder{folder, all};
     recorder.write(Fid{0xabc}, bytes("one "));
     recorder.write(Fid{1}, bytes("other"));
     recorder.write(Fid{0xabc}, bytes("two"));
     EXPECT_TRUE(exists("0000000000000abc.part"));
     EXPECT_FALSE(exists("0000000000000abc"));
-    recorder.finish();
+    recorder.finish(whole);
     EXPECT_EQ(content("0000000000000abc"), "one two");
-    EXPECT_EQ(content("0000000000000001"), "other");
+    EXPECT_EQ(content(one), "other");
     EXPECT_FALSE(exists("0000000000000abc.part"));
 }
 
 TEST_F(RecorderTest, WhatWasNotFinishedKeepsItsTemporaryName) {
     {
-        Recorder recorder{folder};
+        Recorder recorder{folder, all};
         recorder.write(Fid{1}, bytes("half"));
     }
-    EXPECT_TRUE(exists("0000000000000001.part"));
-    EXPECT_FALSE(exists("0000000000000001"));
+    EXPECT_TRUE(exists(one, ".part"));
+    EXPECT_FALSE(exists(one));
+}
+
+TEST_F(RecorderTest, WhatHasAHoleNeverGetsTheNameOfAWholeOne) {
+    Recorder recorder{folder, all};
+    recorder.write(Fid{1}, bytes("with a hole"));
+    recorder.write(Fid{2}, bytes("without"));
+    recorder.finish([](Fid fid) { return fid != Fid{1}; });
+    EXPECT_EQ(content(one, ".gap"), "with a hole");
+    EXPECT_FALSE(exists(one));
+    EXPECT_EQ(content("0000000000000002"), "without");
+}
+
+TEST_F(RecorderTest, RefusesAFolderWithARecordingOfTheseFids) {
+    for (const std::string_view suffix : {"", ".part", ".gap"}) {
+        std::filesystem::create_directories(folder);
+        std::ofstream{path(one, suffix)} << "precious";
+        EXPECT_THAT(refusal(), HasSubstr(path(one, suffix))) << suffix;
+        const std::vector<FidRange> others{{.first = Fid{2}, .last = Fid{9}}};
+        EXPECT_NO_THROW((Recorder{folder, others}));
+        EXPECT_EQ(content(one, suffix), "precious");
+        std::filesystem::remove(path(one, suffix));
+    }
+}
+
+TEST_F(RecorderTest, ARecordingThatAppearsMeanwhileIsNotOverwritten) {
+    Recorder recorder{folder, all};
+    std::ofstream{path(one, ".part")} << "precious";
+    EXPECT_THROW(recorder.write(Fid{1}, bytes("x")), std::system_error);
+    EXPECT_EQ(content(one, ".part"), "precious");
+}
+
+TEST_F(RecorderTest, AFolderBelongsToOneRecorderAtATime) {
+    std::optional<Recorder> first{std::in_place, folder, all};
+    EXPECT_THAT(refusal(Existing::overwrite), HasSubstr("another recorder"));
+    first.reset();
+    EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(RecorderTest, AppendingGoesOnBehindWhatIsThereAndKeepsItsHole) {
+    record("first ");
+    record("second", true, Existing::append);
+    EXPECT_EQ(content(one), "first second");
+    record(" third", false, Existing::append);
+    record(" fourth", true, Existing::append);
+    EXPECT_EQ(content(one, ".gap"), "first second third fourth");
+    EXPECT_FALSE(exists(one));
+    std::ofstream{path(one, ".part")} << "left behind";
+    EXPECT_THAT(refusal(Existing::append), HasSubstr(path(one, ".part")));
+}
+
+TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {
+    record("old");
+    {
+        Recorder recorder{folder, all, Existing::overwrite};
+        recorder.write(Fid{1}, bytes("new"));
+        EXPECT_EQ(content(one), "old");
+    }
+    EXPECT_EQ(content(one), "old");
+    record("with a hole", false, Existing::overwrite);
+    EXPECT_FALSE(exists(one)) << "it would seem to be of the same run";
+    EXPECT_EQ(content(one, ".gap"), "with a hole");
+    record("newest", true, Existing::overwrite);
+    EXPECT_EQ(content(one), "newest");
+    EXPECT_FALSE(exists(one, ".gap"));
+    EXPECT_FALSE(exists(one, ".part"));
 }
 
 TEST_F(RecorderTest, MoreFidsThanDescriptorsAreWrittenWhole) {
-    Recorder recorder{folder, 3};
+    Recorder recorder{folder, all, Existing::refuse, 3};
     for (int round = 0; round < 3; ++round)
         for (std::uint64_t fid = 0; fid < 10; ++fid)
             recorder.write(Fid{fid}, bytes(std::to_string(round)));
-    recorder.finish();
+    recorder.finish(whole);
     for (std::uint64_t fid = 0; fid < 10; ++fid)
         EXPECT_EQ(content("000000000000000" + std::to_string(fid)), "012");
 }
 
 TEST_F(RecorderTest, AFullDiskIsAnErrorThatNamesTheFile) {
-    Recorder recorder{folder};
-    std::filesystem::create_symlink("/dev/full", folder + "/0000000000000001.part");
+    Recorder recorder{folder, all, Existing::overwrite};
+    std::filesystem::create_symlink("/dev/full", path(one, ".part"));
     try {
         recorder.write(Fid{1}, bytes("x"));
-        recorder.finish();
+        recorder.finish(whole);
         FAIL() << "no error";
     } catch (const std::system_error& error) {
         EXPECT_EQ(error.code(), std::errc::no_space_on_device);
-        EXPECT_THAT(error.what(), testing::HasSubstr("0000000000000001.part"));
+        EXPECT_THAT(error.what(), HasSubstr("0000000000000001.part"));
     }
-    EXPECT_FALSE(exists("0000000000000001"));
+    EXPECT_FALSE(exists(one));
 }
 
 TEST_F(RecorderTest, AFolderThatCannotBeMadeIsNamed) {
     try {
-        const Recorder recorder{"/dev/null/folder"};
+        const Recorder recorder{"/dev/null/folder", all};
         FAIL() << "no error";
     } catch (const std::system_error& error) {
-        EXPECT_THAT(error.what(), testing::HasSubstr("/dev/null/folder"));
+        EXPECT_THAT(error.what(), HasSubstr("/dev/null/folder"));
     }
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::subscribe

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/option_values.hpp"
+
+#include "apps/common/quantity.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace apps {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& word,
+                         std::string_view allowed) {
+    throw CLI::ValidationError{name, fmt::format("'{}'; allowed: {}", word, allowed)};
+}
+
+std::string allowed(std::string_view what, const Limits& limits, std::string_view also) {
+    if (limits.max == std::numeric_limits<std::uint64_t>::max()) {
+        return fmt::format("{} from {}, also as {}", what, limits.min, also);
+    }
+    return fmt::format("{} from {} to {}, also as {}", what, limits.min, limits.max, also);
+}
+
+std::uint64_t read_count(const std::string& name, const std::string& word, const Limits& limits) {
+    const auto value = parse_count(word);
+    if (value && *value >= limits.min && *value <= limits.max) return *value;
+    refuse(name, word, allowed("a whole number", limits, "10k, 1M"));
+}
+
+} // namespace
+
+CLI::Option* add_count(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help,
+                       Limits limits) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&value, name, limits](const std::string& word) {
+                value = read_count(name, word, limits);
+            },
+            help)
+        ->type_name("NUMBER");
+}
+
+CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&value, name, limits](const std::string& word) {
+                value = read_count(name, word, limits);
+            },
+            help)
+        ->type_name("NUMBER")
+        ->default_str(std::to_string(value));
+}
+
+CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&value, name, limits](const std::string& word) {
+                const auto bytes = parse_bytes(word);
+                if (!bytes || *bytes < limits.min || *bytes > limits.max)
+                    refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
+                value = *bytes;
+            },
+            help)
+        ->type_name("BYTES")
+        ->default_str(std::to_string(value));
+}
+
+CLI::Option* add_duration(CLI::App& command, const std::string& name,
+                          std::optional<netio::Duration>& value, const std::string& help) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&value, name](const std::string& word) {
+                value = parse_duration(word);
+                if (!value) refuse(name, word, duration_spelling);
+            },
+            help)
+        ->type_name("TIME");
+}
+
+} // namespace apps

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Options of the command line whose values are quantities (apps/common/quantity.hpp). What is wrong
+// ends the parsing with a line that names the option, the word and what is allowed.
+
+#include "netio/base/time.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace apps {
+
+struct Limits {
+    std::uint64_t min = 1;
+    std::uint64_t max = std::numeric_limits<std::uint64_t>::max();
+};
+
+CLI::Option* add_count(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help,
+                       Limits limits = {});
+// With a default, which the help shows.
+CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits);
+CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
+                       const std::string& help, Limits limits);
+CLI::Option* add_duration(CLI::App& command, const std::string& name,
+                          std::optional<netio::Duration>& value, const std::string& help);
+
+} // namespace apps

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What became of a subscription, for those who read the exit status. No I/O.
+
+#include "apps/common/exit_status.hpp"
+#include "apps/common/report.hpp"
+
+namespace apps::subscribe {
+
+struct Asked {
+    bool messages = false; // for so many
+    bool duration = false; // for so long
+    bool sound = false;    // for all of it and nothing else: verified or recorded
+};
+
+ExitStatus outcome(const SubscribeReport& report, const Asked& asked);
+
+} // namespace apps::subscribe

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/subscribe/outcome.hpp"
+
+#include <gtest/gtest.h>
+
+namespace apps::subscribe {
+namespace {
+
+SubscribeReport ended(const std::string& end) {
+    SubscribeReport report;
+    report.end = end;
+    report.reached = true;
+    report.throughput.messages = 10;
+    report.lost = 0;
+    return report;
+}
+
+TEST(Outcome, WhatWasAskedForIsDone) {
+    EXPECT_EQ(outcome(ended("orderly"), {}), ExitStatus::done);
+    EXPECT_EQ(outcome(ended("messages"), {.messages = true}), ExitStatus::done);
+    EXPECT_EQ(outcome(ended("duration"), {.duration = true}), ExitStatus::done);
+    EXPECT_EQ(outcome(ended("interrupted"), {.sound = true}), ExitStatus::done)
+        << "the usual end of a recording";
+}
+
+TEST(Outcome, WhoeverNeverGotInIsToldSoWhateverEndedIt) {
+    for (const auto* end : {"duration", "interrupted", "lost"}) {
+        SubscribeReport report = ended(end);
+        report.reached = false;
+        report.throughput.messages = 0;
+        EXPECT_EQ(outcome(report, {.duration = true}), ExitStatus::unreached) << end;
+    }
+}
+
+TEST(Outcome, NothingIsNotASuccess) {
+    SubscribeReport report = ended("duration");
+    report.throughput.messages = 0;
+    EXPECT_EQ(outcome(report, {.duration = true}), ExitStatus::nothing);
+}
+
+TEST(Outcome, WhoeverEndsBeforeWhatWasAskedForIsIncomplete) {
+    EXPECT_EQ(outcome(ended("lost"), {}), ExitStatus::incomplete);
+    EXPECT_EQ(outcome(ended("interrupted"), {.messages = true}), ExitStatus::incomplete);
+    EXPECT_EQ(outcome(ended("interrupted"), {.duration = true}), ExitStatus::incomplete);
+    EXPECT_EQ(outcome(ended("duration"), {.messages = true, .duration = true}),
+              ExitStatus::incomplete);
+    EXPECT_EQ(outcome(ended("orderly"), {.messages = true}), ExitStatus::incomplete);
+    EXPECT_EQ(outcome(ended("orderly"), {.duration = true}), ExitStatus::done)
+        << "there was no more";
+}
+
+TEST(Outcome, WhatIsMissingOrTooMuchCountsForThoseWhoWantAllOfIt) {
+    SubscribeReport lossy = ended("orderly");
+    lossy.lost = 1;
+    EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound);
+    EXPECT_EQ(outcome(lossy, {}), ExitStatus::done);
+    SubscribeReport doubled = ended("orderly");
+    doubled.surplus = 1;
+    EXPECT_EQ(outcome(doubled, {.sound = true}), ExitStatus::unsound);
+    SubscribeReport damaged = ended("messages");
+    damaged.pattern.corrupt = 1;
+    EXPECT_EQ(outcome(damaged, {.messages = true, .sound = true}), ExitStatus::unsound);
+}
+
+TEST(Outcome, AnErrorIsAFailureWhateverElse) {
+    EXPECT_EQ(outcome(ended("failed"), {}), ExitStatus::failed);
+    EXPECT_EQ(outcome(ended("refused"), {}), ExitStatus::failed);
+}
+
+} // namespace
+} // namespace apps::subscribe
