@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the program netio says of itself: names of recordings, exit status, wrong command lines.
+
+telling_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import unittest
+
+from program_case import DEADLINE, PROGRAM, UNITTEST_ARGUMENTS, Case
+
+
+class Recording(Case):
+    FID = "0000000000000000"
+    PACED = "streams:\n  - {fids: 0, source: pattern, size: 40, rate: 10k}\n"
+
+    def record(self, *arguments, fid="0", publisher=None):
+        """A recording into the folder, of a publisher that goes on."""
+        publisher = publisher or self.start("publish", self.config(self.PACED))
+        process = self.start("subscribe", publisher.address(), "--fid", fid, "--output",
+                             self.path("rec"), "--progress", *arguments)
+        return publisher, process
+
+    def content(self, name=FID):
+        with open(self.path(f"rec/{name}"), "rb") as file:
+            return file.read()
+
+    def test_an_interrupted_recording_is_whole_and_has_its_name(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            publisher, recorder = self.record("--overwrite")
+            recorder.wait_for(r"progress [1-9]")
+            recorder.process.send_signal(number)
+            status, report, log = recorder.end()
+            self.assertEqual((status, report["end"], report["outcome"]), (0, "interrupted", "done"),
+                             log)
+            self.assertEqual(os.listdir(self.path("rec")), [self.FID])
+            self.assertEqual(len(self.content()), report["bytes"])
+            publisher.process.send_signal(signal.SIGINT)
+            publisher.end()
+
+    def test_an_earlier_recording_is_never_touched_unless_one_says_so(self):
+        publisher, recorder = self.record("--messages", 100)
+        self.assertEqual(recorder.end()[0], 0)
+        first = self.content()
+        _, recorder = self.record("--messages", 100, publisher=publisher)
+        status, _, log = recorder.end()
+        self.assertEqual(status, 1)
+        self.assertRegex(log, f"there is a recording already, .*/rec/{self.FID}; .*--overwrite")
+        self.assertEqual(self.content(), first)
+        _, recorder = self.record("--messages", 100, "--append", publisher=publisher)
+        self.assertEqual(recorder.end()[0], 0)
+        self.assertEqual(len(self.content()), 2 * len(first))
+        self.assertTrue(self.content().startswith(first))
+        _, recorder = self.record("--messages", 50, "--overwrite", publisher=publisher)
+        self.assertEqual(recorder.end()[0], 0)
+        self.assertEqual(len(self.content()), len(first) // 2)
+
+    def test_two_recorders_do_not_share_a_folder(self):
+        publisher, first = self.record()
+        first.wait_for(r"progress [1-9]")
+        _, second = self.record("--overwrite", publisher=publisher)
+        status, _, log = second.end()
+        self.assertEqual(status, 1)
+        self.assertIn("another recorder writes to the folder", log)
+        first.process.send_signal(signal.SIGINT)
+        status, report, log = first.end()
+        self.assertEqual((status, len(self.content())), (0, report["bytes"]), log)
+
+    def test_a_recording_with_holes_has_a_name_of_its_own(self):
+        config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
+                             + self.PATTERN)
+        publisher = self.start("publish", config)
+        recorder = self.start("subscribe", publisher.address(), "--fid", "0-63", "--output",
+                              self.path("rec"))
+        recorder.wait_for("subscribed to")
+        recorder.process.send_signal(signal.SIGSTOP)
+        other = self.start("subscribe", publisher.address(), "--fid", "0-63", "--messages", 64000)
+        self.assertEqual(other.end()[0], 0)
+        publisher.process.send_signal(signal.SIGINT)
+        recorder.process.send_signal(signal.SIGCONT)
+        status, report, log = recorder.end()
+        self.assertEqual((status, report["end"], report["outcome"]), (6, "orderly", "unsound"), log)
+        lost = {fid for fid, row in report["fids"].items() if row["lost"] > 0}
+        self.assertTrue(lost)
+        for name in os.listdir(self.path("rec")):
+            fid = hex(int(name[:16], 16))
+            self.assertEqual(name.endswith(".gap"), fid in lost, name)
+
+    def test_a_file_that_may_not_grow_is_an_error_with_a_report(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        ended = subprocess.run(
+            f"ulimit -f 8; exec '{PROGRAM}' subscribe {publisher.address()} --fid 0-63 "
+            f"--output {self.path('rec')} --json", shell=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, timeout=DEADLINE)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("File too large", ended.stderr)
+        self.assertIn('"end":"failed"', ended.stdout)
+
+
+class Telling(Case):
+    """Exit statuses: docs/operations.md."""
+
+    def test_a_publisher_that_was_never_there_is_no_success(self):
+        process = self.start("subscribe", "127.0.0.1:1", "--fid", "1", "--duration", "300ms")
+        status, report, log = process.end()
+        self.assertEqual((status, report["outcome"], report["end"]), (3, "unreached", "duration"),
+                         log)
+        self.assertIsNone(report["lost"])
+
+    def test_a_fid_that_nobody_publishes_is_no_success(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        process = self.start("subscribe", publisher.address(), "--fid", "999", "--duration", "1s")
+        status, report, log = process.end()
+        self.assertEqual((status, report["outcome"], report["lost"]), (4, "nothing", 0), log)
+
+    def test_whoever_is_interrupted_before_all_has_come_is_incomplete(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        process = self.start("subscribe", publisher.address(), "--fid", "0", "--messages", "1G",
+                             "--progress")
+        process.wait_for(r"progress [1-9]")
+        process.process.send_signal(signal.SIGINT)
+        status, report, log = process.end()
+        self.assertEqual((status, report["outcome"], report["end"]),
+                         (5, "incomplete", "interrupted"), log)
+
+    def test_colours_are_left_out_where_they_are_not_wanted(self):
+        """On a terminal, which is where there are any."""
+        for value, coloured in (("1", False), ("", True)):
+            master, slave = os.openpty()
+            ended = subprocess.run([PROGRAM, "publish", "/no/where.yaml"], stderr=slave,
+                                   env={**os.environ, "NO_COLOR": value, "TERM": "xterm"},
+                                   timeout=DEADLINE)
+            os.close(slave)
+            text = os.read(master, 65536).decode()
+            os.close(master)
+            self.assertEqual(ended.returncode, 1)
+            self.assertEqual("\x1b[" in text, coloured, text)
+
+
+class Usage(Case):
+    def check_usage(self, *arguments, saying):
+        process = self.start(*arguments, json_report=False)
+        status, _, log = process.end()
+        self.assertEqual(status, 2, log)
+        self.assertRegex(log, saying)
+        self.assertLess(len(log), 300, log)
+
+    def test_a_wrong_word_of_the_command_line_is_named_with_the_nearest_right_one(self):
+        for arguments, saying in (
+                (("subcribe",), "unknown command 'subcribe'.*did you mean 'subscribe'"),
+                (("version",), "unknown command 'version'.*did you mean '--version'"),
+                ((), "a command is missing"),
+                (("subscribe", "a:1", "--fids", "1"), "unknown option '--fids'.*mean '--fid'"),
+                (("publish", "--bogus"), "unknown option '--bogus'"),
+                (("publish", "x.yaml", "--messages", "-1"), "--messages: '-1'; allowed"),
+                (("publish", "x.yaml", "--wait-subscribers", "-1"), "--wait-subscribers: '-1'"),
+                (("subscribe", "a:1", "--fid", "1", "--buffer-size", "64q"), "--buffer-size: '64q'"),
+                (("subscribe", "a:1"), "--fid is required")):
+            self.check_usage(*arguments, saying=saying)
+        for word in ("0", "nan", "inf", "1e10", "1e300", "10x", "-1"):
+            for command in (("subscribe", "a:1", "--fid", "1"), ("publish", "x.yaml")):
+                self.check_usage(*command, "--duration", word,
+                                 saying=f"--duration: '{word}'; allowed: a number of seconds")
+
+    def test_a_report_that_nobody_can_read_is_a_failure(self):
+        config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1}\n")
+        for command in (f"'{PROGRAM}' publish {config} --duration 10ms >/dev/full",
+                        f"'{PROGRAM}' publish {config} --duration 10ms >&-",
+                        f"'{PROGRAM}' subscribe 127.0.0.1:1 --fid 1 --duration 10ms >/dev/full"):
+            ended = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True,
+                                   timeout=DEADLINE)
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn("cannot write the report to standard output", ended.stderr)
+
+
+class FirstPrograms(Case):
+    """Those of the README."""
+
+    FOLDER = os.path.dirname(PROGRAM)
+
+    def run_example(self, name, address):
+        process = subprocess.Popen([os.path.join(self.FOLDER, name), address],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_they_end_in_order_and_tell_an_error_in_one_line(self):
+        with socket.socket() as probe:  # it is free, and soon taken
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        publisher = self.run_example("example_publisher", address)
+        reader = self.run_example("example_subscriber", address)
+        ours = self.start("subscribe", address, "--fid", "1", "--progress")
+        ours.wait_for(r"progress [1-9]")
+        second = self.run_example("example_publisher", address)
+        _, error = second.communicate(timeout=DEADLINE)
+        self.assertEqual((second.returncode, error.count("\n")), (1, 1), error)
+        self.assertIn(address, error)
+        publisher.send_signal(signal.SIGINT)
+        out, error = publisher.communicate(timeout=DEADLINE)
+        self.assertEqual(publisher.returncode, 0, error)
+        self.assertRegex(out, "published [1-9]")
+        status, report, log = ours.end()
+        self.assertEqual((status, report["end"], report["lost"]), (0, "orderly", 0), log)
+        reader.send_signal(signal.SIGINT)
+        out, error = reader.communicate(timeout=DEADLINE)
+        self.assertEqual(reader.returncode, 0, error)
+        self.assertRegex(out, "[1-9][0-9]* messages, ")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)
