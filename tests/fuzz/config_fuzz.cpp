@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The configuration of `netio publish`: read, or refused in one line.
+
+#include "apps/publish/publisher_config.hpp"
+
+#include "tests/fuzz/target.hpp"
+
+#include <string>
+
+namespace netio::fuzz {
+namespace {
+
+const Target config{"config", [](Bytes bytes) {
+                        std::string text;
+                        for (const std::byte byte : bytes)
+                            text.push_back(std::to_integer<char>(byte));
+                        try {
+                            const apps::PublisherConfig read =
+                                apps::parse_publisher_config(text, "fuzz.yaml", "/nowhere");
+                            NETIO_CHECK(!read.streams.empty() && !read.listen.empty());
+                        } catch (const apps::ConfigError& error) {
+                            const std::string_view words{error.what()};
+                            NETIO_CHECK(!words.empty() &&
+                                        words.find('\n') == std::string_view::npos);
+                        }
+                    }};
+
+} // namespace
+} // namespace netio::fuzz

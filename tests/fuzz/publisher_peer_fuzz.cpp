@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Publishers, buffered and unbuffered, with a subscriber that says anything.
+
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+#include "tests/fuzz/stranger.hpp"
+
+#include <map>
+
+namespace netio::fuzz {
+namespace {
+
+using pubsub::Fid;
+
+struct User final : pubsub::PublishSocket::Handler {
+    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie) override {
+        NETIO_CHECK_MSG(--lent[cookie] == 0, "a cookie came back twice");
+    }
+    std::map<Cookie, int> lent;
+};
+
+pubsub::Publisher::Options options(Input& input) {
+    pubsub::Publisher::Options options;
+    options.addresses = {Scene::address()};
+    options.session.receive_bytes = 1024;
+    options.slow_policy = static_cast<pubsub::SlowPolicy>(input.below(3));
+    options.ranges_per_subscriber_limit = 4;
+    return options;
+}
+
+const Target buffered{
+    "publisher_peer", [](Bytes bytes) {
+        Input input{bytes};
+        Scene scene;
+        User user;
+        RegisteredBuffer memory{6000};
+        pubsub::BufferedPublishSocket pages{scene.transport(), {.publisher = options(input)}, user};
+        pubsub::PublishSocket single{scene.transport(), {.publisher = options(input)}, user};
+        const bool of_pages = input.flag();
+        Stranger stranger{scene, Service::publish_subscribe};
+        stranger.connect((of_pages ? pages.endpoints() : single.endpoints()).front().address,
+                         input);
+        std::uint64_t next = 0;
+        while (!input.empty()) {
+            if (input.below(4) != 0) {
+                stranger.act(input);
+                continue;
+            }
+            const Fid fid{input.below(4)};
+            const Slice slice = memory.slice(0, input.number(2) % memory.size());
+            const Cookie cookie{next++};
+            if (of_pages) {
+                static_cast<void>(pages.publish(fid, {slice.data, slice.size}));
+            } else if (single.publish(fid, slice, cookie) == Status::ok) {
+                ++user.lent[cookie];
+            }
+            if (input.below(64) == 0) pages.close();
+            if (input.below(64) == 0) single.close();
+        }
+        pages.abort();
+        single.abort();
+        scene.run(std::chrono::seconds{1});
+    }};
+
+} // namespace
+} // namespace netio::fuzz

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/stranger.hpp"
+
+#include "netio/base/frame.hpp"
+#include "netio/base/wire.hpp"
+#include "stream/core/wire.hpp"
+#include "stream/socket/frames.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace netio::fuzz {
+namespace {
+
+constexpr std::size_t turn_limit = 300;
+
+// What the stranger alone can be guilty of.
+bool may_be_the_strangers(std::string_view violation) {
+    constexpr std::array<std::string_view, 4> his{
+        "a message without a posted receive", "a message larger than its receive",
+        "a write outside what the peer offered", "message too large"};
+    return std::ranges::find(his, violation) != his.end();
+}
+
+} // namespace
+
+Scene::~Scene() {
+    for (const std::string& violation : transport_.violations())
+        NETIO_CHECK_MSG(may_be_the_strangers(violation), violation.c_str());
+}
+
+void Scene::run(Duration time) {
+    const TimePoint end = world_.now() + time;
+    for (std::size_t turns = 0; turns < turn_limit && world_.now() < end; ++turns)
+        loop_.run_once(end);
+}
+
+Stranger::Stranger(Scene& scene, Service service) : scene_{scene}, service_{service} {
+    for (std::size_t place = 0; place < count; ++place)
+        free_places_.push_back(place);
+}
+Stranger::~Stranger() = default;
+
+std::vector<std::byte> Stranger::hello(Input& input) const {
+    Hello hello{.service = service_,
+                .receive_bytes = receive_bytes,
+                .receive_count = count,
+                .heartbeat_ms = 0,
+                .instance = 1,
+                .service_data = {}};
+    hello.service_data.size = 4;
+    if (service_ == Service::stream) {
+        const auto data = stream::encode_hello({.advert_limit_count = 16,
+                                                .advertises = input.below(8) != 0,
+                                                .needs_adverts = input.below(8) == 0,
+                                                .reports_no_advert = input.flag(),
+                                                .ring_may_grow = input.flag()});
+        std::ranges::copy(data, hello.service_data.bytes.begin());
+    } else {
+        wire::store(hello.service_data.bytes.data(),
+                    input.below(8) == 0 ? input.wild32() : std::uint32_t{1} << 30);
+    }
+    if (input.below(32) == 0) hello.receive_count = static_cast<std::uint16_t>(input.number(2));
+    if (input.below(32) == 0) hello.receive_bytes = input.wild32();
+    ConnectionData data;
+    const std::size_t size = encode(hello, data);
+    if (input.below(32) == 0) data[input.below(size)] = std::byte{input.byte()};
+    return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
+void Stranger::open(std::unique_ptr<Connection> connection, std::span<const std::byte> data) {
+    connection_ = std::move(connection);
+    for (std::size_t i = 0; i < count; ++i) {
+        const Slice slice = receive_memory_.slice(i * receive_bytes, receive_bytes);
+        static_cast<void>(connection_->post_receive({&slice, 1}, Cookie{i}));
+    }
+    connection_->open(data);
+}
+
+void Stranger::connect(const Address& address, Input& input) {
+    Transport& transport = scene_.transport();
+    open(transport.make_connection(
+             transport.providers_to(address).front(), address, {},
+             {.send_count = count, .receive_count = count, .remote_writes = true}, *this),
+         hello(input));
+    scene_.run(std::chrono::milliseconds{1});
+    if (!connected_ || input.below(16) == 0) return;
+    send_frame(FrameKind::open);
+    scene_.run(std::chrono::milliseconds{1});
+    if (service_ == Service::stream && input.below(8) != 0) ring();
+}
+
+Address Stranger::listen(Input& input) {
+    hello_ = hello(input);
+    Transport& transport = scene_.transport();
+    const Address any = Scene::address();
+    listener_ = transport.listen(transport.providers_at(any).front(), any, *this);
+    return listener_->address();
+}
+
+void Stranger::on_request(ConnectionRequest& request) {
+    if (connection_ && !closed_) return; // one at a time; the others are rejected
+    closed_ = connected_ = false;
+    sequence_ = owed_credits_ = 0;
+    free_places_.clear();
+    for (std::size_t place = 0; place < count; ++place)
+        free_places_.push_back(place);
+    open(request.make_connection(
+             {.send_count = count, .receive_count = count, .remote_writes = true}, *this),
+         hello_);
+}
+
+void Stranger::on_connected(std::span<const std::byte>) {
+    connected_ = true;
+}
+void Stranger::on_rejected(std::span<const std::byte>) {}
+void Stranger::on_closed(const Closed&) {
+    closed_ = true;
+    connected_ = false;
+}
+
+void Stranger::on_completion(const Completion& completion) {
+    const auto place = static_cast<std::size_t>(completion.cookie);
+    const bool used_receive =
+        completion.kind == Completion::Kind::receive ||
+        (completion.kind == Completion::Kind::remote_write && completion.consumed_receive);
+    if (!used_receive) {
+        if (completion.kind != Completion::Kind::remote_write) free_places_.push_back(place);
+        return;
+    }
+    if (completion.outcome != Completion::Outcome::done) return;
+    const Slice slice = receive_memory_.slice(place * receive_bytes, receive_bytes);
+    const Bytes message{slice.data, completion.bytes};
+    stream::RemoteRing ring;
+    if (service_ == Service::stream && message.size() > frame_header_bytes &&
+        message[0] == std::byte{stream::ring_kind} &&
+        stream::decode_ring(message.subspan(frame_header_bytes), ring) ==
+            stream::DecodeError::none) {
+        target_ = {.address = ring.address, .key = ring.key};
+    }
+    ++owed_credits_;
+    if (!closed_) static_cast<void>(connection_->post_receive({&slice, 1}, completion.cookie));
+}
+
+void Stranger::send(std::span<const std::byte> message) {
+    if (!connected_ || closed_ || free_places_.empty()) return;
+    const std::size_t place = free_places_.back();
+    const std::size_t size = std::min(message.size(), receive_bytes);
+    const Slice slice = send_memory_.slice(place * receive_bytes, size);
+    std::ranges::copy(message.first(size), slice.data);
+    if (connection_->post_send({&slice, 1}, Cookie{place}) == Status::ok) free_places_.pop_back();
+}
+
+void Stranger::send_frame(FrameKind kind, std::span<const std::byte> body) {
+    send_frame({.kind = static_cast<std::uint8_t>(kind),
+                .credits = std::exchange(owed_credits_, std::uint16_t{0}),
+                .sequence = sequence_++},
+               body);
+}
+void Stranger::send_frame(const FrameHeader& header, std::span<const std::byte> body) {
+    std::vector<std::byte> message(frame_header_bytes + body.size());
+    encode(header, std::span{message}.first<frame_header_bytes>());
+    std::ranges::copy(body, message.begin() + frame_header_bytes);
+    send(message);
+}
+
+// One that really is there.
+void Stranger::ring() {
+    if (!connected_ || closed_) return;
+    const Registration& registration = lent_memory_.registration(connection_->domain());
+    send_frame(FrameKind{stream::ring_kind}, stream::encode_ring({.address = registration.base(),
+                                                                  .key = registration.key(),
+                                                                  .bytes = lent_memory_.size()}));
+}
+
+void Stranger::frame(Input& input) {
+    FrameHeader header{.kind = static_cast<std::uint8_t>(
+                           input.flag() ? first_service_kind + input.below(10) : input.below(8)),
+                       .credits = std::exchange(owed_credits_, std::uint16_t{0}),
+                       .sequence = sequence_++};
+    const std::uint64_t oddity = input.below(32);
+    if (oddity == 0) header.kind = input.byte();
+    if (oddity == 1) header.sequence = input.wild32();
+    if (oddity == 2) header.credits = static_cast<std::uint16_t>(input.number(2));
+    if (input.below(8) == 0) header.flags = input.byte();
+    send_frame(header, input.take(input.number(input.flag() ? 1 : 2) % 600));
+}
+
+void Stranger::write(Input& input) {
+    if (!connected_ || closed_ || free_places_.empty() || target_.key == 0) return;
+    const std::size_t place = free_places_.back();
+    const Slice slice = send_memory_.slice(place * receive_bytes, 1 + input.below(64));
+    RemoteSlice target = target_;
+    target.address += input.below(64);
+    const std::uint32_t immediate =
+        input.below(4) == 0
+            ? static_cast<std::uint32_t>(input.number(4))
+            : stream::encode_immediate(
+                  {input.flag() ? stream::TransferKind::indirect : stream::TransferKind::direct,
+                   static_cast<std::uint32_t>(slice.size)});
+    if (connection_->post_write({&slice, 1}, target, immediate, Cookie{place}) == Status::ok)
+        free_places_.pop_back();
+}
+
+void Stranger::act(Input& input) {
+    switch (input.below(8)) {
+    case 0:
+        return scene_.run(std::chrono::milliseconds{1} * input.below(256));
+    case 1:
+        return scene_.run(std::chrono::seconds{1} * input.below(40));
+    case 2:
+        if (service_ == Service::stream) return input.below(4) == 0 ? ring() : write(input);
+        return send(input.take(input.byte()));
+    case 3:
+        if (input.below(16) == 0 && connection_) connection_->close();
+        return scene_.run(std::chrono::microseconds{50});
+    default:
+        frame(input);
+        return scene_.run(std::chrono::microseconds{50});
+    }
+}
+
+} // namespace netio::fuzz

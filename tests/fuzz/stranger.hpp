@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A socket of ours and a stranger who has passed the handshake and then says what the input has: in
+// the simulator, in virtual time. Nothing that he does may end the program (NETIO_CHECK), touch
+// memory that is not his, or make the socket break the rules of the seam.
+//
+//     Scene scene;
+//     Stranger stranger{scene, Service::stream};
+//     ... a socket that listens; stranger.connect(its address, input)
+//     while (!input.empty()) stranger.act(input);
+
+#include "netio/base/frame.hpp"
+#include "netio/session/hello.hpp"
+#include "netio/transport.hpp"
+#include "tests/fuzz/target.hpp"
+#include "tests/support/sim_transport.hpp"
+#include "tests/support/sim_world.hpp"
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace netio::fuzz {
+
+// What socket and stranger live in. Its end checks that the socket kept the rules.
+class Scene {
+  public:
+    Scene()
+        : loop_{EventLoop::Options{}, world_}, transport_{loop_, world_, test::verbs_profile(), 1} {
+    }
+    ~Scene();
+    Scene(const Scene&) = delete;
+    Scene& operator=(const Scene&) = delete;
+
+    Transport& transport() noexcept { return transport_; }
+    static Address address() { return {.host = "127.0.0.1", .port = 0}; }
+    // Until so much virtual time has passed, or the loop has turned often.
+    void run(Duration time);
+
+  private:
+    test::SimWorld world_;
+    EventLoop loop_;
+    test::SimTransport transport_;
+};
+
+class Stranger final : private Connection::Handler, private Listener::Handler {
+  public:
+    Stranger(Scene& scene, Service service);
+    ~Stranger();
+
+    // One of these two, with a hello that is good for most inputs.
+    void connect(const Address& address, Input& input);
+    Address listen(Input& input);
+
+    // Says or does one thing. What a peer that keeps to the session's rules would say comes more
+    // often than chance would have it, or the input would never get behind them.
+    void act(Input& input);
+
+  private:
+    static constexpr std::size_t receive_bytes = 2048;
+    static constexpr std::size_t count = 16;
+
+    std::vector<std::byte> hello(Input& input) const;
+    void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
+    void frame(Input& input);
+    void ring();
+    void write(Input& input);
+    void send(std::span<const std::byte> message);
+    void send_frame(FrameKind kind, std::span<const std::byte> body = {});
+    void send_frame(const FrameHeader& header, std::span<const std::byte> body);
+
+    void on_connected(std::span<const std::byte> data) override;
+    void on_rejected(std::span<const std::byte> data) override;
+    void on_completion(const Completion& completion) override;
+    void on_closed(const Closed& closed) override;
+    void on_request(ConnectionRequest& request) override;
+
+    Scene& scene_;
+    Service service_;
+    RegisteredBuffer receive_memory_{count * receive_bytes};
+    RegisteredBuffer send_memory_{count * receive_bytes};
+    RegisteredBuffer lent_memory_{4096, Access::remote_write};
+    std::vector<std::byte> hello_;
+    std::vector<std::size_t> free_places_; // of send_memory_
+    std::uint32_t sequence_ = 0;
+    std::uint16_t owed_credits_ = 0;
+    RemoteSlice target_{}; // the last memory that the socket has offered
+    bool connected_ = false;
+    bool closed_ = false;
+    std::unique_ptr<Listener> listener_;
+    std::unique_ptr<Connection> connection_; // last: goes first
+};
+
+} // namespace netio::fuzz
