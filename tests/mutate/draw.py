@@ -17,7 +17,7 @@ NOT_HERE = re.compile(
     r"|\bthrow\b|\bdetail\b|\boperator|noexcept;|= 0;$|= default|= delete|\bconstexpr std::string_view\b"
 )
 # Functions for people and for checkers: nothing of the product depends on them.
-NOT_IN = re.compile(r"\b(describe|check_invariants|to_string|PrintTo)\(")
+NOT_IN = re.compile(r"(?<!::)\b(describe|check_invariants|to_string|PrintTo)\(")
 DECLARES = re.compile(r"^(const|auto|static|return|constexpr|inline|struct|class|virtual|explicit|typename|mutable)\b")
 CALL = re.compile(r"^[\w:.>\[\]*()-]+\(.*\);$")
 ASSIGNMENT = re.compile(r"^[\w:.>\[\]*()-]+ (=|\+=|-=|\|=) .*;$|^(\+\+|--)[\w.>-]+;$")
