@@ -8,6 +8,7 @@
 #include "apps/copy/copy_server.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/disk_thread.hpp"
 
+#include "netio/base/check.hpp"
 #include "netio/base/status.hpp"
 
 #include <exception>
@@ -57,10 +58,12 @@ void DiskThread::serve(const std::stop_token& ending) {
         } catch (const std::exception& error) {
             problem = error.what();
         }
-        loop_.post([this, then = std::move(work.then), problem = std::move(problem)] {
-            --outstanding_;
-            then(problem); // may destroy this
-        });
+        const bool posted =
+            loop_.post([this, then = std::move(work.then), problem = std::move(problem)] {
+                --outstanding_;
+                then(problem); // may destroy this
+            });
+        NETIO_CHECK_MSG(posted, "more work was given to a disk than the loop takes back");
     }
 }
 

@@ -7,6 +7,7 @@
 #include "apps/doctor/path_probe.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
+#include "netio/loop/signal_watch.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

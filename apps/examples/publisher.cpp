@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Publishes a counter under fid 1, a thousand times a second: publisher HOST:PORT
 #include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 
 #include <csignal>

@@ -7,6 +7,7 @@
 // of a publication is the address of its first block: when it comes back, the card may write there.
 #include "apps/examples/readout_event.hpp"
 #include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 
 #include <condition_variable>
@@ -70,7 +71,10 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
   public:
     Readout(netio::Transport& transport, const netio::Address& address)
         : loop_{transport.loop()}, card_{ring_.memory(),
-                                         [this] { loop_.post([this] { publish(); }); }},
+                                         [this] {
+                                             // Not posted: enough of the same are waiting.
+                                             std::ignore = loop_.post([this] { publish(); });
+                                         }},
           socket_{transport, {.publisher = {.addresses = {address}}}, *this} {
         std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
         const netio::Address bound = socket_.endpoints().front().address;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints how much arrives of fid 1: subscriber HOST:PORT
 #include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <csignal>

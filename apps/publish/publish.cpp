@@ -12,6 +12,8 @@
 #include "apps/publish/message_feed.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "netio/fabric.hpp"
+#include "netio/loop/descriptor_watch.hpp"
+#include "netio/loop/signal_watch.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 

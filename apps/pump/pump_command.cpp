@@ -7,7 +7,9 @@
 #include "apps/program/commands.hpp"
 #include "apps/pump/pump.hpp"
 #include "apps/pump/pump_study.hpp"
+#include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -178,10 +180,11 @@ class PumpServer final : private netio::stream::StreamListener::Handler {
         print(end, arguments_.json);
         if (!end.error().empty()) status_ = 1;
         // Later: it is in its own handler.
-        loop_.post([this, ended = &end] {
+        const bool posted = loop_.post([this, ended = &end] {
             std::erase_if(ends_, [&](const auto& one) { return one.get() == ended; });
             if (arguments_.once) loop_.stop();
         });
+        NETIO_CHECK(posted);
     }
 
     const PumpArguments& arguments_;

@@ -7,6 +7,7 @@
 #include "apps/common/report.hpp"
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/recorder.hpp"
+#include "netio/loop/signal_watch.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 #include "stream/socket/blocking_stream.hpp"
 
 #include "netio/fabric.hpp"
+#include "netio/loop/descriptor_watch.hpp"
 
 #include <algorithm>
 #include <cstring>

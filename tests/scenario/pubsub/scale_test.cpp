@@ -4,6 +4,7 @@
 // real fabric, all with default options. They live in a second process, so that the resident memory
 // of this one is the publisher's; what the kernel holds for a connection is in neither.
 
+#include "netio/loop/descriptor_watch.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/support/test_bed.hpp"
 
@@ -133,7 +134,7 @@ class Crowd {
         };
         made.socket->subscribe({.first = fid, .last = fid});
         if (subscribers_.size() < count) {
-            bed_.loop().post([this, count] { subscribe_up_to(count); });
+            ASSERT_TRUE(bed_.loop().post([this, count] { subscribe_up_to(count); }));
         }
     }
 

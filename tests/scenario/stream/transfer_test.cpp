@@ -131,7 +131,10 @@ class Flow {
             ASSERT_EQ(from_.send(static_cast<std::size_t>(bytes)), Status::ok);
             if (from_.sent == total_) from_.socket->finish();
         }
-        if (delay_receives_ && random_() % 4 != 0) return loop_.post([] {}); // another turn
+        if (delay_receives_ && random_() % 4 != 0) {
+            ASSERT_TRUE(loop_.post([] {})); // another turn
+            return;
+        }
         while (!to_.ended && to_.receives - to_.receives_completed < receives_open_) {
             const Fill fill = random_() % 2 == 0 ? Fill::all : Fill::some;
             if (to_.receive(static_cast<std::size_t>(between(1, longest_receive_)), fill) !=

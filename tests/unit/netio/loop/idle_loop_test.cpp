@@ -7,9 +7,16 @@
 
 #include <gtest/gtest.h>
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <thread>
 
 namespace netio {
@@ -39,16 +46,16 @@ TEST(IdleLoop, NoWakeUpIsLostBetweenThreads) {
         std::atomic<int> seen{0};
         std::thread other{[&] {
             for (int i = 0; i < count; ++i) {
-                loop.post([&] {
+                EXPECT_TRUE(loop.post([&] {
                     ++done;
                     seen.store(done);
-                });
+                }));
                 // Now and then wait until the loop has caught up, so that it goes to sleep.
                 if (i % 100 == 0)
                     while (seen.load() < i)
                         std::this_thread::yield();
             }
-            loop.post([&] { loop.stop(); });
+            EXPECT_TRUE(loop.post([&] { loop.stop(); }));
         }};
         loop.run();
         other.join();
@@ -59,7 +66,7 @@ TEST(IdleLoop, NoWakeUpIsLostBetweenThreads) {
 TEST(IdleLoop, StopFromAnotherThreadEndsASleepingLoop) {
     EventLoop loop;
     std::atomic<bool> running{false};
-    loop.post([&] { running.store(true); });
+    EXPECT_TRUE(loop.post([&] { running.store(true); }));
     std::thread other{[&] {
         while (!running.load())
             std::this_thread::yield();
@@ -98,11 +105,43 @@ TEST(IdleLoop, LivesInsideAnotherLoop) {
         loop.dispatch();
         ++wake_ups;
         if (ticks == 5 && !other.joinable()) {
-            other = std::thread{[&] { loop.post([&] { posted = true; }); }};
+            other = std::thread{[&] { EXPECT_TRUE(loop.post([&] { posted = true; })); }};
         }
     }
     other.join();
     EXPECT_LE(wake_ups, 100) << "it is readable only when there is something to do";
+}
+
+// Makes one system call fail in the calling thread, as an old kernel or a sandbox does.
+bool forbid(unsigned call, unsigned error) {
+    std::array<sock_filter, 4> filter{{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    }};
+    const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST(IdleLoop, SleepsAsFinelyOnKernelsWithoutEpollPwait2) {
+    for (const int error : {ENOSYS, EPERM}) {
+        std::thread sandbox{[&] {
+            ASSERT_TRUE(forbid(SYS_epoll_pwait2, static_cast<unsigned>(error)));
+            EventLoop loop;
+            int ticks = 0;
+            Timer tick{loop, [&] {
+                           if (++ticks == 20) return loop.stop();
+                           tick.start(500us);
+                       }};
+            tick.start(500us);
+            loop.run();
+            EXPECT_EQ(ticks, 20);
+            EXPECT_LE(loop.wait_count(), 60U) << "it sleeps between its timers";
+        }};
+        sandbox.join();
+    }
 }
 
 } // namespace

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "netio/loop/event_loop.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace netio::inline v0_2 {
+
+// Watches a descriptor that is not ours (level-triggered). The handler may destroy the watch.
+// The descriptor must stay open as long as the watch lives. A descriptor may have several watches:
+// one for reading and one for writing, made and destroyed as the interest changes.
+class DescriptorWatch {
+  public:
+    enum class Interest : std::uint8_t { readable, writable };
+    DescriptorWatch(EventLoop& loop, int fd, Interest interest, std::function<void()> handler);
+    ~DescriptorWatch();
+    DescriptorWatch(const DescriptorWatch&) = delete;
+    DescriptorWatch& operator=(const DescriptorWatch&) = delete;
+
+  private:
+    struct Source;
+    EventLoop& loop_;
+    std::unique_ptr<Source> source_;
+};
+
+} // namespace netio::inline v0_2

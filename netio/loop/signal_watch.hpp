@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "netio/loop/descriptor_watch.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+// Turns operating-system signals into events of the loop (signalfd(2)). Construct it before other
+// threads are started: the signals are blocked in the calling thread and in those it starts later.
+// Destroyed in the same thread, it unblocks those that no other watch of this thread wants and that
+// were not blocked before. Throws FabricError.
+class SignalWatch {
+  public:
+    SignalWatch(EventLoop& loop, const std::vector<int>& signals, std::function<void(int)> handler);
+    ~SignalWatch();
+    SignalWatch(const SignalWatch&) = delete;
+    SignalWatch& operator=(const SignalWatch&) = delete;
+
+  private:
+    struct Descriptor;
+    std::unique_ptr<Descriptor> descriptor_;
+    std::unique_ptr<DescriptorWatch> watch_;
+};
+
+} // namespace netio::inline v0_2
