@@ -137,7 +137,9 @@ TEST_P(BufferedMessages, WaitForTheFlushTimeHoweverOftenTheLoopTurns) {
     ASSERT_EQ(send({}), Status::ok);
     int turns = 0;
     const std::function<void()> turn = [&] {
-        if (++turns < 20) ASSERT_TRUE(bed.loop().post(turn));
+        if (++turns < 20) {
+            ASSERT_TRUE(bed.loop().post(turn));
+        }
     };
     turn();
     ASSERT_TRUE(bed.run_until([&] { return turns == 20; }));

@@ -327,7 +327,9 @@ TEST_P(Delivery, AfterAPauseAPageLeavesAtOnceAndThenOnceInAFlushTime) {
     ASSERT_EQ(publish(*publisher, Fid{1}, 2, 40), Status::ok);
     int turns = 0;
     const std::function<void()> turn = [&] {
-        if (++turns < 20) ASSERT_TRUE(bed.loop().post(turn));
+        if (++turns < 20) {
+            ASSERT_TRUE(bed.loop().post(turn));
+        }
     };
     turn();
     ASSERT_TRUE(run_until([&] { return turns == 20; }));
