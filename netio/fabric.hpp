@@ -7,6 +7,7 @@
 //     netio::EventLoop loop;
 //     auto transport = netio::open_fabric(loop);
 
+#include "netio/base/export.hpp"
 #include "netio/transport.hpp"
 
 #include <chrono>
@@ -32,7 +33,7 @@ struct FabricOptions {
 };
 
 // Throws FabricError: the provider is refused or not there. The loop must outlive the transport.
-std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = {});
+NETIO_EXPORT std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = {});
 
 // What can be used on this machine, for people.
 struct FabricDescription {
@@ -44,10 +45,10 @@ struct FabricDescription {
     std::size_t receive_queue_limit = 0;
 };
 
-std::vector<FabricDescription> describe_fabric();
+NETIO_EXPORT std::vector<FabricDescription> describe_fabric();
 // The version of libfabric that is loaded.
-std::string fabric_version();
+NETIO_EXPORT std::string fabric_version();
 // Why a provider cannot be chosen; empty if it can.
-std::string provider_refusal(const std::string& provider);
+NETIO_EXPORT std::string provider_refusal(const std::string& provider);
 
 } // namespace netio::inline v0_2

@@ -19,6 +19,7 @@
 // All of it belongs to the loop's thread.
 
 #include "netio/base/cookie.hpp"
+#include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/memory/buffer.hpp"
@@ -85,7 +86,7 @@ struct QueueLimits {
     bool remote_writes = false;
 };
 
-class Connection {
+class NETIO_EXPORT Connection {
   public:
     class Handler {
       public:
@@ -132,7 +133,7 @@ class Connection {
 
 // A peer that asks to be connected. Lives during on_request only; one that is neither accepted nor
 // rejected when the handler returns is rejected without data.
-class ConnectionRequest {
+class NETIO_EXPORT ConnectionRequest {
   public:
     virtual std::span<const std::byte> data() const noexcept = 0;
     // Of one that is not answered yet.
@@ -153,7 +154,7 @@ class ConnectionRequest {
     ~ConnectionRequest() = default;
 };
 
-class Listener {
+class NETIO_EXPORT Listener {
   public:
     class Handler {
       public:
@@ -168,7 +169,7 @@ class Listener {
     virtual const std::string& provider() const noexcept = 0;
 };
 
-class Transport {
+class NETIO_EXPORT Transport {
   public:
     virtual ~Transport() = default;
     virtual EventLoop& loop() noexcept = 0;

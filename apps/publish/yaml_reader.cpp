@@ -5,6 +5,7 @@
 #include "apps/common/spelling.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>

@@ -8,6 +8,8 @@
 //   on_accept_failed
 // Bugs of the program itself abort (netio/base/check.hpp).
 
+#include "netio/base/export.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -29,7 +31,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     stale_ticket,      // the ticket stands for no unfinished publication; nothing was done
 };
 
-std::string_view to_string(Status status) noexcept;
+NETIO_EXPORT std::string_view to_string(Status status) noexcept;
 
 // Why a connection ended. Every connection that was opened gets exactly one.
 enum class CloseReason : std::uint8_t {
@@ -49,7 +51,7 @@ enum class CloseReason : std::uint8_t {
     failed,            // the provider reported an error that fits none of the above
 };
 
-std::string_view to_string(CloseReason reason) noexcept;
+NETIO_EXPORT std::string_view to_string(CloseReason reason) noexcept;
 
 // The last word about a connection.
 struct Closed {
@@ -68,12 +70,12 @@ struct Address {
 };
 
 // Throws std::invalid_argument naming the text and what is expected.
-Address parse_address(std::string_view text);
-std::string to_string(const Address& address);
+NETIO_EXPORT Address parse_address(std::string_view text);
+NETIO_EXPORT std::string to_string(const Address& address);
 
 // A set-up step failed. what() names the step, the object (an address, a size) and the reason.
 // code() carries the system's or the provider's error number (category "system" or "fabric").
-class FabricError : public std::system_error {
+class NETIO_EXPORT FabricError : public std::system_error {
   public:
     FabricError(std::error_code code, const std::string& what) : std::system_error{code, what} {}
 };

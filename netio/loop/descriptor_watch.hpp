@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "netio/base/export.hpp"
 #include "netio/loop/event_loop.hpp"
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace netio::inline v0_2 {
 // Watches a descriptor that is not ours (level-triggered). The handler may destroy the watch.
 // The descriptor must stay open as long as the watch lives. A descriptor may have several watches:
 // one for reading and one for writing, made and destroyed as the interest changes.
-class DescriptorWatch {
+class NETIO_EXPORT DescriptorWatch {
   public:
     enum class Interest : std::uint8_t { readable, writable };
     DescriptorWatch(EventLoop& loop, int fd, Interest interest, std::function<void()> handler);

@@ -23,6 +23,7 @@
 //     tick.start(std::chrono::seconds{1});
 //     loop.run();
 
+#include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
 #include "netio/loop/attention.hpp"
 #include "netio/loop/event_source.hpp"
@@ -47,7 +48,7 @@ enum class LoopMode : std::uint8_t {
     adaptive, // spin for a while after the last work, then sleep
 };
 
-class EventLoop {
+class NETIO_EXPORT EventLoop {
   public:
     struct Options {
         LoopMode mode = LoopMode::blocking;
@@ -144,7 +145,7 @@ class EventLoop {
 
 // Calls its handler once, some time after start(); starting it again moves it. The handler may
 // destroy the timer. Destroying or cancelling it means that the handler will not run.
-class Timer {
+class NETIO_EXPORT Timer {
   public:
     Timer(EventLoop& loop, std::function<void()> handler);
     ~Timer();

@@ -4,6 +4,7 @@
 // What an event loop stands on: sources, which have work from time to time, and the poller, which
 // knows the time and waits. For transports and for the simulator; users meet neither.
 
+#include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace netio::inline v0_2 {
 
 // Something with a descriptor that has work from time to time.
-class EventSource {
+class NETIO_EXPORT EventSource {
   public:
     EventSource() = default;
     virtual ~EventSource() = default;
@@ -42,14 +43,14 @@ class EventSource {
 };
 
 // An object that must outlive the handler that gave it up. Freed at the end of the turn.
-class Retired {
+class NETIO_EXPORT Retired {
   public:
     virtual ~Retired() = default;
 };
 
 // How the loop learns the time and how it waits. EpollPoller does it for real; the simulator's
 // moves virtual time instead.
-class Poller {
+class NETIO_EXPORT Poller {
   public:
     virtual ~Poller() = default;
     virtual TimePoint now() = 0;
@@ -65,6 +66,6 @@ class Poller {
     virtual int pollable_fd(TimePoint deadline) = 0;
 };
 
-std::unique_ptr<Poller> make_epoll_poller();
+NETIO_EXPORT std::unique_ptr<Poller> make_epoll_poller();
 
 } // namespace netio::inline v0_2

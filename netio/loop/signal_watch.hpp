@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "netio/base/export.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 
 #include <functional>
@@ -13,7 +14,7 @@ namespace netio::inline v0_2 {
 // threads are started: the signals are blocked in the calling thread and in those it starts later.
 // Destroyed in the same thread, it unblocks those that no other watch of this thread wants and that
 // were not blocked before. Throws FabricError.
-class SignalWatch {
+class NETIO_EXPORT SignalWatch {
   public:
     SignalWatch(EventLoop& loop, const std::vector<int>& signals, std::function<void(int)> handler);
     ~SignalWatch();

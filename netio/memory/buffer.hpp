@@ -10,6 +10,8 @@
 // call until its completion, or until the socket is destroyed) and must be destroyed before the
 // transport. Not thread-safe: used on the loop's thread only.
 
+#include "netio/base/export.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,7 +21,7 @@
 namespace netio::inline v0_2 {
 
 // Registered memory in one domain. Destroying it gives the memory back.
-class Registration {
+class NETIO_EXPORT Registration {
   public:
     virtual ~Registration() = default;
     virtual void* descriptor() const noexcept = 0;  // for local operations; may be null
@@ -40,7 +42,7 @@ enum class Access : std::uint8_t {
 enum class Pages : std::uint8_t { usual, huge };
 
 // Where memory is registered: one per device and provider.
-class MemoryDomain {
+class NETIO_EXPORT MemoryDomain {
   public:
     // Throws FabricError, which names the remedy where the locked-memory limit is the reason.
     virtual std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
@@ -59,7 +61,7 @@ struct Slice {
     std::size_t size = 0;
 };
 
-class RegisteredBuffer {
+class NETIO_EXPORT RegisteredBuffer {
   public:
     // Allocates zeroed, page-aligned memory.
     explicit RegisteredBuffer(std::size_t bytes, Access access = Access::local,

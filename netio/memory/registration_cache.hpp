@@ -16,6 +16,7 @@
 //
 // Belongs to the loop's thread; outlives what it has lent, and is destroyed before the transport.
 
+#include "netio/base/export.hpp"
 #include "netio/memory/buffer.hpp"
 
 #include <cstddef>
@@ -26,7 +27,7 @@
 
 namespace netio::inline v0_2 {
 
-class RegistrationCache {
+class NETIO_EXPORT RegistrationCache {
   private:
     struct Entry;
 

@@ -15,6 +15,7 @@
 // arrives whole, in order. What has not left when the connection ends is lost. Belongs to the
 // loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/export.hpp"
 #include "netio/coalescing/flush_pace.hpp"
 #include "netio/coalescing/message_parts.hpp"
 #include "netio/coalescing/page.hpp"
@@ -31,7 +32,7 @@
 
 namespace netio::inline v0_2 {
 
-class BufferedSendSocket final : private SendSocket::Handler {
+class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
   public:
     struct Options {
         SendSocket::Options socket;

@@ -23,8 +23,16 @@ ListenSocket::ListenSocket(Transport& transport, Options options, Handler& handl
         static_cast<SessionListener::Handler&>(*this));
 }
 
+void ReceiveSocket::close() {
+    session_->close();
+}
+
 ListenSocket::~ListenSocket() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+std::vector<SessionListener::Endpoint> ListenSocket::endpoints() const {
+    return listener_->endpoints();
 }
 
 void ListenSocket::on_incoming(IncomingSession& incoming) {

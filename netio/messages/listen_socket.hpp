@@ -10,6 +10,7 @@
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/export.hpp"
 #include "netio/coalescing/reassembly.hpp"
 #include "netio/session/session_listener.hpp"
 
@@ -27,14 +28,14 @@ namespace netio::inline v0_2 {
 class ListenSocket;
 
 // One connected sender. Lent to handlers; gone when on_closed has returned.
-class ReceiveSocket final {
+class NETIO_EXPORT ReceiveSocket final {
   public:
     explicit ReceiveSocket(std::size_t largest_message_bytes) noexcept
         : reassembly_{largest_message_bytes} {}
 
     std::string peer_address() const { return session_->peer_address(); }
     // Ends the connection: no message any more, on_closed(local) follows.
-    void close() { session_->close(); }
+    void close();
     // For the user: what belongs to this sender.
     std::uint64_t tag = 0;
 
@@ -45,7 +46,7 @@ class ReceiveSocket final {
     bool announced_ = false;
 };
 
-class ListenSocket final : private SessionListener::Handler, private Session::Handler {
+class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, private Session::Handler {
   public:
     struct Options {
         std::vector<Address> addresses;
@@ -80,7 +81,7 @@ class ListenSocket final : private SessionListener::Handler, private Session::Ha
     ListenSocket(const ListenSocket&) = delete;
     ListenSocket& operator=(const ListenSocket&) = delete;
 
-    std::vector<SessionListener::Endpoint> endpoints() const { return listener_->endpoints(); }
+    std::vector<SessionListener::Endpoint> endpoints() const;
     std::size_t peer_count() const noexcept { return peers_.size(); }
 
   private:

@@ -12,6 +12,7 @@
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/export.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/session/session.hpp"
 
@@ -24,7 +25,7 @@
 
 namespace netio::inline v0_2 {
 
-class SendSocket final : private Session::Handler {
+class NETIO_EXPORT SendSocket final : private Session::Handler {
   public:
     struct Options {
         SessionOptions session = {.receive_bytes = 256,

@@ -6,6 +6,7 @@
 // re-entry flag and in/out cookie in one. A ticket that is destroyed lets the library finish the
 // publication; one that outlives its socket, or close(), is closed by them.
 
+#include "netio/base/export.hpp"
 #include "pubsub/core/delivery_tracker.hpp"
 
 #include <utility>
@@ -14,7 +15,7 @@ namespace netio::pubsub::inline v0_2 {
 
 class PartialDeliveries;
 
-class PublishTicket {
+class NETIO_EXPORT PublishTicket {
   public:
     PublishTicket() = default; // stands for nothing
     PublishTicket(PublishTicket&& other) noexcept { take(other); }

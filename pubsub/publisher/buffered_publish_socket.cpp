@@ -62,6 +62,12 @@ BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options
              *this,
              handler} {}
 
+BufferedPublishSocket::~BufferedPublishSocket() = default;
+
+std::vector<SessionListener::Endpoint> BufferedPublishSocket::endpoints() const {
+    return links_.endpoints();
+}
+
 Status BufferedPublishSocket::publishv(Fid fid, MessageParts parts, std::uint8_t status) {
     if (links_.is_closing()) return Status::closed;
     const std::size_t bytes = size_of(parts);

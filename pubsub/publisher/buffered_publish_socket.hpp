@@ -13,6 +13,7 @@
 // and arrives whole, in order. Belongs to the loop's thread; may be destroyed in any of its
 // handlers.
 
+#include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
 #include "netio/coalescing/flush_pace.hpp"
 #include "netio/coalescing/message_parts.hpp"
@@ -29,7 +30,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class BufferedPublishSocket final : public Publisher, private SubscriberLinks::Owner {
+class NETIO_EXPORT BufferedPublishSocket final : public Publisher, private SubscriberLinks::Owner {
   public:
     struct Options {
         Publisher::Options publisher;
@@ -52,23 +53,24 @@ class BufferedPublishSocket final : public Publisher, private SubscriberLinks::O
     // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
     // served by no provider.
     BufferedPublishSocket(Transport& transport, const Options& options, Handler& handler);
-    ~BufferedPublishSocket() override = default;
+    ~BufferedPublishSocket() override;
 
     // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken;
     // on_writable says when to try again. too_large: never possible. closed: after close().
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // The usual case is a few dozen instructions: an open page has room. None is open after
         // close().
-        SubscriberLinks::FidState& state = links_.lookup(fid);
-        const std::size_t place = state.group->place;
-        if (place == Group::nowhere || message.size() > message_limit_) {
+        SubscriberLinks::FidState* const state = links_.find_current(fid);
+        if (state == nullptr || message.size() > message_limit_) {
             return publishv(fid, {&message, 1}, status);
         }
+        const std::size_t place = state->group->place;
+        if (place == Group::nowhere) return publishv(fid, {&message, 1}, status);
         PageWriter& writer = open_[place].writer;
         std::byte* const out = writer.append(fid, status, message.size());
         if (out == nullptr) return publishv(fid, {&message, 1}, status);
         copy_message(out, message);
-        count(state, message.size());
+        count(*state, message.size());
         if (writer.used() >= options_.watermark_bytes) flush_page(place);
         return Status::ok;
     }
@@ -81,7 +83,7 @@ class BufferedPublishSocket final : public Publisher, private SubscriberLinks::O
     void close() override;
     void abort() override;
 
-    std::vector<SessionListener::Endpoint> endpoints() const override { return links_.endpoints(); }
+    std::vector<SessionListener::Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
     // The largest message that publish() takes.
     std::size_t message_limit() const noexcept { return message_limit_; }

@@ -27,6 +27,10 @@ PublishSocket::~PublishSocket() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
+std::vector<SessionListener::Endpoint> PublishSocket::endpoints() const {
+    return links_.endpoints();
+}
+
 Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,
                                const Extras& extras) {
     std::size_t total_bytes = 0;

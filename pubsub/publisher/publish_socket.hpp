@@ -24,6 +24,7 @@
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/core/delivery_tracker.hpp"
 #include "pubsub/core/partial_deliveries.hpp"
@@ -36,7 +37,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class PublishSocket final : public Publisher, private SubscriberLinks::Owner {
+class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberLinks::Owner {
   public:
     struct Options {
         Publisher::Options publisher;
@@ -104,7 +105,7 @@ class PublishSocket final : public Publisher, private SubscriberLinks::Owner {
     void close() override;
     void abort() override;
 
-    std::vector<SessionListener::Endpoint> endpoints() const override { return links_.endpoints(); }
+    std::vector<SessionListener::Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
 

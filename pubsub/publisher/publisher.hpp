@@ -3,6 +3,7 @@
 
 // What buffered and unbuffered publish sockets have in common towards their users.
 
+#include "netio/base/export.hpp"
 #include "netio/session/session_listener.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
@@ -22,7 +23,7 @@ struct SubscriberPeer {
     std::string address;
 };
 
-class Publisher {
+class NETIO_EXPORT Publisher {
   public:
     struct Options {
         std::vector<Address> addresses;
@@ -93,6 +94,6 @@ class Publisher {
 };
 
 // Throws std::invalid_argument naming the option and what is allowed.
-void validate(const Publisher::Options& options);
+NETIO_EXPORT void validate(const Publisher::Options& options);
 
 } // namespace netio::pubsub::inline v0_2

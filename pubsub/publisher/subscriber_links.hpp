@@ -80,6 +80,12 @@ class SubscriberLinks final : private SessionListener::Handler, private Subscrib
         return state;
     }
 
+    // The same, or null where it has to be looked up first: all that is inlined into users' code.
+    FidState* find_current(Fid fid) {
+        FidState& state = fids_[fid];
+        return state.generation == generation_ ? &state : nullptr;
+    }
+
     Subscriber& subscriber(SubscriberId id) { return *subscribers_.at(id); }
 
     // Publishing finds that a subscriber is beyond its share: with policy disconnect its time runs

@@ -17,6 +17,7 @@
 // the next subscribe() connects again. Belongs to the loop's thread; may be destroyed in any of its
 // handlers.
 
+#include "netio/base/export.hpp"
 #include "netio/session/session.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
@@ -35,7 +36,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class SubscribeSocket final : private Session::Handler {
+class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
   public:
     struct Options {
         Address publisher;

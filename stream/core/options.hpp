@@ -8,6 +8,7 @@
 // receiver that advertises everything, an indirect-only receiver a sender that uses the ring, and a
 // patient sender a receiver that says when it has nothing to advertise (P1, P10).
 
+#include "netio/base/export.hpp"
 #include "stream/core/protocol.hpp"
 
 #include <algorithm>
@@ -105,16 +106,17 @@ constexpr bool ring_may_grow(const ReceiverOptions& options) {
 }
 
 // Our policy for a ring of this size.
-SenderOptions improved_sender(std::uint64_t ring_bytes);
-ReceiverOptions improved_receiver(std::uint64_t ring_bytes, std::uint64_t ring_limit_bytes = 0);
+NETIO_EXPORT SenderOptions improved_sender(std::uint64_t ring_bytes);
+NETIO_EXPORT ReceiverOptions improved_receiver(std::uint64_t ring_bytes,
+                                               std::uint64_t ring_limit_bytes = 0);
 
 // The policy of the 2014 study.
-SenderOptions published_sender(std::uint64_t ring_bytes);
-ReceiverOptions published_receiver(std::uint64_t ring_bytes);
+NETIO_EXPORT SenderOptions published_sender(std::uint64_t ring_bytes);
+NETIO_EXPORT ReceiverOptions published_receiver(std::uint64_t ring_bytes);
 
 // Throw std::invalid_argument, naming the option, its value and what is allowed. The constructors
 // of Sender and Receiver call them.
-void validate(const SenderOptions& options);
-void validate(const ReceiverOptions& options);
+NETIO_EXPORT void validate(const SenderOptions& options);
+NETIO_EXPORT void validate(const ReceiverOptions& options);
 
 } // namespace netio::stream::inline v0_2

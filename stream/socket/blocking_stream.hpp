@@ -20,6 +20,7 @@
 // them. Nothing is sent or received between the calls, so heartbeats are off, and a stream that is
 // not used holds its peer up.
 
+#include "netio/base/export.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
@@ -32,7 +33,7 @@
 
 namespace netio::stream::inline v0_2 {
 
-class StreamError : public std::runtime_error {
+class NETIO_EXPORT StreamError : public std::runtime_error {
   public:
     enum class Kind : std::uint8_t {
         timed_out,
@@ -52,7 +53,7 @@ struct BlockingOptions {
     std::chrono::milliseconds timeout{0}; // of each call; 0: none
 };
 
-class BlockingStream {
+class NETIO_EXPORT BlockingStream {
   public:
     // Throws FabricError (no provider reaches the address), std::invalid_argument (the address or
     // the options), StreamError.
@@ -91,7 +92,7 @@ class BlockingStream {
     std::unique_ptr<Connection> connection_;
 };
 
-class BlockingListener {
+class NETIO_EXPORT BlockingListener {
   public:
     // Throws FabricError and std::invalid_argument.
     explicit BlockingListener(std::string_view address, const BlockingOptions& options = {});

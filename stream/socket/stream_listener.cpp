@@ -22,6 +22,12 @@ StreamListener::StreamListener(Transport& transport, std::vector<Address> addres
                                                      .required_receive_bytes = frame_limit_bytes},
                                                     *this} {}
 
+StreamListener::~StreamListener() = default;
+
+std::vector<SessionListener::Endpoint> StreamListener::endpoints() const {
+    return listener_.endpoints();
+}
+
 void StreamListener::on_incoming(IncomingSession& incoming) {
     Hello peer;
     if (decode_hello(incoming.peer().service_data.span(), peer) != DecodeError::none) {

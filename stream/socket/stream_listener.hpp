@@ -10,6 +10,7 @@
 //
 // Belongs to the loop's thread; may be destroyed in its handler.
 
+#include "netio/base/export.hpp"
 #include "stream/socket/stream_socket.hpp"
 
 #include "netio/session/session_listener.hpp"
@@ -20,7 +21,7 @@
 namespace netio::stream::inline v0_2 {
 
 // A peer that speaks the stream protocol. Valid during on_incoming only.
-class IncomingStream {
+class NETIO_EXPORT IncomingStream {
   public:
     std::string peer_address() const { return incoming_.peer_address(); }
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
@@ -37,7 +38,7 @@ class IncomingStream {
     IncomingSession& incoming_;
 };
 
-class StreamListener final : private SessionListener::Handler {
+class NETIO_EXPORT StreamListener final : private SessionListener::Handler {
   public:
     class Handler {
       public:
@@ -55,8 +56,11 @@ class StreamListener final : private SessionListener::Handler {
 
     // Throws FabricError: an address is in use, not local, or served by no provider.
     StreamListener(Transport& transport, std::vector<Address> addresses, Handler& handler);
+    ~StreamListener();
+    StreamListener(const StreamListener&) = delete;
+    StreamListener& operator=(const StreamListener&) = delete;
 
-    std::vector<SessionListener::Endpoint> endpoints() const { return listener_.endpoints(); }
+    std::vector<SessionListener::Endpoint> endpoints() const;
 
   private:
     void on_incoming(IncomingSession& incoming) override;

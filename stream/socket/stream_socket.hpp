@@ -21,6 +21,7 @@
 // connection says goodbye. on_closed is the last word. Belongs to the loop's thread; may be
 // destroyed in any of its handlers, and frees all lent memory then.
 
+#include "netio/base/export.hpp"
 #include "stream/core/receiver.hpp"
 #include "stream/core/ring_gauge.hpp"
 #include "stream/core/sender.hpp"
@@ -61,9 +62,9 @@ struct StreamOptions {
     std::string local_host; // to connect from; empty: any
 };
 // The 2014 study's policy with a ring of this size.
-StreamOptions published_stream(std::uint64_t ring_bytes);
+NETIO_EXPORT StreamOptions published_stream(std::uint64_t ring_bytes);
 // Throws std::invalid_argument naming the option and what is allowed.
-void validate(const StreamOptions& options);
+NETIO_EXPORT void validate(const StreamOptions& options);
 
 struct StreamCounters {
     SenderCounters sent;
@@ -72,7 +73,7 @@ struct StreamCounters {
     std::uint64_t controls = 0;       // control messages sent
 };
 
-class StreamSocket final : private Session::Handler {
+class NETIO_EXPORT StreamSocket final : private Session::Handler {
   public:
     struct Received {
         Cookie key{};

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Runs when it is installed: copies the public headers of NETIO_SOURCE, and what they include of
+# ours, below NETIO_INCLUDE_DIR.
+cmake_policy(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/public_headers.cmake)
+set(waiting ${NETIO_PUBLIC_HEADERS})
+set(found "")
+while(waiting)
+    list(POP_FRONT waiting header)
+    if(header IN_LIST found)
+        continue()
+    endif()
+    list(APPEND found ${header})
+    file(STRINGS ${NETIO_SOURCE}/${header} lines REGEX "^#include \"")
+    foreach(line IN LISTS lines)
+        string(REGEX REPLACE "^#include \"([^\"]*)\".*" "\\1" included "${line}")
+        list(APPEND waiting ${included})
+    endforeach()
+endwhile()
+foreach(header IN LISTS found)
+    cmake_path(GET header PARENT_PATH folder)
+    cmake_path(ABSOLUTE_PATH NETIO_INCLUDE_DIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}
+        OUTPUT_VARIABLE destination)
+    file(INSTALL ${NETIO_SOURCE}/${header} DESTINATION ${destination}/${folder})
+endforeach()

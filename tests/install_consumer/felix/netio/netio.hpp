@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a program sees of the library that ATLAS FELIX has called netio for years: the header, the
+// namespace, and classes named in the manner of its own. A few are enough to notice a clash.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace netio {
+
+using tag = std::uint64_t;
+
+class endpoint {
+  public:
+    endpoint(std::string address, unsigned short port);
+    std::string address() const;
+    unsigned short port() const;
+
+  private:
+    std::string address_;
+    unsigned short port_;
+};
+
+class event_loop {
+  public:
+    void run();
+    void stop();
+    int turns = 0;
+};
+
+class context {
+  public:
+    explicit context(const std::string& backend);
+    event_loop* loop();
+
+  private:
+    event_loop loop_;
+};
+
+class message {
+  public:
+    std::size_t size() const;
+};
+
+class buffered_send_socket {
+  public:
+    explicit buffered_send_socket(context* owner);
+    void connect(const endpoint& remote);
+    bool is_open() const;
+
+  private:
+    context* owner_;
+    bool open_ = false;
+};
+
+class publish_socket {
+  public:
+    publish_socket(context* owner, unsigned short port);
+    void publish(tag fid, const message& content);
+    std::size_t published = 0;
+};
+
+} // namespace netio
