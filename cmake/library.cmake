@@ -21,7 +21,9 @@ target_compile_features(netio_daq PUBLIC cxx_std_20)
 target_link_libraries(netio_daq PUBLIC Threads::Threads PRIVATE PkgConfig::LIBFABRIC)
 if(NOT NETIO_SANITIZE)
     # A symbol that nobody defines is an error here and not at a user's.
-    target_link_options(netio_daq PRIVATE -Wl,--no-undefined)
+    target_link_options(netio_daq PRIVATE -Wl,--no-undefined
+        -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
+    set_target_properties(netio_daq PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 endif()
 
 # What a program says that it uses. There is nothing else behind them.

@@ -38,10 +38,11 @@ def private(symbol, names):
     if not OURS.search(symbol):
         return False  # of the standard library
     found = OWNER.search(" " + entity(symbol))
-    if found is None:  # a template of the standard library over a type of ours
-        return any(name not in names for name in re.findall(PLACE + r"(\w+)", symbol)) or \
-            not re.search(PLACE, symbol)
-    return found[1] not in names
+    if found is not None:
+        return found[1] not in names
+    # Else it is in a namespace without a version, or a template of the standard library over a type.
+    return OURS.search(entity(symbol)) is not None or any(
+        name not in names for name in re.findall(PLACE + r"(\w+)", symbol))
 
 
 def self_test():
