@@ -3,7 +3,7 @@
 
 // What a machine's state means for running on RDMA, and what to change. No I/O.
 
-#include "apps/doctor/machine.hpp"
+#include "apps/common/machine.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 
 // netio info: what can be used on this machine, and what would be.
 
-#include "apps/doctor/machine.hpp"
+#include "apps/common/machine.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"

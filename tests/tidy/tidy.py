@@ -5,82 +5,21 @@
     tidy.py [ROOT]       checks the tree; prints path:line: [rule] what; fails if there is any
     tidy.py --self-test  checks each rule: its bad samples must be flagged, its good ones not
 
-A rule is a function from the tree (path -> Source) to findings (path, line, what). Beside it stand
-the samples that prove it: small trees, {path: text}.
+Here are the rules about layers, form, tests and documents; those about the shape and the names of
+code are in modules beside this one.
 """
 
-import functools
 import pathlib
 import re
 import sys
 
+import name_rules
+import shape_rules
+from tree import HEAD, LAYERS, RULES, RULES_FOLDER, Source, blanked, cpp, line_of, rule
+
 FILE_LIMIT = 500
 FILE_GUIDE = 350
 FUNCTION_LIMIT = 80
-LAYERS = {  # who may include whom
-    "netio": {"netio"},
-    "pubsub": {"netio", "pubsub"},
-    "stream": {"netio", "stream"},
-    "apps": {"netio", "pubsub", "stream", "apps"},
-}
-HEAD = "// SPDX-License-Identifier: Apache-2.0\n"
-THIS = "tests/tidy/tidy.py"  # it must name what it forbids
-
-TOKEN = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
-      | (?P<string>R"(?P<mark>[^()\\\s]*)\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+')
-      | \b\d(?:'?\w)*  # so that a digit separator does not begin a character""",
-    re.DOTALL | re.VERBOSE,
-)
-
-
-def blanked(text):
-    return re.sub(r"[^\n]", " ", text)
-
-
-class Source:
-    def __init__(self, path, text):
-        self.path = path
-        self.text = text
-        self.top = path.split("/")[0]
-        self.is_cpp = path.endswith((".hpp", ".cpp"))
-
-    @functools.cached_property
-    def code(self):  # without comments; lines and columns stay
-        return TOKEN.sub(lambda m: blanked(m[0]) if m["comment"] else m[0], self.text)
-
-    @functools.cached_property
-    def bare(self):  # without comments, literals and preprocessor lines
-        text = TOKEN.sub(lambda m: blanked(m[0]) if m["comment"] or m["string"] else m[0], self.text)
-        return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: blanked(m[0]), text, flags=re.M)
-
-    @functools.cached_property
-    def includes(self):  # (line, path, opening character)
-        found = re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)', self.code, re.M)
-        return [(line_of(self.code, m.start(1)), m[2], m[1]) for m in found]
-
-    def matches(self, pattern, text=None):
-        text = self.text if text is None else text
-        return [(line_of(text, m.start()), m) for m in re.finditer(pattern, text, re.M)]
-
-
-def line_of(text, offset):
-    return text.count("\n", 0, offset) + 1
-
-
-RULES = []
-
-
-def rule(bad, good=()):
-    def register(check):
-        RULES.append((check.__name__, check, bad, good))
-        return check
-
-    return register
-
-
-def cpp(tree):
-    return [source for source in tree.values() if source.is_cpp]
 
 
 # --- layers --------------------------------------------------------------------------------------
@@ -146,6 +85,8 @@ def fabric_folder_is_private(tree):
 )
 def includes_start_at_the_root(tree):
     for source in cpp(tree):
+        if source.path.startswith("tests/install_consumer/"):
+            continue  # projects of others
         for line, path, opening in source.includes:
             if opening == '"' and path not in tree:
                 yield source.path, line, f'"{path}" is no file, seen from the repository root'
@@ -298,7 +239,7 @@ def nobody_opens_private_parts(tree):
 def nothing_is_left_for_later(tree):
     for source in tree.values():
         for line, match in source.matches(r"\b(TO[D]O|FIX[M]E|XX[X])\b"):
-            if source.path != THIS:
+            if not source.path.startswith(RULES_FOLDER):
                 yield source.path, line, f"{match[0]}: do it, or write an issue"
 
 
@@ -341,7 +282,7 @@ def every_test_is_built(tree):
 def tests_do_not_sleep(tree):
     pattern = r"\b(sleep_for|sleep_until|usleep|nanosleep)\b|\bsleep\s*\(|^[ \t]*sleep[ \t]+\d"
     for source in tree.values():
-        if source.top == "tests" and source.path != THIS and not source.path.endswith(".md"):
+        if source.top == "tests" and not source.path.startswith(RULES_FOLDER) and not source.path.endswith(".md"):
             for line, _ in source.matches(pattern, source.code if source.is_cpp else source.text):
                 yield source.path, line, "wait for the event itself, or move the simulator's clock"
 
@@ -397,7 +338,7 @@ def files_speak_of_the_project(tree):
     for source in tree.values():
         for pattern, why in forbidden.items():
             for line, match in source.matches(pattern):
-                if source.path not in (THIS, "LICENSE"):
+                if source.path != "LICENSE" and not source.path.startswith(RULES_FOLDER):
                     yield source.path, line, f"'{match[0].strip()}': {why}"
 
 
@@ -428,6 +369,8 @@ def check_tree(root):
     for source in cpp(tree):
         if FILE_GUIDE < source.text.count("\n") <= FILE_LIMIT:
             print(f"note: {source.path} has {source.text.count(chr(10))} lines, think of dividing it")
+    for line in [*shape_rules.notes(tree), *name_rules.notes(tree)]:
+        print(f"note: {line}")
     print(f"tidy: {len(tree)} files, {len(RULES)} rules, {len(findings)} findings")
     return 1 if findings else 0
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/doctor/machine.hpp"
+#include "apps/common/machine.hpp"
 
 #include <algorithm>
 #include <charconv>
