@@ -50,7 +50,7 @@ class SessionEcho final : private netio::Session::Handler, private netio::Sessio
             std::memcpy(message_.data(), frame.body.data(), frame.body.size());
             send();
         } else if (trips_.take(frame.body.data())) {
-            session.finish();
+            session.close();
         } else {
             send_next();
         }

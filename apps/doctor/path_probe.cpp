@@ -201,12 +201,12 @@ void PathProbe::take_sum(std::span<const std::byte> body) {
     running_.gbit_per_s = static_cast<double>(bytes_sent_) * 8e-9 / taken.count();
     std::ranges::sort(running_.round_trips);
     step_ = Step::done;
-    session_->finish();
+    session_->close();
 }
 
 void PathProbe::fail(std::string why) {
     if (failure_.empty()) failure_ = std::move(why);
-    session_->close();
+    session_->abort();
 }
 
 void PathProbe::on_closed(netio::Session&, const netio::Closed& closed) {

@@ -307,6 +307,8 @@ void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
     if (closed.reason == netio::CloseReason::local ||
         closed.reason == netio::CloseReason::orderly) {
         spdlog::info("{} has left", peer.address);
+    } else if (closed.reason == netio::CloseReason::unconfirmed) {
+        spdlog::info("{} has left: {}", peer.address, closed.detail);
     } else {
         spdlog::warn("{}: {} {}", peer.address, netio::to_string(closed.reason), closed.detail);
     }

@@ -30,9 +30,9 @@ std::string_view to_string(Status status) noexcept {
 std::string_view to_string(CloseReason reason) noexcept {
     switch (reason) {
     case CloseReason::local:
-        return "closed here";
+        return "aborted here";
     case CloseReason::orderly:
-        return "closed by the peer";
+        return "closed in order";
     case CloseReason::unconfirmed:
         return "closed, and not confirmed";
     case CloseReason::lost:

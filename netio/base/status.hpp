@@ -35,15 +35,16 @@ NETIO_EXPORT std::string_view to_string(Status status) noexcept;
 
 // Why a connection ended. Every connection that was opened gets exactly one.
 enum class CloseReason : std::uint8_t {
-    local,             // close() was called here
-    orderly,           // the peer said goodbye
-    unconfirmed,       // close() was called, here or there, and that much is not known: the peer was
-                       // too slow for it, died in it, or left something unread
-    lost,              // the connection broke: the peer died, was killed, or the network reset it
-    refused,           // nobody listens at the address
-    unreachable,       // no route to the address, or it cannot be resolved
-    rejected,          // the listener is there and does not want us; detail says what it requires
-    connect_timeout,   // no answer within the connect time-out
+    local,           // abort() was called here, or this side was destroyed
+    orderly,         // both sides have shut down, and all that was sent has been given to the user
+                     // of the peer, as it said; also where close() was called
+    unconfirmed,     // close() was called, here or there, and that much is not known: the peer was
+                     // too slow for it, died in it, or left something unread
+    lost,            // the connection broke: the peer died, was killed, or the network reset it
+    refused,         // nobody listens at the address
+    unreachable,     // no route to the address, or it cannot be resolved
+    rejected,        // the listener is there and does not want us; detail says what it requires
+    connect_timeout, // no answer within the connect time-out
     handshake_timeout, // the peer connected and never finished the handshake
     silent,            // no sign of life for the dead-peer time
     too_slow,          // a policy of ours: it took too little for too long
@@ -59,6 +60,9 @@ struct Closed {
     std::string detail; // one line for people: address, error, remedy
     std::uint32_t
         required_receive_bytes{}; // rejected: the receive size the listener asks for, or 0
+    // Frames sent here that the user of the peer is not known to have been given. A frame carries
+    // one message, a page of them, or a fragment.
+    std::uint64_t unconfirmed_frames{};
 };
 
 // "HOST:PORT", with an IPv6 address in brackets. Port 0 asks for any free port when listening.

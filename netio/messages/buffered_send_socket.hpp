@@ -76,7 +76,7 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
     // Tries the providers that reach the address, best first; on_connected or on_closed follows.
     // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
     void connect(const Address& remote) { socket_.connect(remote); }
-    // Ends in order: what was accepted arrives, then on_closed(local). A receiver that takes
+    // Ends in order: what was accepted arrives, then on_closed(orderly). A receiver that takes
     // nothing for the finish time-out is cut off: on_closed(too_slow).
     void disconnect();
 

@@ -23,6 +23,10 @@ ListenSocket::ListenSocket(Transport& transport, Options options, Handler& handl
         static_cast<SessionListener::Handler&>(*this));
 }
 
+void ReceiveSocket::abort() {
+    session_->abort();
+}
+
 void ReceiveSocket::close() {
     session_->close();
 }
@@ -57,6 +61,7 @@ void ListenSocket::on_open(Session& session) {
 }
 
 void ListenSocket::on_frame(Session& session, const IncomingFrame& frame) {
+    if (!session.is_open()) return session.add_unread(1); // it was closed here
     const DestructionWatch watch{destroyed_};
     const std::string_view problem = take_frame(*peers_.at(&session), frame);
     if (watch.destroyed() || problem.empty()) return;
@@ -87,10 +92,16 @@ std::string_view ListenSocket::take_message(ReceiveSocket& socket, const Incomin
 
 std::string_view ListenSocket::take_page(ReceiveSocket& socket, std::span<const std::byte> body) {
     const DestructionWatch watch{destroyed_};
+    bool rest_unread = false;
     const bool sound = visit_page(body, [&](std::span<const std::byte> message) {
+        if (!socket.session_->is_open()) { // the handler has closed it
+            rest_unread = true;
+            return false;
+        }
         handler_.on_message(socket, message, std::nullopt);
-        return !watch.destroyed() && socket.session_->is_open(); // it may have been closed
+        return !watch.destroyed();
     });
+    if (rest_unread) socket.session_->add_unread(1);
     return sound ? "" : "a malformed page";
 }
 

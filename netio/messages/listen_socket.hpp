@@ -34,8 +34,10 @@ class NETIO_EXPORT ReceiveSocket final {
         : reassembly_{largest_message_bytes} {}
 
     std::string peer_address() const { return session_->peer_address(); }
-    // Ends the connection: no message any more, on_closed(local) follows.
+    // Ends in order: no message any more; the sender is told whether it had sent more.
     void close();
+    // Ends at once: on_closed(local) follows.
+    void abort();
     // For the user: what belongs to this sender.
     std::uint64_t tag = 0;
 

@@ -35,7 +35,7 @@ void SendSocket::try_next_provider() {
 }
 
 void SendSocket::disconnect() {
-    if (session_) session_->finish();
+    if (session_) session_->close();
 }
 
 Status SendSocket::send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate) {

@@ -57,7 +57,7 @@ class NETIO_EXPORT SendSocket final : private Session::Handler {
     // Tries the providers that reach the address, best first; on_connected or on_closed follows.
     // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
     void connect(const Address& remote);
-    // What was sent arrives, then on_closed(local).
+    // What was sent arrives, then on_closed(orderly); or on_closed(unconfirmed).
     void disconnect();
 
     // Sends one message. Its memory is lent until on_send_completed(cookie). With `immediate`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The life of a session: handshake, receiving, heartbeats, the end. Sending is in link_send.cpp.
+// The life of a session: handshake, receiving, heartbeats, the end. Sending is in session_send.cpp.
 
 #include "netio/session/session.hpp"
 
@@ -8,6 +8,7 @@
 #include "netio/base/destruction_watch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -45,6 +46,8 @@ void validate(const SessionOptions& options) {
     require_option(options.connect_timeout.count() > 0 && options.handshake_timeout.count() > 0 &&
                        options.close_timeout.count() > 0,
                    "time-outs must be positive");
+    require_option(options.close_limit >= options.close_timeout,
+                   "close_limit must not be less than close_timeout");
 }
 
 QueueLimits Session::limits_of(const SessionOptions& options) {
@@ -57,26 +60,9 @@ Session::Session(Transport& transport, const Hello& hello, const SessionOptions&
                  Handler& handler)
     : loop_{transport.loop()}, options_{(validate(options), options)}, hello_{hello},
       handler_{handler}, slot_memory_{options.send_count * slot_bytes},
-      receive_memory_{options.receive_bytes * options.receive_count}, slots_(options.send_count),
-      free_slots_{all_free(options.send_count)}, last_received_{loop_.now()},
-      deadline_{loop_,
-                [this] {
-                    switch (state_) {
-                    case State::opening:
-                        return fail(CloseReason::connect_timeout,
-                                    "no answer from " + peer_address() + " within " +
-                                        std::to_string(options_.connect_timeout.count()) + " ms");
-                    case State::awaiting_open:
-                        return fail(CloseReason::handshake_timeout,
-                                    peer_address() + " connected and sent no open frame");
-                    case State::open:
-                        return fail(CloseReason::orderly, {});
-                    case State::finishing:
-                        return close();
-                    case State::closing:
-                        return;
-                    }
-                }},
+      receive_memory_{options.receive_bytes * options.receive_count},
+      slots_(options.send_count), free_slots_{all_free(options.send_count)},
+      last_received_{loop_.now()}, deadline_{loop_, [this] { on_deadline(); }},
       heartbeat_{loop_, [this] { beat(); }} {
     hello_.receive_bytes = static_cast<std::uint32_t>(options.receive_bytes);
     hello_.receive_count = static_cast<std::uint16_t>(options.receive_count);
@@ -156,8 +142,18 @@ void Session::on_connected(std::span<const std::byte> data) {
         return;
     }
     credits_.emplace(credit_options());
-    send_control(FrameKind::open);
-    become_open();
+    if (send_control(FrameKind::open)) become_open();
+}
+
+bool Session::take_shutdown() {
+    await_peer();
+    const DestructionWatch watch{destroyed_};
+    if (handler_.on_shutdown(*this) && !watch.destroyed()) shutdown_.confirm();
+    return !watch.destroyed();
+}
+
+bool Session::Handler::on_shutdown(Session&) {
+    return true;
 }
 
 void Session::become_open() {
@@ -187,6 +183,9 @@ void Session::on_completion(const Completion& completion) {
 
 void Session::on_receive_completion(const Completion& completion) {
     if (state_ == State::closing || completion.outcome != Completion::Outcome::done) return;
+    if (!credits_) {
+        return fail(CloseReason::protocol_error, peer_address() + " sent before it had accepted");
+    }
     const auto index = static_cast<std::size_t>(completion.cookie);
     if (!take_frame({receive_memory_.data() + index * options_.receive_bytes, completion.bytes})) {
         return;
@@ -207,6 +206,8 @@ bool Session::repost_receive(Cookie cookie) {
 bool Session::take_credits(std::uint32_t returned) {
     switch (credits_->on_received(returned)) {
     case CreditError::none:
+        ledger_.on_credits(returned);
+        if (returned > 0) await_peer();
         return true;
     case CreditError::overrun:
         fail(CloseReason::protocol_error,
@@ -222,7 +223,7 @@ bool Session::take_credits(std::uint32_t returned) {
 void Session::on_remote_write(const Completion& completion) {
     if (state_ == State::closing || completion.outcome != Completion::Outcome::done) return;
     last_received_ = loop_.now();
-    if (state_ == State::awaiting_open) {
+    if (state_ != State::open) {
         return fail(CloseReason::protocol_error,
                     peer_address() + " did not send an open frame first");
     }
@@ -233,7 +234,10 @@ void Session::on_remote_write(const Completion& completion) {
         credits_->on_reposted(); // it counted against the queue of completions only
     }
     const DestructionWatch watch{destroyed_};
-    if (state_ == State::open) handler_.on_written(*this, completion.immediate);
+    if (!shutdown_.peer_may_send()) {
+        return fail(CloseReason::protocol_error, peer_address() + " wrote after its shutdown");
+    }
+    handler_.on_written(*this, completion.immediate);
     if (watch.destroyed() || state_ == State::closing) return;
     return_credits();
     announce_capacity();
@@ -261,13 +265,15 @@ bool Session::take_frame(std::span<const std::byte> bytes) {
     const DestructionWatch watch{destroyed_};
     if (header.kind < first_service_kind) {
         if (!take_session_frame(header, bytes.subspan(frame_header_bytes))) return false;
-    } else if (state_ == State::open) {
+    } else if (state_ == State::open && shutdown_.peer_may_send()) {
         handler_.on_frame(*this, {.kind = header.kind,
                                   .flags = header.flags,
                                   .body = bytes.subspan(frame_header_bytes)});
     } else if (state_ == State::awaiting_open) {
         fail(CloseReason::protocol_error, peer_address() + " did not send an open frame first");
-    } // finishing: what still arrives is not wanted any more
+    } else {
+        fail(CloseReason::protocol_error, peer_address() + " sent after its shutdown");
+    }
     return !watch.destroyed() && state_ != State::closing;
 }
 
@@ -287,20 +293,19 @@ bool Session::take_session_frame(const FrameHeader& header, std::span<const std:
         return true;
     case FrameKind::written:
         if (!options_.remote_writes || body.size() != sizeof(std::uint32_t)) break;
-        if (state_ == State::open) {
-            handler_.on_written(*this, wire::load<std::uint32_t>(body.data()));
-        }
+        if (!shutdown_.peer_may_send()) break;
+        handler_.on_written(*this, wire::load<std::uint32_t>(body.data()));
         return !watch.destroyed();
     case FrameKind::shutdown:
-        peer_shut_down_ = true;
-        shutdown_ack_due_ = true;
-        if (state_ == State::open) deadline_.start(options_.close_timeout);
-        send_shutdown();
-        return true;
+        if (!body.empty() || !shutdown_.on_shutdown()) break;
+        return take_shutdown();
     case FrameKind::shutdown_ack:
-        if (state_ != State::finishing) break;
-        close();
-        return false;
+        if (body.size() != sizeof(std::uint32_t) ||
+            !shutdown_.on_ack(wire::load<std::uint32_t>(body.data()))) {
+            break;
+        }
+        await_peer();
+        return true;
     }
     fail(CloseReason::protocol_error,
          peer_address() + " sent an unexpected frame of kind " + std::to_string(header.kind));
@@ -322,7 +327,7 @@ void Session::beat() {
             return;
         }
     }
-    if (!std::exchange(sent_since_beat_, false) && may_send_data()) {
+    if (!std::exchange(sent_since_beat_, false) && may_send_data() && !shutdown_.is_silent()) {
         send_control(FrameKind::heartbeat);
         sent_since_beat_ = false;
     }
@@ -331,39 +336,76 @@ void Session::beat() {
 
 // --- the end --------------------------------------------------------------------------------
 
-void Session::finish() {
-    if (state_ == State::closing || state_ == State::finishing) return;
-    if (state_ != State::open) return close();
-    state_ = State::finishing;
-    shutdown_due_ = true;
-    deadline_.start(options_.close_timeout);
-    send_shutdown();
-}
-
-void Session::send_shutdown() {
-    const auto may_send = [this] { return !free_slots_.empty() && credits_->can_send_frame(); };
-    if (shutdown_due_ && may_send()) {
-        shutdown_due_ = false;
-        send_control(FrameKind::shutdown);
-    }
-    if (shutdown_ack_due_ && may_send()) {
-        shutdown_ack_due_ = false;
-        send_control(FrameKind::shutdown_ack);
-    }
-}
-
 void Session::close() {
     if (state_ == State::closing) return;
-    state_ = State::closing;
-    deadline_.cancel();
-    heartbeat_.cancel();
-    connection_->close();
+    if (state_ != State::open) return abort(); // nothing was sent
+    if (!shutdown_.close()) return;
+    close_by_ = loop_.now() + options_.close_limit;
+    await_peer();
+    advance_shutdown();
+}
+
+void Session::confirm() {
+    if (!awaits_confirmation()) return;
+    shutdown_.confirm();
+    advance_shutdown();
+}
+
+// The peer has made progress, or it is its turn now.
+void Session::await_peer() {
+    if (!shutdown_.awaits_peer()) return;
+    deadline_.start_at(std::min(loop_.now() + options_.close_timeout, close_by_));
+}
+
+void Session::advance_shutdown() {
+    while (const std::optional<FrameKind> kind = shutdown_.next()) {
+        if (free_slots_.empty() || !credits_->can_send_frame()) return;
+        std::array<std::byte, sizeof(std::uint32_t)> unread;
+        wire::store(unread.data(), shutdown_.unread());
+        const bool is_ack = *kind == FrameKind::shutdown_ack;
+        if (!send_control(*kind, std::span{unread}.first(is_ack ? unread.size() : 0))) return;
+        shutdown_.on_sent(*kind);
+        await_peer();
+    }
+    // The last that was sent has left before the connection is closed.
+    if (shutdown_.is_complete() && free_slots_.size() == slots_.size()) {
+        fail(CloseReason::unconfirmed, {}); // which it is not: on_closed judges
+    }
+}
+
+void Session::on_deadline() {
+    switch (state_) {
+    case State::opening:
+        return fail(CloseReason::connect_timeout,
+                    "no answer from " + peer_address() + " within " +
+                        std::to_string(options_.connect_timeout.count()) + " ms");
+    case State::awaiting_open:
+        return fail(CloseReason::handshake_timeout,
+                    peer_address() + " connected and sent no open frame");
+    case State::open: {
+        const bool limit = loop_.now() >= close_by_;
+        const auto time = limit ? options_.close_limit : options_.close_timeout;
+        return fail(CloseReason::unconfirmed, peer_address() +
+                                                  (limit ? " has not taken everything within "
+                                                         : " has taken nothing more for ") +
+                                                  std::to_string(time.count()) + " ms");
+    }
+    case State::closing:
+        return;
+    }
+}
+
+void Session::abort() {
+    fail(CloseReason::local, {});
 }
 
 void Session::fail(CloseReason reason, std::string detail) {
     if (state_ == State::closing) return;
     verdict_ = Closed{.reason = reason, .detail = std::move(detail)};
-    close();
+    state_ = State::closing;
+    deadline_.cancel();
+    heartbeat_.cancel();
+    connection_->close();
 }
 
 void Session::explain_rejection(Closed& closed) const {
@@ -379,16 +421,9 @@ void Session::explain_rejection(Closed& closed) const {
 }
 
 void Session::on_closed(const Closed& closed) {
-    Closed last = verdict_ ? *verdict_ : closed;
-    if (!verdict_ && state_ == State::finishing) {
-        last.reason = CloseReason::local;
-        last.detail.clear();
-    } else if (!verdict_ && peer_shut_down_ && closed.reason == CloseReason::lost) {
-        last.reason = CloseReason::orderly;
-        last.detail.clear();
-    } else if (closed.reason == CloseReason::rejected) {
-        explain_rejection(last);
-    }
+    Closed last =
+        shutdown_.judge(verdict_ ? *verdict_ : closed, ledger_.sent(), ledger_.outstanding());
+    if (last.reason == CloseReason::rejected) explain_rejection(last);
     state_ = State::closing;
     deadline_.cancel();
     heartbeat_.cancel();

@@ -2,13 +2,13 @@
 #pragma once
 
 // A session is an established connection that speaks our protocol: frames in both directions, flow
-// control by receive credits, heartbeats, an orderly goodbye. Sockets are made of sessions; users
+// control by receive credits, heartbeats, an orderly shutdown. Sockets are made of sessions; users
 // of sockets do not see them.
 //
 //     connecting:  opening --connected, open frame sent--> open
 //     accepting:   opening --connected--> awaiting the open frame --> open
-//     open --finish()--> finishing --peer answered--> closed
-//     any --close(), fail(), broken--> closed          (on_closed: the last word)
+//     open --close() here or there--> both shut down and confirm it --> closed
+//     any --abort(), fail(), broken--> closed          (on_closed: the last word)
 //
 // A service may also write into memory that the peer has lent it (SessionOptions::remote_writes);
 // the peer is told of each write by the fabric's immediate data, or by a frame behind the write
@@ -22,6 +22,8 @@
 #include "netio/base/frame.hpp"
 #include "netio/session/credits.hpp"
 #include "netio/session/hello.hpp"
+#include "netio/session/send_ledger.hpp"
+#include "netio/session/shutdown.hpp"
 #include "netio/transport.hpp"
 
 #include <chrono>
@@ -42,8 +44,11 @@ struct SessionOptions {
     std::chrono::milliseconds dead_after{30000}; // silence that makes a peer dead; 0: none does
     std::chrono::milliseconds connect_timeout{5000};
     std::chrono::milliseconds handshake_timeout{5000}; // accepted, but no open frame
-    std::chrono::milliseconds close_timeout{5000};     // finish() without an answer
-    bool remote_writes = false;                        // the peer writes into memory here
+    // close(): without a sign that the peer has taken anything more; a peer that has something to
+    // take says so once a heartbeat, at least
+    std::chrono::milliseconds close_timeout{10000};
+    std::chrono::milliseconds close_limit{60000}; // close(): in all
+    bool remote_writes = false;                   // the peer writes into memory here
     bool never_immediate = false; // tell of writes by frames even where the fabric could
 };
 
@@ -83,6 +88,9 @@ class Session final : private Connection::Handler {
         // The peer has written here, and says so with its `notice`. Only with remote_writes.
         virtual void on_written(Session& session, std::uint32_t notice);
         virtual void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) = 0;
+        // The peer has shut down: nothing more comes, and nothing more can be sent. true: the user
+        // was given everything; false: confirm() follows when that is so.
+        virtual bool on_shutdown(Session& session);
         // There is room again after send() said there was none.
         virtual void on_writable(Session& session) = 0;
         virtual void on_closed(Session& session, const Closed& closed) = 0;
@@ -126,14 +134,25 @@ class Session final : private Connection::Handler {
     Status write(const OutgoingWrite& write, Cookie cookie);
     std::size_t write_slice_limit() const noexcept { return capabilities().segment_limit; }
 
-    // Says goodbye: what was sent arrives, then on_closed(local). Nothing can be sent any more.
-    void finish();
-    // Ends at once: outstanding sends are canceled, then on_closed(local).
+    // Ends in order: nothing can be sent any more, what was sent arrives, then on_closed(orderly);
+    // or on_closed(unconfirmed), if the peer does not confirm that. What the peer sends until it
+    // has heard of it still arrives.
     void close();
+    // Ends at once: outstanding sends are canceled, then on_closed(local).
+    void abort();
     // Ends at once for a reason that the service found.
     void fail(CloseReason reason, std::string detail);
 
-    bool is_open() const noexcept { return state_ == State::open; }
+    // The service does not give its user so many frames of the peer's, which will be told.
+    void add_unread(std::uint32_t count) noexcept { shutdown_.add_unread(count); }
+    // The user was given all others; after on_shutdown() said that it was not yet so.
+    bool awaits_confirmation() const noexcept {
+        return state_ == State::open && shutdown_.awaits_user();
+    }
+    void confirm();
+
+    // Frames may be sent.
+    bool is_open() const noexcept { return state_ == State::open && shutdown_.may_send(); }
     // A frame of the peer's has come: it did not only let us in.
     bool has_heard() const noexcept { return expected_sequence_ > 0; }
     const Hello& peer() const noexcept { return peer_; }
@@ -146,10 +165,9 @@ class Session final : private Connection::Handler {
     EventLoop& loop() noexcept { return loop_; }
     // Bytes of extension and payload that fit into one frame to this peer.
     std::size_t body_limit() const noexcept;
-    std::size_t sends_outstanding() const noexcept { return slots_.size() - free_slots_.size(); }
 
   private:
-    enum class State : std::uint8_t { opening, awaiting_open, open, finishing, closing };
+    enum class State : std::uint8_t { opening, awaiting_open, open, closing };
     static constexpr std::size_t slot_bytes = frame_header_bytes + frame_extension_limit;
     static constexpr std::uint32_t no_gather = UINT32_MAX;
 
@@ -178,6 +196,7 @@ class Session final : private Connection::Handler {
     // False: the session was closed or destroyed, or the frame ended it.
     bool take_frame(std::span<const std::byte> bytes);
     bool take_session_frame(const FrameHeader& header, std::span<const std::byte> body);
+    bool take_shutdown();
     void become_open();
 
     bool may_send_data() const noexcept;
@@ -189,13 +208,15 @@ class Session final : private Connection::Handler {
                       std::optional<Cookie> cookie);
     Status post_frame(const OutgoingFrame& frame, std::size_t body_bytes,
                       std::optional<Cookie> cookie);
-    void send_control(FrameKind kind, std::span<const std::byte> body = {});
+    bool send_control(FrameKind kind, std::span<const std::byte> body = {});
     std::size_t attach_slices(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces);
     bool take_gather_buffer(Slot& slot);
     std::size_t slices_kept(std::size_t slice_count) const noexcept;
     void return_credits();
     void announce_capacity();
-    void send_shutdown();
+    void advance_shutdown();
+    void await_peer();
+    void on_deadline();
     CreditOptions credit_options() const noexcept;
     void explain_rejection(Closed& closed) const;
     void beat();
@@ -218,16 +239,16 @@ class Session final : private Connection::Handler {
     std::uint32_t next_sequence_ = 0;
     std::uint32_t expected_sequence_ = 0;
     bool capacity_wanted_ = false;
-    bool write_wanted_ = false;     // it was a write that found no room
-    bool shutdown_due_ = false;     // bye is waiting for room
-    bool shutdown_ack_due_ = false; // so is the answer
-    bool peer_shut_down_ = false;
+    bool write_wanted_ = false; // it was a write that found no room
     bool sent_since_beat_ = false;
     TimePoint last_received_;
     Rejection rejection_{.code = RejectCode::none};
     std::optional<Closed> verdict_; // the reason we found ourselves
+    Shutdown shutdown_;
+    SendLedger ledger_;
+    TimePoint close_by_ = TimePoint::max();
     bool* destroyed_ = nullptr;
-    Timer deadline_; // connecting, handshake, goodbye
+    Timer deadline_; // connecting, handshake, shutdown
     Timer heartbeat_;
     std::unique_ptr<Connection> connection_; // last: goes first
 };

@@ -48,11 +48,11 @@ bool Session::may_write() const noexcept {
 }
 
 bool Session::has_capacity() const noexcept {
-    return state_ == State::open && !peer_shut_down_ && may_send_data();
+    return is_open() && may_send_data();
 }
 
 bool Session::has_write_capacity() const noexcept {
-    return state_ == State::open && !peer_shut_down_ && may_write();
+    return is_open() && may_write();
 }
 
 bool Session::request_capacity() {
@@ -70,7 +70,7 @@ bool Session::request_write_capacity() {
 Status Session::send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
     NETIO_CHECK(frame.extension.size() <= frame_extension_limit);
     NETIO_CHECK(frame.kind >= first_service_kind);
-    if (state_ != State::open || peer_shut_down_) return Status::closed;
+    if (!is_open()) return Status::closed;
     if (frame.slices.size() > slice_limit) return Status::too_many_segments;
     std::size_t body_bytes = frame.extension.size();
     for (const Slice& slice : frame.slices)
@@ -137,6 +137,9 @@ Status Session::post_frame(const OutgoingFrame& frame, std::size_t body_bytes,
     free_slots_.pop_back();
     ++next_sequence_;
     credits_->on_frame_sent();
+    const bool of_service = frame.kind >= first_service_kind ||
+                            frame.kind == static_cast<std::uint8_t>(FrameKind::written);
+    of_service ? ledger_.on_service_sent() : ledger_.on_own_sent();
     sent_since_beat_ = true;
     return Status::ok;
 }
@@ -177,7 +180,7 @@ bool Session::take_gather_buffer(Slot& slot) {
 }
 
 Status Session::write(const OutgoingWrite& write, Cookie cookie) {
-    if (state_ != State::open || peer_shut_down_) return Status::closed;
+    if (!is_open()) return Status::closed;
     if (!may_write()) {
         write_wanted_ = true;
         return Status::again;
@@ -195,6 +198,7 @@ Status Session::write(const OutgoingWrite& write, Cookie cookie) {
     sent_since_beat_ = true;
     if (immediate) {
         credits_->on_write_sent();
+        ledger_.on_service_sent();
     } else {
         std::array<std::byte, sizeof write.notice> body;
         wire::store(body.data(), write.notice);
@@ -203,19 +207,21 @@ Status Session::write(const OutgoingWrite& write, Cookie cookie) {
     return Status::ok;
 }
 
-void Session::send_control(FrameKind kind, std::span<const std::byte> body) {
-    // Callers have made sure of a slot and a credit; a broken connection tells by on_closed.
-    [[maybe_unused]] const Status status = send_frame(
+// Callers have made sure of a slot and a credit. False: the connection is broken, and on_closed
+// tells.
+bool Session::send_control(FrameKind kind, std::span<const std::byte> body) {
+    const Status status = send_frame(
         {.kind = static_cast<std::uint8_t>(kind), .flags = 0, .extension = body, .slices = {}},
         body.size(), std::nullopt);
+    return status == Status::ok;
 }
 
 void Session::return_credits() {
-    const bool established = state_ == State::open || state_ == State::finishing;
-    if (established && credits_->must_return() && !free_slots_.empty()) {
+    if (state_ != State::open) return;
+    if (credits_->must_return() && !free_slots_.empty() && !shutdown_.is_silent()) {
         send_control(FrameKind::credit);
     }
-    send_shutdown();
+    if (state_ == State::open && !shutdown_.may_send()) advance_shutdown();
 }
 
 void Session::announce_capacity() {
@@ -236,6 +242,7 @@ void Session::on_send_completion(const Completion& completion) {
         if (watch.destroyed()) return;
     }
     if (state_ == State::closing) return;
+    await_peer(); // something has left
     return_credits();
     announce_capacity();
 }

@@ -26,7 +26,7 @@ void SubscriberLinks::close() {
 void SubscriberLinks::abort() {
     closing_ = aborted_ = true;
     for (const auto& [id, subscriber] : subscribers_)
-        subscriber->session().close();
+        subscriber->session().abort();
     check_closed();
 }
 
@@ -54,7 +54,7 @@ void SubscriberLinks::send_totals(Subscriber& subscriber) {
 }
 
 void SubscriberLinks::leave_when_drained(Subscriber& subscriber) {
-    if (subscriber.has_drained()) subscriber.session().finish();
+    if (subscriber.has_drained()) subscriber.session().close();
 }
 
 // Whoever has not moved since the timer was started last is cut off, and everybody at the limit.

@@ -114,7 +114,7 @@ void SubscriberLinks::on_accept_failed(const std::string& peer_address, const Fa
 }
 
 void SubscriberLinks::on_subscriber_open(Subscriber& subscriber) {
-    if (closing_) return subscriber.session().finish();
+    if (closing_) return subscriber.session().close();
     subscriber.announced = true;
     ++announced_count_;
     handler_.on_subscriber_connected(publisher_, peer_of(subscriber));
@@ -167,7 +167,7 @@ void SubscriberLinks::on_subscriber_frame(Subscriber& subscriber, const Incoming
 }
 
 void SubscriberLinks::take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request) {
-    if (closing_ || subscriber.leaving) return; // it is told so by the goodbye
+    if (closing_ || subscriber.leaving) return; // it is told so by the shutdown
     begin_change();
     std::vector<FidRange> added;
     const SubscriptionResult result = subscribe(subscriber, request, added);

@@ -86,7 +86,7 @@ void SubscribeSocket::close() {
     if (closing_) return;
     closing_ = true;
     if (session_) {
-        session_->finish();
+        session_->close();
     } else {
         retry_timer_.start(Duration::zero()); // has the last word in place of a session
     }

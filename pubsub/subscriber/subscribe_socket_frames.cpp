@@ -11,6 +11,9 @@
 namespace netio::pubsub::inline v0_2 {
 
 void SubscribeSocket::on_frame(Session& session, const IncomingFrame& frame) {
+    const bool is_message =
+        frame.kind == page_kind || frame.kind == message_kind || frame.kind == fragment_kind;
+    if (closing_) return session.add_unread(is_message ? 1 : 0); // the user wants no more
     const DestructionWatch watch{destroyed_};
     const bool sound = take_frame(frame);
     if (watch.destroyed() || sound) return;
@@ -46,11 +49,19 @@ bool SubscribeSocket::take_page(std::span<const std::byte> body) {
     // A fid's messages often come in a row. No call that the handler can make touches an account.
     Fid last{};
     Arrivals* account = nullptr;
-    return visit_page(body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+    bool rest_unread = false;
+    const auto visit = [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+        if (closing_) { // since the message before
+            rest_unread = true;
+            return false;
+        }
         if (account == nullptr || fid != last) account = &arrivals_.of(last = fid);
         deliver(*account, fid, message, status);
-        return !watch.destroyed() && !closing_;
-    });
+        return !watch.destroyed();
+    };
+    const bool sound = visit_page(body, visit);
+    if (rest_unread) session_->add_unread(1);
+    return sound;
 }
 
 bool SubscribeSocket::take_message(std::span<const std::byte> body) {

@@ -215,7 +215,7 @@ void StreamSocket::finish() {
 
 void StreamSocket::close() {
     closing_ = true;
-    if (state_ == State::linking) return session_->close();
+    if (state_ == State::linking) return session_->abort();
     finish();
     wake(); // also a draining socket ends now
 }
@@ -223,8 +223,21 @@ void StreamSocket::close() {
 void StreamSocket::abort() {
     closing_ = true;
     providers_.clear();
-    if (session_) session_->close();
+    if (session_) session_->abort();
     wake();
+}
+
+bool StreamSocket::on_shutdown(Session&) {
+    wake();
+    return false; // not before everything is out of the ring, or is not wanted any more
+}
+
+void StreamSocket::confirm_when_taken() {
+    if (!session_->awaits_confirmation()) return;
+    const bool unread = receiver_ && receiver_->ring_used_bytes() > 0;
+    if (unread && !closing_) return;
+    if (unread) session_->add_unread(1);
+    session_->confirm();
 }
 
 void StreamSocket::on_closed(Session&, const Closed& closed) {
@@ -244,15 +257,15 @@ void StreamSocket::on_closed(Session&, const Closed& closed) {
         return end();
     }
     closed_ = closed;
-    const bool said = closed.reason == CloseReason::local || closed.reason == CloseReason::orderly;
-    if (said && fin_sent_ && fin_received_ && !closing_) closed_.reason = CloseReason::orderly;
     state_ = State::draining;
     wake();
 }
 
 void StreamSocket::end_link_when_done() {
-    if (!session_ || !fin_sent_ || !sends_.empty()) return;
-    if (closing_ || end_told_) session_->finish();
+    if (!session_) return;
+    confirm_when_taken();
+    if (!fin_sent_ || !sends_.empty()) return;
+    if (closing_ || end_told_) session_->close();
 }
 
 // The last: everything outstanding is given back, and then the reason is told.

@@ -96,7 +96,7 @@ class NETIO_EXPORT StreamSocket final : private Session::Handler {
         // Every byte the peer sent is in a receive, and it sends no more. Once.
         virtual void on_end_of_stream(StreamSocket& socket) = 0;
         // Outstanding sends and receives were completed before it. The socket may connect again.
-        // orderly: both directions were ended.
+        // orderly: the user of the peer has received everything that was sent here.
         virtual void on_closed(StreamSocket& socket, const Closed& closed) = 0;
 
       protected:
@@ -121,8 +121,8 @@ class NETIO_EXPORT StreamSocket final : private Session::Handler {
 
     // No more sends; the peer sees the end of the stream behind the last byte.
     void finish();
-    // finish(), and goodbye as soon as everything was sent; on_closed(local) follows. What the peer
-    // still sends is not received any more.
+    // finish(), and shutdown as soon as everything was sent; on_closed(orderly) follows when the
+    // peer has received it. What the peer still sends is not received any more.
     void close();
     // Ends at once: what is outstanding is canceled, then on_closed(local).
     void abort();
@@ -161,6 +161,7 @@ class NETIO_EXPORT StreamSocket final : private Session::Handler {
     void on_written(Session& session, std::uint32_t notice) override;
     void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
     void on_writable(Session& session) override;
+    bool on_shutdown(Session& session) override;
     void on_closed(Session& session, const Closed& closed) override;
 
     void note_round_trip(TimePoint begin);
@@ -188,6 +189,7 @@ class NETIO_EXPORT StreamSocket final : private Session::Handler {
     Advert complete(const LocalAdvert& advert);
     void send_transfers();
     bool post(const Transfer& transfer, std::span<const Piece> pieces);
+    void confirm_when_taken();
     void end_link_when_done();
     void end();
 

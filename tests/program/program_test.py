@@ -136,7 +136,7 @@ class Doctoring(Case):
         self.assertGreater(path["round_trip_us"]["median"], 0)
         self.assertGreater(path["gbit_per_s"], 0)
         self.assertGreater(path["frame_bytes"], 1000000)
-        server.wait_for("has left: closed by the peer")
+        server.wait_for("has left: closed in order")
         server.process.send_signal(signal.SIGINT)
         self.assertEqual(server.end()[0], 0)
 

@@ -26,7 +26,7 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
     socket->disconnect(); // once is enough
     EXPECT_EQ(send({}), Status::closed);
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
     EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
     ASSERT_EQ(receiver.messages.size(), 90U);
     for (unsigned i = 0; i < 90; ++i)
@@ -75,8 +75,9 @@ TEST_P(EndOfBufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDe
     socket->flush();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(receiver.messages.size(), 3U);
-    EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
+    EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U) << "the rest of the page";
 }
 
 // In each of their handlers, while pages are filled, wait, travel and are unpacked.
@@ -167,7 +168,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
     socket->disconnect();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(receiver.messages.size(), 16U);
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
     EXPECT_GT(bed.loop().now() - begin, 600ms);
 }
 

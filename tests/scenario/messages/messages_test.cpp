@@ -138,7 +138,7 @@ TEST_P(Messages, WhatWasSentArrivesBeforeTheDisconnect) {
     socket->disconnect();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(receiver.messages.size(), 20U);
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
     EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
     // And it may connect again.
     socket->connect(address);
@@ -261,6 +261,39 @@ TEST_P(Messages, WithWorkInFlightEverySocketMayBeDestroyedInEveryHandler) {
     }
 }
 
+TEST_P(Messages, ASenderIsToldWhatAReceiverThatClosesHasLeftUnread) {
+    listen();
+    receiver.at_message = [&](ReceiveSocket& socket) {
+        if (receiver.messages.size() == 3) socket.close();
+    };
+    const auto socket = connected(sender);
+    RegisteredBuffer memory{10};
+    for (std::uint64_t i = 0; i < 8; ++i)
+        ASSERT_EQ(socket->send(memory.slice(), Cookie{i}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(receiver.messages.size(), 3U);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
+    EXPECT_EQ(sender.closed[0].unconfirmed_frames, 5U);
+}
+
+TEST_P(Messages, AReceiverThatAbortsWhileItsSenderClosesLeavesItUnconfirmed) {
+    listen();
+    receiver.at_message = [&](ReceiveSocket& socket) {
+        if (receiver.messages.size() == 3) socket.abort();
+    };
+    const auto socket = connected(sender);
+    RegisteredBuffer memory{10};
+    for (std::uint64_t i = 0; i < 8; ++i)
+        ASSERT_EQ(socket->send(memory.slice(), Cookie{i}), Status::ok);
+    socket->disconnect();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(receiver.messages.size(), 3U);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
+    EXPECT_GE(sender.closed[0].unconfirmed_frames, 5U);
+}
+
 TEST_P(Messages, AReceiverThatClosesOneSenderKeepsTheOthers) {
     listen();
     receiver.at_message = [](ReceiveSocket& socket) {
@@ -272,8 +305,8 @@ TEST_P(Messages, AReceiverThatClosesOneSenderKeepsTheOthers) {
     RegisteredBuffer memory{10};
     ASSERT_EQ(first->send(memory.slice(), Cookie{1}), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::lost);
-    EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
     ASSERT_EQ(second->send(memory.slice(), Cookie{1}), Status::ok);
     ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 2; }));
 }

@@ -50,7 +50,7 @@ TEST_P(Probe, GivesTheFiguresOfAPath) {
     EXPECT_THAT(to_lines(*probe.figures())[1], HasSubstr("20 times"));
     EXPECT_THAT(to_lines(*probe.figures())[3], HasSubstr("1048568 B came back whole"));
     EXPECT_THAT(visits[0], HasSubstr("has come"));
-    EXPECT_THAT(visits[1], HasSubstr("has left: closed by the peer"));
+    EXPECT_THAT(visits[1], HasSubstr("has left: closed in order"));
 }
 
 TEST_P(Probe, EndsByTimeWhereAPathIsSlow) {

@@ -146,7 +146,7 @@ class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
     void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
         ADD_FAILURE() << peer_address << ": " << why.what();
     }
-    void on_open(netio::Session& session) override { session.close(); }
+    void on_open(netio::Session& session) override { session.abort(); }
     void on_frame(netio::Session&, const netio::IncomingFrame&) override {}
     void on_sent(netio::Session&, Cookie, netio::Completion::Outcome) override {}
     void on_writable(netio::Session&) override {}
@@ -186,7 +186,7 @@ TEST_P(Closing, CloseEndsInOrderOnBothSides) {
     subscriber.socket->close();
     ASSERT_TRUE(run_until(
         [&] { return !subscriber.actor.closed.empty() && !publisher_actor.closed.empty(); }));
-    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::orderly);
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::orderly);
     EXPECT_EQ(subscriber.actor.closed.size(), 1U);
 }

@@ -40,24 +40,38 @@ TEST_P(Closing, AHalfClosedStreamStillCarriesTheOtherDirection) {
     EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
 }
 
-TEST_P(Closing, CloseDeliversWhatWasSentEvenIfItIsReadLater) {
+TEST_P(Closing, CloseWaitsUntilTheUserOfThePeerHasEverything) {
     establish();
     for (int i = 0; i < 20; ++i)
         ASSERT_EQ(client.send(10'000), Status::ok);
     client.socket->close();
-    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
-    EXPECT_EQ(client.closed->reason, CloseReason::local);
-    EXPECT_EQ(client.sends_done, 20U);
-    EXPECT_FALSE(server.closed) << "there is still something to be received";
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 20; }));
+    for (int i = 0; i < 100; ++i)
+        bed.loop().run_once();
+    EXPECT_FALSE(client.closed || server.closed) << "there is still something to be received";
 
     server.at_received = [&](const StreamSocket::Received& got) {
         if (!got.end_of_stream) static_cast<void>(server.receive(7'000, Fill::all));
     };
     ASSERT_EQ(server.receive(7'000, Fill::all), Status::ok);
-    ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
     EXPECT_EQ(server.received, 200'000U);
     EXPECT_TRUE(server.ended);
     EXPECT_EQ(server.closed->reason, CloseReason::orderly);
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly);
+}
+
+TEST_P(Closing, APeerThatClosesWithoutReadingLeavesItUnconfirmed) {
+    establish();
+    for (int i = 0; i < 20; ++i)
+        ASSERT_EQ(client.send(10'000), Status::ok);
+    client.socket->finish();
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 20; }));
+    server.socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+    EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
+    EXPECT_THAT(client.closed->detail, HasSubstr("unread"));
+    EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
 }
 
 TEST_P(Closing, AbortGivesEverythingBackAtOnce) {

@@ -1,127 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Links on the simulator: credits, heartbeats, the goodbye, and every kind of end.
+// Sessions: credits, heartbeats, and every kind of end but the orderly one.
 
-#include "netio/messages/listen_socket.hpp"
-#include "netio/messages/send_socket.hpp"
-#include "netio/session/session.hpp"
-#include "netio/session/session_listener.hpp"
-#include "tests/support/test_bed.hpp"
+#include "tests/unit/netio/session/session_fixture.hpp"
 
-#include <gmock/gmock.h>
-
-#include <map>
-#include <optional>
-#include <stdexcept>
+#include <algorithm>
+#include <array>
 
 namespace netio::test {
 namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
-
-// One end of a session, and what it has seen.
-class End final : public Session::Handler {
-  public:
-    void on_open(Session&) override {
-        ++opened;
-        act(at_open);
-    }
-    void on_frame(Session&, const IncomingFrame& frame) override {
-        frames.emplace_back(frame.body.begin(), frame.body.end());
-        act(at_frame);
-    }
-    void on_sent(Session&, Cookie cookie, Completion::Outcome outcome) override {
-        ++sent[static_cast<std::uint64_t>(cookie)];
-        if (outcome != Completion::Outcome::done) ++unsent;
-        act(at_sent);
-    }
-    void on_writable(Session&) override {
-        ++room;
-        act(at_room);
-    }
-    void on_closed(Session&, const Closed& why) override {
-        closed.push_back(why);
-        act(at_closed);
-    }
-    static void act(const std::function<void()>& hook) {
-        if (hook) hook();
-    }
-
-    int opened = 0;
-    int room = 0;
-    int unsent = 0;
-    std::vector<std::vector<std::byte>> frames;
-    std::map<std::uint64_t, int> sent;
-    std::vector<Closed> closed;
-    std::function<void()> at_open, at_frame, at_sent, at_room, at_closed;
-    std::unique_ptr<Session> session;
-};
-
-class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::Handler {
-  protected:
-    void connect(SessionOptions near_options = {}, SessionOptions far_options = {}) {
-        // However busy the machine is.
-        near_options.connect_timeout = far_options.handshake_timeout = std::chrono::minutes{1};
-        accept_options = far_options;
-        listener = std::make_unique<SessionListener>(
-            bed.transport(),
-            SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
-            static_cast<SessionListener::Handler&>(*this));
-        dial(near_options);
-        bed.run_until([&] {
-            return (near.opened == 1 && far.opened == 1) || !near.closed.empty() ||
-                   !far.closed.empty();
-        });
-        if (near.opened == 1 && far.opened == 1) return;
-        for (const End* end : {&near, &far}) {
-            for (const Closed& closed : end->closed)
-                ADD_FAILURE() << closed.detail;
-        }
-        // An ASSERT would end this function only.
-        throw std::runtime_error{"the session did not open"};
-    }
-    void dial(const SessionOptions& options) {
-        const Address address = listener->endpoints().front().address;
-        near.session = std::make_unique<Session>(
-            bed.transport(),
-            Session::Target{.provider = bed.transport().providers_to(address).front(),
-                            .remote = address,
-                            .local_host = {}},
-            Hello{.service = Service::messages, .service_data = {}}, options, near);
-    }
-    void on_incoming(IncomingSession& incoming) override {
-        far.session = incoming.accept({.service = Service::messages, .service_data = {}},
-                                      accept_options, far);
-    }
-    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
-        ADD_FAILURE() << peer_address << ": " << why.what();
-    }
-    // Sends `count` frames as fast as there is room; the number is in the body.
-    void flood(End& from, std::uint64_t count) {
-        from.at_room = [&from, count, next = std::uint64_t{0}]() mutable {
-            for (; next < count; ++next) {
-                std::array<std::byte, 8> body;
-                wire::store(body.data(), next);
-                const Status status =
-                    from.session->send({.kind = 20, .extension = body}, Cookie{next});
-                if (status == Status::again) return;
-                ASSERT_EQ(status, Status::ok);
-            }
-        };
-        from.at_room();
-    }
-    static void expect_flood(const End& at, std::uint64_t count) {
-        ASSERT_EQ(at.frames.size(), count);
-        for (std::uint64_t i = 0; i < count; ++i)
-            ASSERT_EQ(wire::load<std::uint64_t>(at.frames[i].data()), i);
-    }
-
-    TestBed bed{GetParam()};
-    SessionOptions accept_options;
-    std::unique_ptr<SessionListener> listener;
-    End near, far;
-};
 
 TEST_P(SessionTest, BothSidesFloodingEachOtherWithTheFewestCreditsDoNotStop) {
     for (const std::size_t receives : {4U, 5U, 8U, 64U}) {
@@ -140,47 +30,6 @@ TEST_P(SessionTest, BothSidesFloodingEachOtherWithTheFewestCreditsDoNotStop) {
         for (const auto& [cookie, times] : near.sent)
             EXPECT_EQ(times, 1) << cookie;
     }
-}
-
-TEST_P(SessionTest, FinishDeliversWhatWasSentAndBothHaveTheirLastWord) {
-    connect();
-    flood(near, 40);
-    near.session->finish();
-    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
-    expect_flood(far, 40);
-    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
-    EXPECT_EQ(far.closed[0].reason, CloseReason::orderly);
-    EXPECT_EQ(near.sent.size(), 40U);
-    EXPECT_EQ(near.unsent, 0);
-    EXPECT_EQ(near.closed.size(), 1U);
-    EXPECT_EQ(far.closed.size(), 1U);
-}
-
-TEST_P(SessionTest, BothFinishingAtOnceEndInOrder) {
-    connect();
-    near.session->finish();
-    far.session->finish();
-    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
-    for (const End* end : {&near, &far})
-        EXPECT_THAT(end->closed[0].reason,
-                    testing::AnyOf(CloseReason::local, CloseReason::orderly));
-}
-
-TEST_P(SessionTest, CloseCancelsWhatIsOutstandingAndThenHasTheLastWord) {
-    connect();
-    RegisteredBuffer memory{60000};
-    const Slice slice = memory.slice();
-    for (std::uint64_t i = 0; i < 20; ++i)
-        ASSERT_EQ(near.session->send({.kind = 20, .slices = {&slice, 1}}, Cookie{i}), Status::ok);
-    bool all_before_the_last_word = false;
-    near.at_closed = [&] { all_before_the_last_word = near.sent.size() == 20; };
-    near.session->close();
-    EXPECT_TRUE(near.sent.empty()) << "a call never calls back";
-    EXPECT_EQ(near.session->send({.kind = 20}, Cookie{99}), Status::closed);
-    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
-    EXPECT_TRUE(all_before_the_last_word);
-    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
-    EXPECT_EQ(far.closed[0].reason, CloseReason::lost);
 }
 
 TEST_P(SessionTest, RefusesWhatCanNeverBeSent) {
@@ -251,7 +100,7 @@ TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
             }
             if (!destroyed) {
                 End& other = victim == &near ? far : near;
-                if (other.session) other.session->close();
+                if (other.session) other.session->abort();
                 ASSERT_TRUE(bed.run_until([&] { return destroyed || !victim->closed.empty(); }));
             }
             End& other = victim == &near ? far : near;
@@ -297,16 +146,6 @@ TEST_P(SimulatedSession, WithoutHeartbeatsNobodyIsDead) {
     const TimePoint end = bed.loop().now() + 50s;
     ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end; }));
     EXPECT_TRUE(near.closed.empty());
-}
-
-TEST_P(SimulatedSession, AnUnansweredGoodbyeEndsAfterItsTime) {
-    connect({.heartbeat = 0ms, .dead_after = 0ms, .close_timeout = 700ms});
-    bed.sim()->cut(1);
-    const TimePoint begin = bed.loop().now();
-    near.session->finish();
-    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
-    EXPECT_EQ(near.closed[0].reason, CloseReason::local);
-    EXPECT_EQ(bed.loop().now() - begin, 700ms);
 }
 
 TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/shutdown.hpp"
+
+#include "netio/base/check.hpp"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace netio::inline v0_2 {
+namespace {
+
+std::string frames(std::uint64_t count) {
+    return std::to_string(count) + (count == 1 ? " frame" : " frames");
+}
+
+} // namespace
+
+bool Shutdown::close() noexcept {
+    if (ours_ == Ours::open) ours_ = Ours::due;
+    return !std::exchange(closed_here_, true);
+}
+
+bool Shutdown::on_shutdown() noexcept {
+    if (theirs_ != Theirs::open) return false;
+    theirs_ = Theirs::ended;
+    if (ours_ == Ours::open) ours_ = Ours::due;
+    return true;
+}
+
+bool Shutdown::on_ack(std::uint32_t unread) noexcept {
+    // Its own shutdown goes before its ack of ours.
+    if (ours_ != Ours::sent || theirs_ == Theirs::open) return false;
+    ours_ = Ours::confirmed;
+    unread_by_peer_ = unread;
+    return true;
+}
+
+void Shutdown::add_unread(std::uint32_t count) noexcept {
+    const std::uint32_t room = std::numeric_limits<std::uint32_t>::max() - unread_;
+    unread_ += count < room ? count : room;
+}
+
+void Shutdown::confirm() noexcept {
+    NETIO_CHECK(awaits_user());
+    theirs_ = Theirs::taken;
+}
+
+std::optional<FrameKind> Shutdown::next() const noexcept {
+    if (ours_ == Ours::due) return FrameKind::shutdown;
+    if (theirs_ == Theirs::taken) return FrameKind::shutdown_ack;
+    return std::nullopt;
+}
+
+void Shutdown::on_sent(FrameKind kind) noexcept {
+    NETIO_CHECK(next() == kind);
+    if (kind == FrameKind::shutdown) {
+        ours_ = Ours::sent;
+    } else {
+        theirs_ = Theirs::confirmed;
+    }
+}
+
+Closed Shutdown::judge(const Closed& cause, std::uint64_t sent, std::uint64_t outstanding) const {
+    Closed closed = cause;
+    const bool heard = ours_ == Ours::confirmed;
+    closed.unconfirmed_frames = heard ? unread_by_peer_ : outstanding;
+    const std::string count = frames(closed.unconfirmed_frames);
+    if (cause.reason == CloseReason::local) {
+        if (closed.unconfirmed_frames > 0) closed.detail = count + " unconfirmed";
+        return closed;
+    }
+    const bool broken = cause.reason == CloseReason::lost || cause.reason == CloseReason::silent ||
+                        cause.reason == CloseReason::unconfirmed;
+    const bool done_here = closed_here_ || theirs_ == Theirs::confirmed;
+    if (!broken || may_send() || !done_here) return closed; // another end came first
+    if (heard ? unread_by_peer_ == 0 : sent == 0 && theirs_ == Theirs::confirmed) {
+        closed.reason = CloseReason::orderly;
+        closed.detail.clear();
+    } else if (heard) {
+        closed.reason = CloseReason::unconfirmed;
+        closed.detail = "the peer has left " + count + " unread";
+    } else {
+        closed.reason = CloseReason::unconfirmed;
+        const std::string why =
+            cause.detail.empty() ? std::string{to_string(cause.reason)} : cause.detail;
+        closed.detail = why + "; " + count + " unconfirmed";
+    }
+    return closed;
+}
+
+} // namespace netio::inline v0_2

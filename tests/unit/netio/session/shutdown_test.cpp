@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The orderly end: two sides in every interleaving, with a break at every point.
+
+#include "netio/session/send_ledger.hpp"
+#include "netio/session/shutdown.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <deque>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace netio::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint8_t a_message = first_service_kind;
+
+struct Side {
+    Shutdown shutdown;
+    bool closed = false;
+    int sent = 0;
+    int taken = 0; // of the peer's, by the user here
+    int left = 0;  // of the peer's, not wanted by the user here
+    std::deque<std::pair<std::uint8_t, std::uint32_t>> incoming; // kind, unread
+
+    std::string key() const {
+        std::string key;
+        for (const int number :
+             {int{closed}, sent, taken, left, int{shutdown.may_send()},
+              int{shutdown.peer_may_send()}, int{shutdown.awaits_user()}, int{shutdown.is_silent()},
+              int{shutdown.peer_is_silent()}, int{shutdown.is_complete()},
+              static_cast<int>(shutdown.next().value_or(FrameKind::open)),
+              static_cast<int>(shutdown.unread()), static_cast<int>(shutdown.unread_by_peer())})
+            key += std::to_string(number) + ' ';
+        for (const auto& [kind, unread] : incoming)
+            key += std::to_string(kind) + ':' + std::to_string(unread) + ' ';
+        return key;
+    }
+};
+
+using Pair = std::array<Side, 2>;
+
+class Explorer {
+  public:
+    void run() {
+        visit({});
+        while (!open_.empty()) {
+            const Pair pair = open_.back();
+            open_.pop_back();
+            check(pair);
+            bool stuck = true;
+            for (std::size_t i = 0; i < 2; ++i)
+                stuck = !step(pair, i) && stuck;
+            const bool closing = pair[0].closed || pair[1].closed;
+            if (stuck && closing) expect_complete(pair);
+        }
+    }
+    std::size_t states() const noexcept { return seen_.size(); }
+    int orderly() const noexcept { return orderly_; }
+
+  private:
+    static constexpr int most_messages = 2;
+
+    void visit(const Pair& pair) {
+        if (seen_.insert(pair[0].key() + '|' + pair[1].key()).second) open_.push_back(pair);
+    }
+    // Every step that a side can take. False: it can only wait.
+    bool step(const Pair& pair, std::size_t i) {
+        const Side& side = pair[i];
+        bool moved = false;
+        const auto with = [&](auto change) {
+            Pair next = pair;
+            change(next[i], next[1 - i]);
+            visit(next);
+            moved = true;
+        };
+        if (!side.closed) {
+            with([](Side& here, Side&) {
+                here.closed = true;
+                EXPECT_TRUE(here.shutdown.close());
+            });
+            moved = false; // nobody has to
+        }
+        if (side.shutdown.may_send() && side.sent < most_messages) {
+            with([](Side& here, Side& there) {
+                ++here.sent;
+                there.incoming.emplace_back(a_message, 0);
+            });
+            moved = false;
+        }
+        if (const auto kind = side.shutdown.next()) {
+            with([&](Side& here, Side& there) {
+                const bool is_ack = *kind == FrameKind::shutdown_ack;
+                there.incoming.emplace_back(static_cast<std::uint8_t>(*kind),
+                                            is_ack ? here.shutdown.unread() : 0);
+                here.shutdown.on_sent(*kind);
+            });
+        }
+        if (side.shutdown.awaits_user()) {
+            with([](Side& here, Side&) { here.shutdown.confirm(); });
+        }
+        if (!side.incoming.empty()) {
+            with([](Side& here, Side&) { take(here, true); });
+            if (side.closed && side.incoming.front().first == a_message) {
+                with([](Side& here, Side&) { take(here, false); });
+            }
+        }
+        return moved;
+    }
+    static void take(Side& here, bool wanted) {
+        const auto [kind, unread] = here.incoming.front();
+        here.incoming.pop_front();
+        EXPECT_FALSE(here.shutdown.peer_is_silent());
+        if (kind == a_message) {
+            EXPECT_TRUE(here.shutdown.peer_may_send());
+            ++(wanted ? here.taken : here.left);
+            if (!wanted) here.shutdown.add_unread(1);
+        } else if (kind == static_cast<std::uint8_t>(FrameKind::shutdown)) {
+            EXPECT_TRUE(here.shutdown.on_shutdown());
+        } else {
+            EXPECT_TRUE(here.shutdown.on_ack(unread));
+        }
+    }
+    // If the connection broke now.
+    void check(const Pair& pair) {
+        for (std::size_t i = 0; i < 2; ++i) {
+            const Side& here = pair[i];
+            const Side& there = pair[1 - i];
+            const auto sent = static_cast<std::uint64_t>(here.sent);
+            for (const CloseReason cause :
+                 {CloseReason::lost, CloseReason::silent, CloseReason::unconfirmed,
+                  CloseReason::local, CloseReason::protocol_error}) {
+                const Closed closed =
+                    here.shutdown.judge({.reason = cause, .detail = "why"}, sent, sent);
+                if (closed.reason == CloseReason::orderly) {
+                    ++orderly_;
+                    EXPECT_EQ(there.taken, here.sent);
+                    EXPECT_EQ(closed.unconfirmed_frames, 0U);
+                    EXPECT_TRUE(here.closed || here.taken == there.sent);
+                    EXPECT_NE(cause, CloseReason::local);
+                    EXPECT_NE(cause, CloseReason::protocol_error);
+                } else {
+                    EXPECT_THAT(closed.reason, testing::AnyOf(cause, CloseReason::unconfirmed));
+                    EXPECT_GE(closed.unconfirmed_frames,
+                              static_cast<std::uint64_t>(here.sent - there.taken));
+                }
+                if (here.closed && cause == CloseReason::lost) {
+                    EXPECT_NE(closed.reason, CloseReason::lost);
+                }
+            }
+        }
+    }
+    static void expect_complete(const Pair& pair) {
+        for (std::size_t i = 0; i < 2; ++i) {
+            EXPECT_TRUE(pair[i].shutdown.is_complete());
+            EXPECT_TRUE(pair[i].shutdown.is_silent());
+            const Closed closed = pair[i].shutdown.judge(
+                {.reason = CloseReason::lost}, static_cast<std::uint64_t>(pair[i].sent), 0);
+            EXPECT_EQ(closed.reason,
+                      pair[1 - i].left == 0 ? CloseReason::orderly : CloseReason::unconfirmed);
+            EXPECT_EQ(closed.unconfirmed_frames, static_cast<std::uint64_t>(pair[1 - i].left));
+        }
+    }
+
+    std::set<std::string> seen_;
+    std::vector<Pair> open_;
+    int orderly_ = 0;
+};
+
+TEST(Shutdown, OrderlyMeansInEveryInterleavingThatEverythingWasTaken) {
+    Explorer explorer;
+    explorer.run();
+    EXPECT_GT(explorer.states(), 1000U);
+    EXPECT_GT(explorer.orderly(), 0);
+}
+
+TEST(Shutdown, APeerThatSpeaksOutOfTurnIsNoticed) {
+    Shutdown shutdown;
+    EXPECT_FALSE(shutdown.on_ack(0)) << "nothing was shut down";
+    EXPECT_TRUE(shutdown.on_shutdown());
+    EXPECT_FALSE(shutdown.on_shutdown()) << "twice";
+    EXPECT_FALSE(shutdown.on_ack(0)) << "ours has not left";
+    shutdown.on_sent(FrameKind::shutdown);
+    EXPECT_TRUE(shutdown.on_ack(0));
+    EXPECT_FALSE(shutdown.on_ack(0)) << "twice";
+
+    Shutdown other;
+    other.close();
+    other.on_sent(FrameKind::shutdown);
+    EXPECT_FALSE(other.on_ack(0)) << "its shutdown goes before its ack";
+}
+
+TEST(Shutdown, TheEndSaysWhatIsMissingAndWhy) {
+    Shutdown shutdown;
+    EXPECT_TRUE(shutdown.close());
+    EXPECT_FALSE(shutdown.close());
+    const Closed closed = shutdown.judge({.reason = CloseReason::lost, .detail = "reset"}, 9, 1);
+    EXPECT_EQ(closed.detail, "reset; 1 frame unconfirmed");
+    EXPECT_EQ(shutdown.judge({.reason = CloseReason::local}, 9, 2).detail, "2 frames unconfirmed");
+    EXPECT_EQ(shutdown.judge({.reason = CloseReason::local}, 9, 0).detail, "");
+    EXPECT_THAT(shutdown.judge({.reason = CloseReason::silent}, 9, 2).detail,
+                HasSubstr("peer silent; 2 frames"));
+}
+
+TEST(Shutdown, TheCountOfUnreadFramesDoesNotWrap) {
+    Shutdown shutdown;
+    shutdown.add_unread(UINT32_MAX - 1);
+    shutdown.add_unread(5);
+    EXPECT_EQ(shutdown.unread(), UINT32_MAX);
+}
+
+TEST(SendLedger, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
+    SendLedger ledger;
+    ledger.on_own_sent(); // the open frame
+    ledger.on_service_sent();
+    ledger.on_service_sent();
+    ledger.on_own_sent();
+    ledger.on_service_sent();
+    EXPECT_EQ(ledger.sent(), 3U);
+    EXPECT_EQ(ledger.outstanding(), 3U);
+    ledger.on_credits(1);
+    EXPECT_EQ(ledger.outstanding(), 3U);
+    ledger.on_credits(1);
+    EXPECT_EQ(ledger.outstanding(), 2U);
+    ledger.on_credits(2);
+    EXPECT_EQ(ledger.outstanding(), 1U);
+    ledger.on_credits(1);
+    EXPECT_EQ(ledger.outstanding(), 0U);
+    EXPECT_EQ(ledger.sent(), 3U);
+}
+
+} // namespace
+} // namespace netio::test
