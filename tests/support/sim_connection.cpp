@@ -22,6 +22,8 @@ SimConnection::SimConnection(SimTransport& transport, const SimProfile& profile,
       number_{network_.next_connection_++}, peer_{peer}, remote_{std::move(remote)},
       limits_{limits}, handler_{handler} {
     network_.connections_.emplace(number_, this);
+    network_.makers_[number_] = transport_.number();
+    if (remote_) network_.newest_[transport_.number()] = number_;
     transport_.loop_.add(*this);
     ++transport_.users_;
 }
@@ -29,6 +31,7 @@ SimConnection::SimConnection(SimTransport& transport, const SimProfile& profile,
 SimConnection::~SimConnection() {
     if (destroyed_ != nullptr) *destroyed_ = true;
     if (state_ != State::ending && state_ != State::ended) tell_peer_of_end();
+    leave_stuck_behind();
     transport_.loop_.remove(*this);
     network_.connections_.erase(number_);
     --transport_.users_;
@@ -128,7 +131,7 @@ void SimConnection::die(bool host) {
     SimConnection* const peer = network_.find(peer_);
     if (host) {
         if (peer != nullptr) peer->cut_ = now();
-    } else if (state_ == State::established && network_.random_() % 2 == 0) {
+    } else if (state_ == State::established && network_.random_() % 100 < network_.reset_percent_) {
         // A reset overtakes what is still under way.
         const auto jitter = static_cast<std::uint64_t>(profile_.latency.count());
         network_.clock().at(network_.arrival({}, {}, jitter), [&network = network_, to = peer_] {
@@ -189,7 +192,9 @@ void SimConnection::hand_over(const Completion& completion) {
 std::size_t SimConnection::drain(std::size_t budget) {
     const DestructionWatch watch{destroyed_};
     std::size_t done = 0;
+    EventLoop& loop = transport_.loop_;
     while (done < budget && !watch.destroyed() && !inbox_.empty()) {
+        if (done > 0 && loop.time_is_up()) break;
         const Event event = std::move(inbox_.front());
         inbox_.pop_front();
         ++done;

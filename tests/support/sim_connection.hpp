@@ -83,6 +83,7 @@ class SimConnection final : public Connection, public EventSource {
     void travel(std::size_t bytes, std::function<void(SimConnection&)> event);
     void arrive(std::uint64_t from, std::function<void(SimConnection&)> event);
     void give_up_if_stuck(std::uint64_t since);
+    void leave_stuck_behind();
     void release();
     void request(const Bytes& data);
     void accept(const Bytes& answer);

@@ -112,6 +112,11 @@ void SimNetwork::set_path(std::uint32_t from, std::uint32_t to, const SimPath& p
         const SimConnection* const peer = find(connection->peer_);
         if (peer != nullptr && peer->process() == to) connection->depart_again();
     }
+    const auto goes = std::ranges::stable_partition(
+        orphans_, [&](const Orphan& orphan) { return orphan.from != from || orphan.to != to; });
+    for (Orphan& orphan : goes)
+        clock_.at(clock_.now() + std::chrono::microseconds{50}, std::move(orphan.arrive));
+    orphans_.erase(goes.begin(), goes.end());
 }
 
 void SimNetwork::kill(std::uint32_t process, bool host) {

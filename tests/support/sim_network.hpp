@@ -57,6 +57,16 @@ class SimNetwork {
     std::size_t connection_count() const noexcept { return connections_.size(); }
     std::size_t listener_count() const noexcept { return listeners_.size(); }
     std::uint64_t next_connection() const noexcept { return next_connection_; }
+    // Who has made it, also once it is gone.
+    std::uint32_t process_of(std::uint64_t connection) const {
+        const auto found = makers_.find(connection);
+        return found == makers_.end() ? UINT32_MAX : found->second;
+    }
+    // The last that this process has asked for; 0: none.
+    std::uint64_t newest_connection(std::uint32_t process) const {
+        const auto found = newest_.find(process);
+        return found == newest_.end() ? 0 : found->second;
+    }
 
     // --- faults of a connection ---
     // Both sides are told that the connection is lost.
@@ -71,6 +81,7 @@ class SimNetwork {
     void delay(std::uint64_t connection, Duration by) { delays_[connection] = by; }
     // The connection breaks at the posting of its nth send or write.
     void break_at_send(std::uint64_t connection, std::size_t nth) { break_at_[connection] = nth; }
+    void heal_breaks() { break_at_.clear(); }
     // Nobody answers at any address.
     void ignore_connects(bool ignore) noexcept { ignore_connects_ = ignore; }
     // All connections that are established, either end.
@@ -89,6 +100,8 @@ class SimNetwork {
     // Its sockets are closed by its kernel: peers hear of it. With `host` nobody does. What it
     // still calls has no effect; destroy what it had.
     void kill(std::uint32_t process, bool host);
+    // How often a kill resets connections, so that what is under way is lost as well.
+    void reset_percent(unsigned percent) noexcept { reset_percent_ = percent; }
 
   private:
     friend class SimConnection;
@@ -104,6 +117,13 @@ class SimNetwork {
     struct Way {
         SimPath path;
         TimePoint blocked_since;
+    };
+
+    // What was sent by an end that does not exist any more, and waits for a path.
+    struct Orphan {
+        std::uint32_t from = 0;
+        std::uint32_t to = 0;
+        std::function<void()> arrive;
     };
 
     bool fails(std::uint32_t process, SimCall call);
@@ -124,7 +144,11 @@ class SimNetwork {
     std::map<std::uint64_t, Duration> delays_;
     std::map<std::pair<std::uint32_t, SimCall>, Planned> planned_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, Way> ways_;
+    std::map<std::uint64_t, std::uint32_t> makers_;
+    std::map<std::uint32_t, std::uint64_t> newest_;
+    std::vector<Orphan> orphans_;
     std::size_t registrations_ = 0;
+    unsigned reset_percent_ = 50;
     std::uint64_t next_connection_ = 1;
     std::uint16_t next_port_ = 40000;
     bool ignore_connects_ = false;

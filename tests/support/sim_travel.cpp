@@ -38,6 +38,22 @@ void SimConnection::depart_again() {
         travel(stuck.bytes, std::move(stuck.event));
 }
 
+// Its kernel goes on trying.
+void SimConnection::leave_stuck_behind() {
+    const SimConnection* const peer = network_.find(peer_);
+    if (peer == nullptr || dead_) return;
+    for (Stuck& stuck : std::exchange(stuck_, {})) {
+        network_.orphans_.push_back({.from = process(),
+                                     .to = peer->process(),
+                                     .arrive = [&network = network_, from = number_, to = peer_,
+                                                event = std::move(stuck.event)]() mutable {
+                                         if (SimConnection* const end = network.find(to)) {
+                                             end->arrive(from, std::move(event));
+                                         }
+                                     }});
+    }
+}
+
 void SimConnection::travel(std::size_t bytes, std::function<void(SimConnection&)> event) {
     const SimConnection* const peer = network_.find(peer_);
     SimPath path;

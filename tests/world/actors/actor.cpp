@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/actors/actor.hpp"
+
+#include <stdexcept>
+
+namespace netio::world {
+
+using std::chrono::milliseconds;
+
+void Actor::act(const Step& step) {
+    if (step.what != "when") return carry_out(step);
+    deeds_[{static_cast<Event>(step.with.get("event")),
+            static_cast<std::uint64_t>(step.with.get("nth", 1))}] =
+        static_cast<Deed>(step.with.get("deed"));
+}
+
+bool Actor::react(Event event) {
+    const auto found = deeds_.find({event, ++events_[event]});
+    if (found == deeds_.end()) return false;
+    note("deed", static_cast<std::uint64_t>(found->second), static_cast<std::uint64_t>(event));
+    switch (found->second) {
+    case Deed::none:
+        return false;
+    case Deed::destroy:
+        world_.oracle().happens(Trouble::gone, number_);
+        destroy();
+        return true;
+    case Deed::close:
+        close();
+        return false;
+    case Deed::abort:
+        world_.oracle().happens(Trouble::gone, number_);
+        abort();
+        return false;
+    case Deed::unsubscribe:
+        unsubscribe_all();
+        return false;
+    case Deed::dawdle:
+        dawdle(milliseconds{30});
+        return false;
+    }
+    return false;
+}
+
+void Actor::dawdle(Duration time) {
+    if (time <= Duration{}) return;
+    world_.oracle().happens(Trouble::busy, number_);
+    process_.poller.spend(time);
+}
+
+SessionOptions Actor::session_options(SessionOptions options) const {
+    const auto number = [&](const char* name, std::size_t& value) {
+        value = static_cast<std::size_t>(option(name, static_cast<std::int64_t>(value)));
+    };
+    const auto time = [&](const char* name, milliseconds& value) {
+        value = milliseconds{option(name, value.count())};
+    };
+    number("receive_bytes", options.receive_bytes);
+    number("receives", options.receive_count);
+    number("sends", options.send_count);
+    time("heartbeat_ms", options.heartbeat);
+    time("dead_ms", options.dead_after);
+    time("connect_ms", options.connect_timeout);
+    time("handshake_ms", options.handshake_timeout);
+    time("session_close_ms", options.close_timeout);
+    return options;
+}
+
+Duration Actor::dead_after() const {
+    return session_options({}).dead_after;
+}
+
+std::uint64_t Actor::connection_of(const std::string& peer_address) {
+    const std::size_t mark = peer_address.find('#');
+    return mark == std::string::npos ? 0 : std::stoull(peer_address.substr(mark + 1));
+}
+
+std::uint64_t Actor::newest_connection() const {
+    return world_.network().newest_connection(number_);
+}
+
+std::set<std::uint64_t> fids_between(std::uint64_t first, std::uint64_t last) {
+    std::set<std::uint64_t> fids;
+    for (std::uint64_t fid = first; fid <= last; ++fid)
+        fids.insert(fid);
+    return fids;
+}
+
+std::unique_ptr<Actor> make_actor(World& world, Process& process) {
+    const std::string& kind = process.plan.kind;
+    if (kind == "publisher") return make_publisher(world, process);
+    if (kind == "subscriber") return make_subscriber(world, process);
+    if (kind == "sender") return make_sender(world, process);
+    if (kind == "receiver") return make_receiver(world, process);
+    if (kind == "stream") return make_stream(world, process);
+    throw std::invalid_argument{"no such kind of process: " + kind};
+}
+
+} // namespace netio::world

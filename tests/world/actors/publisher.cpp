@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A process that publishes: buffered, unbuffered, or explicitly.
+
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+#include "tests/world/actors/actor.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace netio::world {
+namespace {
+
+using pubsub::Fid;
+using pubsub::FidRange;
+using pubsub::SubscriberPeer;
+
+constexpr std::size_t slot_count = 12; // publications under way
+constexpr std::byte spoiled{0xee};
+
+std::set<std::uint64_t> fids_of(const FidRange& range) {
+    return fids_between(to_integer(range.first), std::min(to_integer(range.last), fid_count - 1));
+}
+
+class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
+  public:
+    PublishActor(World& world, Process& process);
+
+    void behave() override;
+    bool is_idle() const override;
+    void probe() override;
+    void close() override;
+    bool is_closed() const override { return socket_ == nullptr || closed_; }
+    bool serves() const override { return !is_closed() && !closing_since_; }
+    bool ends_first() const override { return true; }
+    std::string feature() const override;
+    std::string state() const override;
+
+  private:
+    enum class Mode : std::uint8_t { buffered, unbuffered, explicitly };
+    struct Flow {
+        Flow(PublishActor& actor, const Step& step);
+        std::uint64_t fid;
+        std::int64_t left;
+        std::size_t bytes;
+        std::uint8_t status;
+        Duration gap;
+        bool waits = false; // for on_writable, or for memory
+        Timer timer;
+    };
+
+    void carry_out(const Step& step) override;
+    void destroy() override;
+    void abort() override;
+    void begin(const Step& step);
+    void go_on(Flow& flow);
+    void go_on_all();
+    Status publish(Flow& flow);
+    Status publish_from_slot(Flow& flow);
+    void resume_tickets();
+    void flush();
+    void give_up_flows();
+
+    void on_subscriber_connected(pubsub::Publisher&, const SubscriberPeer& peer) override;
+    void on_subscribed(pubsub::Publisher&, const SubscriberPeer&, const FidRange&) override;
+    void on_unsubscribed(pubsub::Publisher&, const SubscriberPeer&, const FidRange&) override;
+    void on_subscriber_closed(pubsub::Publisher&, const SubscriberPeer&, const Closed&) override;
+    void on_accept_failed(pubsub::Publisher&, const std::string&, const FabricError&) override {
+        note("accept_failed");
+    }
+    void on_writable(pubsub::Publisher&) override;
+    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie) override;
+    void on_closed(pubsub::Publisher&, const Closed& closed) override;
+
+    Mode mode_;
+    Timer retry_;
+    std::vector<std::unique_ptr<Flow>> flows_;
+    std::unique_ptr<RegisteredBuffer> memory_; // slots of slot_bytes_
+    std::size_t slot_bytes_;
+    std::vector<std::size_t> free_slots_;
+    std::map<std::uint64_t, std::size_t> lent_; // cookie: slot
+    std::uint64_t next_cookie_ = 1;
+    std::vector<std::pair<std::uint64_t, pubsub::PublishTicket>> tickets_; // by fid
+    std::map<std::uint64_t, TimePoint> peers_;                             // since when
+    std::optional<TimePoint> closing_since_;
+    bool closed_ = false;
+    pubsub::BufferedPublishSocket* buffered_ = nullptr;
+    pubsub::PublishSocket* unbuffered_ = nullptr;
+    std::unique_ptr<pubsub::Publisher> socket_; // last: goes first
+};
+
+PublishActor::Flow::Flow(PublishActor& actor, const Step& step)
+    : fid{static_cast<std::uint64_t>(step.with.get("fid"))}, left{step.with.get("count", 1)},
+      bytes{static_cast<std::size_t>(step.with.get("bytes", 40))}, status{static_cast<std::uint8_t>(
+                                                                       step.with.get("status"))},
+      gap{std::chrono::microseconds{step.with.get("gap_us", 100)}}, timer{actor.process_.loop,
+                                                                          [this, &actor] {
+                                                                              actor.go_on(*this);
+                                                                          }} {}
+
+PublishActor::PublishActor(World& world, Process& process)
+    : Actor{world, process}, mode_{static_cast<Mode>(option("mode"))}, retry_{process.loop,
+                                                                              [this] {
+                                                                                  go_on_all();
+                                                                              }},
+      slot_bytes_{static_cast<std::size_t>(option("slot_bytes", 4096))} {
+    pubsub::Publisher::Options options;
+    for (std::int64_t i = 0; i < option("addresses", 1); ++i)
+        options.addresses.push_back(World::address_of(number_, i));
+    options.session = session_options(options.session);
+    options.slow_policy = static_cast<pubsub::SlowPolicy>(option("policy"));
+    options.disconnect_after = std::chrono::milliseconds{option("disconnect_ms", 10000)};
+    options.largest_message_bytes = static_cast<std::size_t>(option("largest", 16 * 1024 * 1024));
+    options.close_timeout = std::chrono::milliseconds{option("close_ms", 10000)};
+    options.close_limit = std::chrono::milliseconds{option("close_limit_ms", 60000)};
+    if (mode_ == Mode::buffered) {
+        pubsub::BufferedPublishSocket::Options all{.publisher = options};
+        all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
+        all.page_count = static_cast<std::size_t>(option("pages", 16));
+        all.pages_per_subscriber = static_cast<std::size_t>(option("share"));
+        all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
+        all.flush_time = std::chrono::microseconds{option("flush_us", 40)};
+        all.flush_when_idle = option("idle") != 0;
+        auto made = std::make_unique<pubsub::BufferedPublishSocket>(process.transport, all, *this);
+        buffered_ = made.get();
+        socket_ = std::move(made);
+    } else {
+        pubsub::PublishSocket::Options all{.publisher = options};
+        all.outstanding_limit = static_cast<std::size_t>(option("outstanding", 256));
+        all.remainder_limit = static_cast<std::size_t>(option("remainder", 64));
+        memory_ = std::make_unique<RegisteredBuffer>(slot_count * slot_bytes_);
+        for (std::size_t i = 0; i < slot_count; ++i)
+            free_slots_.push_back(i);
+        auto made = std::make_unique<pubsub::PublishSocket>(process.transport, all, *this);
+        unbuffered_ = made.get();
+        socket_ = std::move(made);
+    }
+    world_.pubsub().opens(number_, world_.incarnation_of(number_),
+                          static_cast<Policy>(option("policy")), options.disconnect_after,
+                          mode_ == Mode::explicitly);
+}
+
+std::string PublishActor::feature() const {
+    return mode_ == Mode::buffered     ? "buffered"
+           : mode_ == Mode::unbuffered ? "unbuffered"
+                                       : "explicit";
+}
+
+std::string PublishActor::state() const {
+    if (closed_ || socket_ == nullptr) return "ended";
+    if (closing_since_) return "closing";
+    if (world_.pubsub().has_ticket(number_)) return "ticket-open";
+    if (world_.pubsub().waits(number_)) return "again";
+    if (world_.pubsub().has_backlog(number_)) return "backlog";
+    return peers_.empty() ? "alone" : "quiet";
+}
+
+// --- publishing -----------------------------------------------------------------------------
+
+void PublishActor::carry_out(const Step& step) {
+    if (socket_ == nullptr) return;
+    if (step.what == "publish") return begin(step);
+    if (step.what == "flush" && buffered_ != nullptr) return buffered_->flush();
+    if (step.what == "close") return close();
+    if (step.what == "abort") {
+        world_.oracle().happens(Trouble::gone, number_);
+        return abort();
+    }
+    if (step.what == "destroy") {
+        world_.oracle().happens(Trouble::gone, number_);
+        return destroy();
+    }
+    if (step.what == "busy") return dawdle(std::chrono::microseconds{step.with.get("us")});
+}
+
+void PublishActor::begin(const Step& step) {
+    flows_.push_back(std::make_unique<Flow>(*this, step));
+    go_on(*flows_.back());
+}
+
+void PublishActor::go_on(Flow& flow) {
+    while (socket_ != nullptr && !closing_since_ && flow.left > 0) {
+        const Status status = publish(flow);
+        flow.waits = status == Status::again;
+        if (flow.waits) return;
+        --flow.left;
+        if (status == Status::closed || status == Status::too_large) flow.left = 0;
+        if (flow.gap > Duration{} && flow.left > 0) return flow.timer.start(flow.gap);
+    }
+}
+
+void PublishActor::go_on_all() {
+    resume_tickets();
+    for (std::size_t i = 0; i < flows_.size(); ++i)
+        if (flows_[i]->waits) go_on(*flows_[i]);
+    flush();
+}
+
+Status PublishActor::publish(Flow& flow) {
+    PubSubOracle& oracle = world_.pubsub();
+    Status status = Status::ok;
+    if (mode_ == Mode::buffered) {
+        std::vector<std::byte> bytes(flow.bytes);
+        fill(oracle.next(number_, flow.fid), bytes);
+        status = buffered_->publish(Fid{flow.fid}, bytes, flow.status);
+        if (status == Status::ok) oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
+    } else {
+        if (flow.bytes > slot_bytes_) return Status::too_large;
+        if (free_slots_.empty()) return Status::again; // ours, not the socket's
+        status = publish_from_slot(flow);
+    }
+    note("publish", flow.fid, static_cast<std::uint64_t>(status));
+    if (status == Status::no_subscribers) oracle.nobody_wants(number_, flow.fid);
+    if (status == Status::again) oracle.refused(number_, flow.fid);
+    return status;
+}
+
+Status PublishActor::publish_from_slot(Flow& flow) {
+    PubSubOracle& oracle = world_.pubsub();
+    const std::size_t slot = free_slots_.back();
+    const Slice slice = memory_->slice(slot * slot_bytes_, flow.bytes);
+    fill(oracle.next(number_, flow.fid), {slice.data, slice.size});
+    const std::uint64_t cookie = next_cookie_++;
+    Status status = Status::ok;
+    pubsub::PublishTicket ticket;
+    if (mode_ == Mode::explicitly) {
+        auto attempt = unbuffered_->try_publishv(Fid{flow.fid}, {&slice, 1}, Cookie{cookie},
+                                                 {.status = flow.status, .header = {}});
+        status = attempt.status;
+        ticket = std::move(attempt.ticket);
+    } else {
+        status = unbuffered_->publishv(Fid{flow.fid}, {&slice, 1}, Cookie{cookie},
+                                       {.status = flow.status, .header = {}});
+    }
+    if (status != Status::ok && status != Status::partial) return status;
+    free_slots_.pop_back();
+    lent_[cookie] = slot;
+    world_.pipes().begins(number_, cookie);
+    oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
+    if (status == Status::partial) {
+        oracle.ticket_opens(number_, flow.fid);
+        tickets_.emplace_back(flow.fid, std::move(ticket));
+    }
+    return Status::ok;
+}
+
+void PublishActor::resume_tickets() {
+    std::erase_if(tickets_, [this](auto& entry) {
+        if (unbuffered_ == nullptr) return true;
+        if (entry.second.is_open()) {
+            const Status status = unbuffered_->resume(entry.second);
+            note("resume", entry.first, static_cast<std::uint64_t>(status));
+        }
+        if (entry.second.is_open()) return false;
+        world_.pubsub().ticket_closes(number_, entry.first);
+        return true;
+    });
+}
+
+// --- what it is told ------------------------------------------------------------------------
+
+void PublishActor::on_subscriber_connected(pubsub::Publisher&, const SubscriberPeer& peer) {
+    note("subscriber_connected", connection_of(peer.address));
+    peers_[connection_of(peer.address)] = world_.oracle().now();
+    react(Event::connected);
+}
+
+void PublishActor::on_subscribed(pubsub::Publisher&, const SubscriberPeer& peer,
+                                 const FidRange& range) {
+    note("subscribed", connection_of(peer.address), to_integer(range.first));
+    world_.pubsub().peer_subscribed(number_, connection_of(peer.address), fids_of(range));
+    react(Event::subscribed);
+}
+
+void PublishActor::on_unsubscribed(pubsub::Publisher&, const SubscriberPeer& peer,
+                                   const FidRange& range) {
+    note("unsubscribed", connection_of(peer.address), to_integer(range.first));
+    world_.pubsub().peer_unsubscribed(number_, connection_of(peer.address), fids_of(range));
+}
+
+void PublishActor::on_subscriber_closed(pubsub::Publisher&, const SubscriberPeer& peer,
+                                        const Closed& closed) {
+    const std::uint64_t connection = connection_of(peer.address);
+    note("subscriber_closed", connection, static_cast<std::uint64_t>(closed.reason));
+    const auto known = peers_.find(connection);
+    const TimePoint since = known == peers_.end() ? world_.oracle().now() : known->second;
+    peers_.erase(connection);
+    world_.pubsub().peer_closed(number_, connection);
+    world_.judge_end(number_, world_.network().process_of(connection), since, closed, dead_after());
+    react(Event::peer_closed);
+}
+
+void PublishActor::on_writable(pubsub::Publisher&) {
+    note("writable");
+    world_.pubsub().writable(number_);
+    if (react(Event::writable)) return;
+    // A call out of a handler of its own turn, as many users do it.
+    retry_.start(Duration{});
+}
+
+void PublishActor::on_publish_completed(pubsub::PublishSocket&, Cookie cookie) {
+    const auto number = static_cast<std::uint64_t>(cookie);
+    note("completed", number);
+    world_.pipes().ends(number_, number, "on_publish_completed");
+    const auto slot = lent_.find(number);
+    if (slot != lent_.end()) {
+        std::fill_n(memory_->data() + slot->second * slot_bytes_, slot_bytes_, spoiled);
+        free_slots_.push_back(slot->second);
+        lent_.erase(slot);
+    }
+    if (react(Event::completed)) return;
+    retry_.start(Duration{});
+}
+
+void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
+    note("closed", static_cast<std::uint64_t>(closed.reason));
+    if (std::exchange(closed_, true)) {
+        world_.oracle().violate(RuleId::last_word, "a publisher was told twice that it is closed");
+    }
+    world_.pubsub().closed(number_, closed.reason == CloseReason::orderly);
+    if (closed.reason == CloseReason::orderly) {
+        world_.pipes().all_ended(number_, "the publisher has closed");
+    }
+    react(Event::closed);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void PublishActor::behave() {
+    Actor::behave();
+    go_on_all();
+    flush();
+}
+
+// Who has no flush time says when.
+void PublishActor::flush() {
+    if (buffered_ == nullptr || option("flush_us", 40) != 0) return;
+    buffered_->flush();
+}
+
+bool PublishActor::is_idle() const {
+    if (is_closed() || closing_since_) return true;
+    return tickets_.empty() &&
+           std::ranges::all_of(flows_, [](const auto& flow) { return flow->left <= 0; });
+}
+
+void PublishActor::probe() {
+    if (is_closed() || closing_since_) return;
+    for (std::uint64_t fid = 0; fid < fid_count; ++fid) {
+        Step step{.at_us = 0, .process = number_, .what = "publish", .with = {}};
+        step.with.set("fid", static_cast<std::int64_t>(fid));
+        begin(step);
+    }
+    flush();
+}
+
+void PublishActor::give_up_flows() {
+    for (const auto& flow : flows_)
+        flow->left = 0;
+}
+
+void PublishActor::close() {
+    if (socket_ == nullptr || closing_since_) return;
+    note("close");
+    closing_since_ = world_.oracle().now();
+    give_up_flows();
+    tickets_.clear(); // the library finishes their publications
+    world_.pubsub().begins_to_close(number_);
+    socket_->close();
+}
+
+void PublishActor::abort() {
+    if (socket_ == nullptr || closing_since_) return;
+    note("abort");
+    closing_since_ = world_.oracle().now();
+    give_up_flows();
+    world_.pubsub().begins_to_close(number_);
+    socket_->abort();
+}
+
+void PublishActor::destroy() {
+    note("destroy");
+    give_up_flows();
+    world_.pubsub().vanishes(number_);
+    world_.pipes().forget(number_);
+    tickets_.clear();
+    buffered_ = nullptr;
+    unbuffered_ = nullptr;
+    socket_.reset();
+}
+
+} // namespace
+
+std::unique_ptr<Actor> make_publisher(World& world, Process& process) {
+    return std::make_unique<PublishActor>(world, process);
+}
+
+} // namespace netio::world

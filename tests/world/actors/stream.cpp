@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Processes with byte streams: one listens, the others connect; both send and receive.
+
+#include "stream/socket/stream_listener.hpp"
+#include "stream/socket/stream_socket.hpp"
+#include "tests/world/actors/actor.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+#include <vector>
+
+namespace netio::world {
+namespace {
+
+using stream::StreamSocket;
+
+constexpr std::size_t sends_at_once = 4;
+
+class StreamActor final : public Actor,
+                          public StreamSocket::Handler,
+                          public stream::StreamListener::Handler {
+  public:
+    StreamActor(World& world, Process& process);
+
+    void behave() override;
+    bool is_idle() const override;
+    void probe() override { send_on_all({.left = 1, .bytes = 100}); }
+    void check_served() override;
+    void close() override;
+    bool is_closed() const override;
+    bool serves() const override { return listener_ != nullptr; }
+    bool ends_first() const override { return true; }
+    std::string feature() const override { return serves_ ? "stream-server" : "stream-client"; }
+    std::string state() const override;
+
+  private:
+    struct Flow {
+        std::int64_t left = 0;
+        std::size_t bytes = 0;
+    };
+    struct Lent {
+        std::uint64_t key = 0;
+        std::unique_ptr<RegisteredBuffer> memory;
+    };
+    struct End {
+        std::uint64_t connection = 0;
+        TimePoint since;
+        bool open = false;
+        bool shut = false; // this direction is ended
+        bool over = false; // on_closed
+        std::deque<Flow> flows;
+        std::deque<Lent> sends; // in the order of posting
+        std::deque<Lent> receives;
+        std::unique_ptr<StreamSocket> socket; // last: goes first
+    };
+
+    void carry_out(const Step& step) override;
+    void destroy() override;
+    void abort() override;
+    void connect();
+    stream::StreamOptions options() const;
+    End& end_of(const StreamSocket& socket);
+    PipeOracle::Pipe out(const End& end) const { return {end.connection, serves_}; }
+    PipeOracle::Pipe in(const End& end) const { return {end.connection, !serves_}; }
+    void send_on_all(const Flow& flow);
+    void send_more(End& end);
+    void receive_more(End& end);
+    void shut_down(End& end);
+
+    void on_incoming(stream::IncomingStream& incoming) override;
+    void on_connected(StreamSocket& socket) override;
+    void on_send_completed(StreamSocket& socket, Cookie key, Completion::Outcome outcome) override;
+    void on_received(StreamSocket& socket, const StreamSocket::Received& received) override;
+    void on_end_of_stream(StreamSocket& socket) override;
+    void on_closed(StreamSocket& socket, const Closed& closed) override;
+
+    bool serves_;
+    std::uint32_t server_;
+    std::size_t receive_depth_ = 0;
+    std::size_t receive_bytes_ = 1000;
+    bool fill_all_ = false;
+    bool closing_ = false;
+    std::uint64_t next_key_ = 1;
+    std::vector<std::unique_ptr<End>> ends_;
+    std::unique_ptr<stream::StreamListener> listener_;
+};
+
+StreamActor::StreamActor(World& world, Process& process)
+    : Actor{world, process}, serves_{!process.plan.options.has("of")},
+      server_{static_cast<std::uint32_t>(option("of"))} {
+    if (serves_) {
+        listener_ = std::make_unique<stream::StreamListener>(
+            process.transport, std::vector{World::address_of(number_)}, *this);
+    }
+}
+
+stream::StreamOptions StreamActor::options() const {
+    const auto ring = static_cast<std::uint64_t>(option("ring", 16 * 1024));
+    stream::StreamOptions options;
+    if (option("published") != 0) {
+        options = stream::published_stream(ring);
+    } else {
+        options.receiver = stream::improved_receiver(ring, option("grows") != 0 ? 8 * ring : 0);
+    }
+    options.session.send_count =
+        static_cast<std::size_t>(std::max<std::int64_t>(4, option("sends", 16)));
+    options.session.receive_count = static_cast<std::size_t>(option("receives", 32));
+    return options;
+}
+
+std::string StreamActor::state() const {
+    for (const auto& end : ends_) {
+        if (!end->open) continue;
+        if (end->shut) return "shut";
+        if (!world_.pipes().is_empty(out(*end))) return "backlog";
+        return end->receives.empty() ? "no-receive" : "quiet";
+    }
+    return ends_.empty() ? "alone" : "apart";
+}
+
+StreamActor::End& StreamActor::end_of(const StreamSocket& socket) {
+    return **std::ranges::find_if(ends_,
+                                  [&](const auto& end) { return end->socket.get() == &socket; });
+}
+
+// --- what it does ---------------------------------------------------------------------------
+
+void StreamActor::carry_out(const Step& step) {
+    if (step.what == "connect") return connect();
+    if (step.what == "send") {
+        return send_on_all({.left = step.with.get("count", 1),
+                            .bytes = static_cast<std::size_t>(step.with.get("bytes", 100))});
+    }
+    if (step.what == "receive") {
+        receive_depth_ = static_cast<std::size_t>(step.with.get("depth", 1));
+        receive_bytes_ = static_cast<std::size_t>(step.with.get("bytes", 1000));
+        fill_all_ = step.with.get("fill") != 0;
+        for (const auto& end : ends_)
+            receive_more(*end);
+    } else if (step.what == "shutdown") {
+        for (const auto& end : ends_)
+            shut_down(*end);
+    } else if (step.what == "busy") {
+        dawdle(std::chrono::microseconds{step.with.get("us")});
+    } else if (step.what == "destroy" || step.what == "abort" || step.what == "close") {
+        world_.oracle().happens(Trouble::gone, number_);
+        step.what == "abort" ? abort() : destroy();
+    }
+}
+
+void StreamActor::connect() {
+    if (serves_ || closing_ || !ends_.empty()) return;
+    note("connect");
+    End& end = *ends_.emplace_back(std::make_unique<End>());
+    end.socket = std::make_unique<StreamSocket>(process_.transport, options(), *this);
+    try {
+        end.socket->connect(World::address_of(server_));
+    } catch (const FabricError& refused) {
+        note("connect_refused");
+        end.over = true;
+    }
+}
+
+void StreamActor::send_on_all(const Flow& flow) {
+    for (const auto& end : ends_) {
+        if (end->over || end->shut) continue;
+        end->flows.push_back(flow);
+        send_more(*end);
+    }
+}
+
+void StreamActor::send_more(End& end) {
+    while (end.open && !end.shut && !end.flows.empty() && end.sends.size() < sends_at_once) {
+        Flow& flow = end.flows.front();
+        const std::uint64_t offset = world_.pipes().bytes_in(out(end));
+        auto memory = std::make_unique<RegisteredBuffer>(std::max<std::size_t>(1, flow.bytes));
+        for (std::size_t i = 0; i < flow.bytes; ++i)
+            memory->data()[i] = world_.pipes().byte_at(out(end), offset + i);
+        const std::uint64_t key = next_key_++;
+        const Status status = end.socket->send(memory->slice(0, flow.bytes), Cookie{key});
+        note("send", flow.bytes, static_cast<std::uint64_t>(status));
+        if (status != Status::ok) return;
+        world_.pipes().begins(number_, key);
+        world_.pipes().bytes_accepted(out(end), flow.bytes);
+        end.sends.push_back({.key = key, .memory = std::move(memory)});
+        if (--flow.left <= 0) end.flows.pop_front();
+    }
+}
+
+void StreamActor::receive_more(End& end) {
+    while (end.open && end.receives.size() < receive_depth_) {
+        auto memory = std::make_unique<RegisteredBuffer>(receive_bytes_, Access::remote_write);
+        const std::uint64_t key = next_key_++;
+        const Status status = end.socket->receive(
+            memory->slice(), Cookie{key}, fill_all_ ? stream::Fill::all : stream::Fill::some);
+        if (status != Status::ok) return;
+        world_.pipes().begins(number_, key);
+        end.receives.push_back({.key = key, .memory = std::move(memory)});
+    }
+}
+
+void StreamActor::shut_down(End& end) {
+    if (!end.open || std::exchange(end.shut, true)) return;
+    note("shut_down", end.connection);
+    end.flows.clear();
+    end.socket->finish();
+}
+
+// --- what it is told ------------------------------------------------------------------------
+
+void StreamActor::on_incoming(stream::IncomingStream& incoming) {
+    if (closing_) return;
+    End& end = *ends_.emplace_back(std::make_unique<End>());
+    end.connection = connection_of(incoming.peer_address());
+    try {
+        end.socket = incoming.accept(options(), *this);
+    } catch (...) {
+        ends_.pop_back();
+        throw;
+    }
+}
+
+void StreamActor::on_connected(StreamSocket& socket) {
+    End& end = end_of(socket);
+    if (!serves_) end.connection = newest_connection();
+    note("connected", end.connection);
+    end.open = true;
+    end.since = world_.oracle().now();
+    if (react(Event::connected)) return;
+    receive_more(end);
+    send_more(end);
+}
+
+void StreamActor::on_send_completed(StreamSocket& socket, Cookie key, Completion::Outcome outcome) {
+    const auto number = static_cast<std::uint64_t>(key);
+    note("completed", number, static_cast<std::uint64_t>(outcome));
+    world_.pipes().ends(number_, number, "on_send_completed");
+    End& end = end_of(socket);
+    if (end.sends.empty() || end.sends.front().key != number) {
+        world_.oracle().violate(RuleId::bytes_in_order, "sends complete out of order");
+        return;
+    }
+    end.sends.pop_front();
+    if (react(Event::completed)) return;
+    send_more(end);
+}
+
+void StreamActor::on_received(StreamSocket& socket, const StreamSocket::Received& received) {
+    const auto number = static_cast<std::uint64_t>(received.key);
+    note("received", number, received.bytes);
+    world_.pipes().ends(number_, number, "on_received");
+    End& end = end_of(socket);
+    if (end.receives.empty() || end.receives.front().key != number) {
+        world_.oracle().violate(RuleId::bytes_in_order, "receives complete out of order");
+        return;
+    }
+    const Lent lent = std::move(end.receives.front());
+    end.receives.pop_front();
+    world_.pipes().bytes_arrived(in(end), number_, lent.memory->memory().first(received.bytes));
+    if (react(Event::message)) return;
+    if (received.outcome == Completion::Outcome::done && !received.end_of_stream) {
+        receive_more(end);
+    }
+}
+
+void StreamActor::on_end_of_stream(StreamSocket& socket) {
+    note("end_of_stream");
+    world_.pipes().everything_arrived(in(end_of(socket)), "the end of the stream was told");
+    react(Event::totals);
+}
+
+void StreamActor::on_closed(StreamSocket& socket, const Closed& closed) {
+    note("closed", static_cast<std::uint64_t>(closed.reason));
+    End& end = end_of(socket);
+    if (std::exchange(end.over, true)) {
+        world_.oracle().violate(RuleId::last_word, "a stream was told twice that it is closed");
+    }
+    if (!end.sends.empty() || !end.receives.empty()) {
+        world_.oracle().violate(RuleId::completed_once,
+                                "a stream has closed, and " +
+                                    std::to_string(end.sends.size() + end.receives.size()) +
+                                    " operations have not ended");
+    }
+    if (std::exchange(end.open, false)) {
+        if (closed.reason == CloseReason::orderly) {
+            world_.pipes().everything_arrived(in(end), "the stream's end was orderly");
+            world_.pipes().everything_arrived(out(end), "the stream's end was orderly");
+        }
+        const std::uint32_t peer = serves_ ? world_.network().process_of(end.connection) : server_;
+        world_.judge_end(number_, peer, end.since, closed, dead_after());
+    }
+    react(Event::closed);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void StreamActor::behave() {
+    Actor::behave();
+    receive_depth_ = std::max<std::size_t>(1, receive_depth_);
+    for (const auto& end : ends_)
+        receive_more(*end);
+}
+
+bool StreamActor::is_idle() const {
+    return std::ranges::all_of(ends_, [](const auto& end) {
+        return !end->open || end->shut || (end->flows.empty() && end->sends.empty());
+    });
+}
+
+void StreamActor::check_served() {
+    for (const auto& end : ends_) {
+        // A receive that is to be full waits for more.
+        if (!end->open || fill_all_ || world_.pipes().is_empty(in(*end))) continue;
+        world_.oracle().violate(RuleId::served_in_the_end,
+                                "process " + std::to_string(number_) + ", connection " +
+                                    std::to_string(end->connection) +
+                                    ": not all that was sent has been received");
+    }
+}
+
+void StreamActor::close() {
+    if (std::exchange(closing_, true)) return;
+    note("close");
+    for (const auto& end : ends_)
+        shut_down(*end);
+}
+
+bool StreamActor::is_closed() const {
+    if (!closing_) return listener_ == nullptr && ends_.empty();
+    return std::ranges::none_of(ends_, [](const auto& end) { return end->open; });
+}
+
+void StreamActor::abort() {
+    note("abort");
+    for (const auto& end : ends_)
+        if (!end->over && end->socket) end->socket->abort();
+}
+
+void StreamActor::destroy() {
+    note("destroy");
+    world_.pipes().forget(number_);
+    for (const auto& end : ends_) {
+        end->socket.reset();
+        end->open = false;
+        end->over = true;
+    }
+    listener_.reset();
+}
+
+} // namespace
+
+std::unique_ptr<Actor> make_stream(World& world, Process& process) {
+    return std::make_unique<StreamActor>(world, process);
+}
+
+} // namespace netio::world

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/draw.hpp"
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::world {
+namespace {
+
+class Dice {
+  public:
+    explicit Dice(std::uint64_t seed) : random_{seed * 0x9e3779b97f4a7c15ULL + 1} {}
+
+    std::int64_t between(std::int64_t first, std::int64_t last) {
+        return first +
+               static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(last - first + 1));
+    }
+    bool percent(std::int64_t chance) { return between(0, 99) < chance; }
+    template <class T>
+    const T& one_of(const std::vector<T>& values) {
+        return values[static_cast<std::size_t>(
+            between(0, static_cast<std::int64_t>(values.size()) - 1))];
+    }
+
+  private:
+    std::mt19937_64 random_;
+};
+
+const std::vector<std::string> all_faults{"stop",  "kill", "vanish", "block",  "thin",
+                                          "sever", "fail", "leap",   "slow",   "busy",
+                                          "break", "deed", "end",    "restart"};
+
+class Drawing {
+  public:
+    explicit Drawing(std::uint64_t seed) : dice_{seed} {
+        schedule_.world.set("seed", static_cast<std::int64_t>(seed));
+    }
+
+    Schedule draw() {
+        choose_faults();
+        if (dice_.percent(40)) schedule_.world.set("device", dice_.percent(70) ? 1 : 2);
+        if (dice_.percent(30)) {
+            schedule_.world.set("window_bytes", std::int64_t{1} << dice_.between(10, 18));
+        }
+        const std::int64_t kind = dice_.between(0, 99);
+        if (kind < 70) draw_publishing();
+        if (kind >= 60 && kind < 85) draw_messages();
+        if (kind >= 80) draw_streams();
+        draw_faults();
+        std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
+        return std::move(schedule_);
+    }
+
+  private:
+    bool has(const std::string& fault) const {
+        return std::ranges::find(faults_, fault) != faults_.end();
+    }
+    std::int64_t moment() { return dice_.between(0, span_us_); }
+    // As long as it takes for nothing, for something and for every time-out.
+    std::int64_t while_us() {
+        const std::int64_t kind = dice_.between(0, 9);
+        if (kind < 4) return dice_.between(50, 3'000);
+        if (kind < 8) return dice_.between(3'000, 300'000);
+        return dice_.between(300'000, 40'000'000);
+    }
+
+    void choose_faults() {
+        if (dice_.percent(10)) return;
+        const std::int64_t count = dice_.percent(60) ? dice_.between(1, 3) : dice_.between(4, 8);
+        for (std::int64_t i = 0; i < count; ++i)
+            faults_.push_back(dice_.one_of(all_faults));
+    }
+
+    ProcessPlan& add(const std::string& kind) {
+        schedule_.processes.push_back({.number = next_number_++, .kind = kind, .options = {}});
+        return schedule_.processes.back();
+    }
+    Step& at(std::int64_t when, std::uint32_t process, const std::string& what) {
+        schedule_.steps.push_back({.at_us = when, .process = process, .what = what, .with = {}});
+        return schedule_.steps.back();
+    }
+
+    void draw_session(Values& options) {
+        if (dice_.percent(40)) options.set("receives", dice_.between(4, 8));
+        if (dice_.percent(25)) options.set("sends", dice_.between(2, 6));
+        if (dice_.percent(30)) {
+            const std::int64_t heartbeat = dice_.one_of(std::vector<std::int64_t>{20, 100, 1000});
+            options.set("heartbeat_ms", heartbeat);
+            // Who takes nobody for dead waits for ever for one that has vanished.
+            const bool trusts = dice_.percent(20) && !has("vanish");
+            options.set("dead_ms", trusts ? 0 : std::max<std::int64_t>(3000, heartbeat * 3));
+        }
+        if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));
+    }
+
+    // --- publishing ---
+    void draw_publishing() {
+        const std::int64_t publishers = dice_.percent(15) ? 2 : 1;
+        for (std::int64_t i = 0; i < publishers; ++i)
+            draw_publisher();
+    }
+
+    void draw_publisher() {
+        const std::uint32_t publisher = next_number_;
+        std::int64_t frame = 0;
+        const std::int64_t addresses = dice_.percent(20) ? 2 : 1;
+        {
+            Values& options = add("publisher").options;
+            const std::int64_t mode = dice_.percent(50) ? 0 : dice_.between(1, 2);
+            if (mode != 0) options.set("mode", mode);
+            if (addresses == 2) options.set("addresses", addresses);
+            if (dice_.percent(60)) options.set("policy", dice_.between(0, 2));
+            if (dice_.percent(50)) options.set("disconnect_ms", dice_.between(5, 2000));
+            frame = dice_.one_of(std::vector<std::int64_t>{256, 300, 512, 1000, 4096});
+            if (mode == 0) {
+                options.set("page_bytes", frame);
+                if (dice_.percent(70)) options.set("pages", dice_.between(2, 8));
+                if (dice_.percent(20)) options.set("share", dice_.between(1, 4));
+                if (dice_.percent(20)) options.set("flush_us", dice_.between(0, 1) * 500);
+                if (dice_.percent(20)) options.set("idle", 1);
+                if (dice_.percent(15)) options.set("watermark", dice_.between(1, frame));
+            } else {
+                if (dice_.percent(60)) options.set("outstanding", dice_.between(2, 12));
+                if (dice_.percent(60)) options.set("remainder", dice_.between(1, 4));
+                options.set("slot_bytes", 4 * frame + 64);
+            }
+            if (dice_.percent(20)) options.set("close_ms", dice_.between(200, 3000));
+            draw_session(options);
+        }
+        const std::int64_t subscribers = dice_.between(1, dice_.percent(30) ? 4 : 2);
+        for (std::int64_t i = 0; i < subscribers; ++i)
+            draw_subscriber(publisher, addresses, frame);
+        draw_flows(publisher, frame);
+    }
+
+    void draw_subscriber(std::uint32_t publisher, std::int64_t addresses, std::int64_t frame) {
+        const std::uint32_t number = next_number_;
+        Values& options = add("subscriber").options;
+        options.set("of", publisher);
+        if (addresses == 2) options.set("via", dice_.between(0, 1));
+        // The publisher's page and the frame around it fit; or the socket finds out by itself.
+        options.set("receive_bytes", dice_.percent(80) ? frame + 64 : 256);
+        if (has("restart") || dice_.percent(70)) {
+            if (dice_.percent(30)) options.set("retry_ms", dice_.between(1, 500));
+        } else {
+            options.set("reconnect", 0);
+        }
+        if (has("slow") && dice_.percent(50)) options.set("slow_us", dice_.between(1, 5000));
+        if (dice_.percent(15)) options.set("late_us", moment());
+        draw_session(options);
+        const std::int64_t late = options.get("late_us");
+        const std::int64_t requests = dice_.between(1, dice_.percent(30) ? 6 : 2);
+        for (std::int64_t i = 0; i < requests; ++i) {
+            const bool more = i == 0 || dice_.percent(65);
+            Step& step = at(i == 0 ? late : std::max(late, moment()), number,
+                            more ? "subscribe" : "unsubscribe");
+            step.with.set("first", dice_.between(0, fids_ - 1));
+            step.with.set(
+                "last", dice_.percent(10) ? -1 : dice_.between(step.with.get("first"), fids_ - 1));
+            if (more && dice_.percent(20)) step.with.set("policy", dice_.between(0, 2));
+        }
+    }
+
+    void draw_flows(std::uint32_t publisher, std::int64_t frame) {
+        const std::int64_t flows = dice_.between(1, 5);
+        for (std::int64_t i = 0; i < flows; ++i) {
+            Step& step = at(moment(), publisher, "publish");
+            step.with.set("fid", dice_.between(0, fids_ - 1));
+            step.with.set("count",
+                          dice_.percent(60) ? dice_.between(1, 20) : dice_.between(20, 120));
+            step.with.set("bytes", draw_size(frame));
+            step.with.set("gap_us", dice_.one_of(std::vector<std::int64_t>{0, 10, 100, 1000}));
+            if (dice_.percent(20)) step.with.set("status", dice_.between(1, 255));
+        }
+    }
+
+    std::int64_t draw_size(std::int64_t frame) {
+        switch (dice_.between(0, 5)) {
+        case 0:
+            return dice_.between(0, 3);
+        case 1:
+            return dice_.between(4, 64);
+        case 2:
+            return std::max<std::int64_t>(0, frame + dice_.between(-40, 3));
+        case 3:
+            return dice_.between(1, frame);
+        default:
+            return dice_.between(frame, 4 * frame);
+        }
+    }
+
+    // --- from point to point ---
+    void draw_messages() {
+        const std::uint32_t receiver = next_number_;
+        {
+            Values& options = add("receiver").options;
+            options.set("receive_bytes", dice_.one_of(std::vector<std::int64_t>{256, 600, 4096}));
+            if (dice_.percent(20)) options.set("addresses", 2);
+            if (has("slow") && dice_.percent(50)) options.set("slow_us", dice_.between(1, 5000));
+            draw_session(options);
+        }
+        const std::int64_t senders = dice_.between(1, 2);
+        for (std::int64_t i = 0; i < senders; ++i) {
+            const std::uint32_t number = next_number_;
+            Values& options = add("sender").options;
+            options.set("of", receiver);
+            options.set("mode", dice_.between(0, 1));
+            if (dice_.percent(60)) options.set("pages", dice_.between(2, 6));
+            draw_session(options);
+            at(dice_.percent(80) ? 0 : moment(), number, "connect");
+            const std::int64_t flows = dice_.between(1, 3);
+            for (std::int64_t j = 0; j < flows; ++j) {
+                Step& step = at(moment(), number, "send");
+                step.with.set("count", dice_.between(1, 80));
+                step.with.set("bytes",
+                              dice_.percent(80) ? dice_.between(0, 200) : dice_.between(200, 3000));
+                step.with.set("gap_us", dice_.one_of(std::vector<std::int64_t>{0, 10, 100, 1000}));
+            }
+            if (dice_.percent(25)) at(moment(), number, "close");
+        }
+    }
+
+    // --- streams ---
+    void draw_streams() {
+        const std::uint32_t server = next_number_;
+        for (const bool serves : {true, false}) {
+            const std::uint32_t number = next_number_;
+            Values& options = add("stream").options;
+            if (!serves) options.set("of", server);
+            options.set("ring", std::int64_t{1} << dice_.between(10, 16));
+            if (dice_.percent(30)) options.set("published", 1);
+            draw_session(options);
+            if (!serves) at(dice_.percent(80) ? 0 : moment(), number, "connect");
+            const std::int64_t flows = dice_.between(0, 3);
+            for (std::int64_t j = 0; j < flows; ++j) {
+                Step& step = at(moment(), number, "send");
+                step.with.set("count", dice_.between(1, 40));
+                step.with.set("bytes", dice_.percent(70) ? dice_.between(1, 3000)
+                                                         : dice_.between(3000, 60'000));
+            }
+            Step& step = at(dice_.percent(70) ? 0 : moment(), number, "receive");
+            step.with.set("depth", dice_.between(1, 4));
+            step.with.set("bytes",
+                          dice_.percent(50) ? dice_.between(1, 4000) : dice_.between(4000, 50'000));
+            step.with.set("fill", dice_.between(0, 1));
+            if (dice_.percent(30)) at(moment(), number, "shutdown");
+            if (dice_.percent(15)) at(moment(), number, "close");
+        }
+    }
+
+    // --- faults ---
+    std::uint32_t somebody() {
+        return static_cast<std::uint32_t>(dice_.between(0, std::int64_t{next_number_} - 1));
+    }
+    void draw_faults() {
+        for (const std::string& fault : faults_) {
+            const std::int64_t times = dice_.between(1, 3);
+            for (std::int64_t i = 0; i < times; ++i)
+                draw_fault(fault);
+        }
+    }
+
+    void draw_fault(const std::string& fault) {
+        const std::uint32_t who = somebody();
+        if (fault == "stop" || fault == "leap") {
+            at(moment(), who, fault).with.set("us", while_us());
+        } else if (fault == "kill" || fault == "vanish" || fault == "restart") {
+            const std::int64_t when = moment();
+            at(when, who, fault == "restart" ? "kill" : fault);
+            if (fault == "restart" || dice_.percent(30)) {
+                at(when + while_us() % 3'000'000, who, "restart");
+            }
+        } else if (fault == "block" || fault == "thin") {
+            Step& step = at(moment(), who, "block");
+            step.with.set("other", somebody());
+            step.with.set("us", while_us());
+            if (dice_.percent(40)) step.with.set("both", 0);
+            if (fault == "thin" && dice_.percent(50))
+                step.with.set("delay_us", while_us() % 2'000'000);
+            else if (fault == "thin")
+                step.with.set("rate", dice_.between(10'000, 10'000'000));
+        } else if (fault == "sever") {
+            at(moment(), who, "sever");
+        } else if (fault == "fail") {
+            Step& step = at(dice_.percent(50) ? 0 : moment(), who, "fail");
+            step.with.set("call", dice_.between(0, 4));
+            step.with.set("first", dice_.between(1, dice_.percent(50) ? 3 : 40));
+            step.with.set("count", dice_.percent(70) ? 1 : dice_.between(2, 1000));
+        } else if (fault == "break") {
+            Step& step = at(moment(), who, "cut_next");
+            step.with.set("other", dice_.between(0, 1));
+            step.with.set("nth", dice_.between(1, 12));
+        } else if (fault == "busy") {
+            at(moment(), who, "busy").with.set("us", while_us());
+        } else if (fault == "deed") {
+            Step& step = at(0, who, "when");
+            step.with.set("event", dice_.between(1, 9));
+            step.with.set("nth", dice_.between(1, 12));
+            step.with.set("deed", dice_.between(1, 5));
+        } else if (fault == "end") {
+            at(moment(), who, dice_.one_of(std::vector<std::string>{"close", "abort", "destroy"}));
+        }
+    }
+
+    Dice dice_;
+    Schedule schedule_;
+    std::vector<std::string> faults_;
+    std::uint32_t next_number_ = 0;
+    std::int64_t fids_ = dice_.between(1, 6);
+    std::int64_t span_us_ = dice_.percent(70) ? 20'000 : 2'000'000;
+};
+
+} // namespace
+
+Schedule draw(std::uint64_t seed) {
+    return Drawing{seed}.draw();
+}
+
+} // namespace netio::world

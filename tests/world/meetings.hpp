@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which features and states a fault has met: it shows what the seeds never tried.
+
+#include <cstdint>
+#include <map>
+#include <ostream>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace netio::world {
+
+class Meetings {
+  public:
+    // feature, fault, state
+    using Key = std::tuple<std::string, std::string, std::string>;
+
+    void count(const Key& key) { ++met_[key]; }
+    void add(const Meetings& other) {
+        for (const auto& [key, count] : other.met_)
+            met_[key] += count;
+    }
+    const std::map<Key, std::uint64_t>& met() const noexcept { return met_; }
+    // A line for each feature and fault: how often, and the states it never met.
+    void print(std::ostream& out) const {
+        std::map<std::string, std::set<std::string>> states; // of a feature, in any fault
+        std::map<std::pair<std::string, std::string>, std::map<std::string, std::uint64_t>> lines;
+        std::set<std::string> faults;
+        for (const auto& [key, count] : met_) {
+            const auto& [feature, fault, state] = key;
+            states[feature].insert(state);
+            faults.insert(fault);
+            lines[{feature, fault}][state] += count;
+        }
+        for (const auto& [feature, known] : states) {
+            for (const std::string& fault : faults) {
+                out << feature << " x " << fault << ':';
+                for (const std::string& state : known)
+                    out << ' ' << state << ' ' << lines[{feature, fault}][state];
+                out << '\n';
+            }
+        }
+    }
+
+  private:
+    std::map<Key, std::uint64_t> met_;
+};
+
+} // namespace netio::world

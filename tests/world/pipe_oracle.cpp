@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/pipe_oracle.hpp"
+
+#include <algorithm>
+
+namespace netio::world {
+namespace {
+
+std::string name_of(const PipeOracle::Pipe& pipe) {
+    return "connection " + std::to_string(pipe.connection) + (pipe.back ? ", back" : "");
+}
+
+} // namespace
+
+MessageName PipeOracle::next_message(const Pipe& pipe) const {
+    const auto found = pipes_.find(pipe);
+    return name(pipe, found == pipes_.end() ? 0 : found->second.accepted);
+}
+
+void PipeOracle::accepted(const Pipe& pipe, std::size_t bytes) {
+    State& state = pipes_[pipe];
+    ++state.accepted;
+    state.sizes.push_back(bytes);
+}
+
+void PipeOracle::arrived(const Pipe& pipe, std::uint32_t process,
+                         std::span<const std::byte> bytes) {
+    ++arrived_;
+    State& state = pipes_[pipe];
+    const bool due = !state.sizes.empty();
+    if (due && state.sizes.front() == bytes.size() && is_intact(name(pipe, state.arrived), bytes)) {
+        ++state.arrived;
+        state.sizes.pop_front();
+        return;
+    }
+    oracle_.violate(RuleId::once_in_order,
+                    "process " + std::to_string(process) + ", " + name_of(pipe) + ": " +
+                        std::to_string(bytes.size()) + " bytes came, expected message " +
+                        std::to_string(state.arrived) +
+                        (due ? " of " + std::to_string(state.sizes.front()) + " bytes"
+                             : ", which was not sent"));
+}
+
+// Every byte of a stream says where it belongs.
+std::byte PipeOracle::byte_at(const Pipe& pipe, std::uint64_t offset) const {
+    const std::uint64_t mixed = (offset + pipe.connection * 131 + pipe.back * 7) * 2654435761U;
+    return static_cast<std::byte>(mixed >> 24);
+}
+
+std::uint64_t PipeOracle::bytes_in(const Pipe& pipe) const {
+    const auto found = pipes_.find(pipe);
+    return found == pipes_.end() ? 0 : found->second.accepted;
+}
+
+void PipeOracle::bytes_accepted(const Pipe& pipe, std::uint64_t count) {
+    pipes_[pipe].accepted += count;
+}
+
+void PipeOracle::bytes_arrived(const Pipe& pipe, std::uint32_t process,
+                               std::span<const std::byte> bytes) {
+    State& state = pipes_[pipe];
+    ++arrived_;
+    for (const std::byte byte : bytes) {
+        if (state.arrived >= state.accepted || byte != byte_at(pipe, state.arrived)) {
+            return oracle_.violate(RuleId::bytes_in_order,
+                                   "process " + std::to_string(process) + ", " + name_of(pipe) +
+                                       ": wrong byte at " + std::to_string(state.arrived) + " of " +
+                                       std::to_string(state.accepted));
+        }
+        ++state.arrived;
+    }
+}
+
+bool PipeOracle::is_empty(const Pipe& pipe) const {
+    const auto found = pipes_.find(pipe);
+    return found == pipes_.end() || found->second.accepted == found->second.arrived;
+}
+
+void PipeOracle::everything_arrived(const Pipe& pipe, const char* why) {
+    if (is_empty(pipe)) return;
+    const State& state = pipes_[pipe];
+    oracle_.violate(RuleId::orderly_is_everything, name_of(pipe) + ": " + why + ", and of " +
+                                                       std::to_string(state.accepted) + " only " +
+                                                       std::to_string(state.arrived) + " arrived");
+}
+
+void PipeOracle::begins(std::uint32_t process, std::uint64_t operation) {
+    outstanding_[process].insert(operation);
+}
+
+void PipeOracle::ends(std::uint32_t process, std::uint64_t operation, const char* what) {
+    if (outstanding_[process].erase(operation) == 1) return;
+    oracle_.violate(RuleId::completed_once, "process " + std::to_string(process) + ": " + what +
+                                                " of operation " + std::to_string(operation) +
+                                                ", which is not outstanding");
+}
+
+void PipeOracle::all_ended(std::uint32_t process, const char* when) {
+    const auto found = outstanding_.find(process);
+    if (found == outstanding_.end() || found->second.empty()) return;
+    oracle_.violate(RuleId::completed_once, "process " + std::to_string(process) + ": " + when +
+                                                ", and " + std::to_string(found->second.size()) +
+                                                " operations have not ended");
+    found->second.clear();
+}
+
+} // namespace netio::world

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What went into one end of a connection and came out at the other: messages from point to point,
+// or bytes. Each direction of each connection is a pipe; it sees only what users see.
+
+#include "tests/world/oracle.hpp"
+#include "tests/world/pubsub_oracle.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+namespace netio::world {
+
+class PipeOracle {
+  public:
+    explicit PipeOracle(Oracle& oracle) : oracle_{oracle} {}
+
+    // A direction of a connection: its number, and whether it leads to who connected.
+    struct Pipe {
+        std::uint64_t connection = 0;
+        bool back = false;
+        auto operator<=>(const Pipe&) const = default;
+    };
+    // --- messages ---
+    MessageName next_message(const Pipe& pipe) const;
+    void accepted(const Pipe& pipe, std::size_t bytes);
+    void arrived(const Pipe& pipe, std::uint32_t process, std::span<const std::byte> bytes);
+    // --- bytes ---
+    // The bytes that go in next, and those that come out next.
+    std::byte byte_at(const Pipe& pipe, std::uint64_t offset) const;
+    std::uint64_t bytes_in(const Pipe& pipe) const;
+    void bytes_accepted(const Pipe& pipe, std::uint64_t count);
+    void bytes_arrived(const Pipe& pipe, std::uint32_t process, std::span<const std::byte> bytes);
+    // --- the end ---
+    // Somebody was told that everything has arrived.
+    void everything_arrived(const Pipe& pipe, const char* why);
+    bool is_empty(const Pipe& pipe) const;
+    // --- operations: each ends once ---
+    void begins(std::uint32_t process, std::uint64_t operation);
+    void ends(std::uint32_t process, std::uint64_t operation, const char* what);
+    // Nothing may be outstanding: the connection has had its last word.
+    void all_ended(std::uint32_t process, const char* when);
+    void forget(std::uint32_t process) { outstanding_.erase(process); }
+    std::uint64_t arrived_count() const noexcept { return arrived_; }
+
+  private:
+    struct State {
+        std::uint64_t accepted = 0; // messages, or bytes
+        std::uint64_t arrived = 0;
+        std::deque<std::size_t> sizes; // of messages that are due
+    };
+    static MessageName name(const Pipe& pipe, std::uint64_t number) {
+        return {.publisher = pipe.connection * 2 + pipe.back, .fid = 99, .number = number};
+    }
+
+    Oracle& oracle_;
+    std::map<Pipe, State> pipes_;
+    std::map<std::uint32_t, std::set<std::uint64_t>> outstanding_;
+    std::uint64_t arrived_ = 0;
+};
+
+} // namespace netio::world

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/pubsub_oracle.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace netio::world {
+namespace {
+
+// A wait that nobody causes ends within this.
+constexpr Duration prompt = std::chrono::seconds{2};
+
+std::uint64_t seed_of(const MessageName& name) {
+    return (name.publisher * 1000003 + name.fid) * 1000003 + name.number;
+}
+std::byte byte_of(std::uint64_t seed, std::size_t place) {
+    return static_cast<std::byte>((seed + place) * 2654435761U >> 16);
+}
+
+} // namespace
+
+void fill(const MessageName& name, std::span<std::byte> bytes) {
+    const std::uint64_t seed = seed_of(name);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = byte_of(seed, i);
+}
+
+bool is_intact(const MessageName& name, std::span<const std::byte> bytes) {
+    const std::uint64_t seed = seed_of(name);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        if (bytes[i] != byte_of(seed, i)) return false;
+    return true;
+}
+
+std::string PubSubOracle::name_of(std::uint32_t subscriber, std::uint64_t fid) const {
+    return "process " + std::to_string(subscriber) + ", fid " + std::to_string(fid);
+}
+
+// --- publishers -----------------------------------------------------------------------------
+
+void PubSubOracle::opens(std::uint32_t publisher, std::uint64_t incarnation, Policy policy,
+                         Duration disconnect_after, bool explicitly) {
+    vanishes(publisher);
+    publishers_[publisher] = {.incarnation = incarnation,
+                              .policy = policy,
+                              .disconnect_after = disconnect_after,
+                              .explicitly = explicitly,
+                              .open = true};
+}
+
+void PubSubOracle::vanishes(std::uint32_t publisher) {
+    Publisher& it = publishers_[publisher];
+    it.open = false;
+    it.waits.clear();
+    it.tickets.clear();
+    for (auto& [connection, link] : links_)
+        if (link.publisher == publisher) link.closed_at_publisher = true;
+}
+
+// Nothing more is accepted; what waits is told by the last word.
+void PubSubOracle::begins_to_close(std::uint32_t publisher) {
+    Publisher& it = publishers_[publisher];
+    it.open = false;
+    it.waits.clear();
+    it.tickets.clear();
+}
+
+void PubSubOracle::closed(std::uint32_t publisher, bool everything_confirmed) {
+    if (!everything_confirmed) return;
+    for (const auto& [connection, link] : links_) {
+        if (link.publisher != publisher || link.closed_at_publisher) continue;
+        if (link.incarnation != publishers_[publisher].incarnation) continue;
+        const auto owner = owners_.find(connection);
+        if (owner == owners_.end()) continue;
+        expect_everything(owner->second, link, link.subscribed, "the publisher closed as orderly");
+    }
+}
+
+void PubSubOracle::peer_subscribed(std::uint32_t publisher, std::uint64_t connection,
+                                   const std::set<std::uint64_t>& fids) {
+    Link& link = links_[connection];
+    link.publisher = publisher;
+    link.incarnation = publishers_[publisher].incarnation;
+    for (const std::uint64_t fid : fids)
+        if (link.subscribed.insert(fid).second) link.accounts[fid].missed = 0;
+}
+
+void PubSubOracle::peer_unsubscribed(std::uint32_t publisher, std::uint64_t connection,
+                                     const std::set<std::uint64_t>& fids) {
+    Link& link = links_[connection];
+    const Publisher& it = publishers_[publisher];
+    for (const std::uint64_t fid : fids) {
+        link.subscribed.erase(fid);
+        Account& account = link.accounts[fid];
+        if (it.tickets.contains(fid) && !account.expected.empty()) {
+            account.expected.back().may_miss = true;
+        }
+    }
+}
+
+void PubSubOracle::peer_closed(std::uint32_t, std::uint64_t connection) {
+    const auto found = links_.find(connection);
+    if (found == links_.end()) return;
+    found->second.closed_at_publisher = true;
+}
+
+MessageName PubSubOracle::next(std::uint32_t publisher, std::uint64_t fid) const {
+    const Publisher& it = publishers_.at(publisher);
+    const auto number = it.numbers.find(fid);
+    return {.publisher = publisher * 1000ULL + it.incarnation,
+            .fid = fid,
+            .number = number == it.numbers.end() ? 0 : number->second};
+}
+
+void PubSubOracle::accepted(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
+                            std::uint8_t status) {
+    Publisher& it = publishers_[publisher];
+    const std::uint64_t number = it.numbers[fid]++;
+    it.waits.erase(fid);
+    bool wanted = false;
+    for (auto& [connection, link] : links_) {
+        if (link.publisher != publisher || !takes(link, fid)) continue;
+        wanted = true;
+        link.accounts[fid].expected.push_back({.number = number, .bytes = bytes, .status = status});
+    }
+    if (!wanted) {
+        oracle_.violate(RuleId::told_who_wants_it, "publish said ok for fid " +
+                                                       std::to_string(fid) +
+                                                       ", and nobody has subscribed to it");
+    }
+}
+
+void PubSubOracle::nobody_wants(std::uint32_t publisher, std::uint64_t fid) {
+    publishers_[publisher].waits.erase(fid);
+    for (const auto& [connection, link] : links_) {
+        if (link.publisher == publisher && takes(link, fid)) {
+            oracle_.violate(RuleId::told_who_wants_it,
+                            "publish said no_subscribers for fid " + std::to_string(fid) +
+                                ", and connection " + std::to_string(connection) + " wants it");
+        }
+    }
+}
+
+void PubSubOracle::ticket_opens(std::uint32_t publisher, std::uint64_t fid) {
+    publishers_[publisher].tickets.insert(fid);
+}
+void PubSubOracle::ticket_closes(std::uint32_t publisher, std::uint64_t fid) {
+    publishers_[publisher].tickets.erase(fid);
+}
+
+void PubSubOracle::refused(std::uint32_t publisher, std::uint64_t fid) {
+    publishers_[publisher].waits.emplace(fid, oracle_.now());
+}
+
+void PubSubOracle::writable(std::uint32_t publisher) {
+    publishers_[publisher].waits.clear();
+}
+
+// --- subscribers ----------------------------------------------------------------------------
+
+void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids, bool drop) {
+    Subscriber& it = subscribers_[subscriber];
+    for (const std::uint64_t fid : fids) {
+        if (drop) {
+            it.asked_to_drop.insert(fid);
+            it.ever_dropped.insert(fid);
+        } else {
+            it.asked_to_drop.erase(fid);
+        }
+    }
+}
+
+void PubSubOracle::connected(std::uint32_t subscriber, std::uint32_t publisher,
+                             std::uint64_t connection) {
+    subscribers_[subscriber].connection = connection;
+    owners_[connection] = subscriber;
+    Link& link = links_[connection];
+    if (link.incarnation == 0) {
+        link.publisher = publisher;
+        link.incarnation = publishers_[publisher].incarnation;
+    }
+}
+
+void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids) {
+    Link& link = links_[subscribers_[subscriber].connection];
+    std::set<std::uint64_t> gone;
+    for (const std::uint64_t fid : fids)
+        if (!link.subscribed.contains(fid)) gone.insert(fid); // it may have asked again since
+    expect_everything(subscriber, link, gone, "unsubscribed");
+}
+
+void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
+                           std::span<const std::byte> bytes, std::uint8_t status) {
+    ++delivered_;
+    Link& link = links_[subscribers_[subscriber].connection];
+    std::deque<Expected>& expected = link.accounts[fid].expected;
+    const auto matches = [&](const Expected& one) {
+        return one.bytes == bytes.size() && one.status == status &&
+               is_intact({.publisher = link.publisher * 1000ULL + link.incarnation,
+                          .fid = fid,
+                          .number = one.number},
+                         bytes);
+    };
+    while (!expected.empty() && expected.front().may_miss && !matches(expected.front()))
+        expected.pop_front();
+    if (expected.empty()) {
+        return oracle_.violate(RuleId::once_in_order,
+                               name_of(subscriber, fid) + ": a message of " +
+                                   std::to_string(bytes.size()) +
+                                   " bytes that was not published to it, or arrived before");
+    }
+    const Expected front = expected.front();
+    if (matches(front)) return expected.pop_front();
+    const auto later = std::ranges::find_if(expected, matches);
+    oracle_.violate(later != expected.end() ? RuleId::once_in_order : RuleId::whole,
+                    name_of(subscriber, fid) + ": expected message " +
+                        std::to_string(front.number) + " of " + std::to_string(front.bytes) +
+                        " bytes, came " +
+                        (later != expected.end()
+                             ? "message " + std::to_string(later->number)
+                             : std::to_string(bytes.size()) + " bytes that are no message's"));
+    while (!expected.empty() && later != expected.end() && expected.front().number <= later->number)
+        expected.pop_front();
+}
+
+bool PubSubOracle::may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const {
+    const auto publisher = publishers_.find(link.publisher);
+    if (publisher != publishers_.end() && publisher->second.policy == Policy::drop) return true;
+    const auto it = subscribers_.find(subscriber);
+    return it != subscribers_.end() && it->second.ever_dropped.contains(fid);
+}
+
+void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_t count) {
+    gaps_ += count;
+    Link& link = links_[subscribers_[subscriber].connection];
+    Account& account = link.accounts[fid];
+    account.missed += count;
+    if (!may_drop(subscriber, link, fid)) {
+        oracle_.violate(RuleId::gap_by_policy, name_of(subscriber, fid) + ": a gap of " +
+                                                   std::to_string(count) +
+                                                   ", and no policy lets it miss any");
+    }
+    if (count == 0 || count > account.expected.size()) {
+        oracle_.violate(RuleId::gap_at_its_place, name_of(subscriber, fid) + ": a gap of " +
+                                                      std::to_string(count) + ", and only " +
+                                                      std::to_string(account.expected.size()) +
+                                                      " messages are due");
+        account.expected.clear();
+        return;
+    }
+    account.expected.erase(account.expected.begin(),
+                           account.expected.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void PubSubOracle::expect_everything(std::uint32_t subscriber, const Link& link,
+                                     const std::set<std::uint64_t>& fids, const char* when) {
+    for (const auto& [fid, account] : link.accounts) {
+        if (!fids.contains(fid)) continue;
+        const auto due = std::ranges::count(account.expected, false, &Expected::may_miss);
+        if (due == 0) continue;
+        oracle_.violate(RuleId::orderly_is_everything,
+                        name_of(subscriber, fid) + ": " + when + ", and " + std::to_string(due) +
+                            " messages were neither delivered nor told as missing, the first is " +
+                            std::to_string(account.expected.front().number));
+    }
+}
+
+void PubSubOracle::totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus) {
+    const Link& link = links_[subscribers_[subscriber].connection];
+    expect_everything(subscriber, link, link.subscribed, "the totals were told");
+    std::uint64_t truth = 0;
+    for (const auto& [fid, account] : link.accounts)
+        if (link.subscribed.contains(fid)) truth += account.missed;
+    if (missing == truth && surplus == 0) return;
+    oracle_.violate(RuleId::books_balance,
+                    "process " + std::to_string(subscriber) + ": the books say missing " +
+                        std::to_string(missing) + ", surplus " + std::to_string(surplus) +
+                        "; it was told of " + std::to_string(truth) + " missing");
+}
+
+void PubSubOracle::ended(std::uint32_t subscriber, bool orderly, bool closed_here) {
+    Subscriber& it = subscribers_[subscriber];
+    const auto found = links_.find(std::exchange(it.connection, 0));
+    if (found == links_.end() || !orderly || closed_here) return;
+    std::set<std::uint64_t> all;
+    for (const auto& [fid, account] : found->second.accounts)
+        all.insert(fid);
+    expect_everything(subscriber, found->second, all, "the end was orderly");
+}
+
+// --- waiting --------------------------------------------------------------------------------
+
+TimePoint PubSubOracle::patience(std::uint32_t publisher, std::uint64_t fid,
+                                 TimePoint since) const {
+    const Publisher& it = publishers_.at(publisher);
+    TimePoint until = since + prompt;
+    if (!oracle_.was_free(publisher, since - prompt)) return TimePoint::max();
+    for (const auto& [connection, link] : links_) {
+        if (link.publisher != publisher || link.closed_at_publisher) continue;
+        const auto owner = owners_.find(connection);
+        if (owner == owners_.end()) return TimePoint::max(); // it is only just coming
+        if (oracle_.was_free(owner->second, since - prompt)) continue;
+        const auto subscriber = subscribers_.find(owner->second);
+        if (!link.subscribed.contains(fid)) continue;
+        if (it.explicitly) return TimePoint::max();
+        const bool drops =
+            it.policy == Policy::drop ||
+            (subscriber != subscribers_.end() && subscriber->second.asked_to_drop.contains(fid));
+        if (drops) continue;
+        if (it.policy == Policy::block) return TimePoint::max();
+        until = std::max(until, since + it.disconnect_after + prompt);
+    }
+    return until;
+}
+
+void PubSubOracle::check_waits() {
+    for (auto& [number, publisher] : publishers_) {
+        for (auto& [fid, since] : publisher.waits) {
+            if (oracle_.now() - since <= prompt) continue;
+            if (oracle_.now() <= patience(number, fid, since)) continue;
+            oracle_.violate(
+                RuleId::slow_holds_up_only_its_own,
+                "process " + std::to_string(number) + ", fid " + std::to_string(fid) +
+                    ": publish said again, and for " +
+                    std::to_string((oracle_.now() - since) / std::chrono::milliseconds{1}) +
+                    " ms no on_writable has come, although no rule holds it up");
+            since = TimePoint::max() - std::chrono::hours{1}; // once
+        }
+    }
+}
+
+void PubSubOracle::served(std::uint32_t subscriber, std::uint32_t publisher,
+                          const std::set<std::uint64_t>& wanted) {
+    const Subscriber& it = subscribers_[subscriber];
+    const auto found = links_.find(it.connection);
+    if (it.connection == 0 || found == links_.end()) {
+        return oracle_.violate(RuleId::served_in_the_end,
+                               "process " + std::to_string(subscriber) +
+                                   " is not connected, although its publisher, process " +
+                                   std::to_string(publisher) + ", lives and nothing is amiss");
+    }
+    for (const std::uint64_t fid : wanted) {
+        const Link& link = found->second;
+        const auto account = link.accounts.find(fid);
+        if (!link.subscribed.contains(fid)) {
+            oracle_.violate(RuleId::served_in_the_end,
+                            name_of(subscriber, fid) + ": wanted, and not subscribed");
+        } else if (account != link.accounts.end() && !account->second.expected.empty()) {
+            oracle_.violate(RuleId::served_in_the_end,
+                            name_of(subscriber, fid) + ": " +
+                                std::to_string(account->second.expected.size()) +
+                                " messages have not come, the first is " +
+                                std::to_string(account->second.expected.front().number));
+        }
+    }
+}
+
+bool PubSubOracle::waits(std::uint32_t publisher) const {
+    const auto found = publishers_.find(publisher);
+    return found != publishers_.end() && !found->second.waits.empty();
+}
+
+bool PubSubOracle::has_ticket(std::uint32_t publisher) const {
+    const auto found = publishers_.find(publisher);
+    return found != publishers_.end() && !found->second.tickets.empty();
+}
+
+bool PubSubOracle::has_backlog(std::uint32_t publisher) const {
+    return std::ranges::any_of(links_, [&](const auto& entry) {
+        return entry.second.publisher == publisher && !entry.second.closed_at_publisher &&
+               std::ranges::any_of(entry.second.accounts, [](const auto& account) {
+                   return !account.second.expected.empty();
+               });
+    });
+}
+
+} // namespace netio::world

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What publishers accepted and what subscribers were told, held against each other: for each
+// connection and fid a list of what was accepted while it was subscribed. It sees only what users
+// see: the answers to their calls, and what their handlers are called with.
+
+#include "tests/world/oracle.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::world {
+
+enum class Policy : std::uint8_t { block, drop, disconnect };
+
+// The bytes of a message follow from who it is.
+struct MessageName {
+    std::uint64_t publisher = 0; // process and incarnation
+    std::uint64_t fid = 0;
+    std::uint64_t number = 0;
+};
+void fill(const MessageName& name, std::span<std::byte> bytes);
+bool is_intact(const MessageName& name, std::span<const std::byte> bytes);
+
+class PubSubOracle {
+  public:
+    explicit PubSubOracle(Oracle& oracle) : oracle_{oracle} {}
+
+    // --- publishers ---
+    // `explicitly`: who publishes waits for everybody, whatever the policy.
+    void opens(std::uint32_t publisher, std::uint64_t incarnation, Policy policy,
+               Duration disconnect_after, bool explicitly);
+    // The socket is gone: destroyed, or with its process.
+    void vanishes(std::uint32_t publisher);
+    void begins_to_close(std::uint32_t publisher);
+    void closed(std::uint32_t publisher, bool everything_confirmed);
+    // Peers by the number of their connection.
+    void peer_subscribed(std::uint32_t publisher, std::uint64_t connection,
+                         const std::set<std::uint64_t>& fids);
+    void peer_unsubscribed(std::uint32_t publisher, std::uint64_t connection,
+                           const std::set<std::uint64_t>& fids);
+    void peer_closed(std::uint32_t publisher, std::uint64_t connection);
+    // How the next message of this fid is called.
+    MessageName next(std::uint32_t publisher, std::uint64_t fid) const;
+    void accepted(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
+                  std::uint8_t status);
+    void nobody_wants(std::uint32_t publisher, std::uint64_t fid);
+    void ticket_opens(std::uint32_t publisher, std::uint64_t fid);
+    void ticket_closes(std::uint32_t publisher, std::uint64_t fid);
+    void refused(std::uint32_t publisher, std::uint64_t fid); // again
+    void writable(std::uint32_t publisher);
+
+    // --- subscribers ---
+    void asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids, bool drop);
+    void connected(std::uint32_t subscriber, std::uint32_t publisher, std::uint64_t connection);
+    void unsubscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids);
+    void message(std::uint32_t subscriber, std::uint64_t fid, std::span<const std::byte> bytes,
+                 std::uint8_t status);
+    void gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_t count);
+    void totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus);
+    // `by_publisher`: the publisher has ended in order.
+    void ended(std::uint32_t subscriber, bool orderly, bool closed_here);
+
+    // --- whenever time has passed ---
+    void check_waits();
+    // In the end, when all is healed: this subscriber wants these fids, its publisher lives.
+    void served(std::uint32_t subscriber, std::uint32_t publisher,
+                const std::set<std::uint64_t>& wanted);
+    // What the world is in, for the table of meetings.
+    bool waits(std::uint32_t publisher) const;
+    bool has_backlog(std::uint32_t publisher) const;
+    bool has_ticket(std::uint32_t publisher) const;
+    std::uint64_t delivered() const noexcept { return delivered_; }
+    std::uint64_t gaps() const noexcept { return gaps_; }
+
+  private:
+    struct Expected {
+        std::uint64_t number = 0;
+        std::size_t bytes = 0;
+        std::uint8_t status = 0;
+        bool may_miss = false; // an explicit publication that it unsubscribed from
+    };
+    struct Account { // of one connection and fid
+        std::deque<Expected> expected;
+        std::uint64_t missed = 0; // told, since it subscribed
+    };
+    struct Link {
+        std::uint32_t publisher = 0;
+        std::uint64_t incarnation = 0;
+        std::set<std::uint64_t> subscribed; // at the publisher
+        std::map<std::uint64_t, Account> accounts;
+        bool closed_at_publisher = false;
+    };
+    struct Publisher {
+        std::uint64_t incarnation = 0;
+        Policy policy = Policy::block;
+        Duration disconnect_after{};
+        bool explicitly = false;
+        bool open = false;
+        std::map<std::uint64_t, std::uint64_t> numbers; // next, by fid
+        std::map<std::uint64_t, TimePoint> waits;       // by fid: since when it said again
+        std::set<std::uint64_t> tickets;
+    };
+    struct Subscriber {
+        std::uint64_t connection = 0; // 0: none
+        std::set<std::uint64_t> asked_to_drop;
+        std::set<std::uint64_t> ever_dropped;
+    };
+
+    static bool takes(const Link& link, std::uint64_t fid) {
+        return !link.closed_at_publisher && link.subscribed.contains(fid);
+    }
+    std::string name_of(std::uint32_t subscriber, std::uint64_t fid) const;
+    bool may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
+    void expect_everything(std::uint32_t subscriber, const Link& link,
+                           const std::set<std::uint64_t>& fids, const char* when);
+    // Until when a wait for this fid may last; max(): a rule holds it up.
+    TimePoint patience(std::uint32_t publisher, std::uint64_t fid, TimePoint since) const;
+
+    Oracle& oracle_;
+    std::map<std::uint32_t, Publisher> publishers_;
+    std::map<std::uint32_t, Subscriber> subscribers_;
+    std::map<std::uint64_t, Link> links_;           // by connection
+    std::map<std::uint64_t, std::uint32_t> owners_; // connection: its subscriber
+    std::uint64_t delivered_ = 0;
+    std::uint64_t gaps_ = 0;
+};
+
+} // namespace netio::world

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/rules.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace netio::world {
+namespace {
+
+constexpr std::array all_rules{
+    Rule{RuleId::once_in_order, "once and in order",
+         "A message arrives whole, in one posted receive; messages arrive in the order of sending.",
+         "netio/transport.hpp"},
+    Rule{RuleId::whole, "whole",
+         "A message larger than a subscriber's receive buffer is sent to it in fragments and "
+         "arrives whole.",
+         "pubsub/publisher/publish_socket.hpp"},
+    Rule{RuleId::gap_at_its_place, "a gap at its place",
+         "in the order of the stream, `count` messages of this fid are missing here",
+         "pubsub/subscriber/subscribe_socket.hpp"},
+    Rule{RuleId::gap_by_policy, "a gap by policy only",
+         "block,      // publishing to it says `again`: nothing is lost",
+         "pubsub/core/slow_policy.hpp"},
+    Rule{RuleId::orderly_is_everything, "orderly is everything",
+         "Nothing is lost silently: a publisher that ends in order tells every subscriber how much "
+         "there was.",
+         "README.md"},
+    Rule{RuleId::served_in_the_end, "served in the end",
+         "The publisher has accepted; messages published from now on arrive.",
+         "pubsub/subscriber/subscribe_socket.hpp"},
+    Rule{RuleId::books_balance, "the books balance",
+         "A subscriber's account of what has arrived, per fid, held against the publisher's totals "
+         "at the orderly end.",
+         "pubsub/core/arrival_counter.hpp"},
+    Rule{RuleId::completed_once, "completed once", "Every accepted operation ends exactly once",
+         "docs/architecture.md"},
+    Rule{RuleId::last_word, "one last word",
+         "Every connection has one last word**, `on_closed(reason)`. Nothing follows it.",
+         "docs/architecture.md"},
+    Rule{RuleId::alive_is_not_dead, "who is alive is not dead", "not dead: its host still answers",
+         "docs/operations.md"},
+    Rule{RuleId::no_protocol_error, "no protocol error among us",
+         "protocol_error,    // the peer sent something that its protocol does not allow",
+         "netio/base/status.hpp"},
+    Rule{RuleId::slow_was_slow, "who is cut off as slow was slow",
+         "too_slow,          // a policy of ours: it took too little for too long",
+         "netio/base/status.hpp"},
+    Rule{RuleId::again_is_followed, "again is followed",
+         "again,             // nothing was sent to anyone: no room now, try again after "
+         "on_writable",
+         "netio/base/status.hpp"},
+    Rule{RuleId::slow_holds_up_only_its_own, "a slow one holds up only its own",
+         "Publishing its fids waits for it; other fids go on.", "docs/operations.md"},
+    Rule{RuleId::close_is_bounded, "a close is bounded",
+         "close(): how long a subscriber may make no progress before it is cut off, and how long "
+         "closing may take in all.",
+         "pubsub/publisher/publisher.hpp"},
+    Rule{RuleId::nothing_left, "nothing is left",
+         "Destroying a socket is immediate and silent; lent memory is free when the destructor "
+         "returns.",
+         "docs/architecture.md"},
+    Rule{RuleId::simulator, "what breaks on some provider",
+         "It fails a test for everything that would break on some provider",
+         "docs/decisions/0006-the-simulator-is-stricter.md"},
+    Rule{RuleId::time_goes_on, "time goes on",
+         "It sleeps only after every active source has said "
+         "that it may",
+         "docs/architecture.md"},
+    Rule{RuleId::deterministic, "the same every time", "a run is the same every time for a seed",
+         "docs/testing.md"},
+    Rule{RuleId::told_who_wants_it, "who wants it has it",
+         "no_subscribers,    // accepted, and nobody wants it; nothing was sent",
+         "netio/base/status.hpp"},
+    Rule{RuleId::bytes_in_order, "bytes in order",
+         "Every byte the peer sent is in a receive, and it sends no more.",
+         "stream/socket/stream_socket.hpp"},
+};
+
+} // namespace
+
+std::span<const Rule> rules() {
+    return all_rules;
+}
+
+const Rule& rule(RuleId id) {
+    return *std::ranges::find(all_rules, id, &Rule::id);
+}
+
+std::string to_text(const Violation& violation) {
+    const Rule& broken = rule(violation.rule);
+    return "at " + std::to_string(violation.at_us) + " us, " + broken.name + ": " + violation.what +
+           "\n    promised: \"" + broken.sentence + "\" (" + broken.file + ")";
+}
+
+} // namespace netio::world

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What was promised, and where: each rule of the oracle quotes the sentence that it holds the
+// product to. A test looks the sentences up, so a promise that is withdrawn takes its rule along.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace netio::world {
+
+enum class RuleId : std::uint8_t {
+    once_in_order,
+    whole,
+    gap_at_its_place,
+    gap_by_policy,
+    orderly_is_everything,
+    served_in_the_end,
+    books_balance,
+    completed_once,
+    last_word,
+    alive_is_not_dead,
+    no_protocol_error,
+    slow_was_slow,
+    again_is_followed,
+    slow_holds_up_only_its_own,
+    close_is_bounded,
+    nothing_left,
+    simulator,
+    time_goes_on,
+    deterministic,
+    told_who_wants_it,
+    bytes_in_order,
+};
+
+struct Rule {
+    RuleId id;
+    const char* name;
+    const char* sentence; // as it stands in the file, but for line breaks and comment marks
+    const char* file;
+};
+std::span<const Rule> rules();
+const Rule& rule(RuleId id);
+
+struct Violation {
+    RuleId rule;
+    std::int64_t at_us = 0;
+    std::string what;
+};
+std::string to_text(const Violation& violation);
+
+} // namespace netio::world

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A world as plain data: who takes part, with which options, and what happens when. A seed is drawn
+// into one (draw.hpp), a run carries it out (world.hpp), and what fails is shrunk as one
+// (shrink.hpp). As text it is a line each, which can be pasted into a named test:
+//
+//     world seed=7 verbs=1
+//     process 0 publisher pages=4 page_bytes=1024
+//     process 1 subscriber of=0
+//     at 0 process 1 subscribe first=0 last=3
+//     at 2000 process 0 publish fid=1 count=20 bytes=300 gap_us=50
+//
+// Every value is a number with a name; what is not said has its default. Times are microseconds.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace netio::world {
+
+inline constexpr std::uint64_t fid_count = 8; // that a world knows: 0, 1, ...
+
+class Values {
+  public:
+    std::int64_t get(const std::string& name, std::int64_t otherwise = 0) const {
+        const auto found = values_.find(name);
+        return found == values_.end() ? otherwise : found->second;
+    }
+    bool has(const std::string& name) const { return values_.contains(name); }
+    void set(const std::string& name, std::int64_t value) { values_[name] = value; }
+    void erase(const std::string& name) { values_.erase(name); }
+    const std::map<std::string, std::int64_t>& all() const noexcept { return values_; }
+
+  private:
+    std::map<std::string, std::int64_t> values_;
+};
+
+struct ProcessPlan {
+    std::uint32_t number = 0;
+    std::string kind;
+    Values options;
+};
+
+struct Step {
+    std::int64_t at_us = 0;
+    std::uint32_t process = 0;
+    std::string what;
+    Values with;
+};
+
+struct Schedule {
+    Values world;
+    std::vector<ProcessPlan> processes;
+    std::vector<Step> steps;
+};
+
+std::string to_text(const Schedule& schedule);
+// Throws std::invalid_argument with the line.
+Schedule parse_schedule(std::string_view text);
+
+} // namespace netio::world

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/world.hpp"
+
+#include "tests/world/actors/actor.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace netio::world {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Turns in which time may stand still: work without end.
+constexpr std::size_t turn_limit = 20'000;
+// Once everything is healed: until everybody is served, and until all have ended.
+constexpr Duration serving_limit = seconds{75};
+constexpr Duration closing_limit = seconds{75};
+
+std::vector<test::SimProfile> profiles_of(const Values& world, const Values& process) {
+    test::SimProfile tcp = test::tcp_profile();
+    if (world.has("window_bytes")) {
+        tcp.window_bytes = static_cast<std::size_t>(world.get("window_bytes"));
+    }
+    const std::int64_t device = process.get("device", world.get("device"));
+    if (device == 1) return {test::verbs_profile(), tcp};
+    if (device == 2) return {test::iwarp_profile(), tcp};
+    return {tcp};
+}
+
+} // namespace
+
+Process::Process(test::SimClock& clock, test::SimNetwork& network,
+                 std::vector<test::SimProfile> profiles, const ProcessPlan& its_plan,
+                 std::uint64_t seed)
+    : plan{its_plan}, poller{clock, seed}, loop{EventLoop::Options{}, poller},
+      transport{loop, poller, network, std::move(profiles), its_plan.number} {}
+
+Process::~Process() = default;
+
+World::World(const Schedule& schedule, std::function<void(const std::string&)> show)
+    : schedule_{schedule}, network_{clock_,
+                                    static_cast<std::uint64_t>(schedule.world.get("seed", 1))},
+      scheduler_{clock_, static_cast<std::uint64_t>(schedule.world.get("seed", 1)) + 1},
+      start_{clock_.now()} {
+    oracle_.show = std::move(show);
+    network_.reset_percent(static_cast<unsigned>(schedule.world.get("reset_percent", 50)));
+}
+
+World::~World() = default;
+
+Address World::address_of(std::uint32_t process, std::int64_t which) {
+    return {.host = "10.0." + std::to_string(which) + '.' + std::to_string(process + 1),
+            .port = 1000};
+}
+
+// --- the run --------------------------------------------------------------------------------
+
+Outcome World::run() {
+    std::int64_t last = 0;
+    for (const ProcessPlan& plan : schedule_.processes) {
+        if (plan.options.get("late_us") == 0) {
+            begin(plan);
+        } else {
+            clock_.at(start_ + microseconds{plan.options.get("late_us")},
+                      [this, &plan] { begin(plan); });
+        }
+        last = std::max(last, plan.options.get("late_us"));
+    }
+    for (const Step& step : schedule_.steps) {
+        clock_.at(start_ + microseconds{step.at_us}, [this, &step] { apply(step); });
+        last = std::max(last, step.at_us + step.with.get("us"));
+    }
+    run_until(start_ + microseconds{last + schedule_.world.get("tail_us", 20'000)});
+    heal();
+    finish();
+    end_all();
+    Outcome outcome{.violations = oracle_.violations(),
+                    .trace_hash = oracle_.trace_hash(),
+                    .delivered = pubsub_.delivered() + pipes_.arrived_count(),
+                    .turns = scheduler_.turns(),
+                    .meetings = std::move(meetings_)};
+    return outcome;
+}
+
+void World::begin(const ProcessPlan& plan) {
+    if (is_alive(plan.number)) return;
+    const std::uint64_t incarnation = ++incarnations_[plan.number];
+    oracle_.note(plan.number, "begins", incarnation);
+    auto process = std::make_unique<Process>(
+        clock_, network_, profiles_of(schedule_.world, plan.options), plan,
+        static_cast<std::uint64_t>(schedule_.world.get("seed", 1)) * 100 + plan.number);
+    Process& made = *process;
+    processes_[plan.number] = std::move(process);
+    scheduler_.add(made.poller, made.loop);
+    // Its program's first lines run before its loop does.
+    try {
+        made.actor = make_actor(*this, made);
+    } catch (const std::invalid_argument& refused) {
+        oracle_.note(plan.number, "options_refused");
+    } catch (const FabricError& refused) {
+        oracle_.note(plan.number, "setup_refused");
+    }
+}
+
+void World::run_until(TimePoint end) {
+    while (clock_.now() < end && !stuck_) {
+        scheduler_.step(end);
+        if (scheduler_.turns_at_once() > turn_limit) {
+            stuck_ = true;
+            oracle_.violate(RuleId::time_goes_on, "the loops work without end");
+        }
+    }
+    pubsub_.check_waits();
+}
+
+bool World::run_until_true(Duration limit, const std::function<bool()>& done) {
+    const TimePoint end = clock_.now() + limit;
+    Duration pause = milliseconds{1};
+    while (!done()) {
+        if (clock_.now() >= end || stuck_) return false;
+        run_until(std::min(end, clock_.now() + pause));
+        pause = std::min<Duration>(2 * pause, milliseconds{500});
+    }
+    return true;
+}
+
+void World::tell(std::uint32_t process, std::function<void(Actor&)> what) {
+    const auto found = processes_.find(process);
+    if (found == processes_.end() || found->second->actor == nullptr) return;
+    const bool posted = found->second->loop.post(
+        [actor = found->second->actor.get(), what = std::move(what)] { what(*actor); });
+    if (!posted) oracle_.violate(RuleId::time_goes_on, "a loop has no room for a task");
+}
+
+// --- faults ---------------------------------------------------------------------------------
+
+void World::meet(const char* fault, std::uint32_t process) {
+    const auto found = processes_.find(process);
+    if (found == processes_.end() || found->second->actor == nullptr) return;
+    // What everybody is in the middle of when it happens.
+    for (const auto& [number, other] : processes_) {
+        if (other->actor == nullptr) continue;
+        const char* const side = number == process ? " here" : "";
+        meetings_.count({other->actor->feature() + side, fault, other->actor->state()});
+    }
+}
+
+void World::apply(const Step& step) {
+    if (healed_) return;
+    oracle_.note(step.process, step.what.c_str(), static_cast<std::uint64_t>(step.at_us));
+    if (step.what == "restart") {
+        if (is_alive(step.process)) return;
+        for (const ProcessPlan& plan : schedule_.processes)
+            if (plan.number == step.process) begin(plan);
+        return;
+    }
+    if (!is_alive(step.process)) return;
+    meet(step.what.c_str(), step.process);
+    if (!apply_to_process(step)) {
+        tell(step.process, [&step](Actor& actor) { actor.act(step); });
+    }
+    pubsub_.check_waits();
+}
+
+// Whether it was something that happens to a process, and not what its user does.
+bool World::apply_to_process(const Step& step) {
+    const std::uint32_t number = step.process;
+    const auto other = static_cast<std::uint32_t>(step.with.get("other"));
+    const auto time = microseconds{step.with.get("us")};
+    if (step.what == "stop") {
+        stop(number, time);
+    } else if (step.what == "kill" || step.what == "vanish") {
+        kill(number, step.what == "vanish");
+    } else if (step.what == "block") {
+        block(number, other, step);
+        if (step.with.get("both", 1) != 0) block(other, number, step);
+    } else if (step.what == "sever") {
+        oracle_.happens(Trouble::broken, number);
+        network_.sever(network_.newest_connection(number));
+    } else if (step.what == "cut_next") {
+        for (const auto& [each, unused] : incarnations_)
+            oracle_.begin(Trouble::broken, each);
+        network_.break_at_send(network_.next_connection() + static_cast<std::uint64_t>(other),
+                               static_cast<std::size_t>(step.with.get("nth", 1)));
+    } else if (step.what == "fail") {
+        oracle_.begin(Trouble::broken, number);
+        network_.fail_calls(number, static_cast<test::SimCall>(step.with.get("call")),
+                            static_cast<std::uint64_t>(step.with.get("first", 1)),
+                            static_cast<std::uint64_t>(step.with.get("count", 1)));
+    } else if (step.what == "leap") {
+        oracle_.happens(Trouble::busy, number);
+        processes_.at(number)->poller.leap(time);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void World::stop(std::uint32_t process, Duration time) {
+    if (stopped_until_.contains(process)) return;
+    oracle_.begin(Trouble::stopped, process);
+    scheduler_.stop(processes_.at(process)->poller);
+    stopped_until_[process] = clock_.now() + time;
+    clock_.at(clock_.now() + time, [this, process, due = clock_.now() + time] {
+        const auto found = stopped_until_.find(process);
+        if (found == stopped_until_.end() || found->second != due) return;
+        stopped_until_.erase(found);
+        oracle_.end(Trouble::stopped, process);
+        if (is_alive(process)) scheduler_.go_on(processes_.at(process)->poller);
+    });
+}
+
+void World::block(std::uint32_t from, std::uint32_t to, const Step& step) {
+    test::SimPath path;
+    path.blocked = step.with.get("delay_us") == 0 && step.with.get("rate") == 0;
+    path.delay = microseconds{step.with.get("delay_us")};
+    path.bytes_per_second = static_cast<double>(step.with.get("rate"));
+    const Trouble trouble = path.blocked ? Trouble::blocked : Trouble::slow_way;
+    oracle_.begin(trouble, from, to);
+    network_.set_path(from, to, path);
+    clock_.at(clock_.now() + microseconds{step.with.get("us")}, [this, trouble, from, to] {
+        oracle_.end(trouble, from, to);
+        network_.set_path(from, to, {});
+    });
+}
+
+void World::kill(std::uint32_t process, bool host) {
+    oracle_.happens(host ? Trouble::vanished : Trouble::gone, process);
+    network_.kill(process, host);
+    pubsub_.vanishes(process);
+    pubsub_.ended(process, false, true);
+    pipes_.forget(process);
+    // Its memory goes with it, without a word to anybody.
+    auto found = processes_.extract(process);
+    scheduler_.remove(found.mapped()->poller);
+    stopped_until_.erase(process);
+    oracle_.end(Trouble::stopped, process);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void World::heal() {
+    healed_ = true;
+    network_.heal_breaks();
+    for (const auto& [number, process] : processes_) {
+        network_.heal_calls(number);
+        oracle_.end(Trouble::broken, number);
+        oracle_.end(Trouble::stopped, number);
+        scheduler_.go_on(process->poller);
+        for (const auto& [other, unused] : incarnations_) {
+            network_.set_path(number, other, {});
+            network_.set_path(other, number, {});
+            for (const Trouble trouble : {Trouble::blocked, Trouble::slow_way}) {
+                oracle_.end(trouble, number, other);
+                oracle_.end(trouble, other, number);
+            }
+        }
+        tell(number, [](Actor& actor) { actor.behave(); });
+    }
+    stopped_until_.clear();
+}
+
+void World::finish() {
+    const auto all_idle = [this] {
+        return std::ranges::all_of(processes_, [](const auto& entry) {
+            return entry.second->actor == nullptr || entry.second->actor->is_idle();
+        });
+    };
+    // Whatever timed out meanwhile has to be noticed, tried again, and made good.
+    run_until(clock_.now() + seconds{1});
+    if (!run_until_true(serving_limit, all_idle)) {
+        for (const auto& [number, process] : processes_) {
+            if (process->actor == nullptr || process->actor->is_idle()) continue;
+            oracle_.violate(RuleId::again_is_followed,
+                            "process " + std::to_string(number) + " (" + process->actor->feature() +
+                                ") still waits: " + process->actor->state());
+        }
+    }
+    if (schedule_.world.get("settle_us", 0) != 0) {
+        run_until(clock_.now() + microseconds{schedule_.world.get("settle_us")});
+    }
+    // A connection may have been lost with nobody knowing yet.
+    run_until(clock_.now() + seconds{schedule_.world.get("patience_s", 40)});
+    for (const auto& [number, process] : processes_)
+        tell(number, [](Actor& actor) { actor.probe(); });
+    run_until(clock_.now() + seconds{1});
+    run_until_true(serving_limit, all_idle);
+    run_until(clock_.now() + seconds{2});
+    for (const auto& [number, process] : processes_)
+        if (process->actor) process->actor->check_served();
+}
+
+void World::end_all() {
+    for (const bool first : {true, false}) {
+        for (const auto& [number, process] : processes_) {
+            if (process->actor == nullptr || process->actor->ends_first() != first) continue;
+            tell(number, [](Actor& actor) { actor.close(); });
+        }
+        const auto all_closed = [&] {
+            return std::ranges::all_of(processes_, [&](const auto& entry) {
+                const auto& actor = entry.second->actor;
+                return actor == nullptr || actor->ends_first() != first || actor->is_closed();
+            });
+        };
+        if (run_until_true(closing_limit, all_closed)) continue;
+        for (const auto& [number, process] : processes_) {
+            if (process->actor == nullptr || process->actor->ends_first() != first ||
+                process->actor->is_closed()) {
+                continue;
+            }
+            oracle_.violate(RuleId::close_is_bounded, "process " + std::to_string(number) + " (" +
+                                                          process->actor->feature() +
+                                                          ") does not end");
+        }
+    }
+    for (auto& [number, process] : processes_) {
+        scheduler_.remove(process->poller);
+        process->actor.reset();
+    }
+    if (network_.connection_count() + network_.listener_count() + network_.registration_count() >
+        0) {
+        oracle_.violate(RuleId::nothing_left,
+                        std::to_string(network_.connection_count()) + " connections, " +
+                            std::to_string(network_.listener_count()) + " listeners, " +
+                            std::to_string(network_.registration_count()) +
+                            " registrations are left");
+    }
+    processes_.clear();
+    for (const std::string& violation : network_.violations())
+        oracle_.violate(RuleId::simulator, violation);
+}
+
+bool World::serves(std::uint32_t process) const {
+    const auto found = processes_.find(process);
+    return found != processes_.end() && found->second->actor != nullptr &&
+           found->second->actor->serves();
+}
+
+void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since,
+                      const Closed& closed, Duration dead_after) {
+    const auto says = [&] {
+        return "process " + std::to_string(process) + " about process " + std::to_string(peer) +
+               ": " + std::string{to_string(closed.reason)} + ' ' + closed.detail;
+    };
+    const TimePoint from = since - seconds{1};
+    const auto has = [&](Trouble trouble) {
+        return oracle_.happened(trouble, process, from) || oracle_.happened(trouble, peer, from);
+    };
+    const bool broken = has(Trouble::broken) || has(Trouble::gone) || has(Trouble::vanished);
+    const bool held_up = !oracle_.was_free(process, from) || !oracle_.was_free(peer, from);
+    if (closed.reason == CloseReason::protocol_error) {
+        oracle_.violate(RuleId::no_protocol_error, says());
+    } else if (closed.reason == CloseReason::lost && !held_up) {
+        oracle_.violate(RuleId::alive_is_not_dead, says());
+    } else if (closed.reason == CloseReason::silent && !broken) {
+        // Where only the process itself can answer, it must have been silent for so long.
+        const bool can_tell = schedule_.world.get("device") != 2;
+        const Duration silence =
+            oracle_.blocked_between(process, peer, from) +
+            (can_tell ? Duration{} : oracle_.lasted(Trouble::stopped, peer, from));
+        if (silence < dead_after - seconds{1}) oracle_.violate(RuleId::alive_is_not_dead, says());
+    } else if (closed.reason == CloseReason::too_slow && !held_up) {
+        oracle_.violate(RuleId::slow_was_slow, says());
+    } else if ((closed.reason == CloseReason::handshake_timeout ||
+                closed.reason == CloseReason::failed) &&
+               !held_up) {
+        oracle_.violate(RuleId::alive_is_not_dead, says());
+    }
+}
+
+} // namespace netio::world

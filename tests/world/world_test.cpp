@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Some hundred fixed seeds, and each schedule that has ever broken a rule, as short as it got.
+
+#include "tests/world/draw.hpp"
+#include "tests/world/shrink.hpp"
+#include "tests/world/world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace netio::world {
+namespace {
+
+void expect_no_violation(const Outcome& outcome) {
+    for (const Violation& violation : outcome.violations)
+        ADD_FAILURE() << to_text(violation);
+}
+void expect_good(const char* schedule) {
+    expect_no_violation(World{parse_schedule(schedule)}.run());
+}
+
+// The words of a text, without what begins a comment.
+std::string words_of(std::string_view text) {
+    std::string words;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text.substr(i, 2) == "//")
+            ++i;
+        else if (std::isspace(static_cast<unsigned char>(text[i])) == 0)
+            words += text[i];
+    }
+    return words;
+}
+
+// --- the world itself -----------------------------------------------------------------------
+
+TEST(WorldRules, QuoteSentencesThatTheDocumentsHave) {
+    for (const Rule& one : rules()) {
+        std::ifstream in{std::string{NETIO_SOURCE_DIR} + '/' + one.file};
+        const std::string text{std::istreambuf_iterator<char>{in}, {}};
+        EXPECT_NE(words_of(text).find(words_of(one.sentence)), std::string::npos)
+            << one.name << ": " << one.file << " does not say: " << one.sentence;
+    }
+}
+
+TEST(WorldSchedule, IsTheSameAfterItWasText) {
+    for (std::uint64_t seed = 1; seed < 100; ++seed) {
+        const std::string text = to_text(draw(seed));
+        EXPECT_EQ(to_text(parse_schedule(text)), text);
+    }
+}
+
+TEST(WorldRun, IsTheSameEveryTime) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const Schedule schedule = draw(seed);
+        EXPECT_EQ(World{schedule}.run().trace_hash, World{schedule}.run().trace_hash)
+            << "seed " << seed;
+    }
+}
+
+TEST(WorldShrinking, LeavesOnlyWhatBreaksTheRule) {
+    const Schedule schedule = parse_schedule("world device=1\n"
+                                             "process 0 publisher pages=4\n"
+                                             "process 1 subscriber of=0\n"
+                                             "at 5 process 0 publish count=80 fid=2\n"
+                                             "at 9 process 1 subscribe last=3\n");
+    const auto breaks = [](const Schedule& candidate) {
+        return std::ranges::any_of(candidate.steps, [](const Step& step) {
+            return step.what == "publish" && step.with.get("count") >= 5;
+        });
+    };
+    EXPECT_EQ(to_text(shrink(schedule, breaks, 100)),
+              "world\nprocess 0 publisher\nat 5 process 0 publish count=5\n");
+}
+
+// --- seeds ----------------------------------------------------------------------------------
+
+class WorldSeeds : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(WorldSeeds, BreakNoRule) {
+    for (std::uint64_t seed = GetParam(); seed < GetParam() + 10; ++seed) {
+        SCOPED_TRACE("replay with: world_run --seed " + std::to_string(seed));
+        expect_no_violation(World{draw(seed)}.run());
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Tens, WorldSeeds, testing::Range<std::uint64_t>(0, 110, 10));
+
+// --- what seeds have found ------------------------------------------------------------------
+
+TEST(World, AHealthyPairOnTcpOutlivesAStopOfEither) {
+    expect_good("world\n"
+                "process 0 publisher\n"
+                "process 1 subscriber\n"
+                "at 0 process 1 subscribe\n"
+                "at 9796 process 1 stop us=36799215\n");
+}
+
+TEST(World, WhoWasCutOffDuringAPartitionHearsOfItWhenTheWayIsFreeAgain) {
+    expect_good("world\n"
+                "process 0 publisher dead_ms=3000 heartbeat_ms=100\n"
+                "process 1 subscriber\n"
+                "at 0 process 1 subscribe\n"
+                "at 1499421 process 0 block other=1 us=5138531\n"
+                "at 1935890 process 0 publish\n");
+}
+
+} // namespace
+} // namespace netio::world
