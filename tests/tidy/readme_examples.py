@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that the README shows are those that the build compiles, to the letter."""
+"""What the documents show is what the build compiles, to the letter: the README whole programs, the
+guide pieces of them. And there is no example that no document names.
+"""
 
 import pathlib
+import re
 import sys
 
 root = pathlib.Path(__file__).resolve().parents[2]
 readme = (root / "README.md").read_text()
-missing = []
+guide = (root / "docs" / "guide.md").read_text()
+programs = {path.stem: path.read_text() for path in sorted((root / "apps" / "examples").glob("*.cpp"))}
+found = []
 for example in ("publisher", "subscriber"):
-    path = root / "apps" / "examples" / f"{example}.cpp"
-    licence, program = path.read_text().split("\n", 1)
+    licence, program = programs[example].split("\n", 1)
     if f"```cpp\n{program}```" not in readme:
-        missing.append(str(path.relative_to(root)))
-for path in missing:
-    print(f"README.md: does not show {path} as it is")
-sys.exit(bool(missing))
+        found.append(f"README.md: does not show apps/examples/{example}.cpp as it is")
+for piece in re.finditer(r"^```cpp\n(.*?)^```", guide, re.S | re.M):
+    if not any(piece[1] in program for program in programs.values()):
+        line = guide.count("\n", 0, piece.start()) + 1
+        found.append(f"docs/guide.md:{line}: no example in apps/examples has these lines")
+for example in programs:
+    if not example.startswith("readout") and f"{example}.cpp" not in readme + guide:
+        found.append(f"apps/examples/{example}.cpp: neither README.md nor docs/guide.md names it")
+print("\n".join(found))
+sys.exit(bool(found))

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Receives messages, buffered and unbuffered, of any number of senders, and ends when the last one
+// has: message_receiver HOST:PORT
+#include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "netio/messages/listen_socket.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+struct Receiver final : netio::ListenSocket::Handler {
+    explicit Receiver(netio::EventLoop& its_loop) : loop{its_loop} {}
+
+    void on_connected(netio::ReceiveSocket&) override { ++senders; }
+    // The bytes are valid during the call only.
+    void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
+                    std::optional<std::uint64_t>) override {
+        ++messages;
+        bytes += message.size();
+    }
+    void on_closed(netio::ReceiveSocket& sender, const netio::Closed& closed) override {
+        std::printf("%s: %s %s\n", sender.peer_address().c_str(), to_string(closed.reason).data(),
+                    closed.detail.c_str());
+        failed = failed || closed.reason != netio::CloseReason::orderly;
+        if (--senders == 0) loop.stop();
+    }
+    void on_accept_failed(const std::string& peer, const netio::FabricError& why) override {
+        std::fprintf(stderr, "%s was refused: %s\n", peer.c_str(), why.what());
+    }
+
+    netio::EventLoop& loop;
+    int senders = 0;
+    bool failed = false;
+    unsigned long long messages = 0;
+    unsigned long long bytes = 0;
+};
+
+int main(int argc, char** argv) try {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop);
+    Receiver receiver{loop};
+    netio::ListenSocket::Options options;
+    options.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
+    const netio::ListenSocket socket{*transport, options, receiver};
+    std::printf("listening at %s\n", to_string(socket.endpoints().at(0).address).c_str());
+    std::fflush(stdout);
+    const netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    loop.run();
+    std::printf("received %llu messages, %llu bytes\n", receiver.messages, receiver.bytes);
+    return receiver.failed ? 1 : 0;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "message_receiver: %s\n", error.what());
+    return 1;
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Publishes COUNT blocks under fid 1, zero-copy, as soon as somebody has subscribed; then ends in
+// order: publish_unbuffered HOST:PORT COUNT
+#include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <vector>
+
+namespace pubsub = netio::pubsub;
+
+class Source final : private pubsub::PublishSocket::Handler {
+  public:
+    Source(netio::Transport& transport, const netio::Address& address, std::uint64_t count)
+        : loop_{transport.loop()}, count_{count}, socket_{transport, options(address), *this} {
+        for (std::size_t slot = 0; slot < slot_count; ++slot)
+            free_.push_back(slot);
+        std::printf("listening at %s\n", to_string(socket_.endpoints().at(0).address).c_str());
+        std::fflush(stdout);
+    }
+    void close() { socket_.close(); }
+    bool ended_well() const { return ended_well_; }
+
+  private:
+    static constexpr std::size_t slot_count = 16;
+    static constexpr std::size_t block_bytes = 64 * 1024;
+
+    static pubsub::PublishSocket::Options options(const netio::Address& address) {
+        pubsub::PublishSocket::Options options;
+        options.publisher.addresses = {address};
+        return options;
+    }
+
+    void on_subscribed(pubsub::Publisher&, const pubsub::SubscriberPeer&,
+                       const pubsub::FidRange&) override {
+        publish();
+    }
+    void on_writable(pubsub::Publisher&) override { publish(); }
+    // The network has read it: the slot may be filled again.
+    void on_publish_completed(pubsub::PublishSocket&, netio::Cookie cookie) override {
+        free_.push_back(static_cast<std::size_t>(cookie));
+        publish();
+    }
+    void on_accept_failed(pubsub::Publisher&, const std::string& peer,
+                          const netio::FabricError& why) override {
+        std::fprintf(stderr, "%s was refused: %s\n", peer.c_str(), why.what());
+    }
+    void on_closed(pubsub::Publisher&, const netio::Closed& closed) override {
+        ended_well_ = closed.reason == netio::CloseReason::orderly;
+        std::printf("published %llu blocks: %s %s\n", static_cast<unsigned long long>(next_),
+                    to_string(closed.reason).data(), closed.detail.c_str());
+        loop_.stop();
+    }
+
+    void publish() {
+        while (next_ < count_ && !free_.empty()) {
+            const std::size_t slot = free_.back();
+            const netio::Slice slice = memory_.slice(slot * block_bytes, block_bytes);
+            std::memcpy(slice.data, &next_, sizeof next_);
+            const netio::Status status =
+                socket_.publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
+            // again: on_writable follows. no_subscribers: wait for the next one. Otherwise the
+            // slot is the network's until on_publish_completed.
+            if (status != netio::Status::ok) return;
+            free_.pop_back();
+            ++next_;
+        }
+        if (next_ == count_) socket_.close();
+    }
+
+    netio::EventLoop& loop_;
+    std::uint64_t count_;
+    std::uint64_t next_ = 0;
+    bool ended_well_ = false;
+    std::vector<std::size_t> free_;
+    netio::RegisteredBuffer memory_{slot_count * block_bytes, netio::Access::send};
+    pubsub::PublishSocket socket_; // last: destroyed before the memory that it sends from
+};
+
+int main(int argc, char** argv) try {
+    netio::EventLoop loop;
+    const auto transport = netio::open_fabric(loop);
+    Source source{*transport, netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345"),
+                  argc > 2 ? std::stoull(argv[2]) : 1000};
+    const netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { source.close(); }};
+    loop.run();
+    return source.ended_well() ? 0 : 1;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "publish_unbuffered: %s\n", error.what());
+    return 1;
+}

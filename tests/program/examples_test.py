@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples do what their first lines say, and end in order, with each other and with the program."""
+
+import os
+import re
+import subprocess
+import unittest
+
+from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+
+FOLDER = os.path.dirname(PROGRAM)
+
+
+class Example:
+    """A running example."""
+
+    def __init__(self, name, *arguments):
+        self.process = subprocess.Popen([os.path.join(FOLDER, "example_" + name), *map(str, arguments)],
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def address(self):
+        """Of one that listens: the first thing that it says."""
+        line = self.process.stdout.readline()
+        return re.fullmatch(r"listening at (\S+)\n", line)[1]
+
+    def end(self):
+        """(exit status, what it said)"""
+        said = self.process.communicate(timeout=DEADLINE)[0]
+        return self.process.returncode, said
+
+
+class Examples(Case):
+    def run_example(self, name, *arguments):
+        example = Example(name, *arguments)
+        self.addCleanup(example.process.stdout.close)
+        self.addCleanup(example.process.kill)
+        return example
+
+    def expect(self, example, words=""):
+        """An orderly end, and that it said so."""
+        status, said = example.end()
+        self.assertEqual(status, 0, said)
+        self.assertIn(words, said)
+
+    def check_publisher(self, name, count, arrived):
+        publisher = self.run_example(name, f"{HOST}:0", count)
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "1")
+        status, report, log = subscriber.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["messages"], arrived, log)
+        return publisher
+
+    def test_unbuffered_publishing_delivers_every_block(self):
+        self.expect(self.check_publisher("publish_unbuffered", 300, 300), "published 300 blocks")
+
+    def test_explicit_publishing_delivers_every_block(self):
+        self.expect(self.check_publisher("publish_explicit", 300, 300), "published 300 blocks")
+
+    def test_a_readout_thread_hands_everything_to_the_loop(self):
+        self.expect(self.check_publisher("two_threads", 20000, 20000))
+
+    def test_a_foreign_loop_has_its_own_turn_and_ends_with_the_publisher(self):
+        publisher = self.run_example("publish_unbuffered", f"{HOST}:0", 300)
+        subscriber = self.run_example("foreign_loop", publisher.address())
+        self.expect(subscriber, "300 messages, while the timer fired")
+        self.expect(publisher)
+
+    def test_messages_go_from_a_sender_to_a_receiver(self):
+        receiver = self.run_example("message_receiver", f"{HOST}:0")
+        self.expect(self.run_example("message_sender", receiver.address(), 500), "sent 500 blocks")
+        self.expect(receiver, "received 500 messages, 8192000 bytes")
+
+    def test_a_blocking_stream_answers_each_line(self):
+        server = self.run_example("blocking_stream", "--serve", f"{HOST}:0")
+        self.expect(self.run_example("blocking_stream", server.address(), "one", "three"),
+                    "one: 4 bytes\nthree: 6 bytes")
+        self.expect(server)
+
+    def test_what_cannot_be_listened_at_is_an_error_and_not_a_crash(self):
+        for name in ("publish_unbuffered", "publish_explicit", "two_threads", "message_receiver"):
+            status, said = self.run_example(name, "203.0.113.1:1").end()
+            self.assertEqual(status, 1, said)
+            self.assertIn(name + ": ", said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)

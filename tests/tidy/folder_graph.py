@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of the folders by their includes: who uses whom.
+
+    folder_graph.py [ROOT]         fails if an arrow points upward, or two folders use each other
+    folder_graph.py --dot [ROOT]   writes it for graphviz, without arrows that others imply
+"""
+
+import pathlib
+import re
+import sys
+
+# From below; a folder uses what stands before it. Those of one line do not know each other.
+LEVELS = (
+    ("netio/base",),
+    ("netio/coalescing", "netio/loop", "stream/core"),
+    ("netio/memory", "pubsub/core"),
+    ("netio/transport.hpp",),
+    ("netio/fabric.hpp", "netio/session"),
+    ("netio/fabric", "netio/messages", "pubsub/publisher", "pubsub/subscriber", "stream/socket"),
+    ("apps/common",),
+    ("apps/program",),
+    ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/publish", "apps/pump",
+     "apps/subscribe"),
+)
+LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
+COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}
+# The command line names every command, and is no part that another could use.
+TOP = ("apps/program/main.cpp", "apps/program/command_line.cpp")
+
+
+def folder_of(path):
+    parts = path.split("/")
+    return "/".join(parts[:2])  # of netio/transport.hpp the file itself
+
+
+def arrows(files):
+    """(from, to) -> an example, of paths and texts."""
+    found = {}
+    for path, text in files.items():
+        for included in re.findall(r'^#include "([^"]+)"', text, re.M):
+            one, other = folder_of(path), folder_of(included)
+            if one != other and other.split("/")[0] in COLOURS and path not in TOP:
+                found.setdefault((one, other), f"{path} includes {included}")
+    return found
+
+
+def wrong(found):
+    for (one, other), example in sorted(found.items()):
+        for folder in (one, other):
+            if folder not in LEVEL:
+                yield f"{folder} has no place in LEVELS: {example}"
+                break
+        else:
+            if LEVEL[one] <= LEVEL[other]:
+                yield f"{one} is not above {other}: {example}"
+
+
+def implied(found):
+    """Those arrows that a longer way says already."""
+    below = {}
+    for one, other in found:
+        below.setdefault(one, set()).add(other)
+
+    def reach(folder):
+        return below.get(folder, set()).union(*(reach(next_) for next_ in below.get(folder, ())))
+
+    return {(one, other) for one, other in found
+            if any(other in reach(between) for between in below[one] - {other})}
+
+
+def dot(found):
+    lines = ["digraph folders {", '  node [shape=box, style="filled,rounded", fontname="sans-serif"];',
+             "  rankdir=TB;"]
+    folders = {folder for arrow in found for folder in arrow}
+    for folder in sorted(folders):
+        lines.append(f'  "{folder}" [fillcolor="{COLOURS[folder.split("/")[0]]}"];')
+    for level in reversed(LEVELS):
+        known = " ".join(f'"{folder}";' for folder in level if folder in folders)
+        lines.append(f"  {{ rank=same; {known} }}")
+    for one, other in sorted(set(found) - implied(found)):
+        lines.append(f'  "{one}" -> "{other}";')
+    return "\n".join([*lines, "}"])
+
+
+def self_test():
+    files = {"netio/loop/a.cpp": '#include "netio/base/b.hpp"\n#include "netio/loop/c.hpp"\n'}
+    assert not list(wrong(arrows(files)))
+    files["netio/base/b.hpp"] = '#include "netio/loop/c.hpp"\n'
+    assert len(list(wrong(arrows(files)))) == 1
+    assert len(list(wrong(arrows({"netio/new/a.cpp": '#include "netio/base/b.hpp"\n'})))) == 1
+    assert implied({("a", "b"): "", ("b", "c"): "", ("a", "c"): ""}) == {("a", "c")}
+
+
+self_test()
+arguments = [argument for argument in sys.argv[1:] if argument != "--dot"]
+root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parents[2]
+sources = {str(path.relative_to(root)): path.read_text() for top in COLOURS
+           for path in sorted((root / top).rglob("*.[hc]pp"))}
+graph = arrows(sources)
+if "--dot" in sys.argv:
+    print(dot(graph))
+else:
+    mistakes = list(wrong(graph))
+    print("\n".join([*mistakes, f"{len(graph)} arrows between folders, {len(mistakes)} wrong"]))
+    sys.exit(bool(mistakes))
