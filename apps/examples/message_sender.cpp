@@ -33,7 +33,8 @@ class Sender final : private netio::SendSocket::Handler {
         send();
     }
     void on_closed(netio::SendSocket&, const netio::Closed& closed) override {
-        ended_well_ = next_ == count_ && closing_ && closed.reason == good_end;
+        // The receiver was given everything, and said so.
+        ended_well_ = next_ == count_ && closed.reason == netio::CloseReason::orderly;
         std::printf("sent %llu blocks: %s %s\n", static_cast<unsigned long long>(next_),
                     to_string(closed.reason).data(), closed.detail.c_str());
         loop_.stop();
@@ -55,7 +56,6 @@ class Sender final : private netio::SendSocket::Handler {
         }
     }
 
-    static constexpr netio::CloseReason good_end = netio::CloseReason::local;
     netio::EventLoop& loop_;
     std::uint64_t count_;
     std::uint64_t next_ = 0;
