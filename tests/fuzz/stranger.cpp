@@ -101,7 +101,7 @@ Address Stranger::listen(Input& input) {
 
 void Stranger::on_request(ConnectionRequest& request) {
     if (connection_ && !closed_) return; // one at a time; the others are rejected
-    closed_ = connected_ = false;
+    closed_ = connected_ = heard_ = false;
     sequence_ = owed_credits_ = 0;
     free_places_.clear();
     for (std::size_t place = 0; place < count; ++place)
@@ -139,12 +139,17 @@ void Stranger::on_completion(const Completion& completion) {
             stream::DecodeError::none) {
         target_ = {.address = ring.address, .key = ring.key};
     }
+    heard_ = true;
     ++owed_credits_;
     if (!closed_) static_cast<void>(connection_->post_receive({&slice, 1}, completion.cookie));
 }
 
+bool Stranger::may_post() const {
+    return connected_ && !closed_ && !free_places_.empty() && (!listener_ || heard_);
+}
+
 void Stranger::send(std::span<const std::byte> message) {
-    if (!connected_ || closed_ || free_places_.empty()) return;
+    if (!may_post()) return;
     const std::size_t place = free_places_.back();
     const std::size_t size = std::min(message.size(), receive_bytes);
     const Slice slice = send_memory_.slice(place * receive_bytes, size);
@@ -188,7 +193,7 @@ void Stranger::frame(Input& input) {
 }
 
 void Stranger::write(Input& input) {
-    if (!connected_ || closed_ || free_places_.empty() || target_.key == 0) return;
+    if (!may_post() || target_.key == 0) return;
     const std::size_t place = free_places_.back();
     const Slice slice = send_memory_.slice(place * receive_bytes, 1 + input.below(64));
     RemoteSlice target = target_;

@@ -63,6 +63,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
 
     std::vector<std::byte> hello(Input& input) const;
     void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
+    bool may_post() const;
     void frame(Input& input);
     void ring();
     void write(Input& input);
@@ -87,6 +88,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     std::uint16_t owed_credits_ = 0;
     RemoteSlice target_{}; // the last memory that the socket has offered
     bool connected_ = false;
+    bool heard_ = false; // who accepts does not speak first
     bool closed_ = false;
     std::unique_ptr<Listener> listener_;
     std::unique_ptr<Connection> connection_; // last: goes first

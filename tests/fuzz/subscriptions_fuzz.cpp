@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 #include <vector>
 
 namespace netio::fuzz {
@@ -75,9 +74,9 @@ class Table {
   private:
     void undo(SubscriberId subscriber, bool adding, const std::vector<FidRange>& done) {
         std::vector<FidRange> undone;
-        for (const FidRange& range : std::views::reverse(done))
-            NETIO_CHECK(adding ? table_.remove(subscriber, range, undone)
-                               : table_.add(subscriber, range, undone));
+        for (auto range = done.rbegin(); range != done.rend(); ++range)
+            NETIO_CHECK(adding ? table_.remove(subscriber, *range, undone)
+                               : table_.add(subscriber, *range, undone));
     }
 
     pubsub::SubscriptionTable table_;
