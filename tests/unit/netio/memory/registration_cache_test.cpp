@@ -58,6 +58,18 @@ TEST_F(Registrations, TheLongestUnusedGoesFirstAndWhatIsLentStays) {
     EXPECT_EQ(lent->slice().data, memory.data() + 3'000);
 }
 
+TEST_F(Registrations, WhatWasUsedAgainStaysAndSoDoesTheLimitItself) {
+    RegistrationCache cache{2'000};
+    cache.lend(piece(0, 1'000), Access::local);
+    cache.lend(piece(1'000, 1'000), Access::local);
+    EXPECT_EQ(cache.registered_bytes(), 2'000U) << "the limit is no more than the limit";
+    cache.lend(piece(0, 1'000), Access::local); // used again
+    cache.lend(piece(2'000, 1'000), Access::local);
+    EXPECT_EQ(cache.counters().evictions, 1U);
+    cache.lend(piece(0, 1'000), Access::local);
+    EXPECT_EQ(cache.counters().hits, 2U);
+}
+
 TEST_F(Registrations, MoreThanTheLimitMayBeLentAtOnce) {
     RegistrationCache cache{100};
     {

@@ -62,6 +62,15 @@ TEST(PubsubFrames, ARequestMayAskForAPolicy) {
     EXPECT_FALSE(decode_request(bytes));
 }
 
+TEST(PubsubFrames, RefusesARequestWithPartOfARange) {
+    std::array<std::byte, 64> bytes{};
+    const FidRange range{.first = Fid{1}, .last = Fid{2}};
+    const std::size_t size = encode_request(1, std::span{&range, 1}, bytes);
+    EXPECT_TRUE(decode_request(std::span{bytes}.first(size)));
+    for (std::size_t more = 1; more < range_bytes; ++more)
+        EXPECT_FALSE(decode_request(std::span{bytes}.first(size + more))) << more;
+}
+
 TEST(PubsubFrames, RefusesARequestForNothingOrBackwards) {
     std::array<std::byte, 64> bytes;
     EXPECT_FALSE(decode_request(std::span{bytes}.first(encode_request(1, {}, bytes))));

@@ -49,6 +49,18 @@ TEST(SubscriptionTable, TakesTheWholeRangeOfFids) {
     EXPECT_THAT(who(table, Fid{UINT64_MAX - 1}), ElementsAre(a));
 }
 
+TEST(SubscriptionTable, TellsOneChangeOverTheBordersOfOthers) {
+    SubscriptionTable table{plenty};
+    std::vector<FidRange> changed;
+    ASSERT_TRUE(table.add(a, range(10, 20), changed));
+    changed.clear();
+    ASSERT_TRUE(table.add(b, range(5, 30), changed));
+    EXPECT_THAT(changed, ElementsAre(range(5, 30)));
+    changed.clear();
+    ASSERT_TRUE(table.remove(b, range(0, 40), changed));
+    EXPECT_THAT(changed, ElementsAre(range(5, 30)));
+}
+
 TEST(SubscriptionTable, TellsWhatIsNew) {
     SubscriptionTable table{plenty};
     std::vector<FidRange> changed;
