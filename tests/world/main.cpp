@@ -23,9 +23,20 @@ namespace {
 
 using namespace netio::world;
 
+constexpr const char* usage =
+    "world_run [--seed S] [--seeds N | --seconds T] [--meetings] [--no-shrink]\n"
+    "world_run --seed S | --schedule FILE [--show]\n"
+    "  --seed S         begin with this seed, and run only it unless told how many\n"
+    "  --meetings       print which features, faults and states have met\n"
+    "  --show           print everything that anybody does or is told\n";
+// A fault that many seeds find is shrunk for the first of them only.
+constexpr std::uint64_t shrinks_of_a_rule = 2;
+
 struct Arguments {
     std::uint64_t first = 1;
-    std::uint64_t count = 1000;
+    std::optional<std::uint64_t> count;
+    std::optional<double> seconds;
+    bool one = false; // a seed was named
     bool show = false;
     bool shrinks = true;
     bool meetings = false;
@@ -41,11 +52,11 @@ std::optional<Arguments> parse(int argc, char** argv) {
         };
         if (name == "--seeds") {
             arguments.count = number();
+        } else if (name == "--seconds") {
+            arguments.seconds = static_cast<double>(number());
         } else if (name == "--seed") {
             arguments.first = number();
-            arguments.count = 1;
-        } else if (name == "--from") {
-            arguments.first = number();
+            arguments.one = true;
         } else if (name == "--show") {
             arguments.show = true;
         } else if (name == "--meetings") {
@@ -95,48 +106,63 @@ int run_file(const Arguments& arguments) {
     return outcome.violations.empty() ? 0 : 1;
 }
 
-int run_seeds(const Arguments& arguments) {
-    const auto begin = std::chrono::steady_clock::now();
-    Meetings meetings;
-    std::uint64_t failed = 0;
-    std::uint64_t delivered = 0;
-    std::map<RuleId, std::uint64_t> by_rule;
-    for (std::uint64_t i = 0; i < arguments.count; ++i) {
-        const std::uint64_t seed = arguments.first + i;
+class Seeds {
+  public:
+    explicit Seeds(const Arguments& arguments) : arguments_{arguments} {}
+
+    int run() {
+        const std::uint64_t count = arguments_.count.value_or(arguments_.seconds ? UINT64_MAX
+                                                              : arguments_.one   ? 1
+                                                                                 : 1000);
+        std::uint64_t done = 0;
+        while (done < count && spent() < arguments_.seconds.value_or(1e9))
+            run_one(arguments_.first + done++);
+        if (arguments_.meetings) meetings_.print(std::cout);
+        std::cout << done << " seeds from " << arguments_.first << ", " << failed_ << " failed, "
+                  << delivered_ << " messages delivered, " << static_cast<double>(done) / spent()
+                  << " seeds per second\n";
+        for (const auto& [broken, times] : by_rule_)
+            std::cout << "  " << rule(broken).name << ": " << times << '\n';
+        return failed_ == 0 ? 0 : 1;
+    }
+
+  private:
+    double spent() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    }
+
+    void run_one(std::uint64_t seed) {
         const Schedule schedule = draw(seed);
-        if (arguments.show) std::cout << to_text(schedule);
-        Outcome outcome = run(schedule, arguments.show);
-        if (seed % 10 == 0 && run(schedule).trace_hash != outcome.trace_hash) {
+        if (arguments_.show) std::cout << to_text(schedule);
+        Outcome outcome = ::run(schedule, arguments_.show);
+        if (seed % 10 == 0 && ::run(schedule).trace_hash != outcome.trace_hash) {
             outcome.violations.push_back({.rule = RuleId::deterministic,
                                           .at_us = 0,
                                           .what = "another trace the second time"});
         }
-        meetings.add(outcome.meetings);
-        delivered += outcome.delivered;
-        if (outcome.violations.empty()) continue;
-        ++failed;
-        ++by_rule[outcome.violations.front().rule];
-        report(seed, schedule, outcome, arguments.shrinks);
+        meetings_.add(outcome.meetings);
+        delivered_ += outcome.delivered;
+        if (outcome.violations.empty()) return;
+        ++failed_;
+        const std::uint64_t times = ++by_rule_[outcome.violations.front().rule];
+        report(seed, schedule, outcome, arguments_.shrinks && times <= shrinks_of_a_rule);
     }
-    const double spent =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (arguments.meetings) meetings.print(std::cout);
-    std::cout << arguments.count << " seeds from " << arguments.first << ", " << failed
-              << " failed, " << delivered << " messages delivered, "
-              << static_cast<double>(arguments.count) / spent << " seeds per second\n";
-    for (const auto& [broken, count] : by_rule)
-        std::cout << "  " << rule(broken).name << ": " << count << '\n';
-    return failed == 0 ? 0 : 1;
-}
+
+    const Arguments& arguments_;
+    std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+    Meetings meetings_;
+    std::uint64_t failed_ = 0;
+    std::uint64_t delivered_ = 0;
+    std::map<RuleId, std::uint64_t> by_rule_;
+};
 
 } // namespace
 
 int main(int argc, char** argv) {
     const std::optional<Arguments> arguments = parse(argc, argv);
     if (!arguments) {
-        std::cerr << "world_run [--seeds N] [--from S] [--seed S] [--schedule FILE] [--show] "
-                     "[--meetings] [--no-shrink]\n";
+        std::cerr << usage;
         return 2;
     }
-    return arguments->file.empty() ? run_seeds(*arguments) : run_file(*arguments);
+    return arguments->file.empty() ? Seeds{*arguments}.run() : run_file(*arguments);
 }
