@@ -131,6 +131,7 @@ void SimConnection::die(bool host) {
     SimConnection* const peer = network_.find(peer_);
     if (host) {
         if (peer != nullptr) peer->cut_ = now();
+        stuck_.clear();
     } else if (state_ == State::established && network_.random_() % 100 < network_.reset_percent_) {
         // A reset overtakes what is still under way.
         const auto jitter = static_cast<std::uint64_t>(profile_.latency.count());

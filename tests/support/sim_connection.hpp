@@ -90,6 +90,7 @@ class SimConnection final : public Connection, public EventSource {
     // Since when a question to the peer's host gets no answer; none: it does.
     std::optional<TimePoint> unanswered_since() const;
     void ask_device();
+    void reset_later();
     void heard(TimePoint when) { last_heard_ = std::max(last_heard_, when); }
     TimePoint now() const { return network_.clock().now(); }
     TimePoint arrival(TimePoint not_before, Duration delay = {});

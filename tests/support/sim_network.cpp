@@ -108,9 +108,9 @@ void SimNetwork::set_path(std::uint32_t from, std::uint32_t to, const SimPath& p
     known.path = path;
     if (path.blocked) return;
     for (const auto& [number, connection] : connections_) {
-        if (connection->process() != from) continue;
-        const SimConnection* const peer = find(connection->peer_);
-        if (peer != nullptr && peer->process() == to) connection->depart_again();
+        if (connection->process() == from && process_of(connection->peer_) == to) {
+            connection->depart_again();
+        }
     }
     const auto goes = std::ranges::stable_partition(
         orphans_, [&](const Orphan& orphan) { return orphan.from != from || orphan.to != to; });

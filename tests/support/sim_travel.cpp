@@ -15,8 +15,7 @@ TimePoint SimConnection::arrival(TimePoint not_before, Duration delay) {
 }
 
 void SimConnection::depart(std::size_t bytes, std::function<void(SimConnection&)> event) {
-    const SimConnection* const peer = network_.find(peer_);
-    const bool blocked = peer != nullptr && network_.path(process(), peer->process()).blocked;
+    const bool blocked = network_.path(process(), network_.process_of(peer_)).blocked;
     if (!blocked && stuck_.empty()) return travel(bytes, std::move(event));
     stuck_.push_back({.bytes = bytes, .event = std::move(event)});
     network_.clock().at(now() + profile_.retransmission,
@@ -40,11 +39,9 @@ void SimConnection::depart_again() {
 
 // Its kernel goes on trying.
 void SimConnection::leave_stuck_behind() {
-    const SimConnection* const peer = network_.find(peer_);
-    if (peer == nullptr || dead_) return;
     for (Stuck& stuck : std::exchange(stuck_, {})) {
         network_.orphans_.push_back({.from = process(),
-                                     .to = peer->process(),
+                                     .to = network_.process_of(peer_),
                                      .arrive = [&network = network_, from = number_, to = peer_,
                                                 event = std::move(stuck.event)]() mutable {
                                          if (SimConnection* const end = network.find(to)) {
@@ -55,9 +52,7 @@ void SimConnection::leave_stuck_behind() {
 }
 
 void SimConnection::travel(std::size_t bytes, std::function<void(SimConnection&)> event) {
-    const SimConnection* const peer = network_.find(peer_);
-    SimPath path;
-    if (peer != nullptr) path = network_.path(process(), peer->process());
+    SimPath path = network_.path(process(), network_.process_of(peer_));
     if (const auto more = network_.delays_.find(number_); more != network_.delays_.end()) {
         path.delay += more->second;
     }
@@ -117,10 +112,8 @@ void SimConnection::complete_left() {
 
 std::optional<TimePoint> SimConnection::unanswered_since() const {
     std::optional<TimePoint> since = cut_;
-    const SimConnection* const peer = network_.find(peer_);
-    if (peer == nullptr) return since;
-    for (const auto& [from, to] :
-         {std::pair{process(), peer->process()}, std::pair{peer->process(), process()}}) {
+    const std::uint32_t there = network_.process_of(peer_);
+    for (const auto& [from, to] : {std::pair{process(), there}, std::pair{there, process()}}) {
         const SimNetwork::Way* const way = network_.way(from, to);
         if (way == nullptr || !way->path.blocked) continue;
         since = since ? std::min(*since, way->blocked_since) : way->blocked_since;
@@ -141,8 +134,19 @@ TimePoint SimConnection::last_sign_of_life(Duration interval) {
             heard(*signs_wanted_since_ + (answered - *signs_wanted_since_) / every * every);
         }
     }
+    if (network_.find(peer_) == nullptr && !unanswered_since()) reset_later();
     // In the time of this process.
     return transport_.process_.now() - (now() - std::min(last_heard_, now()));
+}
+
+// Who asks a host that does not know the connection any more is told so.
+void SimConnection::reset_later() {
+    network_.clock().at(now() + 2 * profile_.latency, [&network = network_, number = number_] {
+        SimConnection* const end = network.find(number);
+        if (end != nullptr && end->state_ == State::established) {
+            end->end({.reason = CloseReason::lost, .detail = "reset by the peer"});
+        }
+    });
 }
 
 // A write of nothing, which the peer's device acknowledges whatever its process does.

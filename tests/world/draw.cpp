@@ -60,6 +60,11 @@ class Drawing {
         return std::ranges::find(faults_, fault) != faults_.end();
     }
     std::int64_t moment() { return dice_.between(0, span_us_); }
+    // Half of the faults come when something has just begun.
+    std::int64_t bad_moment() {
+        if (schedule_.steps.empty() || dice_.percent(50)) return moment();
+        return dice_.one_of(schedule_.steps).at_us + dice_.between(0, 1'500);
+    }
     // As long as it takes for nothing, for something and for every time-out.
     std::int64_t while_us() {
         const std::int64_t kind = dice_.between(0, 9);
@@ -267,15 +272,15 @@ class Drawing {
     void draw_fault(const std::string& fault) {
         const std::uint32_t who = somebody();
         if (fault == "stop" || fault == "leap") {
-            at(moment(), who, fault).with.set("us", while_us());
+            at(bad_moment(), who, fault).with.set("us", while_us());
         } else if (fault == "kill" || fault == "vanish" || fault == "restart") {
-            const std::int64_t when = moment();
+            const std::int64_t when = bad_moment();
             at(when, who, fault == "restart" ? "kill" : fault);
             if (fault == "restart" || dice_.percent(30)) {
                 at(when + while_us() % 3'000'000, who, "restart");
             }
         } else if (fault == "block" || fault == "thin") {
-            Step& step = at(moment(), who, "block");
+            Step& step = at(bad_moment(), who, "block");
             step.with.set("other", somebody());
             step.with.set("us", while_us());
             if (dice_.percent(40)) step.with.set("both", 0);
@@ -284,25 +289,26 @@ class Drawing {
             else if (fault == "thin")
                 step.with.set("rate", dice_.between(10'000, 10'000'000));
         } else if (fault == "sever") {
-            at(moment(), who, "sever");
+            at(bad_moment(), who, "sever");
         } else if (fault == "fail") {
-            Step& step = at(dice_.percent(50) ? 0 : moment(), who, "fail");
+            Step& step = at(dice_.percent(50) ? 0 : bad_moment(), who, "fail");
             step.with.set("call", dice_.between(0, 4));
             step.with.set("first", dice_.between(1, dice_.percent(50) ? 3 : 40));
             step.with.set("count", dice_.percent(70) ? 1 : dice_.between(2, 1000));
         } else if (fault == "break") {
-            Step& step = at(moment(), who, "cut_next");
+            Step& step = at(bad_moment(), who, "cut_next");
             step.with.set("other", dice_.between(0, 1));
             step.with.set("nth", dice_.between(1, 12));
         } else if (fault == "busy") {
-            at(moment(), who, "busy").with.set("us", while_us());
+            at(bad_moment(), who, "busy").with.set("us", while_us());
         } else if (fault == "deed") {
             Step& step = at(0, who, "when");
             step.with.set("event", dice_.between(1, 9));
             step.with.set("nth", dice_.between(1, 12));
             step.with.set("deed", dice_.between(1, 5));
         } else if (fault == "end") {
-            at(moment(), who, dice_.one_of(std::vector<std::string>{"close", "abort", "destroy"}));
+            at(bad_moment(), who,
+               dice_.one_of(std::vector<std::string>{"close", "abort", "destroy"}));
         }
     }
 
