@@ -22,7 +22,7 @@ ROOT = HERE.parents[1]
 CORPUS = HERE / "corpus"
 LONGEST_BYTES = {"config": 3000, "copy": 2100, "stream_wire": 1310}
 LONGEST_BYTES_OF_OTHERS = 600
-KEPT_BYTES = 12_000  # of one target's corpus, about
+KEPT_BYTES = 6_000  # of one target's corpus, about
 
 
 def inputs_of(name):

@@ -34,7 +34,7 @@ class SenderSide {
         case 1:
             static_cast<void>(
                 sender_.on_advert({.terms = {Sequence{input.wild()}, Phase{input.wild32()},
-                                             input.wild(), input.flag()},
+                                             memory_bytes(input), input.flag()},
                                    .address = 0,
                                    .key = 0}));
             break;
