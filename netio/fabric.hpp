@@ -32,7 +32,8 @@ struct FabricOptions {
     std::size_t queue_entry_limit = 16384; // devices take 32767 and more
 };
 
-// Throws FabricError: the provider is refused or not there. The loop must outlive the transport.
+// Throws std::invalid_argument for options, and FabricError: the provider is refused or not there,
+// which a FI_PROVIDER in the environment may be the reason of. The loop must outlive the transport.
 NETIO_EXPORT std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options = {});
 
 // What can be used on this machine, for people.

@@ -3,9 +3,7 @@
 
 #include "netio/fabric/connection.hpp"
 
-#include <algorithm>
 #include <rdma/fi_errno.h>
-#include <utility>
 
 namespace netio::fabric {
 
@@ -33,7 +31,8 @@ CompletionQueue::~CompletionQueue() {
 }
 
 bool CompletionQueue::has_capacity(std::size_t entry_count) const noexcept {
-    return members_.size() < endpoint_limit_ && entries_reserved_ + entry_count <= entry_limit_;
+    return !failed_ && members_.size() < endpoint_limit_ &&
+           entries_reserved_ + entry_count <= entry_limit_;
 }
 
 void CompletionQueue::join(Connection& connection, std::size_t entry_count) {
@@ -43,18 +42,14 @@ void CompletionQueue::join(Connection& connection, std::size_t entry_count) {
 
 void CompletionQueue::leave(Connection& connection, std::size_t entry_count) noexcept {
     std::erase(members_, &connection);
-    std::replace(closing_.begin(), closing_.end(), &connection, static_cast<Connection*>(nullptr));
+    for (Closing& closing : closing_) {
+        if (closing.connection == &connection) closing.connection = nullptr;
+    }
     entries_reserved_ -= entry_count;
 }
 
-void CompletionQueue::settle_operation(std::uint32_t index) {
-    operations_.orphan(index);
-    orphans_.push_back(index);
-    activate();
-}
-
 void CompletionQueue::settle_connection(Connection& connection) {
-    closing_.push_back(&connection);
+    closing_.push_back({.connection = &connection, .due = delivered_ + entries_reserved_});
     activate();
 }
 
@@ -67,27 +62,37 @@ std::size_t CompletionQueue::drain(std::size_t budget) {
 
 std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
     std::size_t work = 0;
-    while (work < budget) {
-        const auto count = ::fi_cq_read(queue_.get(), entries_.data(), entries_.size());
-        if (count > 0) {
-            for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-                deliver(entries_[i]);
-            work += static_cast<std::size_t>(count);
-        } else if (count == -FI_EAGAIN) {
-            return work + settle();
-        } else if (count == -FI_EAVAIL) {
+    while (refill()) {
+        if (next_ == filled_) {
             deliver_error(); // an error entry blocks the head of the queue until it is read
-            ++work;
         } else {
-            fail_all(count);
-            return work + settle() + 1;
+            deliver(entries_[next_++]);
         }
+        ++delivered_;
+        ++work;
+        if (!closing_.empty()) work += settle(false);
+        if (work >= budget || loop_.time_is_up()) return work;
     }
-    return work;
+    return work + settle(true);
+}
+
+bool CompletionQueue::refill() {
+    if (next_ < filled_) return true;
+    if (failed_) return false;
+    next_ = filled_ = 0;
+    const auto count = ::fi_cq_read(queue_.get(), entries_.data(), entries_.size());
+    if (count > 0) {
+        filled_ = static_cast<std::size_t>(count);
+        return true;
+    }
+    if (count == -FI_EAVAIL) return true;
+    if (count != -FI_EAGAIN) fail_all(count);
+    return false;
 }
 
 bool CompletionQueue::may_sleep() {
-    if (!closing_.empty() || !orphans_.empty()) return false;
+    if (!closing_.empty() || next_ < filled_) return false;
+    if (failed_) return true;
     ::fid* handle = &queue_->fid;
     return ::fi_trywait(&fabric_, &handle, 1) == 0;
 }
@@ -102,13 +107,12 @@ void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
     if (entry.op_context == nullptr) {
         // A provider whose writes consume no receive does not say which endpoint was written to;
         // connections that announced such writes have a queue of their own.
-        if (written && members_.size() == 1) members_.front()->handler().on_completion(completion);
+        if (written && members_.size() == 1) members_.front()->complete_remote_write(completion);
         return;
     }
     const std::uint32_t index = operations_.find(entry.op_context);
     if (index == OperationTable::none) return;
     Connection* const owner = operations_[index].owner;
-    if (owner == nullptr) return; // an orphan; settle() frees it
     completion.cookie = operations_[index].cookie;
     completion.bytes = entry.len;
     if (written) {
@@ -124,27 +128,27 @@ void CompletionQueue::deliver_error() {
     if (::fi_cq_readerr(queue_.get(), &error, 0) != 1) return;
     const std::uint32_t index = operations_.find(error.op_context);
     if (index == OperationTable::none) return;
-    Connection* const owner = operations_[index].owner;
-    if (owner == nullptr) return;
-    owner->complete_with_error(index, error.err);
+    operations_[index].owner->complete_with_error(index, error.err);
 }
 
-std::size_t CompletionQueue::settle() {
-    for (const std::uint32_t index : std::exchange(orphans_, {}))
-        operations_.release(index);
+std::size_t CompletionQueue::settle(bool empty) {
     std::size_t settled = 0;
     // By index: a handler may close or destroy any connection of this queue.
     for (std::size_t i = 0; i < closing_.size(); ++i) {
-        Connection* const connection = std::exchange(closing_[i], nullptr);
-        if (connection == nullptr) continue;
-        connection->finish_close();
+        const Closing closing = closing_[i];
+        if (closing.connection == nullptr) continue;
+        if (!empty && delivered_ < closing.due && !closing.connection->is_settled()) continue;
+        closing_[i].connection = nullptr;
+        closing.connection->finish_close();
         ++settled;
     }
-    closing_.clear();
+    std::erase_if(closing_, [](const Closing& closing) { return closing.connection == nullptr; });
     return settled;
 }
 
+// Nothing can be expected of it any more, so it is not read again, which would fail for ever.
 void CompletionQueue::fail_all(long error) {
+    failed_ = true;
     for (Connection* const connection : members_) {
         connection->break_off(CloseReason::failed,
                               "the completion queue failed: " + fabric_error_text(error));

@@ -2,10 +2,10 @@
 #pragma once
 
 // A completion queue shared by a group of connections. Besides reading completions it settles
-// what connections leave behind: when the provider has nothing more to report, no completion of
-// an endpoint that was closed before can still come, so orphaned operations are freed and broken
-// connections give their last word. Settling at this moment and no other keeps the order "all
-// that arrived, then the end", whichever queue told of the end first.
+// connections that are about to end: their last word comes when all that had arrived for them was
+// delivered, whichever queue told of the end first. That is so when nothing of theirs is
+// outstanding, or when so many completions were read as the queue can hold, or when it was empty;
+// it does not wait for an empty queue alone, since under load it never is.
 
 #include "netio/fabric/handles.hpp"
 #include "netio/fabric/operations.hpp"
@@ -31,8 +31,6 @@ class CompletionQueue final : public EventSource {
     void leave(Connection& connection, std::size_t entry_count) noexcept;
 
     OperationTable& operations() noexcept { return operations_; }
-    // The endpoint of this operation is closed; free the slot once nothing can come any more.
-    void settle_operation(std::uint32_t index);
     // Calls connection.finish_close() once everything that was delivered has been read.
     void settle_connection(Connection& connection);
     // There is, or may be, something to read.
@@ -47,10 +45,18 @@ class CompletionQueue final : public EventSource {
     bool worth_polling() const noexcept override { return true; }
 
   private:
+    struct Closing {
+        Connection* connection = nullptr; // null: settled, or destroyed meanwhile
+        std::uint64_t due = 0;            // when so many entries were read
+    };
+
     std::size_t read_and_settle(std::size_t budget);
+    // Reads more entries if none are left; false: there are none.
+    bool refill();
     void deliver(const ::fi_cq_data_entry& entry);
     void deliver_error();
-    std::size_t settle();
+    // `empty`: nothing is left to read.
+    std::size_t settle(bool empty);
     void fail_all(long error);
 
     EventLoop& loop_;
@@ -63,9 +69,13 @@ class CompletionQueue final : public EventSource {
     bool draining_ = false;
     OperationTable operations_;
     std::vector<Connection*> members_;
-    std::vector<Connection*> closing_; // nullptr: destroyed meanwhile
-    std::vector<std::uint32_t> orphans_;
+    std::vector<Closing> closing_;
+    // Read and not yet delivered: from next_ up to filled_.
     std::array<::fi_cq_data_entry, 64> entries_{};
+    std::size_t next_ = 0;
+    std::size_t filled_ = 0;
+    std::uint64_t delivered_ = 0; // so far
+    bool failed_ = false;         // for good: it is not read any more
 };
 
 } // namespace netio::fabric

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/connection.hpp"
 
+#include "netio/base/destruction_watch.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/soft_iwarp.hpp"
 
@@ -50,34 +51,30 @@ EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits&
     return EndpointHandle{endpoint};
 }
 
-Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, bool accepting,
+Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origin origin,
                        const QueueLimits& limits, Handler& handler)
-    : domain_{domain}, info_{std::move(info)}, accepting_{accepting}, limits_{limits},
-      handler_{handler}, capabilities_{capabilities_of(*info_)},
-      queue_{domain.queue_for(entries_for(limits),
-                              limits.remote_writes && !capabilities_.write_consumes_receive)},
-      endpoint_{std::move(endpoint)} {
+    : domain_{domain}, info_{std::move(info)},
+      accepting_{origin.accepting}, limits_{limits}, handler_{handler},
+      capabilities_{capabilities_of(*info_)}, seat_{domain, *this, entries_for(limits),
+                                                    limits.remote_writes &&
+                                                        !capabilities_.write_consumes_receive},
+      endpoint_{std::move(endpoint)}, life_{.socket = std::move(origin.socket),
+                                            .descriptor_guess = origin.descriptor_guess} {
     require(::fi_ep_bind(endpoint_.get(), &domain.fabric().events().handle().fid, 0),
             "cannot bind an endpoint to its event queue");
-    require(::fi_ep_bind(endpoint_.get(), &queue_.handle().fid, FI_TRANSMIT | FI_RECV),
+    require(::fi_ep_bind(endpoint_.get(), &seat_.queue().handle().fid, FI_TRANSMIT | FI_RECV),
             "cannot bind an endpoint to its completion queue");
     require_memory(::fi_enable(endpoint_.get()),
                    "cannot enable an endpoint" + for_operations(limits),
                    domain.needs_registration());
-    queue_.join(*this, entries_for(limits_));
     domain_.fabric().events().join(&endpoint_->fid, *this);
 }
 
 Connection::~Connection() {
     if (destroyed_ != nullptr) *destroyed_ = true;
     close_endpoint();
-    for (std::uint32_t index = operations_; index != OperationTable::none;) {
-        const std::uint32_t next = queue_.operations()[index].next;
-        queue_.settle_operation(index);
-        index = next;
-    }
-    queue_.leave(*this, entries_for(limits_));
-    if (limits_.remote_writes && !capabilities_.write_consumes_receive) domain_.release(queue_);
+    while (outstanding_ != OperationTable::none)
+        operations().release(std::exchange(outstanding_, operations()[outstanding_].next));
 }
 
 void Connection::open(std::span<const std::byte> data) {
@@ -121,13 +118,13 @@ std::size_t Connection::gather(std::span<const Slice> slices, Vectors& vectors) 
 }
 
 std::uint32_t Connection::begin(Completion::Kind kind, Cookie cookie) {
-    return queue_.operations().begin(*this, kind, cookie, operations_);
+    return operations().begin(*this, kind, cookie, outstanding_);
 }
 
 Status Connection::posted(long result, std::uint32_t operation, const char* step) {
-    queue_.activate();
+    seat_.queue().activate();
     if (result == 0) return Status::ok;
-    queue_.operations().end(operation, operations_);
+    operations().end(operation, outstanding_);
     break_off(CloseReason::lost, "cannot " + std::string{step} + " " + peer_address() + ": " +
                                      fabric_error_text(result));
     return Status::closed;
@@ -141,7 +138,7 @@ Status Connection::post_send(std::span<const Slice> slices, Cookie cookie) {
     const std::uint32_t operation = begin(Completion::Kind::send, cookie);
     const auto result =
         ::fi_sendv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(), count, 0,
-                   queue_.operations().name_of(operation));
+                   operations().name_of(operation));
     const Status status = posted(result, operation, "send to");
     if (status == Status::ok) ++sends_outstanding_;
     return status;
@@ -155,7 +152,7 @@ Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
     const std::uint32_t operation = begin(Completion::Kind::receive, cookie);
     const auto result =
         ::fi_recvv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(), count, 0,
-                   queue_.operations().name_of(operation));
+                   operations().name_of(operation));
     const Status status = posted(result, operation, "receive from");
     if (status == Status::ok) ++receives_outstanding_;
     return status;
@@ -180,7 +177,7 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
     message.iov_count = count;
     message.rma_iov = &remote;
     message.rma_iov_count = 1;
-    message.context = queue_.operations().name_of(operation);
+    message.context = operations().name_of(operation);
     message.data = immediate.value_or(0);
     const auto result = ::fi_writemsg(endpoint_.get(), &message,
                                       FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0));
@@ -193,47 +190,76 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
 
 bool Connection::establish(std::span<const std::byte> data) {
     state_ = State::open;
-    last_acknowledged_ = domain_.loop().now();
-    bool destroyed = false;
-    destroyed_ = &destroyed;
+    life_.last_acknowledged = domain_.loop().now();
+    if (domain_.fabric().uses_kernel_sockets() && !life_.socket) {
+        life_.socket = find_connection(*endpoint_, life_.descriptor_guess);
+    }
+    const DestructionWatch watch{destroyed_};
     handler_.on_connected(data); // may destroy this connection
-    if (!destroyed) destroyed_ = nullptr;
-    return !destroyed;
+    for (const Held& held : std::exchange(held_, {})) {
+        if (watch.destroyed()) return false;
+        if (held.operation == OperationTable::none) {
+            complete_remote_write(held.completion);
+        } else {
+            complete(held.operation, held.completion);
+        }
+    }
+    return !watch.destroyed();
+}
+
+// On RDMA the first message of a fast peer overtakes the news that it is connected, since the one
+// travels with the data and the other between the connection managers; on tcp it does when many
+// connect at once. The accepting side knows all it needs to know; the connecting side has not yet
+// seen what the listener answered.
+bool Connection::must_wait(const Held& held) {
+    if (state_ != State::opening) return false;
+    if (accepting_) return !establish({});
+    held_.push_back(held);
+    return true;
+}
+
+bool Connection::is_settled() const noexcept {
+    const bool was_open = life_.last_acknowledged != TimePoint::min();
+    // Writes of the peer that consume no receive are not among what is outstanding.
+    return !was_open || (outstanding_ == OperationTable::none && !seat_.is_alone());
+}
+
+void Connection::complete_remote_write(const Completion& completion) {
+    if (must_wait({.operation = OperationTable::none, .completion = completion})) return;
+    handler_.on_completion(completion); // may destroy this connection
 }
 
 void Connection::complete(std::uint32_t operation, const Completion& completion) {
-    // On RDMA the first message of a fast peer overtakes the news that it is connected, since the
-    // one travels with the data and the other between the connection managers.
-    if (accepting_ && state_ == State::opening && !establish({})) return;
-    if (operation == sign_asked_for_) {
-        last_acknowledged_ = domain_.loop().now();
-        sign_asked_for_ = OperationTable::none;
-        return queue_.operations().end(operation, operations_);
+    if (must_wait({.operation = operation, .completion = completion})) return;
+    if (operation == life_.question) {
+        life_.last_acknowledged = domain_.loop().now();
+        life_.question = OperationTable::none;
+        return operations().end(operation, outstanding_);
     }
-    if (queue_.operations()[operation].kind == Completion::Kind::receive) {
+    if (operations()[operation].kind == Completion::Kind::receive) {
         --receives_outstanding_;
     } else {
         --sends_outstanding_;
-        last_acknowledged_ = domain_.loop().now();
+        life_.last_acknowledged = domain_.loop().now();
     }
-    queue_.operations().end(operation, operations_);
+    operations().end(operation, outstanding_);
     handler_.on_completion(completion); // may destroy this connection
 }
 
 void Connection::complete_with_error(std::uint32_t operation, int error) {
     const bool flushed = error == FI_ECANCELED;
-    const bool own = operation == sign_asked_for_;
+    const bool own = operation == life_.question;
     Completion completion{};
-    completion.kind = queue_.operations()[operation].kind;
-    completion.cookie = queue_.operations()[operation].cookie;
+    completion.kind = operations()[operation].kind;
+    completion.cookie = operations()[operation].cookie;
     completion.outcome = flushed ? Completion::Outcome::canceled : Completion::Outcome::failed;
     if (own) {
-        sign_asked_for_ = OperationTable::none;
+        life_.question = OperationTable::none;
     } else {
         --(completion.kind == Completion::Kind::receive ? receives_outstanding_
                                                         : sends_outstanding_);
     }
-    queue_.operations().end(operation, operations_);
+    operations().end(operation, outstanding_);
     // A flushed operation announces the end that an event will explain; any other error is the
     // explanation. Not every provider sends an event after it.
     if (!flushed) {
@@ -273,7 +299,7 @@ void Connection::break_off(CloseReason reason, std::string detail) {
     if (state_ == State::closing || state_ == State::closed) return;
     state_ = State::closing;
     closed_ = {.reason = reason, .detail = std::move(detail)};
-    queue_.settle_connection(*this);
+    seat_.queue().settle_connection(*this);
 }
 
 void Connection::close() {
@@ -287,8 +313,8 @@ void Connection::close_endpoint() noexcept {
     domain_.fabric().events().leave(&endpoint_->fid);
     // Tells the peer; without it verbs leaves that to a time-out. Fails if not connected: fine.
     if (state_ != State::idle) ::fi_shutdown(endpoint_.get(), 0);
+    life_.socket = {};
     endpoint_.reset();
-    kernel_socket_ = -1;
 }
 
 void Connection::finish_close() {
@@ -299,17 +325,16 @@ void Connection::finish_close() {
         Cookie cookie;
     };
     std::vector<Outstanding> outstanding;
-    while (operations_ != OperationTable::none) {
-        const std::uint32_t index = operations_;
-        const Operation& operation = queue_.operations()[index];
-        if (index != sign_asked_for_) outstanding.push_back({operation.kind, operation.cookie});
-        operations_ = operation.next;
-        queue_.settle_operation(index); // the provider may still report it
+    while (outstanding_ != OperationTable::none) {
+        const std::uint32_t index = outstanding_;
+        const Operation& operation = operations()[index];
+        if (index != life_.question) outstanding.push_back({operation.kind, operation.cookie});
+        outstanding_ = operation.next;
+        operations().release(index); // the provider may still report it
     }
     sends_outstanding_ = receives_outstanding_ = 0;
-    sign_asked_for_ = OperationTable::none;
-    bool destroyed = false;
-    destroyed_ = &destroyed;
+    life_.question = OperationTable::none;
+    const DestructionWatch watch{destroyed_};
     // The list is most recent first; reports come in the order of posting.
     for (auto entry = outstanding.rbegin(); entry != outstanding.rend(); ++entry) {
         Completion completion{};
@@ -317,9 +342,8 @@ void Connection::finish_close() {
         completion.cookie = entry->cookie;
         completion.outcome = Completion::Outcome::canceled;
         handler_.on_completion(completion);
-        if (destroyed) return;
+        if (watch.destroyed()) return;
     }
-    destroyed_ = nullptr;
     const Closed closed = std::move(closed_);
     handler_.on_closed(closed); // may destroy this connection
 }
@@ -331,40 +355,33 @@ std::string Connection::peer_address() const {
     return to_string(to_address(info_->dest_addr));
 }
 
-int Connection::kernel_socket(Duration interval) {
-    TcpSockets* const sockets = domain_.fabric().sockets();
-    if (sockets == nullptr || !endpoint_) return -1;
-    if (kernel_socket_ < 0) {
-        kernel_socket_ = sockets->find_connection(*endpoint_);
-        if (kernel_socket_ >= 0) TcpSockets::probe_when_idle(kernel_socket_, interval);
-    }
-    return kernel_socket_;
-}
-
 TimePoint Connection::last_sign_of_life(Duration interval) {
-    if (const int fd = kernel_socket(interval); fd >= 0) {
-        return domain_.loop().now() - TcpSockets::silence(fd);
+    if (domain_.fabric().uses_kernel_sockets()) {
+        if (!life_.socket) return TimePoint::min();
+        if (!std::exchange(life_.probed, true)) life_.socket.probe_when_idle(interval);
+        return domain_.loop().now() - life_.socket.silence();
     }
+    // On iWARP a write's completion says only that it was handed to TCP: it would prove nothing.
+    if (capabilities_.connector_speaks_first) return TimePoint::min();
     ask_for_sign_of_life();
-    return last_acknowledged_;
+    return life_.last_acknowledged;
 }
 
 // A write of nothing: the peer's device acknowledges it, whether its process runs, is stopped or
 // has no receive left, and it needs neither a credit nor a key (InfiniBand Architecture 1.x, C9-88:
-// a request of no bytes has its key not checked). On iWARP a write's completion says only that it
-// was handed to TCP, so it would prove nothing.
+// a request of no bytes has its key not checked).
 void Connection::ask_for_sign_of_life() {
-    const bool answer_due = sends_outstanding_ > 0 || sign_asked_for_ != OperationTable::none;
-    if (state_ != State::open || capabilities_.connector_speaks_first || answer_due) return;
-    sign_asked_for_ = begin(Completion::Kind::write, Cookie{});
+    const bool answer_due = sends_outstanding_ > 0 || life_.question != OperationTable::none;
+    if (state_ != State::open || answer_due) return;
+    life_.question = begin(Completion::Kind::write, Cookie{});
     const ::fi_rma_iov nowhere{};
     ::fi_msg_rma message{};
     message.rma_iov = &nowhere;
     message.rma_iov_count = 1;
-    message.context = queue_.operations().name_of(sign_asked_for_);
+    message.context = operations().name_of(life_.question);
     const auto result = ::fi_writemsg(endpoint_.get(), &message, FI_COMPLETION);
-    if (posted(result, sign_asked_for_, "ask for a sign of life of") != Status::ok) {
-        sign_asked_for_ = OperationTable::none;
+    if (posted(result, life_.question, "ask for a sign of life of") != Status::ok) {
+        life_.question = OperationTable::none;
     }
 }
 

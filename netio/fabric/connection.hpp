@@ -9,9 +9,11 @@
 //       |               |                       |
 //       +---------------+----- break_off / close+--> closing --queue settled--> closed
 //
-// In `closing` what had arrived is still delivered, nothing is posted any more.
+// In `closing` what had arrived is still delivered, nothing is posted any more. What arrives while
+// a connector is still `opening` is kept until its user was told that it is connected.
 
-#include "netio/fabric/domain.hpp"
+#include "netio/fabric/kernel_socket.hpp"
+#include "netio/fabric/queue_seat.hpp"
 #include "netio/transport.hpp"
 
 #include <array>
@@ -23,9 +25,16 @@ namespace netio::fabric {
 // used up only if this succeeds. Throws FabricError.
 EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits);
 
+// Where an endpoint comes from, and what is known of its kernel socket, if it has one.
+struct Origin {
+    bool accepting = false;
+    KernelSocket socket = {};
+    int descriptor_guess = -1; // of a socket that has no name yet
+};
+
 class Connection final : public netio::Connection {
   public:
-    Connection(Domain& domain, Info info, EndpointHandle endpoint, bool accepting,
+    Connection(Domain& domain, Info info, EndpointHandle endpoint, Origin origin,
                const QueueLimits& limits, Handler& handler);
     ~Connection() override;
 
@@ -41,10 +50,13 @@ class Connection final : public netio::Connection {
     std::string peer_address() const override;
 
     // From the queues.
-    Handler& handler() noexcept { return handler_; }
     bool is_opening() const noexcept { return state_ == State::opening; }
     void complete(std::uint32_t operation, const Completion& completion);
     void complete_with_error(std::uint32_t operation, int error);
+    // By a peer whose write consumed none of our receives.
+    void complete_remote_write(const Completion& completion);
+    // Nothing can be on its way any more for one that is about to end.
+    bool is_settled() const noexcept;
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
     void finish_close();
@@ -62,11 +74,25 @@ class Connection final : public netio::Connection {
     // The number of pieces.
     std::size_t gather(std::span<const Slice> slices, Vectors& vectors);
     std::uint32_t begin(Completion::Kind kind, Cookie cookie);
+    // A completion that came before the connection was established.
+    struct Held {
+        std::uint32_t operation; // OperationTable::none: a remote write that consumed no receive
+        Completion completion;
+    };
+    struct SignsOfLife {
+        KernelSocket socket;
+        int descriptor_guess = -1;
+        bool probed = false;
+        TimePoint last_acknowledged = TimePoint::min(); // since it was established
+        std::uint32_t question = OperationTable::none;  // outstanding, ours alone
+    };
+
+    OperationTable& operations() const noexcept { return seat_.queue().operations(); }
     // False: the handler destroyed this connection.
     bool establish(std::span<const std::byte> data);
+    bool must_wait(const Held& held);
     Status posted(long result, std::uint32_t operation, const char* step);
     void close_endpoint() noexcept;
-    int kernel_socket(Duration interval);
     void ask_for_sign_of_life();
 
     Domain& domain_;
@@ -75,17 +101,16 @@ class Connection final : public netio::Connection {
     QueueLimits limits_;
     Handler& handler_;
     Capabilities capabilities_;
-    CompletionQueue& queue_;
+    QueueSeat seat_;
     EndpointHandle endpoint_;
+    SignsOfLife life_;
     State state_ = State::idle;
-    std::uint32_t operations_ = OperationTable::none; // head of the list of outstanding ones
+    std::uint32_t outstanding_ = OperationTable::none; // head of the list
     std::size_t sends_outstanding_ = 0;
     std::size_t receives_outstanding_ = 0;
+    std::vector<Held> held_;
     Closed closed_;
-    TimePoint last_acknowledged_ = TimePoint::min();
-    std::uint32_t sign_asked_for_ = OperationTable::none; // outstanding, ours alone
-    int kernel_socket_ = -1;
-    bool* destroyed_ = nullptr; // set by the destructor, for a caller of a handler
+    bool* destroyed_ = nullptr;
 };
 
 } // namespace netio::fabric

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/domain.hpp"
 
+#include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/soft_iwarp.hpp"
 
@@ -62,6 +63,7 @@ Domain::Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::
       virtual_addresses_{(info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0},
       provider_keys_{(info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0},
       key_bytes_{info.domain_attr->mr_key_size} {
+    const CloseOnExec close_on_exec;
     const Info own{::fi_dupinfo(&info)};
     if (!own) throw std::bad_alloc{};
     if (domain_limits_queues(info)) {
@@ -91,6 +93,7 @@ CompletionQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
             if (queue->has_capacity(entry_count)) return *queue;
         }
     }
+    const CloseOnExec close_on_exec;
     const std::size_t entry_limit =
         alone ? entry_count : std::max(entry_count, options_.queue_entry_limit);
     queues_.push_back(std::make_unique<CompletionQueue>(*this, entry_limit,
@@ -132,12 +135,12 @@ std::unique_ptr<Registration> Domain::register_memory(std::span<std::byte> memor
 
 Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
     : loop_{loop}, options_{options}, provider_{info.fabric_attr->prov_name},
-      name_{info.fabric_attr->name} {
+      name_{info.fabric_attr->name}, uses_kernel_sockets_{fabric::uses_kernel_sockets(info)} {
+    const CloseOnExec close_on_exec;
     ::fid_fabric* fabric = nullptr;
     require(::fi_fabric(info.fabric_attr, &fabric, nullptr),
             "cannot open the fabric '" + name_ + "' of provider '" + provider_ + "'");
     fabric_.reset(fabric);
-    if (uses_kernel_sockets(info)) sockets_ = std::make_unique<TcpSockets>();
     events_ = std::make_unique<EventQueue>(loop_, *fabric_);
 }
 

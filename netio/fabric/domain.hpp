@@ -8,7 +8,6 @@
 #include "netio/fabric/completion_queue.hpp"
 #include "netio/fabric/event_queue.hpp"
 #include "netio/fabric/handles.hpp"
-#include "netio/fabric/tcp_sockets.hpp"
 
 #include <memory>
 #include <string>
@@ -67,8 +66,7 @@ class Fabric {
     EventQueue& events() noexcept { return *events_; }
     // The domain that an endpoint of this info belongs to, opened at first use.
     Domain& domain_for(::fi_info& info);
-    // Set where connections are kernel sockets.
-    TcpSockets* sockets() noexcept { return sockets_.get(); }
+    bool uses_kernel_sockets() const noexcept { return uses_kernel_sockets_; }
 
   private:
     EventLoop& loop_;
@@ -76,7 +74,7 @@ class Fabric {
     std::string provider_;
     std::string name_;
     FabricHandle fabric_;
-    std::unique_ptr<TcpSockets> sockets_;
+    bool uses_kernel_sockets_;
     std::unique_ptr<EventQueue> events_;
     std::vector<std::unique_ptr<Domain>> domains_;
 };

@@ -7,6 +7,12 @@
 #include <rdma/fi_errno.h>
 
 namespace netio::fabric {
+namespace {
+
+// Errors in a row that name nobody and concern nobody.
+constexpr std::size_t nameless_error_limit = 64;
+
+} // namespace
 
 CmReader::Result CmReader::read(::fid_eq& queue) {
     std::uint32_t type = 0;
@@ -69,17 +75,24 @@ void EventQueue::leave(::fid_t endpoint) noexcept {
 
 std::size_t EventQueue::drain(std::size_t budget) {
     std::size_t work = 0;
-    while (work < budget) {
+    unsigned empty = 0;
+    while (!failed_ && work < budget && empty < empty_reads) {
         const auto result = reader_.read(*queue_);
-        if (result == CmReader::Result::nothing) break;
+        if (result == CmReader::Result::nothing) {
+            ++empty;
+            continue;
+        }
+        empty = 0;
         ++work;
         if (result == CmReader::Result::error) {
             deliver_error(reader_.error());
-            continue;
+        } else {
+            nameless_errors_ = 0;
+            const CmEvent& event = reader_.event();
+            const auto found = members_.find(event.handle);
+            if (found != members_.end()) found->second->on_event(event);
         }
-        const CmEvent& event = reader_.event();
-        const auto found = members_.find(event.handle);
-        if (found != members_.end()) found->second->on_event(event);
+        if (loop_.time_is_up()) break;
     }
     return work;
 }
@@ -90,11 +103,24 @@ void EventQueue::deliver_error(const CmError& error) {
         // Nobody was named; it can only be one that is still connecting.
         found = std::find_if(members_.begin(), members_.end(),
                              [](const auto& member) { return member.second->is_opening(); });
+        if (found == members_.end() && ++nameless_errors_ > nameless_error_limit) {
+            return fail(error);
+        }
     }
     if (found != members_.end()) found->second->on_event_error(error);
 }
 
+// The queue itself is broken, and would say so for ever.
+void EventQueue::fail(const CmError& error) {
+    failed_ = true;
+    for (const auto& [handle, connection] : members_) {
+        connection->break_off(CloseReason::failed,
+                              "the event queue failed: " + fabric_error_text(error.error));
+    }
+}
+
 bool EventQueue::may_sleep() {
+    if (failed_) return true;
     ::fid* handle = &queue_->fid;
     return ::fi_trywait(&fabric_, &handle, 1) == 0;
 }

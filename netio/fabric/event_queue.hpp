@@ -30,6 +30,10 @@ struct CmError {
     std::span<const std::byte> data; // of a rejection
 };
 
+// Reading an event queue that answers "nothing" has often done something all the same: the provider
+// accepts or goes on with one connection each time. So often in a row it must say so.
+inline constexpr unsigned empty_reads = 2;
+
 // Reads one event; used by this queue and by listeners.
 class CmReader {
   public:
@@ -62,6 +66,7 @@ class EventQueue final : public EventSource {
 
   private:
     void deliver_error(const CmError& error);
+    void fail(const CmError& error);
 
     EventLoop& loop_;
     ::fid_fabric& fabric_;
@@ -70,6 +75,8 @@ class EventQueue final : public EventSource {
     CmReader reader_;
     // Events name an endpoint by its handle; one that is not here any more was destroyed.
     std::unordered_map<::fid_t, Connection*> members_;
+    std::size_t nameless_errors_ = 0; // in a row, that concerned nobody
+    bool failed_ = false;             // for good: it is not read any more
 };
 
 } // namespace netio::fabric

@@ -4,6 +4,7 @@
 
 #include "netio/fabric.hpp"
 #include "netio/fabric/connection.hpp"
+#include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/domain.hpp"
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
@@ -11,15 +12,37 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <stdexcept>
 #include <utility>
 
 namespace netio::fabric {
 namespace {
 
+void validate(const FabricOptions& options) {
+    const auto require = [](bool valid, const char* what) {
+        if (!valid) throw std::invalid_argument{std::string{"fabric: "} + what};
+    };
+    // To the kernel no time at all is for ever.
+    require(options.half_handshake_timeout.count() > 0,
+            "half_handshake_timeout must be at least 1 ms");
+    require(options.stranger_timeout.count() > 0, "stranger_timeout must be at least 1 ms");
+    require(options.queue_endpoint_limit > 0, "queue_endpoint_limit must be at least 1");
+    require(options.queue_entry_limit > 0, "queue_entry_limit must be at least 1");
+}
+
+// libfabric reads FI_PROVIDER once, before we could change it, and then offers nothing else.
+std::string foreign_choice(const std::string& provider) {
+    const char* const choice = std::getenv("FI_PROVIDER");
+    if (choice == nullptr || *choice == '\0' || provider == choice) return {};
+    return "; FI_PROVIDER=" + std::string{choice} +
+           " in the environment keeps libfabric from offering other providers: unset it";
+}
+
 class FabricTransport final : public Transport {
   public:
     FabricTransport(EventLoop& loop, FabricOptions options)
-        : loop_{loop}, options_{std::move(options)} {
+        : loop_{loop}, options_{(validate(options), std::move(options))} {
         if (options_.provider == "auto") {
             providers_ = usable_providers();
             return;
@@ -60,9 +83,15 @@ class FabricTransport final : public Transport {
                            .local_host = local_host,
                            .limits = limits});
         Domain& domain = fabric_for(*info).domain_for(*info);
+        const int next_descriptor = lowest_free_descriptor();
         EndpointHandle endpoint = open_endpoint(domain, *info, limits);
-        return std::make_unique<Connection>(domain, std::move(info), std::move(endpoint), false,
-                                            limits, handler);
+        Origin origin;
+        if (uses_kernel_sockets(*info) && may_be_new_socket(next_descriptor)) {
+            CloseOnExec::set(next_descriptor);
+            origin.descriptor_guess = next_descriptor;
+        }
+        return std::make_unique<Connection>(domain, std::move(info), std::move(endpoint),
+                                            std::move(origin), limits, handler);
     }
 
     std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& local,
@@ -106,7 +135,8 @@ class FabricTransport final : public Transport {
         return FabricError{{listening ? EADDRNOTAVAIL : EHOSTUNREACH, std::system_category()},
                            std::string{"provider '"} + request.provider + "' cannot " +
                                (listening ? "listen at " : "reach ") + to_string(request.address) +
-                               (request.local_host.empty() ? "" : " from " + request.local_host)};
+                               (request.local_host.empty() ? "" : " from " + request.local_host) +
+                               foreign_choice(request.provider)};
     }
 
     Fabric& fabric_for(::fi_info& info) {

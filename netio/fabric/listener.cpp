@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/listener.hpp"
 
+#include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/provider.hpp"
 
 #include <cerrno>
 #include <netinet/in.h>
-#include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <utility>
 
 namespace netio::fabric {
 namespace {
 
-// Descriptors kept back from new peers, so that those we have can be served and closed.
-constexpr rlim_t descriptor_reserve = 32;
-// Wake-ups without an event after which we look whether descriptors have run out: the provider
-// then cannot accept, and its listening socket stays readable.
-constexpr std::size_t idle_drain_limit = 256;
-
-bool descriptors_are_short() {
-    const int lowest_free = ::eventfd(0, EFD_CLOEXEC);
-    if (lowest_free < 0) return true;
-    ::close(lowest_free);
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-    return static_cast<rlim_t>(lowest_free) + descriptor_reserve > limit.rlim_cur;
-}
+constexpr std::chrono::milliseconds rest_time{100};
 
 } // namespace
 
@@ -37,6 +22,9 @@ class Listener::Request final : public ConnectionRequest {
         : listener_{&listener}, fabric_{listener.fabric_}, endpoint_{*listener.endpoint_},
           info_{std::move(info)}, data_{data} {
         listener.pending_ = this;
+        if (listener.door_ && info_->dest_addr != nullptr) {
+            socket_ = listener.door_->admit(to_address(info_->dest_addr));
+        }
     }
     ~Request() {
         if (listener_ == nullptr) return;
@@ -68,8 +56,9 @@ class Listener::Request final : public ConnectionRequest {
         // rejection does is to free the request.
         ::fid_t const handle = info_->handle;
         try {
-            return std::make_unique<Connection>(domain, std::move(info_), std::move(endpoint), true,
-                                                limits, handler);
+            return std::make_unique<Connection>(
+                domain, std::move(info_), std::move(endpoint),
+                Origin{.accepting = true, .socket = std::move(socket_)}, limits, handler);
         } catch (const FabricError&) {
             ::fi_reject(&endpoint_, handle, nullptr, 0);
             throw;
@@ -79,6 +68,7 @@ class Listener::Request final : public ConnectionRequest {
     void reject(std::span<const std::byte> data) override {
         NETIO_CHECK_MSG(info_ != nullptr, "this request was answered already");
         NETIO_CHECK(data.size() <= connection_data_limit);
+        socket_ = {};
         // Failure means that the peer is gone, which is what we want of it.
         ::fi_reject(&endpoint_, info_->handle, data.data(), data.size());
         info_.reset();
@@ -103,16 +93,17 @@ class Listener::Request final : public ConnectionRequest {
     Fabric& fabric_;
     ::fid_pep& endpoint_;
     Info info_;
+    KernelSocket socket_;
     std::span<const std::byte> data_;
 };
 
 Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric, Info info,
                    const Address& requested, Handler& handler)
-    : loop_{loop}, options_{options}, fabric_{fabric}, info_{std::move(info)}, handler_{handler},
-      provider_{info_->fabric_attr->prov_name}, events_{open_event_queue(fabric.handle(),
-                                                                         wait_fd_)},
-      stranger_timer_{loop, [this] { look_for_strangers(); }} {
+    : loop_{loop}, fabric_{fabric}, info_{std::move(info)}, handler_{handler},
+      provider_{info_->fabric_attr->prov_name}, rest_timer_{loop, [this] { loop_.add(*this); }} {
+    const CloseOnExec close_on_exec;
     const std::string what = "cannot listen at " + to_string(requested) + " (" + provider_ + ")";
+    events_ = open_event_queue(fabric.handle(), wait_fd_);
     ::fid_pep* endpoint = nullptr;
     require(::fi_passive_ep(&fabric.handle(), info_.get(), &endpoint, nullptr), what);
     endpoint_.reset(endpoint);
@@ -122,43 +113,53 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
     std::size_t size = sizeof name;
     require(::fi_getname(&endpoint->fid, &name, &size), what);
     address_ = to_address(&name);
-    if (TcpSockets* const sockets = fabric.sockets()) {
-        const int fd = sockets->find_listener(address_);
-        if (fd < 0) {
-            throw FabricError{{ENOENT, std::system_category()},
-                              what + ": the provider's listening socket cannot be found"};
-        }
-        TcpSockets::limit_receive_time(fd, options_.half_handshake_timeout);
+    if (fabric.uses_kernel_sockets()) {
+        door_.emplace(loop, address_,
+                      Doorkeeper::Limits{.half_handshake = options.half_handshake_timeout,
+                                         .stranger = options.stranger_timeout});
     }
     loop_.add(*this);
 }
 
 Listener::~Listener() {
     if (pending_ != nullptr) pending_->abandon();
-    loop_.remove(*this);
+    if (!rest_timer_.armed()) loop_.remove(*this);
 }
 
 std::size_t Listener::drain(std::size_t budget) {
-    // Somebody is at the door, whoever it is.
-    if (fabric_.sockets() != nullptr && !stranger_timer_.armed()) {
-        stranger_timer_.start(options_.stranger_timeout);
-    }
+    if (door_) door_->knock();
     std::size_t work = 0;
-    while (work < budget) {
-        const auto result = reader_.read(*events_);
-        if (result == CmReader::Result::nothing) break;
+    unsigned empty = 0;
+    while (work < budget && empty < empty_reads) {
+        const auto result = read();
+        if (result == CmReader::Result::nothing) {
+            ++empty;
+            continue;
+        }
+        empty = 0;
         ++work;
         // An error here is a peer that went away during its handshake: its own affair.
         if (result == CmReader::Result::event && reader_.event().type == FI_CONNREQ) {
             if (!handle_request(reader_.event())) return work;
         }
+        if (loop_.time_is_up()) return work;
     }
-    idle_drains_ = work > 0 ? 0 : idle_drains_ + 1;
-    if (idle_drains_ >= idle_drain_limit) {
-        idle_drains_ = 0;
-        if (descriptors_are_short()) look_for_strangers();
-    }
+    if (door_ && lowest_free_descriptor() < 0) rest();
     return work;
+}
+
+CmReader::Result Listener::read() {
+    if (!door_) return reader_.read(*events_);
+    const int next_descriptor = lowest_free_descriptor();
+    const auto result = reader_.read(*events_);
+    door_->note(next_descriptor);
+    return result;
+}
+
+void Listener::rest() {
+    door_->look();
+    loop_.remove(*this);
+    rest_timer_.start(rest_time);
 }
 
 bool Listener::may_sleep() {
@@ -168,28 +169,8 @@ bool Listener::may_sleep() {
 
 bool Listener::handle_request(const CmEvent& event) {
     Request request{*this, Info{event.info}, event.data};
-    if (fabric_.sockets() != nullptr) known_peers_.insert(request.peer_address());
     handler_.on_request(request);
     return !request.is_abandoned();
-}
-
-void Listener::look_for_strangers() {
-    TcpSockets* const sockets = fabric_.sockets();
-    if (sockets == nullptr) return;
-    std::set<std::string> known;
-    std::set<std::string> suspects;
-    sockets->for_each_peer(address_.port, [&](const std::string& peer, int fd) {
-        if (known_peers_.contains(peer)) {
-            known.insert(peer);
-        } else if (suspects_.contains(peer)) {
-            TcpSockets::cut_off(fd);
-        } else {
-            suspects.insert(peer);
-        }
-    });
-    known_peers_ = std::move(known);
-    suspects_ = std::move(suspects);
-    if (!suspects_.empty()) stranger_timer_.start(options_.stranger_timeout);
 }
 
 } // namespace netio::fabric

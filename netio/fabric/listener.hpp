@@ -2,13 +2,14 @@
 #pragma once
 
 // A listening (passive) endpoint with an event queue of its own, so that strangers at its door
-// never stand in the way of connections that exist. It also polices the door where connections
-// are kernel sockets (netio/fabric/tcp_sockets.hpp): who connects and does not finish the
-// provider's handshake within the stranger time-out is cut off.
+// never stand in the way of connections that exist. Where connections are kernel sockets it has a
+// doorkeeper. When no descriptor is left for another peer it rests for a while: the provider cannot
+// accept then, and its listening socket stays readable.
 
 #include "netio/fabric/connection.hpp"
+#include "netio/fabric/doorkeeper.hpp"
 
-#include <set>
+#include <optional>
 #include <string>
 
 namespace netio::fabric {
@@ -32,10 +33,10 @@ class Listener final : public netio::Listener, private EventSource {
 
     // False: the handler destroyed this listener.
     bool handle_request(const CmEvent& event);
-    void look_for_strangers();
+    CmReader::Result read();
+    void rest();
 
     EventLoop& loop_;
-    const FabricOptions& options_;
     Fabric& fabric_;
     Info info_;
     Handler& handler_;
@@ -45,11 +46,9 @@ class Listener final : public netio::Listener, private EventSource {
     PassiveEndpointHandle endpoint_;
     Address address_;
     CmReader reader_;
-    Timer stranger_timer_;
-    std::size_t idle_drains_ = 0;
-    std::set<std::string> known_peers_; // finished the provider's handshake
-    std::set<std::string> suspects_;    // had not, when we last looked
-    Request* pending_ = nullptr;        // being handled
+    std::optional<Doorkeeper> door_;
+    Timer rest_timer_;
+    Request* pending_ = nullptr; // being handled
 };
 
 } // namespace netio::fabric

@@ -18,7 +18,7 @@ namespace netio::fabric {
 class Connection;
 
 struct Operation {
-    Connection* owner = nullptr; // null: free, or orphaned by its connection
+    Connection* owner = nullptr; // null: free
     Cookie cookie{};
     Completion::Kind kind = Completion::Kind::send;
     bool outstanding = false;
@@ -62,10 +62,8 @@ class OperationTable {
         release(index);
     }
 
-    // Its connection is gone, but the provider may still report it.
-    void orphan(std::uint32_t index) noexcept { slots_[index].owner = nullptr; }
-
-    // A slot without a connection's list around it.
+    // Without the list around it, as its connection gives all of them up. The provider may still
+    // report it; its name means nothing then.
     void release(std::uint32_t index) noexcept {
         Operation& slot = slots_[index];
         slot.owner = nullptr;

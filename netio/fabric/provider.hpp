@@ -36,7 +36,7 @@ Info query_all(const std::string& provider);
 Capabilities capabilities_of(const ::fi_info& info);
 // With room for what a connection posts beside its user's sends (Connection::last_sign_of_life).
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits);
-// The provider's connections are kernel TCP sockets (netio/fabric/tcp_sockets.hpp).
+// The provider's connections are kernel TCP sockets (netio/fabric/kernel_socket.hpp).
 bool uses_kernel_sockets(const ::fi_info& info);
 
 // Endpoints get no longer queues than the info had that their domain was opened with.

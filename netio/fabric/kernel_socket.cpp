@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/kernel_socket.hpp"
+
+#include "netio/fabric/descriptors.hpp"
+#include "netio/fabric/provider.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <linux/sockios.h>
+#include <mutex>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <utility>
+#include <vector>
+
+namespace netio::fabric {
+namespace {
+
+// The sockets that belong to a listener or a connection of this library, of all threads.
+class SocketTable {
+  public:
+    void enter(int fd) {
+        const std::lock_guard lock{mutex_};
+        const auto place = static_cast<std::size_t>(fd);
+        if (place >= known_.size()) known_.resize(place + 1);
+        known_[place] = true;
+    }
+    void leave(int fd) {
+        const std::lock_guard lock{mutex_};
+        known_[static_cast<std::size_t>(fd)] = false;
+    }
+    bool knows(int fd) {
+        const std::lock_guard lock{mutex_};
+        const auto place = static_cast<std::size_t>(fd);
+        return place < known_.size() && known_[place];
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<bool> known_;
+};
+
+SocketTable& table() {
+    static SocketTable the_table;
+    return the_table;
+}
+
+using NameFunction = int (*)(int, sockaddr*, socklen_t*);
+
+std::optional<Address> name_of(int fd, NameFunction function) {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    if (function(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return std::nullopt;
+    if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
+    return to_address(&storage);
+}
+
+std::optional<int> option_of(int fd, int level, int option) noexcept {
+    int value = 0;
+    socklen_t size = sizeof value;
+    if (::getsockopt(fd, level, option, &value, &size) != 0) return std::nullopt;
+    return value;
+}
+
+// Refusal by an exotic kernel costs precision only.
+bool set_option(int fd, int level, int option, int value) noexcept {
+    return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+bool connects(int fd, const Address& local, const Address& peer) {
+    return fd >= 0 && name_of(fd, ::getpeername) == peer && name_of(fd, ::getsockname) == local;
+}
+
+} // namespace
+
+// --- one socket -----------------------------------------------------------------------------
+
+KernelSocket::KernelSocket(int fd) : fd_{fd} {
+    if (fd_ < 0) return;
+    table().enter(fd_);
+    CloseOnExec::set(fd_);
+}
+
+KernelSocket::~KernelSocket() {
+    if (fd_ >= 0) table().leave(fd_);
+}
+
+KernelSocket::KernelSocket(KernelSocket&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
+
+KernelSocket& KernelSocket::operator=(KernelSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+}
+
+void KernelSocket::probe_when_idle(Duration interval) const noexcept {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(interval).count();
+    const int period = static_cast<int>(std::clamp<long>(seconds, 1, 3600));
+    set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, period);
+    set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, period);
+    set_option(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+Duration KernelSocket::silence() const noexcept {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return Duration::max() / 2;
+    // A peer that does not read closes its window. Then the kernel asks less and less often, up to
+    // every two minutes, so the time since the last answer says nothing as long as every question
+    // was answered: a stopped peer is not a dead one.
+    int unsent = 0;
+    const bool window_closed =
+        info.tcpi_unacked == 0 && ::ioctl(fd_, SIOCOUTQNSD, &unsent) == 0 && unsent > 0;
+    if (window_closed && info.tcpi_probes < 2) return Duration::zero();
+    return std::chrono::milliseconds{std::min(info.tcpi_last_ack_recv, info.tcpi_last_data_recv)};
+}
+
+// --- finding one ----------------------------------------------------------------------------
+
+bool may_be_new_socket(int fd) {
+    return fd >= 0 && !table().knows(fd) && option_of(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
+}
+
+KernelSocket find_connection(const Address& local, const Address& peer, int guess) {
+    if (connects(guess, local, peer)) return KernelSocket{guess};
+    int found = -1;
+    for_each_descriptor([&](int fd) {
+        if (found < 0 && may_be_new_socket(fd) && connects(fd, local, peer)) found = fd;
+    });
+    return KernelSocket{found};
+}
+
+KernelSocket find_connection(::fid_ep& endpoint, int guess) {
+    sockaddr_storage local{};
+    sockaddr_storage peer{};
+    std::size_t local_size = sizeof local;
+    std::size_t peer_size = sizeof peer;
+    if (::fi_getname(&endpoint.fid, &local, &local_size) != 0 ||
+        ::fi_getpeer(&endpoint, &peer, &peer_size) != 0) {
+        return {};
+    }
+    return find_connection(to_address(&local), to_address(&peer), guess);
+}
+
+// --- a listening one ------------------------------------------------------------------------
+
+ListeningSocket::ListeningSocket(const Address& local, std::chrono::milliseconds receive_limit)
+    : local_{local}, mark_{next_mark()} {
+    int found = -1;
+    for_each_descriptor([&](int fd) {
+        if (found < 0 && may_be_new_socket(fd) &&
+            option_of(fd, SOL_SOCKET, SO_ACCEPTCONN).value_or(0) != 0 &&
+            name_of(fd, ::getsockname) == local) {
+            found = fd;
+        }
+    });
+    if (found < 0) {
+        throw FabricError{{ENOENT, std::system_category()},
+                          "the provider's listening socket cannot be found"};
+    }
+    socket_ = KernelSocket{found};
+    const timeval time{static_cast<time_t>(receive_limit.count() / 1000),
+                       static_cast<suseconds_t>(receive_limit.count() % 1000 * 1000)};
+    if (::setsockopt(found, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0 ||
+        !set_option(found, IPPROTO_TCP, TCP_KEEPIDLE, mark_.idle) ||
+        !set_option(found, IPPROTO_TCP, TCP_KEEPINTVL, mark_.interval)) {
+        throw FabricError{{errno, std::system_category()}, "cannot set up the listening socket"};
+    }
+}
+
+ListeningSocket::Mark ListeningSocket::next_mark() noexcept {
+    // Seconds up to 32767 (tcp(7)); nobody else sets keepalive to nine hours.
+    constexpr unsigned values = 4096;
+    static std::atomic<unsigned> count{0};
+    const unsigned number = count++;
+    return {.idle = 32767 - static_cast<int>(number % values),
+            .interval = 32767 - static_cast<int>(number / values % values)};
+}
+
+std::optional<ListeningSocket::Mark> ListeningSocket::mark_of(int fd) noexcept {
+    const auto idle = option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE);
+    const auto interval = option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL);
+    if (!idle || !interval) return std::nullopt;
+    return Mark{.idle = *idle, .interval = *interval};
+}
+
+bool ListeningSocket::has_accepted(int fd) const {
+    if (!may_be_new_socket(fd) || mark_of(fd) != mark_) return false;
+    const auto local = name_of(fd, ::getsockname);
+    const bool any_host = local_.host == "0.0.0.0" || local_.host == "::";
+    return local && local->port == local_.port && (any_host || local->host == local_.host);
+}
+
+std::optional<Address> ListeningSocket::peer_of(int fd) {
+    return name_of(fd, ::getpeername);
+}
+
+KernelSocket ListeningSocket::find_accepted(const Address& peer, int guess) const {
+    const auto is_it = [&](int fd) {
+        return has_accepted(fd) && name_of(fd, ::getpeername) == peer;
+    };
+    if (guess >= 0 && is_it(guess)) return KernelSocket{guess};
+    int found = -1;
+    for_each_descriptor([&](int fd) {
+        if (found < 0 && is_it(fd)) found = fd;
+    });
+    return KernelSocket{found};
+}
+
+void ListeningSocket::for_each_stranger(
+    const std::function<void(const Address& peer, int fd)>& visit) const {
+    for_each_descriptor([&](int fd) {
+        if (!has_accepted(fd)) return;
+        if (const auto peer = name_of(fd, ::getpeername)) visit(*peer, fd);
+    });
+}
+
+void cut_off(int fd) noexcept {
+    ::shutdown(fd, SHUT_RDWR);
+}
+
+} // namespace netio::fabric

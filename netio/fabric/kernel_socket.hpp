@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What libfabric's tcp provider does not offer, done on its kernel sockets:
+//   - a receive time-out on a listening socket. Accepted sockets inherit it, and it bounds the
+//     blocking read by which the provider takes the second half of a handshake: without it a
+//     stranger who sends the first half freezes the event loop (measured, libfabric 1.17 and 2.5).
+//   - a mark on a listening socket that the sockets accepted from it inherit, so that strangers at
+//     our door are never taken for sockets of somebody else in this process, or the other way
+//     round.
+//   - the kernel's acknowledgements as signs of life (tcp(7), TCP_INFO and keepalive).
+// The sockets are found among the descriptors of this process, once each, since newer providers
+// hand out the descriptor (FI_GET_FD) and the version that is supported here does not. Those that
+// were found are entered in a table of the process, so that nobody looks at them again.
+
+#include "netio/base/status.hpp"
+#include "netio/base/time.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <rdma/fi_endpoint.h>
+
+namespace netio::fabric {
+
+// A socket of the provider's, in the table as long as this lives. The provider owns the
+// descriptor; let go of this before the provider closes it.
+class KernelSocket {
+  public:
+    KernelSocket() = default; // none
+    explicit KernelSocket(int fd);
+    ~KernelSocket();
+    KernelSocket(KernelSocket&& other) noexcept;
+    KernelSocket& operator=(KernelSocket&& other) noexcept;
+
+    explicit operator bool() const noexcept { return fd_ >= 0; }
+    int fd() const noexcept { return fd_; }
+
+    // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
+    // is there.
+    void probe_when_idle(Duration interval) const noexcept;
+    // How long ago the peer's kernel last acknowledged or sent anything.
+    Duration silence() const noexcept;
+
+  private:
+    int fd_ = -1;
+};
+
+// The socket of a connected endpoint; `guess` is looked at first.
+KernelSocket find_connection(::fid_ep& endpoint, int guess);
+// A connected socket of this process with these names, or none; `guess` is looked at first.
+KernelSocket find_connection(const Address& local, const Address& peer, int guess);
+// A stream socket that nobody knows; for a guess.
+bool may_be_new_socket(int fd);
+
+// The listening socket of a provider, and who has come through it.
+class ListeningSocket {
+  public:
+    // The one bound to this address. Throws FabricError: it cannot be found or set up.
+    ListeningSocket(const Address& local, std::chrono::milliseconds receive_limit);
+
+    // Whether the descriptor is a socket that was accepted here and belongs to nobody yet.
+    bool has_accepted(int fd) const;
+    // The socket accepted here from this peer; `guess` is looked at first.
+    KernelSocket find_accepted(const Address& peer, int guess) const;
+    static std::optional<Address> peer_of(int fd);
+    // Those accepted here that belong to nobody yet.
+    void for_each_stranger(const std::function<void(const Address& peer, int fd)>& visit) const;
+
+  private:
+    // Two settings that have no effect until keepalive is switched on, and that accepted sockets
+    // inherit.
+    struct Mark {
+        int idle;
+        int interval;
+        friend bool operator==(const Mark&, const Mark&) = default;
+    };
+    static Mark next_mark() noexcept;
+    static std::optional<Mark> mark_of(int fd) noexcept;
+
+    Address local_;
+    KernelSocket socket_;
+    Mark mark_;
+};
+
+// Its peer is told that it is over. The descriptor is the provider's, which closes it when it reads
+// the end.
+void cut_off(int fd) noexcept;
+
+} // namespace netio::fabric

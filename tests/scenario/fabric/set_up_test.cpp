@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What opening the fabric asks for, and what it leaves behind in the process.
+
+#include "tests/scenario/fabric/ends.hpp"
+
+#include <gmock/gmock.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <cstdlib>
+#include <set>
+#include <stdexcept>
+
+namespace netio::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::set<int> open_descriptors() {
+    std::set<int> descriptors;
+    DIR* const directory = ::opendir("/proc/self/fd");
+    while (const dirent* entry = ::readdir(directory)) {
+        const int fd = std::atoi(entry->d_name);
+        if (fd != ::dirfd(directory)) descriptors.insert(fd);
+    }
+    ::closedir(directory);
+    return descriptors;
+}
+
+TEST(SetUp, ProgramsThatAreStartedInheritNothing) {
+    const std::set<int> before = open_descriptors();
+    Fabric fabric;
+    Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+    const End end{*fabric.transport, door.listener->address()};
+    ASSERT_TRUE(fabric.run_until([&] { return end.connected; }));
+    std::set<int> inherited;
+    for (const int fd : open_descriptors()) {
+        if (!before.contains(fd) && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) inherited.insert(fd);
+    }
+    EXPECT_THAT(inherited, IsEmpty());
+}
+
+TEST(SetUp, RefusesOptionsThatMakeNoSense) {
+    EventLoop loop;
+    EXPECT_THROW(open_fabric(loop, {.half_handshake_timeout = 0ms}), std::invalid_argument);
+    EXPECT_THROW(open_fabric(loop, {.stranger_timeout = 0ms}), std::invalid_argument);
+    EXPECT_THROW(open_fabric(loop, {.queue_endpoint_limit = 0}), std::invalid_argument);
+    EXPECT_THROW(open_fabric(loop, {.queue_entry_limit = 0}), std::invalid_argument);
+}
+
+// In a process of its own, since libfabric reads its environment once.
+[[noreturn]] void listen_with_a_foreign_choice() {
+    ::setenv("FI_PROVIDER", "sockets", 1);
+    try {
+        Fabric fabric;
+        const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+    } catch (const FabricError& error) {
+        std::fputs(error.what(), stderr);
+        std::exit(1);
+    }
+    std::exit(0);
+}
+
+TEST(SetUpDeathTest, AForeignChoiceOfProvidersIsNamed) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(listen_with_a_foreign_choice(), testing::ExitedWithCode(1),
+                AllOf(HasSubstr("FI_PROVIDER=sockets"), HasSubstr("unset it")));
+}
+
+} // namespace
+} // namespace netio::test
