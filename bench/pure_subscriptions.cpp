@@ -52,7 +52,8 @@ void find_in_table(benchmark::State& state) {
     netio::pubsub::SubscriptionTable table{fids.size()};
     std::vector<netio::pubsub::FidRange> added;
     for (const Fid fid : fids) {
-        if (!table.add(SubscriberId{1}, {.first = fid, .last = fid}, added)) std::abort();
+        if (!table.add({.subscriber = SubscriberId{1}}, {.first = fid, .last = fid}, added))
+            std::abort();
     }
     for ([[maybe_unused]] const auto step : state)
         for (const Fid fid : fids)
@@ -67,9 +68,10 @@ void subscribe_and_leave(benchmark::State& state) {
         netio::pubsub::SubscriptionTable table{fids.size()};
         std::vector<netio::pubsub::FidRange> added;
         for (const Fid fid : fids) {
-            if (!table.add(SubscriberId{1}, {.first = fid, .last = fid}, added)) std::abort();
+            if (!table.add({.subscriber = SubscriberId{1}}, {.first = fid, .last = fid}, added))
+                std::abort();
         }
-        table.remove_subscriber(SubscriberId{1});
+        table.remove_subscriber({.subscriber = SubscriberId{1}});
     }
     state.SetItemsProcessed(state.iterations() * state.range(0));
 }

@@ -66,12 +66,11 @@ netio::EventLoop::Options read_loop(const YamlValue& value) {
 }
 
 void read_buffered(const YamlValue& value, netio::pubsub::BufferedPublishSocket::Options& options) {
-    value.expect_keys(
-        {"page_size", "pages", "pages_per_subscriber", "watermark", "flush_us", "flush_when_idle"});
+    value.expect_keys({"page_size", "pages", "share", "watermark", "flush_us", "flush_when_idle"});
     if (const auto v = value.find("page_size")) options.page_bytes = v->bytes(256, largest_message);
     if (const auto v = value.find("pages")) options.page_count = v->number(2, 1 << 20);
-    if (const auto v = value.find("pages_per_subscriber")) {
-        options.pages_per_subscriber = v->number(1, options.page_count);
+    if (const auto v = value.find("share")) {
+        options.share_bytes = v->bytes(1, options.page_count * options.page_bytes / 2);
     }
     if (const auto v = value.find("watermark")) {
         options.watermark_bytes = v->bytes(1, options.page_bytes);

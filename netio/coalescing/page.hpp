@@ -48,6 +48,11 @@ class PageWriter {
         return out + page::record_header_bytes;
     }
 
+    // Takes no more than so many bytes from now on, or what it has already.
+    void limit(std::size_t bytes) noexcept {
+        memory_ = memory_.first(bytes > used_ ? bytes : used_);
+    }
+
     std::size_t used() const noexcept { return used_; }
     std::size_t messages() const noexcept { return messages_; }
 

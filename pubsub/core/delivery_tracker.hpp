@@ -38,7 +38,7 @@ class DeliveryTracker {
         entry.cookie = cookie;
         entry.debts = 1; // the seal
         ++entry.generation;
-        return PublicationId{(std::uint64_t{entry.generation & generation_mask} << 32) | place};
+        return PublicationId{(std::uint64_t{entry.generation} << 32) | place};
     }
 
     void add_debt(PublicationId id, std::size_t count = 1) { find(id).debts += count; }
@@ -64,8 +64,6 @@ class DeliveryTracker {
     }
 
   private:
-    // The two top bits of an id stay free for those who need to tell it from other numbers.
-    static constexpr std::uint32_t generation_mask = 0x3fffffff;
     struct Entry {
         Cookie cookie{};
         std::size_t debts = 0;
@@ -74,8 +72,7 @@ class DeliveryTracker {
     Entry& find(PublicationId id) {
         NETIO_CHECK(place_of(id) < entries_.size());
         Entry& entry = entries_[place_of(id)];
-        NETIO_CHECK(entry.debts > 0 &&
-                    (entry.generation & generation_mask) == static_cast<std::uint64_t>(id) >> 32);
+        NETIO_CHECK(entry.debts > 0 && entry.generation == static_cast<std::uint64_t>(id) >> 32);
         return entry;
     }
 

@@ -56,6 +56,9 @@ class PageWriter {
         return out;
     }
 
+    // Takes no more than so many bytes from now on, or what it has already.
+    void limit(std::size_t bytes) noexcept { writer_.limit(bytes); }
+
     std::size_t used() const noexcept { return writer_.used(); }
     std::size_t messages() const noexcept { return writer_.messages(); }
 

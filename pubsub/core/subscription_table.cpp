@@ -65,11 +65,11 @@ void erase_range(Ranges& ranges, const FidRange& range) {
 SubscriptionTable::SubscriptionTable(std::size_t ranges_per_subscriber_limit)
     : ranges_per_subscriber_limit_{ranges_per_subscriber_limit}, groups_(1) {
     segments_.emplace(Fid{0}, nobody);
-    group_by_subscribers_.emplace(std::vector<SubscriberId>{}, nobody);
+    group_by_subscribers_.emplace(std::vector<Interest>{}, nobody);
     retain(nobody);
 }
 
-bool SubscriptionTable::add(SubscriberId subscriber, const FidRange& range,
+bool SubscriptionTable::add(Interest subscriber, const FidRange& range,
                             std::vector<FidRange>& added) {
     NETIO_CHECK(range.first <= range.last);
     const auto found = ranges_.find(subscriber);
@@ -82,7 +82,7 @@ bool SubscriptionTable::add(SubscriberId subscriber, const FidRange& range,
     return true;
 }
 
-bool SubscriptionTable::remove(SubscriberId subscriber, const FidRange& range,
+bool SubscriptionTable::remove(Interest subscriber, const FidRange& range,
                                std::vector<FidRange>& removed) {
     NETIO_CHECK(range.first <= range.last);
     const auto found = ranges_.find(subscriber);
@@ -97,7 +97,7 @@ bool SubscriptionTable::remove(SubscriberId subscriber, const FidRange& range,
     return true;
 }
 
-void SubscriptionTable::remove_subscriber(SubscriberId subscriber) {
+void SubscriptionTable::remove_subscriber(Interest subscriber) {
     const auto node = ranges_.extract(subscriber);
     if (node.empty()) return;
     std::vector<FidRange> removed;
@@ -109,29 +109,25 @@ GroupId SubscriptionTable::find(Fid fid) const {
     return std::prev(segments_.upper_bound(fid))->second;
 }
 
-bool SubscriptionTable::wants(SubscriberId subscriber, Fid fid) const {
+bool SubscriptionTable::wants(Interest subscriber, Fid fid) const {
     const auto found = ranges_.find(subscriber);
     if (found == ranges_.end()) return false;
     const auto range = first_reaching(found->second, fid);
     return range != found->second.end() && range->first <= fid;
 }
 
-std::vector<FidRange> SubscriptionTable::ranges_of(SubscriberId subscriber) const {
-    std::vector<FidRange> list;
-    if (const auto found = ranges_.find(subscriber); found != ranges_.end()) {
-        for (const auto& [first, last] : found->second)
-            list.push_back({.first = first, .last = last});
-    }
-    return list;
+std::size_t SubscriptionTable::range_count(Interest subscriber) const {
+    const auto found = ranges_.find(subscriber);
+    return found == ranges_.end() ? 0 : found->second.size();
 }
 
-void SubscriptionTable::change_segments(SubscriberId subscriber, const FidRange& range, bool adding,
+void SubscriptionTable::change_segments(Interest subscriber, const FidRange& range, bool adding,
                                         std::vector<FidRange>& changed) {
     auto at = split_at(range.first);
     const auto end = range.last == last_fid ? segments_.end() : split_at(after(range.last));
     bool any = false;
     for (; at != end; ++at) {
-        const std::vector<SubscriberId>& subscribers = groups_[index(at->second)].subscribers;
+        const std::vector<Interest>& subscribers = groups_[index(at->second)].subscribers;
         if (std::ranges::binary_search(subscribers, subscriber) == adding) continue;
         const GroupId group = with(at->second, subscriber, adding);
         retain(group);
@@ -175,8 +171,8 @@ void SubscriptionTable::merge_around(const FidRange& range) {
     }
 }
 
-GroupId SubscriptionTable::with(GroupId group, SubscriberId subscriber, bool adding) {
-    std::vector<SubscriberId> subscribers = groups_[index(group)].subscribers;
+GroupId SubscriptionTable::with(GroupId group, Interest subscriber, bool adding) {
+    std::vector<Interest> subscribers = groups_[index(group)].subscribers;
     const auto place = std::ranges::lower_bound(subscribers, subscriber);
     if (adding) {
         subscribers.insert(place, subscriber);

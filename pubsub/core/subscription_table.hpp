@@ -2,24 +2,33 @@
 #pragma once
 
 // Who wants which fid. The space of fids is cut into segments; each belongs to one group, the set
-// of subscribers that want all of its fids. Equal sets are one group, so that what is sent to a
-// group can be shared. No I/O.
+// of subscribers that want all of its fids, each with its policy. Equal sets are one group, so that
+// what is sent to a group can be shared. No I/O.
 //
 // Costs: find is a binary search among the segments; add and remove touch the segments within the
 // range. There are at most two segment borders for each range that some subscriber has asked for.
 
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/slow_policy.hpp"
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
-// A set of subscribers; valid as long as the table does not change. 0 is the empty set.
+// A subscriber that wants fids under one policy. It may want others under another.
+struct Interest {
+    SubscriberId subscriber{};
+    SlowPolicy policy = SlowPolicy::block;
+
+    friend auto operator<=>(const Interest&, const Interest&) = default;
+};
+
+// A set of interests; valid as long as the table does not change. 0 is the empty set.
 enum class GroupId : std::uint32_t {};
 inline constexpr GroupId nobody{0};
 
@@ -30,22 +39,22 @@ class SubscriptionTable {
     // Adds a range to what a subscriber wants. The parts that it did not want before are appended
     // to `added`. False: the subscriber has as many ranges as the limit allows; nothing was
     // changed.
-    [[nodiscard]] bool add(SubscriberId subscriber, const FidRange& range,
+    [[nodiscard]] bool add(Interest subscriber, const FidRange& range,
                            std::vector<FidRange>& added);
     // Takes a range away from what a subscriber wants; what it really had is appended to `removed`.
     // False: as above (taking out the middle of a range makes two).
-    [[nodiscard]] bool remove(SubscriberId subscriber, const FidRange& range,
+    [[nodiscard]] bool remove(Interest subscriber, const FidRange& range,
                               std::vector<FidRange>& removed);
-    void remove_subscriber(SubscriberId subscriber);
+    void remove_subscriber(Interest subscriber);
 
     GroupId find(Fid fid) const;
     // In ascending order.
-    std::span<const SubscriberId> members(GroupId group) const {
+    std::span<const Interest> members(GroupId group) const {
         return groups_[index(group)].subscribers;
     }
-    bool wants(SubscriberId subscriber, Fid fid) const;
-    bool wants_anything(SubscriberId subscriber) const { return ranges_.contains(subscriber); }
-    std::vector<FidRange> ranges_of(SubscriberId subscriber) const;
+    bool wants(Interest subscriber, Fid fid) const;
+    std::size_t range_count(Interest subscriber) const;
+    bool wants_anything(Interest subscriber) const { return ranges_.contains(subscriber); }
 
     // Changes whenever the answer of find may have changed; never 0.
     std::uint64_t generation() const noexcept { return generation_; }
@@ -55,25 +64,25 @@ class SubscriptionTable {
   private:
     using Ranges = std::map<Fid, Fid>; // first -> last; disjoint and not adjacent
     struct Group {
-        std::vector<SubscriberId> subscribers;
+        std::vector<Interest> subscribers;
         std::size_t segments = 0; // that belong to it
     };
     static std::size_t index(GroupId group) noexcept { return static_cast<std::size_t>(group); }
 
-    void change_segments(SubscriberId subscriber, const FidRange& range, bool adding,
+    void change_segments(Interest subscriber, const FidRange& range, bool adding,
                          std::vector<FidRange>& changed);
     std::map<Fid, GroupId>::iterator split_at(Fid first);
     void merge_around(const FidRange& range);
-    GroupId with(GroupId group, SubscriberId subscriber, bool adding);
+    GroupId with(GroupId group, Interest subscriber, bool adding);
     void retain(GroupId group) { ++groups_[index(group)].segments; }
     void release(GroupId group);
 
     std::size_t ranges_per_subscriber_limit_;
-    std::unordered_map<SubscriberId, Ranges> ranges_;
+    std::map<Interest, Ranges> ranges_;
     std::map<Fid, GroupId> segments_; // first fid -> group; ends where the next one begins
     std::vector<Group> groups_;
     std::vector<std::uint32_t> free_groups_;
-    std::map<std::vector<SubscriberId>, GroupId> group_by_subscribers_;
+    std::map<std::vector<Interest>, GroupId> group_by_subscribers_;
     std::uint64_t generation_ = 1;
 };
 

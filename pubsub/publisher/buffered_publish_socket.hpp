@@ -17,32 +17,34 @@
 #include "netio/base/status.hpp"
 #include "netio/coalescing/flush_pace.hpp"
 #include "netio/coalescing/message_parts.hpp"
-#include "netio/memory/page_pool.hpp"
-#include "pubsub/core/page.hpp"
-#include "pubsub/publisher/subscriber_links.hpp"
+#include "pubsub/publisher/open_pages.hpp"
+#include "pubsub/publisher/page_store.hpp"
+#include "pubsub/publisher/publisher.hpp"
+#include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
-#include <memory>
 #include <span>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
-class NETIO_EXPORT BufferedPublishSocket final : public Publisher, private SubscriberLinks::Owner {
+class NETIO_EXPORT BufferedPublishSocket final : public Publisher,
+                                                 private SubscriberSessions::Owner {
   public:
     struct Options {
         Publisher::Options publisher;
         // A subscriber's receive buffers are a little larger. Pages of this size cost few calls per
         // byte, and few enough are under way for all of them to stay in a processor's cache.
         std::size_t page_bytes = 256 * 1024;
+        // The memory of all messages that wait or are being sent, in pages. A page takes as much of
+        // it as it holds.
         std::size_t page_count = 128;
-        // Pages that one subscriber may hold, waiting or being sent, when the next message comes;
-        // then its slow_policy decides.
-        // 0: 1 MiB where the policy is to wait, 4 MiB where it is to drop, at least four pages and
-        // at most half of all.
-        std::size_t pages_per_subscriber = 0;
+        // Bytes that one subscriber may hold, waiting or being sent, when the next page comes; then
+        // its slow_policy decides. At most half of the memory.
+        // 0: 1 MiB where the policy is to wait, 4 MiB where it is to drop, or four pages, or half
+        // of the memory.
+        std::size_t share_bytes = 0;
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
         // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
         // reason once in so long: the first after a pause leaves at the end of the loop's turn.
@@ -60,13 +62,13 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher, private Subsc
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // The usual case is a few dozen instructions: an open page has room. None is open after
         // close().
-        SubscriberLinks::FidState* const state = links_.find_current(fid);
+        FanOut::FidState* const state = sessions_.find_current(fid);
         if (state == nullptr || message.size() > message_limit_) {
             return publishv(fid, {&message, 1}, status);
         }
         const std::size_t place = state->group->place;
         if (place == Group::nowhere) return publishv(fid, {&message, 1}, status);
-        PageWriter& writer = open_[place].writer;
+        PageWriter& writer = open_.writer(place);
         std::byte* const out = writer.append(fid, status, message.size());
         if (out == nullptr) return publishv(fid, {&message, 1}, status);
         copy_message(out, message);
@@ -89,55 +91,48 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher, private Subsc
     std::size_t message_limit() const noexcept { return message_limit_; }
 
   private:
-    // A page that is being filled for a group.
-    struct OpenPage {
-        Group* group = nullptr; // nullptr: this place is free
-        std::uint32_t page = 0;
-        TimePoint due; // when it leaves, filled or not
-        PageWriter writer;
-    };
-
     void before_change() override { flush(); }
-    void on_unwanted(SubscriberId, const FidRange&) override {}
-    void on_page_released(std::uint32_t page) override;
-    void on_debts_settled(PublicationId publication, std::size_t count) override;
+    void on_returned(const SendQueue::Returned& returned) override;
+    void on_taken_back(const Subscriber& subscriber, Cookie page, GapLedger& gap) override;
     void on_progress() override;
 
-    void count(SubscriberLinks::FidState& state, std::size_t bytes) noexcept {
+    void count(FanOut::FidState& state, std::size_t bytes) noexcept {
         ++state.published;
         ++counters_.messages;
         counters_.bytes += bytes;
     }
     std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
-    bool open_page(Group& group);
+    bool open_page(Group& group, std::size_t record_bytes);
     bool block_for_slow(const Group& group);
     std::size_t share_of(SlowPolicy policy) const noexcept;
-    bool has_its_share(const Group::Member& member) const noexcept;
+    bool has_its_share(const Interest& member);
     Status publish_large(Group& group, Fid fid, std::span<const std::span<const std::byte>> parts,
                          std::size_t bytes, std::uint8_t status);
-    void send_to_group(const Group& group, std::uint32_t page, std::size_t bytes,
-                       std::span<const std::byte> fragment_extension);
-    void drop_page(Subscriber& subscriber, std::uint32_t page, std::size_t bytes);
+    std::vector<std::uint32_t> take_pages(std::size_t bytes);
+    std::vector<Interest> takers_of(const Group& group, Fid fid);
+    void send_page(std::uint32_t page, Subscriber& subscriber, const Interest& member,
+                   std::span<const std::byte> extension);
+    void tell_missed(std::uint32_t page, GapLedger& gap);
+    void drop_page(std::uint32_t page, Subscriber& subscriber);
     void flush_page(std::size_t place);
     void flush_old();
     void flush_idle();
-    void arm_flush_timer();
+    bool is_idle(const Group& group);
     Status refuse();
 
     Options options_;
     Handler& handler_;
+    EventLoop& loop_;
     std::size_t message_limit_;
-    PagePool pages_;
+    PageStore pages_;
+    OpenPages open_;
     FlushPace flush_pace_;
-    std::vector<OpenPage> open_;
-    std::vector<std::size_t> free_places_;
-    std::deque<std::pair<std::size_t, TimePoint>> flush_order_; // place, due
     std::uint32_t next_number_ = 0;
     Counters counters_;
     bool capacity_wanted_ = false;
     Timer flush_timer_;
     Timer idle_timer_;
-    SubscriberLinks links_; // last: goes first
+    SubscriberSessions sessions_; // last: goes first
 };
 
 } // namespace netio::pubsub::inline v0_2

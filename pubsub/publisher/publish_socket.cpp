@@ -3,32 +3,54 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/option_check.hpp"
 
 #include <algorithm>
-#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
 
+namespace {
+
+constexpr std::size_t usual_remainder = 64;
+
+PublishSocket::Options checked(PublishSocket::Options options) {
+    validate(options.publisher);
+    require_between("outstanding_limit", options.outstanding_limit, 1, UINT32_MAX);
+    const std::size_t most = std::max<std::size_t>(1, options.outstanding_limit / 2);
+    require_option(options.remainder_limit <= most,
+                   "remainder_limit is " + std::to_string(options.remainder_limit) +
+                       "; one stopped subscriber must not keep more than half of "
+                       "outstanding_limit, which is " +
+                       std::to_string(options.outstanding_limit) + ", from the others");
+    if (options.remainder_limit == 0) {
+        options.remainder_limit =
+            std::clamp<std::size_t>(options.outstanding_limit / 4, 1, usual_remainder);
+    }
+    return options;
+}
+
+} // namespace
+
 PublishSocket::PublishSocket(Transport& transport, const Options& options, Handler& handler)
-    : options_{options}, handler_{handler}, tracker_{options.outstanding_limit},
+    : options_{checked(options)}, handler_{handler}, tracker_{options.outstanding_limit},
       publications_(options.outstanding_limit),
       due_timer_{transport.loop(), [this] { do_what_is_due(); }}, partial_{[this] {
           due_timer_.start(Duration::zero());
       }},
-      links_{transport, options.publisher, 0, static_cast<SubscriberLinks::Owner&>(*this), *this,
-             handler} {
-    if (options.outstanding_limit == 0 || options.remainder_limit == 0) {
-        throw std::invalid_argument{"outstanding_limit and remainder_limit must be positive"};
-    }
-}
+      sessions_{transport,
+                options_.publisher,
+                {.pool = options_.outstanding_limit, .required_receive_bytes = 0},
+                static_cast<SubscriberSessions::Owner&>(*this),
+                {.publisher = *this, .handler = handler}} {}
 
 PublishSocket::~PublishSocket() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
 std::vector<SessionListener::Endpoint> PublishSocket::endpoints() const {
-    return links_.endpoints();
+    return sessions_.endpoints();
 }
 
 Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,
@@ -36,19 +58,23 @@ Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie co
     std::size_t total_bytes = 0;
     const Status possible = check(slices, extras, total_bytes);
     if (possible != Status::ok) return possible;
-    SubscriberLinks::FidState& state = links_.lookup(fid);
+    FanOut::FidState& state = sessions_.lookup(fid);
     const Group& group = *state.group;
     if (group.members.empty()) {
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
+    sessions_.make_others_give_way();
     if (partial_.holds(fid) || block_for_slow(group)) return refuse();
-    const std::optional<PublicationId> id = tracker_.begin(cookie);
+    const std::optional<PublicationId> id = begin(cookie);
     if (!id) return refuse();
     ++state.published;
     keep(*id, fid, slices, total_bytes, extras);
-    for (const auto& [subscriber, policy] : group.members)
-        takes(*subscriber) ? hand_over(*id, *subscriber) : miss(*subscriber, fid);
+    for (const Interest& member : group.members) {
+        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+        const bool misses = member.policy == SlowPolicy::drop && !takes(subscriber);
+        misses ? miss(subscriber, fid) : hand_over(*id, subscriber, member.policy);
+    }
     seal(*id);
     return Status::ok;
 }
@@ -58,30 +84,37 @@ PublishSocket::Attempt PublishSocket::try_publishv(Fid fid, std::span<const Slic
     std::size_t total_bytes = 0;
     const Status possible = check(slices, extras, total_bytes);
     if (possible != Status::ok) return {.status = possible, .ticket = {}};
-    SubscriberLinks::FidState& state = links_.lookup(fid);
-    const std::vector<Group::Member>& members = state.group->members;
-    const auto can_take = [](const Group::Member& each) {
-        return each.policy == SlowPolicy::drop || takes_now(*each.subscriber);
+    FanOut::FidState& state = sessions_.lookup(fid);
+    const std::vector<Interest>& members = state.group->members;
+    // Nothing is queued: who is to miss messages misses this one.
+    const auto can_take = [this](const Interest& each) {
+        return each.policy == SlowPolicy::drop ||
+               sessions_.subscriber(each.subscriber).can_send_now();
     };
     const Status outlook = partial_.outlook(fid, members, can_take);
     if (outlook == Status::no_subscribers) {
         ++counters_.without_subscribers;
         return {.status = outlook, .ticket = {}};
     }
-    for (const Group::Member& member : members)
+    for (const Interest& member : members)
         if (!can_take(member)) wait_for(member);
     std::optional<PublicationId> id;
-    if (outlook != Status::again) id = tracker_.begin(cookie);
+    if (outlook != Status::again) {
+        sessions_.make_others_give_way();
+        id = begin(cookie);
+    }
     if (!id) return {.status = refuse(), .ticket = {}};
     ++state.published;
     keep(*id, fid, slices, total_bytes, extras);
     std::vector<SubscriberId> left;
-    for (const Group::Member& member : members) {
-        if (!can_take(member)) {
-            left.push_back(member.subscriber->id());
+    for (const Interest& member : members) {
+        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+        if (subscriber.can_send_now()) {
+            hand_over(*id, subscriber, member.policy);
+        } else if (member.policy == SlowPolicy::drop) {
+            miss(subscriber, fid);
         } else {
-            takes(*member.subscriber) ? hand_over(*id, *member.subscriber)
-                                      : miss(*member.subscriber, fid);
+            left.push_back(member.subscriber);
         }
     }
     if (left.empty()) {
@@ -95,12 +128,12 @@ PublishSocket::Attempt PublishSocket::try_publishv(Fid fid, std::span<const Slic
 
 Status PublishSocket::resume(PublishTicket& ticket) {
     const std::optional<PublicationId> id = partial_.find(ticket);
-    const Status status = partial_.resume(ticket, [&](SubscriberId session) {
-        Subscriber& subscriber = links_.subscriber(session);
-        const bool taken = takes_now(subscriber);
+    const Status status = partial_.resume(ticket, [&](SubscriberId waiting) {
+        Subscriber& subscriber = sessions_.subscriber(waiting);
         const Fid fid = publications_[DeliveryTracker::place_of(*id)].fid;
-        taken ? hand_over(*id, subscriber)
-              : wait_for({.subscriber = &subscriber, .policy = links_.policy_of(subscriber, fid)});
+        const Interest member{.subscriber = waiting, .policy = sessions_.policy_of(waiting, fid)};
+        const bool taken = subscriber.can_send_now();
+        taken ? hand_over(*id, subscriber, member.policy) : wait_for(member);
         return taken;
     });
     if (status == Status::ok) {
@@ -116,27 +149,29 @@ Status PublishSocket::resume(PublishTicket& ticket) {
 Status PublishSocket::check(std::span<const Slice> slices, const Extras& extras,
                             std::size_t& total_bytes) const {
     NETIO_CHECK_MSG(extras.header.size() <= header_limit, "a user header has at most 8 bytes");
-    if (links_.is_closing()) return Status::closed;
+    if (sessions_.is_closing()) return Status::closed;
     if (slices.size() > slice_limit) return Status::too_many_segments;
     total_bytes = extras.header.size();
     for (const Slice& slice : slices)
         total_bytes += slice.size;
-    return total_bytes > links_.options().largest_message_bytes ? Status::too_large : Status::ok;
+    return total_bytes > options_.publisher.largest_message_bytes ? Status::too_large : Status::ok;
 }
 
-bool PublishSocket::takes_now(const Subscriber& subscriber) noexcept {
-    return subscriber.can_send_now();
-}
-
-bool PublishSocket::takes(const Subscriber& subscriber) const noexcept {
-    return takes_now(subscriber) || subscriber.remainder_count() < options_.remainder_limit;
+// Whether it may have another one, at once or later.
+bool PublishSocket::takes(const Subscriber& subscriber) noexcept {
+    if (subscriber.stage() == Subscriber::Stage::gone) return false;
+    const Holding& holding = subscriber.holding();
+    return subscriber.can_send_now() ||
+           (holding.waiting < options_.remainder_limit &&
+            (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX)));
 }
 
 bool PublishSocket::block_for_slow(const Group& group) {
     bool blocked = false;
-    for (const Group::Member& member : group.members) {
-        if (member.policy == SlowPolicy::drop || takes(*member.subscriber)) continue;
-        links_.note_slow(member);
+    for (const Interest& member : group.members) {
+        if (member.policy == SlowPolicy::drop || takes(sessions_.subscriber(member.subscriber)))
+            continue;
+        sessions_.note_waited_for(member);
         blocked = true;
     }
     return blocked;
@@ -148,15 +183,20 @@ Status PublishSocket::refuse() {
     return Status::again;
 }
 
-void PublishSocket::wait_for(const Group::Member& member) {
-    links_.note_slow(member);
-    member.subscriber->request_capacity();
+void PublishSocket::wait_for(const Interest& member) {
+    sessions_.note_waited_for(member);
+    sessions_.subscriber(member.subscriber).request_capacity();
+}
+
+std::optional<PublicationId> PublishSocket::begin(Cookie cookie) {
+    const std::optional<PublicationId> id = tracker_.begin(cookie);
+    if (id) sessions_.shares().use(1);
+    return id;
 }
 
 void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slices,
                          std::size_t total_bytes, const Extras& extras) {
-    Publication& publication = publications_[DeliveryTracker::place_of(id)];
-    publication.id = id;
+    LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
     publication.fid = fid;
     publication.status = extras.status;
     publication.header_bytes = static_cast<std::uint8_t>(extras.header.size());
@@ -169,10 +209,13 @@ void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slice
     counters_.bytes += total_bytes;
 }
 
-void PublishSocket::hand_over(PublicationId id, Subscriber& subscriber) {
-    const Publication& publication = publications_[DeliveryTracker::place_of(id)];
+void PublishSocket::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy) {
+    const LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
     tracker_.add_debt(id, subscriber.frames_for(publication));
-    subscriber.send_publication(publication);
+    subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
+                                          .amount = 1,
+                                          .droppable = policy == SlowPolicy::drop});
+    sessions_.keep_watch();
 }
 
 void PublishSocket::miss(Subscriber& subscriber, Fid fid) {
@@ -180,9 +223,15 @@ void PublishSocket::miss(Subscriber& subscriber, Fid fid) {
     ++counters_.dropped;
 }
 
+std::optional<Cookie> PublishSocket::settle(PublicationId id, std::size_t frames) {
+    const std::optional<Cookie> cookie = tracker_.settle(id, frames);
+    if (cookie) sessions_.shares().give_back(1);
+    return cookie;
+}
+
 // Everybody who gets it has it now.
 void PublishSocket::seal(PublicationId id) {
-    const auto cookie = tracker_.seal(id);
+    const auto cookie = settle(id, 1);
     if (!cookie) return;
     // Nothing of it is on its way: the completion comes from the loop all the same.
     undelivered_.push_back(*cookie);
@@ -191,18 +240,19 @@ void PublishSocket::seal(PublicationId id) {
 
 void PublishSocket::close() {
     finish_rest(partial_.take_over_all());
-    links_.close();
+    sessions_.close();
 }
 
 void PublishSocket::abort() {
     finish_rest(partial_.take_over_all());
-    links_.abort();
+    sessions_.abort();
 }
 
 void PublishSocket::finish_rest(const PartialDeliveries::Rest& rest) {
     for (const auto& [id, left] : rest) {
-        for (const SubscriberId session : left)
-            hand_over(id, links_.subscriber(session));
+        const Fid fid = publications_[DeliveryTracker::place_of(id)].fid;
+        for (const SubscriberId each : left)
+            hand_over(id, sessions_.subscriber(each), sessions_.policy_of(each, fid));
         seal(id);
     }
 }
@@ -218,27 +268,33 @@ void PublishSocket::do_what_is_due() {
 }
 
 const Publisher::Counters& PublishSocket::counters() noexcept {
-    counters_.subscribers = links_.subscriber_count();
+    counters_.subscribers = sessions_.subscriber_count();
     return counters_;
 }
 
-// Publications are sent at once: nothing is coalesced.
-void PublishSocket::before_change() {}
-
-void PublishSocket::on_unwanted(SubscriberId session, const FidRange& fids) {
-    partial_.forget(session, fids);
+void PublishSocket::on_unwanted(SubscriberId subscriber, const FidRange& fids) {
+    partial_.forget(subscriber, fids);
 }
 
-void PublishSocket::on_page_released(std::uint32_t) {
-    NETIO_CHECK_MSG(false, "an unbuffered publisher has no pages");
-}
-
-void PublishSocket::on_debts_settled(PublicationId publication, std::size_t count) {
-    const auto cookie = tracker_.settle(publication, count);
+void PublishSocket::on_returned(const SendQueue::Returned& returned) {
+    const PublicationId id{static_cast<std::uint64_t>(returned.cookie)};
+    const auto cookie = settle(id, returned.frames);
     if (!cookie) return;
     const DestructionWatch watch{destroyed_};
     handler_.on_publish_completed(*this, *cookie);
     if (!watch.destroyed()) on_progress(); // one publication less is outstanding
+}
+
+void PublishSocket::on_taken_back(const Subscriber& subscriber, Cookie publication,
+                                  GapLedger& gap) {
+    const PublicationId id{static_cast<std::uint64_t>(publication)};
+    const LentMessage& message = publications_[DeliveryTracker::place_of(id)];
+    gap.add(message.fid, 1);
+    ++counters_.dropped;
+    const auto cookie = settle(id, subscriber.frames_for(message));
+    if (!cookie) return;
+    undelivered_.push_back(*cookie); // this is within a call of the user's
+    due_timer_.start(Duration::zero());
 }
 
 void PublishSocket::on_progress() {

@@ -28,7 +28,8 @@
 #include "netio/base/status.hpp"
 #include "pubsub/core/delivery_tracker.hpp"
 #include "pubsub/core/partial_deliveries.hpp"
-#include "pubsub/publisher/subscriber_links.hpp"
+#include "pubsub/publisher/publisher.hpp"
+#include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include <array>
 #include <cstdint>
@@ -37,15 +38,16 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberLinks::Owner {
+class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberSessions::Owner {
   public:
     struct Options {
         Publisher::Options publisher;
         // Publications whose memory is lent at once; beyond: again.
         std::size_t outstanding_limit = 256;
         // Publications that may wait for one subscriber beyond what its session takes; then its
-        // slow_policy decides.
-        std::size_t remainder_limit = 64;
+        // slow_policy decides. At most half of outstanding_limit. 0: a quarter of it, and 64 at
+        // most.
+        std::size_t remainder_limit = 0;
     };
 
     class Handler : public Publisher::Handler {
@@ -110,23 +112,23 @@ class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberLin
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
 
   private:
-    void before_change() override;
-    void on_unwanted(SubscriberId session, const FidRange& fids) override;
-    void on_page_released(std::uint32_t page) override;
-    void on_debts_settled(PublicationId publication, std::size_t count) override;
+    void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
+    void on_returned(const SendQueue::Returned& returned) override;
+    void on_taken_back(const Subscriber& subscriber, Cookie publication, GapLedger& gap) override;
     void on_progress() override;
 
     Status check(std::span<const Slice> slices, const Extras& extras,
                  std::size_t& total_bytes) const;
-    bool takes(const Subscriber& subscriber) const noexcept;
-    static bool takes_now(const Subscriber& subscriber) noexcept;
+    bool takes(const Subscriber& subscriber) noexcept;
     bool block_for_slow(const Group& group);
     Status refuse();
-    void wait_for(const Group::Member& member);
+    void wait_for(const Interest& member);
+    std::optional<PublicationId> begin(Cookie cookie);
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
               const Extras& extras);
-    void hand_over(PublicationId id, Subscriber& subscriber);
+    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy);
     void miss(Subscriber& subscriber, Fid fid);
+    std::optional<Cookie> settle(PublicationId id, std::size_t frames);
     void seal(PublicationId id);
     void finish_rest(const PartialDeliveries::Rest& rest);
     void do_what_is_due();
@@ -134,15 +136,15 @@ class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberLin
     Options options_;
     Handler& handler_;
     DeliveryTracker tracker_;
-    std::vector<Publication> publications_; // by the tracker's place
+    std::vector<LentMessage> publications_; // by the tracker's place
     std::uint32_t next_number_ = 0;
     Counters counters_;
     bool capacity_wanted_ = false;
     bool* destroyed_ = nullptr;
-    std::vector<Cookie> undelivered_; // nobody could take it: complete without a send
+    std::vector<Cookie> undelivered_; // they complete without anything having been sent last
     Timer due_timer_;                 // what a call has left to the loop
     PartialDeliveries partial_;
-    SubscriberLinks links_; // last: goes first
+    SubscriberSessions sessions_; // last: goes first
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -35,6 +35,9 @@ class NETIO_EXPORT Publisher {
         std::chrono::milliseconds disconnect_after{10000};
         std::size_t subscriber_limit = 4096;
         std::size_t ranges_per_subscriber_limit = 16384;
+        // Answers that may wait for a subscriber that asks and does not take them; one more ends
+        // its session.
+        std::size_t answer_limit = 4096;
         // A larger message is refused with too_large; subscribers that cannot take it are rejected.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
         // close(): how long a subscriber may make no progress before it is cut off, and how long

@@ -1,42 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One connected subscriber as its publisher sees it: the session, and the queue of what it still
-// has to be sent, in order. The queue is bounded by its owner's limits: pages by the session's
-// share of the pool, publications by the remainder limit, answers by the answer limit.
-//
-// What enters the queue leaves it exactly once: sent and completed, or given back when the session
-// ends; either way the owner is told, so that pages are freed and publications complete.
+// The record of one connected subscriber: its session, the queue of what it still has to be sent,
+// and how far its coming and going is.
 
 #include "netio/session/session_listener.hpp"
-#include "pubsub/core/delivery_tracker.hpp"
-#include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/gap_ledger.hpp"
-#include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/slow_watch.hpp"
+#include "pubsub/publisher/publisher.hpp"
+#include "pubsub/publisher/send_queue.hpp"
 
-#include <array>
-#include <cstdint>
-#include <deque>
 #include <memory>
-#include <span>
-#include <unordered_map>
-#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
-
-// A message whose memory is lent until the last session has sent it.
-struct Publication {
-    PublicationId id{};
-    Fid fid{};
-    std::uint8_t status = 0;
-    std::uint8_t header_bytes = 0; // user header: the first bytes of the message
-    std::array<std::byte, 8> header{};
-    std::uint32_t number = 0; // distinguishes consecutive fragmented messages
-    std::size_t slice_count = 0;
-    std::array<Slice, slice_limit> slices;
-    std::size_t total_bytes = 0; // header and slices
-};
 
 class Subscriber final : private Session::Handler {
   public:
@@ -45,15 +20,14 @@ class Subscriber final : private Session::Handler {
         virtual void on_subscriber_open(Subscriber& subscriber) = 0;
         // A frame from the subscriber that is not the session's own.
         virtual void on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame) = 0;
-        // A page is sent or given back; not used by this subscriber any more.
-        virtual void on_page_released(Subscriber& subscriber, std::uint32_t page) = 0;
-        // So many frames of a publication are sent or given back.
-        virtual void on_debts_settled(Subscriber& subscriber, PublicationId publication,
-                                      std::size_t count) = 0;
+        // What may be posted to it at once.
+        virtual std::size_t post_limit(const Subscriber& subscriber) const noexcept = 0;
+        // This subscriber does not use it any more: it is sent, or never will be.
+        virtual void on_returned(const SendQueue::Returned& returned) = 0;
         // Some of the queue has left.
-        virtual void on_progress(Subscriber& subscriber) = 0;
-        // Nothing may be sent to it any more; what is queued is given back after this. Must not
-        // call the user.
+        virtual void on_progress() = 0;
+        // Nothing may be sent to it any more; what is queued is returned after this. Must not call
+        // the user.
         virtual void on_subscriber_gone(Subscriber& subscriber) = 0;
         // It has nothing any more; it may be destroyed.
         virtual void on_subscriber_closed(Subscriber& subscriber, const Closed& closed) = 0;
@@ -67,68 +41,53 @@ class Subscriber final : private Session::Handler {
     ~Subscriber();
 
     SubscriberId id() const noexcept { return id_; }
-    Session& session() noexcept { return *session_; }
-    std::string peer_address() const { return session_->peer_address(); }
+    SubscriberPeer peer() const { return {.id = id_, .address = session_->peer_address()}; }
+    const Holding& holding() const noexcept { return queue_.holding(); }
+    const SendQueue& queue() const noexcept { return queue_; }
+    bool is_open() const noexcept { return session_->is_open(); }
 
-    // Each of these sends at once if nothing is waiting and the session has room, and queues else.
-    // A page of messages, or with an extension a page that holds a fragment of a large one.
-    void send_page(std::uint32_t page, const Slice& slice,
-                   std::span<const std::byte> fragment_extension = {});
-    // How many frames it takes from `offset` on; each is one settled debt.
-    std::size_t frames_for(const Publication& publication, std::size_t offset = 0) const noexcept;
-    void send_publication(const Publication& publication);
-    void send_answer(std::uint8_t kind, std::uint8_t flags, std::span<const std::byte> body);
+    // Each of these sends at once if nothing is waiting and the session has capacity.
+    void send_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
+                    const SendQueue::Handling& handling);
+    void send_message(const LentMessage& message, const SendQueue::Handling& handling);
+    void send_answer(std::uint8_t kind, std::span<const std::byte> body);
+    void send_totals(SendQueue::Totals totals);
+    // It misses messages. They are told in order, as soon as something has left.
+    void add_gap(Fid fid, std::uint64_t count);
+    SendQueue::TakenBack take_back() { return queue_.take_back(); }
 
-    // Pages held, in the queue or in the fabric's hands.
-    std::size_t held_pages() const noexcept { return held_pages_; }
-    // Publications in the queue that are not wholly in the fabric's hands.
-    std::size_t remainder_count() const noexcept { return remainders_; }
-    // It has everything, and the network too: the next page would leave at once.
-    bool is_idle() const noexcept { return queue_.empty() && held_pages_ == 0; }
-    bool can_send_now() const noexcept { return queue_.empty() && session_->has_capacity(); }
+    std::size_t frames_for(const LentMessage& message) const noexcept {
+        return SendQueue::frames_for(message, session_->body_limit());
+    }
+    // The next message would leave at once.
+    bool can_send_now() const noexcept;
     // It cannot send now: the owner's on_progress follows when it can.
     void request_capacity() { static_cast<void>(session_->request_capacity()); }
-    bool has_drained() const noexcept { return queue_.empty(); }
-    // Its last word has been said; nothing may be sent to it any more.
-    bool is_gone() const noexcept { return gone_; }
+    // It has everything, and the network too.
+    bool is_idle() const noexcept { return queue_.has_drained() && holding().posted == 0; }
 
-    // Messages that a slow session misses (policy drop). They are told in order: before the next
-    // page or publication that does go to the session, or as soon as nothing waits for it.
-    void add_gap(Fid fid, std::uint64_t count);
-    void send_gaps();
+    // It is let go when it has everything.
+    void leave();
+    void fail(CloseReason reason, const std::string& why);
+    void abort() { session_->abort(); }
 
-    // Where it asked for another policy than the publisher's.
-    SlowPolicies policies;
-    // For the owner's accounting of totals: messages published before this subscription.
-    FidMap<std::uint64_t> published_before;
-    // Since when the session has been beyond its share; max(): it is not.
-    TimePoint slow_since = TimePoint::max();
+    enum class Stage : std::uint8_t {
+        opening,
+        subscribing, // the user knows it
+        asked,       // it has been sent the totals, and is to answer them
+        leaving,     // it has answered, or has unsubscribed from everything
+        gone,        // nothing may be sent to it any more
+    };
+    Stage stage() const noexcept { return stage_; }
+    void set_stage(Stage stage) noexcept { stage_ = stage; }
     // The user has been told of it.
-    bool announced = false;
-    bool moving = false; // something has left since the owner last looked
-    bool totals_sent = false;
-    bool leaving = false; // it has unsubscribed from everything, or answered the totals
+    bool is_announced() const noexcept { return announced_; }
+    void announce() noexcept { announced_ = true; }
+
+    Idleness idle;
 
   private:
-    enum class Kind : std::uint8_t { page, publication, answer };
-    struct Item {
-        Kind kind = Kind::answer;
-        std::uint8_t frame_kind = 0;
-        std::uint8_t frame_flags = 0;
-        std::uint8_t extension_bytes = 0;
-        std::uint32_t page = 0;
-        std::array<std::byte, frame_extension_limit> extension{}; // page, answer
-        Slice slice;                                              // page
-        const Publication* publication = nullptr;
-        std::size_t offset = 0;                 // of the publication: what has been sent
-        std::unique_ptr<RegisteredBuffer> body; // of an answer larger than the extension
-    };
-
-    void enqueue(Item item);
     void pump();
-    Status send_item(Item& item);
-    Status send_part(Item& item);
-    void give_back(Item& item);
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
@@ -138,14 +97,9 @@ class Subscriber final : private Session::Handler {
 
     SubscriberId id_;
     Owner& owner_;
-    std::deque<Item> queue_;
-    std::size_t held_pages_ = 0;
-    std::size_t remainders_ = 0;
-    std::size_t answers_queued_ = 0;
-    GapLedger gaps_;
-    std::uint64_t next_answer_ = 0;
-    std::unordered_map<std::uint64_t, std::unique_ptr<RegisteredBuffer>> answers_in_flight_;
-    bool gone_ = false;
+    SendQueue queue_;
+    Stage stage_ = Stage::opening;
+    bool announced_ = false;
     bool* destroyed_ = nullptr;
     std::unique_ptr<Session> session_; // last: goes first
 };

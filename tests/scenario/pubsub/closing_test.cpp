@@ -251,7 +251,7 @@ TEST_P(Closing, ASubscriberMayBeDestroyedInEachOfItsHandlers) {
         }
         publisher->close();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; })) << i;
-        ASSERT_TRUE(run_until([&] { return destroyed; })) << i;
+        ASSERT_TRUE(run_until([&] { return destroyed; })) << "hook " << i;
         subscribers.clear();
     }
 }
@@ -289,7 +289,7 @@ TEST_P(Closing, APublisherMayBeDestroyedInEachOfItsHandlers) {
         if (!destroyed) second.socket.reset();
         ASSERT_TRUE(run_until([&] { return destroyed || !publisher_actor.closed.empty(); })) << i;
         if (!destroyed) publisher->close();
-        ASSERT_TRUE(run_until([&] { return destroyed; })) << i;
+        ASSERT_TRUE(run_until([&] { return destroyed; })) << "hook " << i;
         // The other side learns of it.
         if (first.socket && first.socket->is_connected()) {
             ASSERT_TRUE(run_until([&] { return !first.actor.closed.empty(); })) << i;

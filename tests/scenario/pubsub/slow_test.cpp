@@ -16,7 +16,7 @@ using netio::Status;
 using SlowSubscribers = PubSubScenario;
 
 TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .pages_per_subscriber = 12});
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 12 * 1024});
     auto& honest = subscribe({range(1, 2)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));
@@ -45,33 +45,36 @@ TEST_P(SlowSubscribers, BlockingLosesNothingAndHoldsUpOnlyTheirFids) {
     honest.actor.expect_contiguous(Fid{2}, 0, 500);
 }
 
-// A page for each message; the publisher lets one subscriber that takes nothing hold so many.
+// A page of 960 bytes for each message; the publisher lets one subscriber that takes nothing hold
+// so many bytes.
 void expect_held(BufferedPublishSocket& publisher, std::uint64_t share) {
     std::uint64_t held = 0;
     while (publisher.publish(Fid{1}, make_message(Fid{1}, held, 900)) == Status::ok &&
-           publisher.counters().dropped == 0)
-        ++held;
-    EXPECT_GE(held, share);
-    EXPECT_LE(held, share + 16U) << "and its receive buffers";
+           publisher.counters().dropped == 0) {
+        publisher.flush();
+        held += 960;
+    }
+    EXPECT_GE(held + 960, share);
+    EXPECT_LE(held, share + 16U * 960U) << "and its receive buffers";
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldOneMebibyteWhereTheyAreWaitedFor) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
-    expect_held(*publisher, 1024);
+    expect_held(*publisher, 1024 * 1024);
 }
 
 TEST_P(SlowSubscribers, ByDefaultHoldFourMebibytesWhereTheyMissTheRest) {
     auto publisher = buffered(
         {.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 1024, .page_count = 16384});
     auto slow = stuck(range(1, 1));
-    expect_held(*publisher, 4096);
+    expect_held(*publisher, 4 * 1024 * 1024);
 }
 
-TEST_P(SlowSubscribers, ByDefaultHoldHalfOfThePagesAtMost) {
+TEST_P(SlowSubscribers, ByDefaultHoldHalfOfTheMemoryAtMost) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto slow = stuck(range(1, 1));
-    expect_held(*publisher, 32);
+    expect_held(*publisher, 32 * 1024);
 }
 
 TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
@@ -119,7 +122,7 @@ TEST_P(SlowSubscribers, DroppingTellsExactlyWhatIsMissing) {
     auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                .page_bytes = 1024,
                                .page_count = 64,
-                               .pages_per_subscriber = 4});
+                               .share_bytes = 4 * 1024});
     auto& subscriber = subscribe({range(1, 3)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     std::uint64_t number = 0;
@@ -198,7 +201,7 @@ TEST_P(SlowSubscribers, DisconnectingEndsThemAfterTheTimeWithoutProgress) {
 TEST_P(SlowSubscribers, TheOrderlyEndDoesNotWaitForThemForEver) {
     auto publisher = buffered({.publisher = {.close_timeout = std::chrono::milliseconds{50}},
                                .page_bytes = 1024,
-                               .pages_per_subscriber = 20});
+                               .share_bytes = 20 * 1024});
     auto& honest = subscribe({range(1, 1)});
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto slow = stuck(range(1, 1));

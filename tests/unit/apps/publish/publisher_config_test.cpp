@@ -50,7 +50,7 @@ listen: [127.0.0.1:1, "[::1]:2"]
 provider: tcp
 mode: buffered
 loop: {mode: adaptive, spin_us: 7}
-buffered: {page_size: 4k, pages: 9, pages_per_subscriber: 3, watermark: 1k, flush_us: 11, flush_when_idle: true}
+buffered: {page_size: 4k, pages: 9, share: 3k, watermark: 1k, flush_us: 11, flush_when_idle: true}
 heartbeat_ms: 100
 dead_after_ms: 700
 slow_subscribers: disconnect
@@ -75,7 +75,7 @@ streams:
     EXPECT_EQ(config.loop.spin.count(), 7);
     EXPECT_EQ(config.buffered_options.page_bytes, 4096U);
     EXPECT_EQ(config.buffered_options.page_count, 9U);
-    EXPECT_EQ(config.buffered_options.pages_per_subscriber, 3U);
+    EXPECT_EQ(config.buffered_options.share_bytes, 3072U);
     EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);
     EXPECT_EQ(config.buffered_options.flush_time.count(), 11);
     EXPECT_TRUE(config.buffered_options.flush_when_idle);

@@ -15,15 +15,18 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr SubscriberId a{1};
-constexpr SubscriberId b{2};
+constexpr Interest named(std::uint64_t number) {
+    return {.subscriber = SubscriberId{number}, .policy = SlowPolicy::block};
+}
+constexpr Interest a = named(1);
+constexpr Interest b = named(2);
 constexpr std::size_t plenty = 1000;
 
 FidRange range(std::uint64_t first, std::uint64_t last) {
     return {.first = Fid{first}, .last = Fid{last}};
 }
 
-std::vector<SubscriberId> who(const SubscriptionTable& table, Fid fid) {
+std::vector<Interest> who(const SubscriptionTable& table, Fid fid) {
     const auto members = table.members(table.find(fid));
     return {members.begin(), members.end()};
 }
@@ -116,15 +119,25 @@ TEST(SubscriptionTable, ALinkThatIsGoneLeavesNothing) {
     EXPECT_EQ(table.group_count(), 1U) << "nobody";
 }
 
+TEST(SubscriptionTable, EqualSubscribersWithOtherPoliciesAreAnotherGroup) {
+    SubscriptionTable table{plenty};
+    std::vector<FidRange> changed;
+    const Interest dropping{.subscriber = SubscriberId{1}, .policy = SlowPolicy::drop};
+    ASSERT_TRUE(table.add(a, range(1, 1), changed));
+    ASSERT_TRUE(table.add(dropping, range(2, 2), changed));
+    EXPECT_NE(table.find(Fid{1}), table.find(Fid{2}));
+    EXPECT_EQ(table.range_count(a), 1U);
+}
+
 // The same as the table, one bit for each session and fid.
 struct PlainTable {
     static constexpr std::uint64_t fids = 16; // the last stands for the last fid of all
-    std::array<std::set<SubscriberId>, fids> wanted;
+    std::array<std::set<Interest>, fids> wanted;
 
     static std::uint64_t index(Fid fid) {
         return fid == Fid{UINT64_MAX} ? fids - 1 : to_integer(fid);
     }
-    std::size_t ranges(SubscriberId session) const {
+    std::size_t ranges(Interest session) const {
         std::size_t count = 0;
         for (std::uint64_t i = 0; i < fids; ++i) {
             const bool before = i > 0 && i < fids - 1 && wanted[i - 1].contains(session);
@@ -141,7 +154,7 @@ TEST(SubscriptionTable, AgreesWithAPlainTable) {
         SubscriptionTable table{limit};
         PlainTable plain;
         for (int step = 0; step < 60; ++step) {
-            const SubscriberId session{random() % 4};
+            const Interest session = named(random() % 4);
             std::uint64_t first = random() % (PlainTable::fids - 2);
             std::uint64_t last = first + random() % (PlainTable::fids - 2 - first);
             if (random() % 8 == 0) first = last = UINT64_MAX;
@@ -180,17 +193,16 @@ TEST(SubscriptionTable, AgreesWithAPlainTable) {
                     ASSERT_EQ(table.generation() != generation, !expected_fids.empty());
                 }
             }
-            std::map<std::vector<SubscriberId>, GroupId> groups;
+            std::map<std::vector<Interest>, GroupId> groups;
             for (std::uint64_t i = 0; i < PlainTable::fids; ++i) {
                 const Fid fid{i == PlainTable::fids - 1 ? UINT64_MAX : i};
-                const std::vector<SubscriberId> expected{plain.wanted[i].begin(),
-                                                         plain.wanted[i].end()};
+                const std::vector<Interest> expected{plain.wanted[i].begin(),
+                                                     plain.wanted[i].end()};
                 ASSERT_EQ(who(table, fid), expected) << "seed " << seed << " step " << step;
                 const auto [known, is_new] = groups.emplace(expected, table.find(fid));
                 ASSERT_EQ(known->second, table.find(fid)) << "equal sets, two groups";
                 for (std::uint64_t l = 0; l < 4; ++l)
-                    ASSERT_EQ(table.wants(SubscriberId{l}, fid),
-                              plain.wanted[i].contains(SubscriberId{l}));
+                    ASSERT_EQ(table.wants(named(l), fid), plain.wanted[i].contains(named(l)));
             }
         }
     }

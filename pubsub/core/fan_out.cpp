@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/fan_out.hpp"
+
+#include "netio/base/check.hpp"
+#include "pubsub/core/fid_ranges.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+constexpr std::array policies{SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect};
+
+} // namespace
+
+void FanOut::refresh(Fid fid, FidState& state) {
+    const GroupId id = table_.find(fid);
+    const auto at = static_cast<std::size_t>(id);
+    if (at >= groups_.size()) groups_.resize(at + 1);
+    if (!groups_[at]) {
+        const std::span<const Interest> members = table_.members(id);
+        groups_[at] = std::make_unique<Group>();
+        groups_[at]->members.assign(members.begin(), members.end());
+    }
+    state.group = groups_[at].get();
+    state.generation = generation_;
+}
+
+void FanOut::void_groups() {
+    for (const auto& group : groups_)
+        NETIO_CHECK(!group || group->place == Group::nowhere);
+    groups_.clear();
+    ++generation_;
+}
+
+// --- changes --------------------------------------------------------------------------------
+
+SubscriptionResult FanOut::subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
+    const SlowPolicy policy = request.policy.value_or(own_policy_);
+    if (holds_up_more(policy, own_policy_)) return SubscriptionResult::policy_refused;
+    void_groups();
+    std::vector<Step> steps;
+    std::vector<FidRange> added;
+    for (const FidRange& range : request.ranges) {
+        const std::size_t before = steps.size();
+        bool good = true;
+        for (const SlowPolicy other : policies)
+            good = good && (other == policy || remove({subscriber, other}, range, steps));
+        const std::size_t moved = steps.size(); // those before only change their policy
+        good = good && add({subscriber, policy}, range, steps);
+        if (!good || range_count(subscriber) > ranges_limit_) {
+            undo(steps);
+            return SubscriptionResult::table_full;
+        }
+        std::vector<FidRange> fresh;
+        for (std::size_t i = moved; i < steps.size(); ++i)
+            fresh.push_back(steps[i].range);
+        for (std::size_t i = before; i < moved; ++i)
+            fresh = without(fresh, steps[i].range);
+        added.insert(added.end(), fresh.begin(), fresh.end());
+    }
+    for (const FidRange& range : added)
+        note_published_before(subscriber, range);
+    return SubscriptionResult::accepted;
+}
+
+FanOut::Removal FanOut::unsubscribe(SubscriberId subscriber, std::span<const FidRange> ranges) {
+    void_groups();
+    std::vector<Step> steps;
+    for (const FidRange& range : ranges) {
+        bool good = true;
+        for (const SlowPolicy policy : policies)
+            good = good && remove({subscriber, policy}, range, steps);
+        if (!good || range_count(subscriber) > ranges_limit_) {
+            undo(steps);
+            return {.result = SubscriptionResult::table_full, .removed = {}};
+        }
+    }
+    Removal removal;
+    for (const Step& step : steps)
+        removal.removed.push_back(step.range);
+    return removal;
+}
+
+void FanOut::remove(SubscriberId subscriber) {
+    void_groups();
+    for (const SlowPolicy policy : policies)
+        table_.remove_subscriber({subscriber, policy});
+    published_before_.erase(subscriber);
+}
+
+bool FanOut::add(Interest interest, const FidRange& range, std::vector<Step>& steps) {
+    std::vector<FidRange> added;
+    if (!table_.add(interest, range, added)) return false;
+    for (const FidRange& part : added)
+        steps.push_back({.interest = interest, .range = part, .added = true});
+    return true;
+}
+
+bool FanOut::remove(Interest interest, const FidRange& range, std::vector<Step>& steps) {
+    std::vector<FidRange> removed;
+    if (!table_.remove(interest, range, removed)) return false;
+    for (const FidRange& part : removed)
+        steps.push_back({.interest = interest, .range = part, .added = false});
+    return true;
+}
+
+// Backwards the same limits hold as forwards, so none of it fails.
+void FanOut::undo(std::span<const Step> steps) {
+    std::vector<FidRange> changed;
+    for (const Step& step : std::views::reverse(steps)) {
+        NETIO_CHECK(step.added ? table_.remove(step.interest, step.range, changed)
+                               : table_.add(step.interest, step.range, changed));
+    }
+}
+
+// --- questions ------------------------------------------------------------------------------
+
+std::size_t FanOut::range_count(SubscriberId subscriber) const {
+    std::size_t count = 0;
+    for (const SlowPolicy policy : policies)
+        count += table_.range_count({subscriber, policy});
+    return count;
+}
+
+bool FanOut::wants(SubscriberId subscriber, Fid fid) const {
+    return std::ranges::any_of(policies, [&](SlowPolicy policy) {
+        return table_.wants({subscriber, policy}, fid);
+    });
+}
+
+bool FanOut::wants_anything(SubscriberId subscriber) const {
+    return std::ranges::any_of(policies, [&](SlowPolicy policy) {
+        return table_.wants_anything({subscriber, policy});
+    });
+}
+
+SlowPolicy FanOut::policy_of(SubscriberId subscriber, Fid fid) const {
+    const auto found = std::ranges::find_if(policies, [&](SlowPolicy policy) {
+        return table_.wants({subscriber, policy}, fid);
+    });
+    return found == policies.end() ? own_policy_ : *found;
+}
+
+// --- totals ---------------------------------------------------------------------------------
+
+void FanOut::note_published_before(SubscriberId subscriber, const FidRange& range) {
+    FidMap<std::uint64_t>& before = published_before_[subscriber];
+    const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
+    if (width < fids_.size()) {
+        for (std::uint64_t i = 0; i <= width; ++i) {
+            const Fid fid{to_integer(range.first) + i};
+            const FidState* const state = fids_.find(fid);
+            if (state != nullptr && state->published > 0) before[fid] = state->published;
+        }
+    } else {
+        fids_.for_each([&](Fid fid, const FidState& state) {
+            if (state.published > 0 && contains(range, fid)) before[fid] = state.published;
+        });
+    }
+}
+
+void FanOut::begin_totals() {
+    fids_.for_each([&](Fid fid, const FidState& state) {
+        if (state.published > 0) published_fids_.push_back(fid);
+    });
+    std::ranges::sort(published_fids_);
+}
+
+std::size_t FanOut::totals(SubscriberId subscriber, std::size_t& next,
+                           std::span<FidCount> out) const {
+    const auto before = published_before_.find(subscriber);
+    std::size_t count = 0;
+    while (count < out.size() && next < published_fids_.size()) {
+        const Fid fid = published_fids_[next++];
+        if (!wants(subscriber, fid)) continue;
+        const std::uint64_t* const earlier =
+            before == published_before_.end() ? nullptr : before->second.find(fid);
+        const std::uint64_t published = fids_.find(fid)->published;
+        out[count++] = {.fid = fid, .count = published - (earlier != nullptr ? *earlier : 0)};
+    }
+    return count;
+}
+
+} // namespace netio::pubsub::inline v0_2

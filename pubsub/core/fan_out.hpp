@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Who gets what is published under a fid, under which policy, and how many messages that were. No
+// I/O.
+//
+// Fids with equal sets of (subscriber, policy) share a group. Groups, and what lookup() returned,
+// are void after every change, so the caller sends what it has coalesced for them before it.
+
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/frames.hpp"
+#include "pubsub/core/subscription_table.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+struct Group {
+    static constexpr std::size_t nowhere = SIZE_MAX;
+
+    std::vector<Interest> members;
+    std::size_t place = nowhere; // for the caller: where it keeps what belongs to this group
+};
+
+class FanOut {
+  public:
+    // `own_policy`: of those who do not ask for another.
+    FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit)
+        : own_policy_{own_policy},
+          ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_per_subscriber_limit} {}
+
+    struct FidState {
+        std::uint64_t published = 0; // messages accepted for at least one subscriber
+        std::uint64_t generation = 0;
+        Group* group = nullptr; // of that generation
+    };
+    // The state of a fid with its group looked up; group->members is empty if nobody wants it.
+    FidState& lookup(Fid fid) {
+        FidState& state = fids_[fid];
+        if (state.generation != generation_) refresh(fid, state);
+        return state;
+    }
+
+    // The same, if it was looked up since the last change; nullptr: it was not.
+    FidState* find_current(Fid fid) noexcept {
+        FidState* const state = fids_.find(fid);
+        return state != nullptr && state->generation == generation_ ? state : nullptr;
+    }
+
+    // All of a request or nothing.
+    SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request);
+    struct Removal {
+        SubscriptionResult result = SubscriptionResult::accepted;
+        std::vector<FidRange> removed; // what it really had
+    };
+    Removal unsubscribe(SubscriberId subscriber, std::span<const FidRange> ranges);
+    void remove(SubscriberId subscriber);
+
+    bool wants(SubscriberId subscriber, Fid fid) const;
+    bool wants_anything(SubscriberId subscriber) const;
+    // Of a fid that it wants.
+    SlowPolicy policy_of(SubscriberId subscriber, Fid fid) const;
+
+    // The totals of a subscriber: of every fid that it wants, the messages published since it
+    // subscribed, in the order of the fids. Nothing is published and nobody subscribes between
+    // begin_totals() and the last of them.
+    void begin_totals();
+    // Fills `out` from `next` on, a place that only this function understands (0 at first), and
+    // returns how many it wrote: fewer than fit when there are no more.
+    std::size_t totals(SubscriberId subscriber, std::size_t& next, std::span<FidCount> out) const;
+
+  private:
+    struct Step { // of a request, for the case that a later one fails
+        Interest interest;
+        FidRange range;
+        bool added = false;
+    };
+    void refresh(Fid fid, FidState& state);
+    void void_groups();
+    bool add(Interest interest, const FidRange& range, std::vector<Step>& steps);
+    bool remove(Interest interest, const FidRange& range, std::vector<Step>& steps);
+    void undo(std::span<const Step> steps);
+    std::size_t range_count(SubscriberId subscriber) const;
+    void note_published_before(SubscriberId subscriber, const FidRange& range);
+
+    SlowPolicy own_policy_;
+    std::size_t ranges_limit_;
+    SubscriptionTable table_;
+    std::uint64_t generation_ = 1; // of the groups
+    FidMap<FidState> fids_;
+    std::vector<std::unique_ptr<Group>> groups_; // by GroupId; made when first looked up
+    // Messages published before the subscription, where there were any.
+    std::unordered_map<SubscriberId, FidMap<std::uint64_t>> published_before_;
+    std::vector<Fid> published_fids_; // begin_totals: in order
+};
+
+} // namespace netio::pubsub::inline v0_2

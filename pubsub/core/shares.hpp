@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Who may hold how much of a pool that all subscribers share: bytes of pages, or publications whose
+// memory is lent. No I/O, no clock.
+//
+// What a subscriber holds waits in its queue or is posted to the fabric. As long as half of the
+// pool is free, everybody may hold what the options say. Beyond that,
+//   - what waits for those who may miss messages is taken back, from whoever holds the most of it;
+//   - each may hold only a fraction of what is still free, one in `others` + the number of
+//     subscribers. So however many of them stop, in whatever order, part of the pool stays free for
+//     those who go on;
+//   - what is posted cannot be taken back: who has made no progress for a while gets one post at a
+//     time, and if the posts of such subscribers hold half of the pool, the one that has made none
+//     for the longest time is to be closed.
+
+#include "netio/base/check.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace netio::pubsub::inline v0_2 {
+
+// What one subscriber holds of the pool.
+struct Holding {
+    std::size_t waiting = 0;   // in its queue
+    std::size_t droppable = 0; // of that: may be taken back
+    std::size_t posted = 0;    // in the fabric's hands
+
+    std::size_t all() const noexcept { return waiting + posted; }
+};
+
+class Shares {
+  public:
+    explicit Shares(std::size_t pool) noexcept : pool_{pool} {}
+
+    // A piece of the pool is in use, or not any more; one piece may be held by many.
+    void use(std::size_t amount) noexcept { used_ += amount; }
+    void give_back(std::size_t amount) noexcept {
+        NETIO_CHECK(used_ >= amount);
+        used_ -= amount;
+    }
+    void set_subscribers(std::size_t count) noexcept { subscribers_ = count; }
+
+    std::size_t pool() const noexcept { return pool_; }
+    std::size_t free() const noexcept { return pool_ - std::min(pool_, used_); }
+    // Less than half of the pool is free, or than what is needed now.
+    bool is_short(std::size_t needed = 0) const noexcept {
+        return free() < std::max(pool_ / 2, needed);
+    }
+
+    // What a subscriber may hold when the next piece comes for it, of a share of so much.
+    std::size_t allowance(std::size_t share) const noexcept {
+        return is_short() ? std::min(share, free() / (others + subscribers_)) : share;
+    }
+    // How large a piece should be made where any size will do.
+    std::size_t piece(std::size_t usual) const noexcept { return allowance(usual); }
+    // What may be posted to a subscriber; the first piece always may.
+    std::size_t post_limit(bool stalled) const noexcept {
+        return stalled ? 0 : allowance(SIZE_MAX);
+    }
+    // The posts of those who have stalled hold too much for all of them to be kept.
+    bool posts_hold_too_much(std::size_t posted_to_stalled) const noexcept {
+        return posted_to_stalled >= std::max<std::size_t>(1, pool_ / 2);
+    }
+
+  private:
+    static constexpr std::size_t others = 4;
+
+    std::size_t pool_;
+    std::size_t used_ = 0;
+    std::size_t subscribers_ = 0;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How long subscribers have taken nothing of what is there for them. Times in, verdicts out: no
+// I/O, no clock.
+//
+// Only time in which somebody looked counts. A publisher that was stopped, or whose user's handler
+// took long, has not seen what its subscribers did meanwhile, so one look counts for two periods at
+// most. The caller looks after it has taken in what had arrived.
+
+#include "netio/base/time.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Of one subscriber.
+struct Idleness {
+    std::uint64_t progress = 0; // at the last look
+    Duration time{};            // without any
+    bool waited_for = false;    // publishing has to wait for it, and its policy limits that
+};
+
+class SlowWatch {
+  public:
+    // Who has taken nothing for so long is sent one thing at a time.
+    static constexpr std::chrono::milliseconds stalled_after{100};
+
+    // `shortest`: of all the times that are watched for.
+    explicit SlowWatch(Duration shortest) noexcept
+        : period_{
+              std::clamp<Duration>(shortest / 8, std::chrono::microseconds{100}, stalled_after)} {}
+
+    // How often to look while somebody has something to take.
+    Duration period() const noexcept { return period_; }
+
+    // Begins a look at everybody.
+    void look(TimePoint now) noexcept {
+        looked_ = last_ == TimePoint::min() ? Duration::zero() : std::min(now - last_, 2 * period_);
+        last_ = now;
+    }
+    // Nobody has anything to take: the time until the next look does not count.
+    void rest() noexcept { last_ = TimePoint::min(); }
+
+    // `progress` is any number that changes when the subscriber takes something; `busy`: there is
+    // something for it to take.
+    void see(Idleness& idle, bool busy, std::uint64_t progress) const noexcept {
+        if (busy && progress == idle.progress) {
+            idle.time += looked_;
+        } else {
+            idle = {.progress = progress};
+        }
+    }
+    static bool stalled(const Idleness& idle) noexcept { return idle.time >= stalled_after; }
+
+  private:
+    Duration period_;
+    TimePoint last_ = TimePoint::min();
+    Duration looked_{};
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The pages that are being filled, one for a group at most; a group knows the place of its own.
+// They share a part of the store: the more of them there are, the less is set aside for each.
+
+#include "netio/base/slot_pool.hpp"
+#include "pubsub/core/fan_out.hpp"
+#include "pubsub/core/page.hpp"
+#include "pubsub/publisher/page_store.hpp"
+
+#include <cstdint>
+
+namespace netio::pubsub::inline v0_2 {
+
+class OpenPages {
+  public:
+    // `set_aside`: bytes of the store that pages may take which are not filled yet.
+    OpenPages(PageStore& store, std::size_t page_bytes, std::size_t set_aside) noexcept
+        : store_{store}, page_bytes_{page_bytes}, set_aside_{set_aside} {}
+
+    PageWriter& writer(std::size_t place) noexcept {
+        return pages_[static_cast<std::uint32_t>(place)].writer;
+    }
+    const Group& group(std::size_t place) const noexcept {
+        return *pages_[static_cast<std::uint32_t>(place)].group;
+    }
+
+    // A page for the group with room for a record of so many bytes, and for `most` where there are
+    // as many. False: there is no memory for it.
+    bool open(Group& group, std::size_t record_bytes, std::size_t most);
+    // What nobody else will write to: the group's open page, which is not open any more.
+    struct Filled {
+        std::uint32_t page = 0;
+        std::size_t bytes = 0;
+        Group* group = nullptr;
+    };
+    Filled take(std::size_t place);
+    // What is set aside beyond so many bytes of a page goes back to the store.
+    void shrink(std::size_t bytes);
+
+    bool empty() const noexcept { return pages_.size() == 0; }
+    // Calls visit(place) for each that was open at the beginning; it may take that one.
+    template <class Visit>
+    void for_each(Visit visit) {
+        for (std::uint32_t place = 0; place < pages_.end(); ++place)
+            if (pages_[place].group != nullptr) visit(place);
+    }
+
+  private:
+    struct Open {
+        Group* group = nullptr;
+        std::uint32_t page = 0;
+        PageWriter writer;
+    };
+
+    PageStore& store_;
+    std::size_t page_bytes_;
+    std::size_t set_aside_;
+    SlotPool<Open> pages_;
+};
+
+} // namespace netio::pubsub::inline v0_2

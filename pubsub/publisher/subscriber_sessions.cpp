@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Subscribers come and go, and what they want. Who is slow, and the end, are in publisher_end.cpp.
+
+#include "pubsub/publisher/subscriber_sessions.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+#include "netio/base/option_check.hpp"
+
+#include <array>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+constexpr std::size_t service_bytes = 4; // the largest message
+constexpr FidRange all_fids{.first = Fid{0}, .last = Fid{UINT64_MAX}};
+
+ServiceData service_data(std::size_t largest_message_bytes) {
+    ServiceData data;
+    wire::store(data.bytes.data(), static_cast<std::uint32_t>(largest_message_bytes));
+    data.size = service_bytes;
+    return data;
+}
+
+} // namespace
+
+void validate(const Publisher::Options& options) {
+    validate(options.session);
+    require_option(!options.addresses.empty(), "addresses must not be empty");
+    require_at_least("disconnect_after", options.disconnect_after.count(), 1);
+    require_at_least("close_timeout", options.close_timeout.count(), 1);
+    require_at_least("close_limit", options.close_limit.count(), options.close_timeout.count());
+    require_between("subscriber_limit", options.subscriber_limit, 1, UINT32_MAX);
+    require_between("ranges_per_subscriber_limit", options.ranges_per_subscriber_limit, 1,
+                    UINT32_MAX);
+    require_between("answer_limit", options.answer_limit, 1, UINT32_MAX);
+    require_between("largest_message_bytes", options.largest_message_bytes, 1,
+                    largest_message_limit);
+}
+
+SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Options& options,
+                                       const Terms& terms, Owner& owner, const User& user)
+    : options_{options}, owner_{owner}, user_{user}, loop_{transport.loop()},
+      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit}, shares_{terms.pool},
+      watch_{std::min(options.disconnect_after, options.close_timeout)},
+      watch_timer_{loop_, [this] { look_timer_.start(Duration::zero()); }},
+      look_timer_{loop_, [this] { look(); }}, closed_timer_{loop_, [this] { tell_closed(); }} {
+    listener_ = std::make_unique<SessionListener>(
+        transport,
+        SessionListener::Options{.service = Service::publish_subscribe,
+                                 .addresses = options.addresses,
+                                 .service_bytes = service_bytes,
+                                 .required_receive_bytes = terms.required_receive_bytes},
+        static_cast<SessionListener::Handler&>(*this));
+}
+
+SubscriberSessions::~SubscriberSessions() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+// --- coming and going -----------------------------------------------------------------------
+
+void SubscriberSessions::on_incoming(IncomingSession& incoming) {
+    if (end_.begun || subscribers_.size() >= options_.subscriber_limit) {
+        return incoming.reject({.code = RejectCode::full});
+    }
+    const auto largest = wire::load<std::uint32_t>(incoming.peer().service_data.bytes.data());
+    if (largest < options_.largest_message_bytes) {
+        return incoming.reject(
+            {.code = RejectCode::messages_too_large,
+             .required_bytes = static_cast<std::uint32_t>(options_.largest_message_bytes)});
+    }
+    const Hello hello{.service = Service::publish_subscribe,
+                      .service_data = service_data(options_.largest_message_bytes)};
+    // The number's upper half is never used twice; its lower half is the place.
+    const std::uint32_t slot = subscribers_.take(nullptr);
+    const SubscriberId id{next_serial_++ << 32 | slot};
+    try {
+        subscribers_[slot] = std::make_unique<Subscriber>(id, incoming, hello, options_.session,
+                                                          static_cast<Subscriber::Owner&>(*this));
+    } catch (...) {
+        subscribers_.release(slot);
+        throw;
+    }
+}
+
+void SubscriberSessions::on_accept_failed(const std::string& peer_address, const FabricError& why) {
+    user_.handler.on_accept_failed(user_.publisher, peer_address, why);
+}
+
+void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
+    if (end_.begun) return subscriber.leave();
+    subscriber.set_stage(Subscriber::Stage::subscribing);
+    subscriber.announce();
+    shares_.set_subscribers(++announced_count_);
+    user_.handler.on_subscriber_connected(user_.publisher, subscriber.peer());
+}
+
+void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
+    const bool confirmed =
+        subscriber.stage() == Subscriber::Stage::leaving && subscriber.queue().has_drained();
+    if (end_.begun && subscriber.is_announced() && !confirmed) ++end_.unconfirmed;
+    subscriber.set_stage(Subscriber::Stage::gone);
+    owner_.before_change();
+    fan_out_.remove(subscriber.id());
+    owner_.on_unwanted(subscriber.id(), all_fids);
+}
+
+void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
+    const std::unique_ptr<Subscriber> last = subscribers_.release(slot_of(subscriber.id()));
+    if (last->is_announced()) shares_.set_subscribers(--announced_count_);
+    check_closed();
+    const DestructionWatch watch{destroyed_};
+    if (last->is_announced()) {
+        user_.handler.on_subscriber_closed(user_.publisher, last->peer(), closed);
+    }
+    if (!watch.destroyed()) owner_.on_progress(); // nobody waits for the one that is gone
+}
+
+// --- requests -------------------------------------------------------------------------------
+
+void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame) {
+    const bool subscribing = frame.kind == subscribe_kind;
+    if ((subscribing || frame.kind == unsubscribe_kind) && frame.flags == 0) {
+        const auto request = decode_request(frame.body);
+        if (request && (subscribing || !request->policy)) {
+            // Who is leaving is told so by the goodbye.
+            if (end_.begun || subscriber.stage() != Subscriber::Stage::subscribing) return;
+            owner_.before_change();
+            return subscribing ? take_subscribe(subscriber, *request)
+                               : take_unsubscribe(subscriber, *request);
+        }
+    } else if (frame.kind == totals_answer_kind && frame.flags == 0 && frame.body.empty() &&
+               subscriber.stage() == Subscriber::Stage::asked) {
+        return subscriber.leave();
+    }
+    subscriber.fail(CloseReason::protocol_error,
+                    "sent a malformed frame of kind " + std::to_string(frame.kind));
+}
+
+void SubscriberSessions::take_subscribe(Subscriber& subscriber,
+                                        const SubscriptionRequest& request) {
+    const SubscriptionResult result = fan_out_.subscribe(subscriber.id(), request);
+    answer(subscriber, request.request, result);
+    if (result != SubscriptionResult::accepted) return;
+    const SubscriberPeer peer = subscriber.peer();
+    const DestructionWatch watch{destroyed_};
+    for (const FidRange& range : request.ranges) {
+        user_.handler.on_subscribed(user_.publisher, peer, range);
+        if (watch.destroyed()) return;
+    }
+}
+
+void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
+                                          const SubscriptionRequest& request) {
+    const FanOut::Removal removal = fan_out_.unsubscribe(subscriber.id(), request.ranges);
+    answer(subscriber, request.request, removal.result);
+    if (removal.result != SubscriptionResult::accepted) return;
+    for (const FidRange& range : removal.removed)
+        owner_.on_unwanted(subscriber.id(), range);
+    if (!removal.removed.empty() && !fan_out_.wants_anything(subscriber.id())) subscriber.leave();
+    const SubscriberPeer peer = subscriber.peer();
+    const DestructionWatch watch{destroyed_};
+    for (const FidRange& range : request.ranges) {
+        user_.handler.on_unsubscribed(user_.publisher, peer, range);
+        if (watch.destroyed()) return;
+    }
+}
+
+void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,
+                                SubscriptionResult result) {
+    if (subscriber.queue().answers() >= options_.answer_limit) {
+        return subscriber.fail(CloseReason::protocol_error, "asks and does not take the answers");
+    }
+    std::array<std::byte, answer_bytes> body;
+    encode({.request = request, .result = result}, body);
+    subscriber.send_answer(subscription_answer_kind, body);
+}
+
+// --- progress -------------------------------------------------------------------------------
+
+std::size_t SubscriberSessions::post_limit(const Subscriber& subscriber) const noexcept {
+    return shares_.post_limit(SlowWatch::stalled(subscriber.idle));
+}
+
+void SubscriberSessions::on_returned(const SendQueue::Returned& returned) {
+    owner_.on_returned(returned);
+}
+
+void SubscriberSessions::on_progress() {
+    owner_.on_progress();
+}
+
+void SubscriberSessions::make_others_give_way(std::size_t needed) {
+    while (shares_.is_short(needed)) {
+        Subscriber* most = nullptr;
+        for_each([&](Subscriber& each) {
+            if (most == nullptr || each.holding().droppable > most->holding().droppable)
+                most = &each;
+        });
+        // Whoever holds no more than the others keeps it, unless there is nothing else.
+        const std::size_t fair = shares_.free() < needed ? 0 : shares_.allowance(SIZE_MAX);
+        if (most == nullptr || most->holding().droppable <= fair) return;
+        const std::size_t aim = std::max(fair, most->holding().droppable / 4 * 3);
+        while (most->holding().droppable > aim && shares_.is_short(needed)) {
+            const SendQueue::TakenBack taken = most->take_back();
+            for (const Cookie cookie : taken.cookies)
+                owner_.on_taken_back(*most, cookie, *taken.gap);
+        }
+    }
+}
+
+} // namespace netio::pubsub::inline v0_2
