@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/fan_out.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <map>
+#include <random>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr SubscriberId a{1};
+constexpr SubscriberId b{2};
+
+FidRange range(std::uint64_t first, std::uint64_t last) {
+    return {.first = Fid{first}, .last = Fid{last}};
+}
+
+SubscriptionRequest wanting(std::vector<FidRange> ranges, std::optional<SlowPolicy> policy = {}) {
+    return {.request = 1, .policy = policy, .ranges = std::move(ranges)};
+}
+
+std::vector<FidCount> totals_of(FanOut& fan_out, SubscriberId subscriber, std::size_t at_once = 2) {
+    std::vector<FidCount> all;
+    std::size_t next = 0;
+    for (;;) {
+        std::vector<FidCount> some(at_once);
+        some.resize(fan_out.totals(subscriber, next, some));
+        all.insert(all.end(), some.begin(), some.end());
+        if (some.size() < at_once) return all;
+    }
+}
+
+TEST(FanOut, GroupsDifferByPolicy) {
+    FanOut fan_out{SlowPolicy::block, 100};
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 9)})), SubscriptionResult::accepted);
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(5, 5)}, SlowPolicy::drop)),
+              SubscriptionResult::accepted);
+    EXPECT_EQ(fan_out.lookup(Fid{1}).group, fan_out.lookup(Fid{9}).group);
+    EXPECT_THAT(fan_out.lookup(Fid{1}).group->members, ElementsAre(Interest{a, SlowPolicy::block}));
+    EXPECT_THAT(fan_out.lookup(Fid{5}).group->members, ElementsAre(Interest{a, SlowPolicy::drop}));
+    EXPECT_EQ(fan_out.policy_of(a, Fid{5}), SlowPolicy::drop);
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(5, 5)})), SubscriptionResult::accepted);
+    EXPECT_EQ(fan_out.lookup(Fid{5}).group, fan_out.lookup(Fid{1}).group);
+}
+
+TEST(FanOut, RefusesAPolicyThatHoldsUpMoreAndChangesNothing) {
+    FanOut fan_out{SlowPolicy::drop, 100};
+    EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::block)),
+              SubscriptionResult::policy_refused);
+    EXPECT_FALSE(fan_out.wants_anything(a));
+}
+
+TEST(FanOut, CarriesOutARequestWhollyOrNotAtAll) {
+    FanOut fan_out{SlowPolicy::block, 3};
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(10, 19), range(30, 39)})),
+              SubscriptionResult::accepted);
+    EXPECT_EQ(fan_out.subscribe(
+                  a, wanting({range(50, 50), range(12, 12), range(70, 70)}, SlowPolicy::drop)),
+              SubscriptionResult::table_full);
+    EXPECT_EQ(fan_out.policy_of(a, Fid{12}), SlowPolicy::block);
+    EXPECT_FALSE(fan_out.wants(a, Fid{50}));
+    EXPECT_EQ(fan_out.unsubscribe(a, std::vector{range(12, 12), range(14, 14)}).result,
+              SubscriptionResult::table_full);
+    EXPECT_TRUE(fan_out.wants(a, Fid{12}));
+    EXPECT_TRUE(fan_out.wants(a, Fid{14}));
+}
+
+TEST(FanOut, TotalsCountFromTheSubscriptionOn) {
+    FanOut fan_out{SlowPolicy::block, 100};
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(0, UINT64_MAX)})), SubscriptionResult::accepted);
+    fan_out.lookup(Fid{7}).published += 5;
+    fan_out.lookup(Fid{3}).published += 1;
+    ASSERT_EQ(fan_out.subscribe(b, wanting({range(5, 7)})), SubscriptionResult::accepted);
+    fan_out.lookup(Fid{7}).published += 2;
+    fan_out.lookup(Fid{6}).published += 4;
+    fan_out.begin_totals();
+    EXPECT_THAT(totals_of(fan_out, a),
+                ElementsAre(FidCount{Fid{3}, 1}, FidCount{Fid{6}, 4}, FidCount{Fid{7}, 7}));
+    EXPECT_THAT(totals_of(fan_out, b), ElementsAre(FidCount{Fid{6}, 4}, FidCount{Fid{7}, 2}));
+    EXPECT_THAT(totals_of(fan_out, SubscriberId{3}), IsEmpty());
+}
+
+TEST(FanOut, AnotherPolicyIsNoNewSubscription) {
+    FanOut fan_out{SlowPolicy::block, 100};
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 1)})), SubscriptionResult::accepted);
+    fan_out.lookup(Fid{1}).published += 3;
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::drop)),
+              SubscriptionResult::accepted);
+    fan_out.begin_totals();
+    EXPECT_THAT(totals_of(fan_out, a), ElementsAre(FidCount{Fid{1}, 3}));
+}
+
+TEST(FanOut, OneThatIsGoneLeavesNothing) {
+    FanOut fan_out{SlowPolicy::block, 100};
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 4), range(9, 9)}, SlowPolicy::drop)),
+              SubscriptionResult::accepted);
+    fan_out.remove(a);
+    EXPECT_FALSE(fan_out.wants_anything(a));
+    EXPECT_TRUE(fan_out.lookup(Fid{2}).group->members.empty());
+}
+
+// The same, a policy for each subscriber and fid.
+TEST(FanOut, AgreesWithAPlainTable) {
+    constexpr std::uint64_t fids = 12;
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        std::mt19937_64 random{seed};
+        FanOut fan_out{SlowPolicy::block, 4};
+        std::array<std::array<std::optional<SlowPolicy>, fids>, 3> plain;
+        std::array<std::array<std::uint64_t, fids>, 3> since{};
+        std::array<std::uint64_t, fids> published{};
+        for (int step = 0; step < 80; ++step) {
+            const std::uint64_t who = random() % 3;
+            const SubscriberId subscriber{who};
+            const std::uint64_t first = random() % fids;
+            const std::uint64_t last = first + random() % (fids - first);
+            if (random() % 2 == 0) {
+                if (fan_out.lookup(Fid{first}).group->members.empty()) continue;
+                ++fan_out.lookup(Fid{first}).published;
+                ++published[first];
+            } else if (random() % 3 != 0) {
+                const auto policy = static_cast<SlowPolicy>(random() % 3);
+                if (fan_out.subscribe(subscriber, wanting({range(first, last)}, policy)) !=
+                    SubscriptionResult::accepted)
+                    continue;
+                for (std::uint64_t fid = first; fid <= last; ++fid) {
+                    if (!plain[who][fid]) since[who][fid] = published[fid];
+                    plain[who][fid] = policy;
+                }
+            } else {
+                if (fan_out.unsubscribe(subscriber, std::vector{range(first, last)}).result !=
+                    SubscriptionResult::accepted)
+                    continue;
+                for (std::uint64_t fid = first; fid <= last; ++fid)
+                    plain[who][fid].reset();
+            }
+            for (std::uint64_t fid = 0; fid < fids; ++fid) {
+                std::vector<Interest> expected;
+                for (std::uint64_t i = 0; i < 3; ++i)
+                    if (plain[i][fid]) expected.push_back({SubscriberId{i}, *plain[i][fid]});
+                ASSERT_EQ(fan_out.lookup(Fid{fid}).group->members, expected)
+                    << "seed " << seed << " step " << step << " fid " << fid;
+            }
+        }
+        fan_out.begin_totals();
+        for (std::uint64_t i = 0; i < 3; ++i) {
+            std::vector<FidCount> expected;
+            for (std::uint64_t fid = 0; fid < fids; ++fid)
+                if (plain[i][fid] && published[fid] > 0)
+                    expected.push_back({Fid{fid}, published[fid] - since[i][fid]});
+            ASSERT_EQ(totals_of(fan_out, SubscriberId{i}), expected) << "seed " << seed;
+        }
+    }
+}
+
+} // namespace
+} // namespace netio::pubsub

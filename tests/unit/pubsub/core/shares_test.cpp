@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/shares.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+constexpr std::size_t pool = 32 << 20;
+constexpr std::size_t share = 1 << 20;
+
+TEST(Shares, AsLongAsHalfIsFreeEverybodyMayHoldWhatTheOptionsSay) {
+    Shares shares{pool};
+    shares.set_subscribers(50);
+    shares.use(pool / 2);
+    EXPECT_FALSE(shares.is_short());
+    EXPECT_EQ(shares.allowance(share), share);
+    EXPECT_EQ(shares.post_limit(false), SIZE_MAX);
+    shares.use(64);
+    EXPECT_TRUE(shares.is_short());
+    EXPECT_LT(shares.allowance(share), share);
+    EXPECT_LT(shares.post_limit(false), pool / 50);
+    shares.give_back(64);
+    EXPECT_EQ(shares.allowance(share), share);
+}
+
+TEST(Shares, WhoHasStalledGetsOnePostAtATime) {
+    const Shares shares{pool};
+    EXPECT_EQ(shares.post_limit(true), 0U);
+}
+
+TEST(Shares, AreShortOfWhatIsNeededNow) {
+    Shares shares{100};
+    shares.use(10);
+    EXPECT_FALSE(shares.is_short(90));
+    EXPECT_TRUE(shares.is_short(91));
+}
+
+TEST(Shares, PostsHoldTooMuchAtHalfOfThePool) {
+    const Shares shares{100};
+    EXPECT_FALSE(shares.posts_hold_too_much(49));
+    EXPECT_TRUE(shares.posts_hold_too_much(50));
+    EXPECT_FALSE(Shares{1}.posts_hold_too_much(0));
+}
+
+// Subscribers stop in any order, take what they are allowed before each notices, and never give
+// anything back. Whoever goes on finds memory all the same.
+TEST(Shares, HoweverManyStopSomethingIsLeftForThoseWhoGoOn) {
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        std::mt19937 random{seed};
+        Shares shares{pool};
+        const std::size_t subscribers = 2 + random() % 60;
+        shares.set_subscribers(subscribers);
+        std::vector<std::size_t> held(subscribers - 1); // the last one goes on
+        for (int step = 0; step < 20000; ++step) {
+            std::size_t& one = held[random() % held.size()];
+            if (one >= std::max<std::size_t>(1, shares.allowance(share))) continue;
+            const std::size_t piece = shares.piece(1 + random() % (256 << 10));
+            one += piece;
+            shares.use(piece);
+            ASSERT_GE(shares.free(), pool / 8) << "seed " << seed << ", " << subscribers;
+        }
+        EXPECT_GT(shares.allowance(share), std::size_t{16} << 10) << "seed " << seed;
+    }
+}
+
+} // namespace
+} // namespace netio::pubsub

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/slow_watch.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::pubsub {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Watched {
+    SlowWatch watch{1s};
+    Idleness idle;
+    TimePoint now{};
+
+    void look_after(Duration time, bool busy, std::uint64_t progress) {
+        now += time;
+        watch.look(now);
+        watch.see(idle, busy, progress);
+    }
+};
+
+TEST(SlowWatch, CountsTheTimeInWhichNothingIsTaken) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    for (int i = 0; i < 8; ++i)
+        watched.look_after(watched.watch.period(), true, 7);
+    EXPECT_EQ(watched.idle.time, 8 * watched.watch.period());
+    EXPECT_TRUE(SlowWatch::stalled(watched.idle));
+    watched.look_after(watched.watch.period(), true, 8);
+    EXPECT_EQ(watched.idle.time, 0s);
+    EXPECT_FALSE(SlowWatch::stalled(watched.idle));
+}
+
+TEST(SlowWatch, APauseOfThePublishersOwnCountsForTwoPeriodsAtMost) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.look_after(watched.watch.period(), true, 7);
+    watched.look_after(1h, true, 7);
+    EXPECT_LE(watched.idle.time, 3 * watched.watch.period());
+}
+
+TEST(SlowWatch, WhoHasNothingToTakeIsNotSlow) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.look_after(watched.watch.period(), false, 7);
+    watched.look_after(watched.watch.period(), false, 7);
+    EXPECT_EQ(watched.idle.time, 0s);
+}
+
+TEST(SlowWatch, TheTimeInWhichNobodyHadAnythingToTakeDoesNotCount) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.watch.rest();
+    watched.look_after(1h, true, 7);
+    EXPECT_EQ(watched.idle.time, 0s);
+}
+
+TEST(SlowWatch, LooksOftenEnoughForTheShortestTime) {
+    EXPECT_EQ(SlowWatch{8ms}.period(), 1ms);
+    EXPECT_EQ(SlowWatch{1h}.period(), SlowWatch::stalled_after);
+    EXPECT_GT(SlowWatch{1ns}.period(), 0s);
+}
+
+} // namespace
+} // namespace netio::pubsub

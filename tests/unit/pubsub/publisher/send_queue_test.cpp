@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/publisher/send_queue.hpp"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::size_t body_limit = 4096;
+
+// What a peer would get, and the cookies under way.
+struct Peer {
+    SendQueue queue;
+    std::vector<std::uint8_t> kinds;
+    std::vector<FidCount> counts;
+    std::vector<Cookie> under_way;
+    bool more = false;
+
+    bool take_one(std::size_t post_limit = SIZE_MAX) {
+        ReadyFrame frame;
+        if (!queue.prepare(post_limit, body_limit, frame)) return false;
+        kinds.push_back(frame.kind);
+        more = frame.flags == more_flag;
+        if (frame.kind == gap_kind || frame.kind == totals_kind) {
+            const OutgoingFrame out = frame.outgoing();
+            std::vector<std::byte> body{out.extension.begin(), out.extension.end()};
+            for (const Slice& slice : out.slices)
+                body.insert(body.end(), slice.data, slice.data + slice.size);
+            const auto told = decode_counts(body);
+            counts.insert(counts.end(), told->begin(), told->end());
+        }
+        if (frame.cookie) under_way.push_back(*frame.cookie);
+        queue.posted();
+        return true;
+    }
+    void take_all(std::size_t post_limit = SIZE_MAX) {
+        while (take_one(post_limit)) {
+        }
+    }
+    SendQueue::Returned complete_one() {
+        const Cookie cookie = under_way.front();
+        under_way.erase(under_way.begin());
+        return queue.on_sent(cookie);
+    }
+};
+
+struct Frames {
+    RegisteredBuffer memory{4096};
+    SendQueue::Handling dropping(std::uint64_t cookie, bool continues = false) const {
+        return {.cookie = Cookie{cookie}, .amount = 10, .droppable = true, .continues = continues};
+    }
+    void add(SendQueue& queue, const SendQueue::Handling& handling) {
+        queue.add_frame(page_kind, {}, memory.slice(0, 100), handling);
+    }
+};
+
+TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
+    Peer peer;
+    Frames frames;
+    for (std::uint64_t i = 0; i < 3; ++i)
+        frames.add(peer.queue, {.cookie = Cookie{i}, .amount = 10});
+    EXPECT_EQ(peer.queue.holding().waiting, 30U);
+    peer.take_one();
+    EXPECT_EQ(peer.queue.holding().waiting, 20U);
+    EXPECT_EQ(peer.queue.holding().posted, 10U);
+    EXPECT_EQ(peer.complete_one().cookie, Cookie{0});
+    EXPECT_EQ(peer.queue.holding().all(), 20U);
+    const auto rest = peer.queue.take_rest(body_limit);
+    ASSERT_EQ(rest.size(), 2U);
+    EXPECT_EQ(rest[1].cookie, Cookie{2});
+    EXPECT_EQ(peer.queue.holding().all(), 0U);
+}
+
+TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
+    Peer peer;
+    Frames frames;
+    for (std::uint64_t i = 0; i < 4; ++i)
+        frames.add(peer.queue, {.cookie = Cookie{i}, .amount = 10});
+    peer.take_all(0);
+    EXPECT_EQ(peer.queue.holding().posted, 10U);
+    peer.take_all(20);
+    EXPECT_EQ(peer.queue.holding().posted, 20U);
+}
+
+TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
+    Peer peer;
+    Frames frames;
+    frames.add(peer.queue, frames.dropping(1));
+    peer.queue.add_gap(Fid{2}, 3);
+    peer.queue.add_gap(Fid{1}, 1);
+    peer.queue.add_gap(Fid{2}, 1);
+    peer.queue.add_answer(subscription_answer_kind, std::array<std::byte, 8>{});
+    peer.queue.add_gap(Fid{2}, 9);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind, subscription_answer_kind, gap_kind));
+    EXPECT_THAT(peer.counts,
+                ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{2}, 4}, FidCount{Fid{2}, 9}));
+}
+
+TEST(SendQueue, AGapThatGrowsWhileItIsBeingToldIsToldWhole) {
+    Peer peer;
+    for (std::uint64_t i = 0; i < 300; ++i)
+        peer.queue.add_gap(Fid{i}, 1);
+    ASSERT_TRUE(peer.take_one());
+    peer.queue.add_gap(Fid{5}, 7);
+    peer.take_all();
+    std::uint64_t sum = 0;
+    for (const FidCount& count : peer.counts)
+        sum += count.count;
+    EXPECT_EQ(sum, 307U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
+    Peer peer;
+    constexpr std::uint64_t fids = 100000;
+    peer.queue.add_totals([next = std::uint64_t{0}](std::span<FidCount> out) mutable {
+        std::size_t count = 0;
+        for (; count < out.size() && next < fids; ++next)
+            out[count++] = {.fid = Fid{next}, .count = 1};
+        return count;
+    });
+    peer.take_all();
+    EXPECT_EQ(peer.under_way.size(), 4U) << "its memory has a limit";
+    EXPECT_TRUE(peer.more);
+    while (!peer.under_way.empty()) {
+        EXPECT_EQ(peer.complete_one().frames, 0U);
+        peer.take_all();
+    }
+    EXPECT_EQ(peer.counts.size(), fids);
+    EXPECT_FALSE(peer.more);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+TEST(SendQueue, NoTotalsAreAFrameToo) {
+    Peer peer;
+    peer.queue.add_totals([](std::span<FidCount>) { return std::size_t{0}; });
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(totals_kind));
+    EXPECT_FALSE(peer.more);
+}
+
+TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
+    Peer peer;
+    Frames frames;
+    frames.add(peer.queue, frames.dropping(1));
+    frames.add(peer.queue, frames.dropping(2));
+    peer.queue.add_answer(subscription_answer_kind, std::array<std::byte, 8>{});
+    auto taken = peer.queue.take_back();
+    EXPECT_THAT(taken.cookies, ElementsAre(Cookie{2}));
+    taken.gap->add(Fid{7}, 2);
+    taken = peer.queue.take_back();
+    EXPECT_THAT(taken.cookies, ElementsAre(Cookie{1}));
+    taken.gap->add(Fid{7}, 3);
+    EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
+    EXPECT_EQ(peer.queue.holding().all(), 0U);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(gap_kind, subscription_answer_kind));
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 5}));
+}
+
+TEST(SendQueue, TakesBackAWholeMessageOrNothingOfIt) {
+    Peer peer;
+    Frames frames;
+    for (const std::uint64_t first : {10U, 20U}) {
+        frames.add(peer.queue, frames.dropping(first));
+        frames.add(peer.queue, frames.dropping(first + 1, true));
+        frames.add(peer.queue, frames.dropping(first + 2, true));
+    }
+    peer.take_one(); // of the first message
+    EXPECT_EQ(peer.queue.holding().droppable, 30U);
+    const auto taken = peer.queue.take_back();
+    EXPECT_THAT(taken.cookies, ElementsAre(Cookie{20}, Cookie{21}, Cookie{22}));
+    taken.gap->add(Fid{1}, 1);
+    EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, page_kind, page_kind, gap_kind));
+}
+
+TEST(SendQueue, WhatIsNotDroppableStays) {
+    Peer peer;
+    Frames frames;
+    frames.add(peer.queue, frames.dropping(1));
+    frames.add(peer.queue, {.cookie = Cookie{2}, .amount = 10});
+    EXPECT_THAT(peer.queue.take_back().cookies, ElementsAre(Cookie{1}));
+    EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
+    EXPECT_EQ(peer.queue.holding().waiting, 10U);
+}
+
+TEST(SendQueue, AMessageInFragmentsReturnsItsCookieForEach) {
+    Peer peer;
+    RegisteredBuffer memory{10000};
+    LentMessage message{.fid = Fid{1}, .slice_count = 1, .slices = {}, .total_bytes = 10000};
+    message.slices[0] = memory.slice();
+    peer.queue.add_message(message, {.cookie = Cookie{9}, .amount = 1, .droppable = true});
+    EXPECT_EQ(SendQueue::frames_for(message, body_limit), 3U);
+    peer.take_one();
+    EXPECT_EQ(peer.queue.holding().droppable, 0U) << "a part of it is on its way";
+    const auto rest = peer.queue.take_rest(body_limit);
+    ASSERT_EQ(rest.size(), 1U);
+    EXPECT_EQ(rest[0].frames, 2U);
+    EXPECT_EQ(peer.complete_one().cookie, Cookie{9});
+}
+
+} // namespace
+} // namespace netio::pubsub
