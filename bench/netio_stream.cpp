@@ -16,6 +16,7 @@ namespace {
 using bench::Arguments;
 using netio::Cookie;
 using netio::Status;
+using netio::stream::Received;
 using netio::stream::StreamSocket;
 
 // Both sides; what is not theirs must not happen.
@@ -36,7 +37,7 @@ class End : protected StreamSocket::Handler {
     void on_send_completed(StreamSocket&, Cookie, netio::Completion::Outcome) override {
         bench::fail("nothing was sent here");
     }
-    void on_received(StreamSocket&, const StreamSocket::Received&) override {
+    void on_received(StreamSocket&, const Received&) override {
         bench::fail("nothing was to be received here");
     }
     void on_end_of_stream(StreamSocket&) override {}
@@ -79,7 +80,7 @@ class Publisher final : private End, private netio::stream::StreamListener::Hand
         source_.prepare(slice.data);
         if (socket_->send(slice, Cookie{index}) != Status::ok) bench::fail("a send was refused");
         source_.advance();
-        if (source_.done()) socket_->finish();
+        if (source_.done()) socket_->shutdown_send();
     }
 
     bench::Source source_;
@@ -101,11 +102,11 @@ class Subscriber final : private End {
         for (std::size_t i = 0; i < count(); ++i)
             receive(i);
     }
-    void on_received(StreamSocket&, const StreamSocket::Received& received) override {
-        const auto index = static_cast<std::size_t>(received.key);
+    void on_received(StreamSocket&, const Received& received) override {
+        const auto index = static_cast<std::size_t>(received.cookie);
         if (last_) return;
         last_ = sink_.take(piece(index).data, static_cast<std::size_t>(received.bytes));
-        if (last_) return socket_.finish();
+        if (last_) return socket_.shutdown_send();
         receive(index);
     }
     void receive(std::size_t index) {

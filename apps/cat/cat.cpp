@@ -8,16 +8,20 @@
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 namespace apps {
 namespace {
+
+using netio::stream::BlockingStream;
 
 struct CatArguments {
     std::string peer;
@@ -28,23 +32,31 @@ struct CatArguments {
 
 constexpr std::size_t piece_bytes = 64 * 1024;
 
+// Waits until a descriptor that does not block is ready.
+void wait_until_ready(int descriptor, short what) {
+    pollfd wanted{.fd = descriptor, .events = what, .revents = 0};
+    static_cast<void>(::poll(&wanted, 1, -1)); // whatever went wrong, the next call says it
+}
+
 void write_out(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) throw std::system_error{errno, std::system_category(), "standard output"};
-        bytes = bytes.subspan(static_cast<std::size_t>(written));
+        if (written >= 0) {
+            bytes = bytes.subspan(static_cast<std::size_t>(written));
+        } else if (errno == EAGAIN) {
+            wait_until_ready(STDOUT_FILENO, POLLOUT);
+        } else if (errno != EINTR) {
+            throw std::system_error{errno, std::system_category(), "standard output"};
+        }
     }
 }
 
-std::size_t read_in(std::span<std::byte> memory) {
-    while (true) {
-        const ssize_t got = ::read(STDIN_FILENO, memory.data(), memory.size());
-        if (got >= 0) return static_cast<std::size_t>(got);
-        if (errno != EINTR) {
-            throw std::system_error{errno, std::system_category(), "standard input"};
-        }
-    }
+// Nothing: there is nothing now. 0: there never will be.
+std::optional<std::size_t> read_in(std::span<std::byte> memory) {
+    const ssize_t got = ::read(STDIN_FILENO, memory.data(), memory.size());
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno == EINTR || errno == EAGAIN) return std::nullopt;
+    throw std::system_error{errno, std::system_category(), "standard input"};
 }
 
 // What to wait for instead of standard input where that is a file: always readable, and epoll does
@@ -55,56 +67,48 @@ int always_readable() {
     return descriptor;
 }
 
-void converse(netio::stream::BlockingStream& peer) {
-    using Ready = netio::stream::BlockingStream::Ready;
+// All waiting is done in wait_for(): so what was read leaves, and what the peer does is noticed,
+// however long standard input is silent. Nor does it wait for the peer to take something without
+// taking what it sends, for it may do the same.
+void converse(BlockingStream& peer) {
+    using Ready = BlockingStream::Ready;
     std::vector<std::byte> memory(piece_bytes);
     const bool is_file = ::lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0;
     const int input = is_file ? always_readable() : STDIN_FILENO;
-    // Never waits for the peer to take something without taking what it sends: it may do the same.
-    bool peer_ended = false;
     for (bool open = true; open;) {
-        if (peer_ended) { // but it still listens
-            const std::size_t bytes = read_in(memory);
-            open = bytes > 0;
-            if (open) peer.write(std::span{memory}.first(bytes));
-            continue;
-        }
-        switch (peer.wait_for(peer.has_capacity() ? input
-                                                  : netio::stream::BlockingStream::no_descriptor)) {
-        case Ready::room:
+        switch (peer.wait_for(peer.has_capacity() ? input : BlockingStream::no_descriptor)) {
+        case Ready::writable:
             break;
-        case Ready::peer: {
-            const std::size_t bytes = peer.read(memory);
-            peer_ended = bytes == 0;
-            write_out(std::span{memory}.first(bytes));
+        case Ready::peer: // 0 bytes: it has ended, but still listens
+            write_out(std::span{memory}.first(peer.read(memory)));
             break;
-        }
-        case Ready::descriptor: {
-            const std::size_t bytes = read_in(memory);
-            open = bytes > 0;
-            if (open) peer.write(std::span{memory}.first(bytes));
+        case Ready::descriptor:
+            const auto bytes = read_in(memory);
+            if (bytes) peer.write(std::span{memory}.first(*bytes));
+            open = bytes != 0U;
             break;
-        }
         }
     }
-    peer.finish();
+    peer.shutdown_send();
     while (const std::size_t bytes = peer.read(memory))
         write_out(std::span{memory}.first(bytes));
     peer.close();
 }
 
 int run(const CatArguments& arguments) {
-    netio::stream::BlockingOptions options;
+    BlockingStream::Options options;
     options.provider = arguments.provider;
-    options.timeout = std::chrono::milliseconds{static_cast<long>(1000 * arguments.timeout_s)};
+    options.progress_timeout =
+        std::chrono::milliseconds{static_cast<long>(1000 * arguments.timeout_s)};
     if (arguments.listen.empty()) {
-        auto peer = netio::stream::BlockingStream::connect(arguments.peer, options);
+        auto peer = BlockingStream::connect(arguments.peer, options);
         converse(peer);
         return 0;
     }
     netio::stream::BlockingListener listener{arguments.listen, options};
     spdlog::info("listening at {}", to_string(listener.address()));
     auto peer = listener.accept();
+    listener.stop(); // a second one is refused
     converse(peer);
     return 0;
 }

@@ -9,7 +9,7 @@ namespace apps {
 
 using netio::Status;
 
-netio::stream::StreamOptions copy_stream_options(const std::string& local_host) {
+netio::stream::StreamSocket::Options copy_stream_options(const std::string& local_host) {
     constexpr std::uint64_t ring_bytes = std::uint64_t{1} << 20;
     return {.receiver = netio::stream::improved_receiver(ring_bytes), .local_host = local_host};
 }
@@ -77,8 +77,8 @@ std::span<const std::byte> CopyChannel::body() const {
 }
 
 CopyChannel::Progress CopyChannel::on_received(netio::stream::StreamSocket& socket,
-                                               const netio::stream::StreamSocket::Received& got) {
-    const bool is_prelude = got.key == prelude_cookie;
+                                               const netio::stream::Received& got) {
+    const bool is_prelude = got.cookie == prelude_cookie;
     const std::size_t wanted = is_prelude ? copy_prelude_bytes : prelude_.body_bytes;
     if (got.bytes < wanted) {
         if (is_prelude && got.bytes == 0) return Progress::ended;

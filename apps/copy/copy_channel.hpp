@@ -22,7 +22,7 @@ namespace apps {
 
 // What both sides of a copy connect with. The ring does not grow: the buffers are what carries a
 // file over a distance, and all the memory that a connection takes is known beforehand.
-netio::stream::StreamOptions copy_stream_options(const std::string& local_host = {});
+netio::stream::StreamSocket::Options copy_stream_options(const std::string& local_host = {});
 
 class CopyChannel {
   public:
@@ -60,8 +60,7 @@ class CopyChannel {
         flawed,  // flaw() says what the peer did
     };
     // For completed receives that are no buffer's.
-    Progress on_received(netio::stream::StreamSocket& socket,
-                         const netio::stream::StreamSocket::Received& got);
+    Progress on_received(netio::stream::StreamSocket& socket, const netio::stream::Received& got);
     CopyKind kind() const noexcept { return prelude_.kind; }
     std::span<const std::byte> body() const;
     CopyFlaw flaw() const noexcept { return flaw_; }

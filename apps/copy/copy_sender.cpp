@@ -9,6 +9,7 @@
 namespace apps {
 
 using netio::Cookie;
+using netio::stream::Received;
 using netio::stream::StreamSocket;
 using Outcome = netio::Completion::Outcome;
 
@@ -143,7 +144,7 @@ void CopySender::send(const CopyMessage& message) {
     }
 }
 
-void CopySender::on_received(StreamSocket&, const StreamSocket::Received& received) {
+void CopySender::on_received(StreamSocket&, const Received& received) {
     if (received.outcome != Outcome::done || state_ == State::leaving) return;
     switch (channel_.on_received(socket_, received)) {
     case CopyChannel::Progress::incomplete:

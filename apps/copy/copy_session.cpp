@@ -13,6 +13,7 @@
 namespace apps {
 
 using netio::Cookie;
+using netio::stream::Received;
 using netio::stream::StreamSocket;
 using Outcome = netio::Completion::Outcome;
 
@@ -53,11 +54,11 @@ void CopySession::on_send_completed(StreamSocket&, Cookie key, Outcome) {
     channel_.on_sent(key);
 }
 
-void CopySession::on_received(StreamSocket&, const StreamSocket::Received& received) {
+void CopySession::on_received(StreamSocket&, const Received& received) {
     if (received.outcome != Outcome::done) return;
     if (state_ == State::failing || state_ == State::closed) return;
-    if (CopyChannel::is_buffer(received.key)) {
-        return take_chunk(static_cast<CopyChannel::Buffer>(received.key), received.bytes);
+    if (CopyChannel::is_buffer(received.cookie)) {
+        return take_chunk(static_cast<CopyChannel::Buffer>(received.cookie), received.bytes);
     }
     switch (channel_.on_received(*socket_, received)) {
     case CopyChannel::Progress::incomplete:
@@ -221,7 +222,7 @@ void CopySession::fail(const std::string& why) {
     if (!channel_.send(*socket_, encode(CopyVerdict{.kept = false, .text = why}))) {
         return socket_->abort();
     }
-    socket_->finish();
+    socket_->shutdown_send();
     patience_.start(patience);
 }
 

@@ -56,7 +56,7 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
     void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
                            netio::Completion::Outcome outcome) override;
     void on_received(netio::stream::StreamSocket& socket,
-                     const netio::stream::StreamSocket::Received& received) override;
+                     const netio::stream::Received& received) override;
     void on_end_of_stream(netio::stream::StreamSocket& socket) override;
     void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
 

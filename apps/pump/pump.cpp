@@ -13,6 +13,7 @@
 namespace apps {
 
 using netio::Cookie;
+using netio::stream::Received;
 using netio::stream::StreamSocket;
 using Json = nlohmann::ordered_json;
 
@@ -112,7 +113,7 @@ void PumpEnd::drive() {
         send_report();
     }
     finished_ = true;
-    socket_->finish();
+    socket_->shutdown_send();
 }
 
 void PumpEnd::on_send_completed(StreamSocket&, Cookie key, netio::Completion::Outcome outcome) {
@@ -121,9 +122,9 @@ void PumpEnd::on_send_completed(StreamSocket&, Cookie key, netio::Completion::Ou
     drive();
 }
 
-void PumpEnd::on_received(StreamSocket& socket, const StreamSocket::Received& received) {
+void PumpEnd::on_received(StreamSocket& socket, const Received& received) {
     if (received.outcome != netio::Completion::Outcome::done) return;
-    if (received.key == private_key) {
+    if (received.cookie == private_key) {
         is_client_ ? take_report(received) : take_header(socket, received);
         return;
     }
@@ -146,7 +147,7 @@ void PumpEnd::measure_end() {
 
 // --- header and report: the first half of the private memory is for the header ------------------
 
-void PumpEnd::take_header(const StreamSocket& socket, const StreamSocket::Received& received) {
+void PumpEnd::take_header(const StreamSocket& socket, const Received& received) {
     header_ =
         decode_pump_header({private_memory_.data(), static_cast<std::size_t>(received.bytes)});
     if (!header_) return fail(socket.peer_address() + " is no pump");
@@ -159,7 +160,7 @@ void PumpEnd::receive_report() {
                          netio::stream::Fill::some));
 }
 
-void PumpEnd::take_report(const StreamSocket::Received& received) {
+void PumpEnd::take_report(const Received& received) {
     peer_report_.append(reinterpret_cast<const char*>(private_memory_.data() + report_limit_bytes),
                         static_cast<std::size_t>(received.bytes));
     if (peer_report_.size() > report_limit_bytes) return fail("the server's report has no end");
@@ -211,7 +212,7 @@ std::uint64_t PumpEnd::moved_bytes() const {
 }
 
 Json PumpEnd::report() const {
-    const netio::stream::StreamCounters counters = socket_->counters();
+    const netio::stream::StreamSocket::Counters counters = socket_->counters();
     const netio::stream::SenderCounters& sent = counters.sent;
     const netio::stream::ReceiverCounters& received = counters.received;
     const double seconds = std::chrono::duration<double>(end_ - begin_).count();
@@ -245,7 +246,7 @@ Json PumpEnd::report() const {
                   {"ring_bytes", sent.ring_bytes},
                   {"ring_growths", sent.ring_growths},
                   {"waits_for_advert", sent.waits_for_advert},
-                  {"waits_for_room", counters.waits_for_room}}},
+                  {"waits_for_capacity", counters.waits_for_capacity}}},
                 {"received",
                  {{"direct_bytes", received.direct_bytes},
                   {"indirect_bytes", received.indirect_bytes},

@@ -19,7 +19,7 @@ namespace apps {
 
 // What either side decides for itself.
 struct PumpSettings {
-    netio::stream::StreamOptions stream;
+    netio::stream::StreamSocket::Options stream;
     std::size_t sends = 16;
     std::size_t receives = 32;
     std::size_t receive_size_min = 0; // 0: as receive_size_max
@@ -54,10 +54,10 @@ class PumpEnd final : private netio::stream::StreamSocket::Handler {
     void begin_flows();
     void drive();
     void take_header(const netio::stream::StreamSocket& socket,
-                     const netio::stream::StreamSocket::Received& received);
+                     const netio::stream::Received& received);
     void send_report();
     void receive_report();
-    void take_report(const netio::stream::StreamSocket::Received& received);
+    void take_report(const netio::stream::Received& received);
     void measure_end();
     void fail(const std::string& what);
 
@@ -65,7 +65,7 @@ class PumpEnd final : private netio::stream::StreamSocket::Handler {
     void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
                            netio::Completion::Outcome outcome) override;
     void on_received(netio::stream::StreamSocket& socket,
-                     const netio::stream::StreamSocket::Received& received) override;
+                     const netio::stream::Received& received) override;
     void on_end_of_stream(netio::stream::StreamSocket& socket) override;
     void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
 

@@ -56,7 +56,7 @@ struct PumpArguments {
 std::uint64_t ring_limit_bytes(const PumpArguments& arguments) {
     if (!arguments.ring_limit) {
         return arguments.mode == "dynamic"
-                   ? netio::stream::StreamOptions{}.receiver.ring_limit_bytes
+                   ? netio::stream::StreamSocket::Options{}.receiver.ring_limit_bytes
                    : 0;
     }
     if (arguments.policy == "published" || arguments.mode == "direct") {
@@ -66,8 +66,8 @@ std::uint64_t ring_limit_bytes(const PumpArguments& arguments) {
     return *arguments.ring_limit;
 }
 
-netio::stream::StreamOptions stream_options(const PumpArguments& arguments) {
-    netio::stream::StreamOptions options;
+netio::stream::StreamSocket::Options stream_options(const PumpArguments& arguments) {
+    netio::stream::StreamSocket::Options options;
     options.receiver =
         netio::stream::improved_receiver(arguments.ring, ring_limit_bytes(arguments));
     if (arguments.policy == "published") options = netio::stream::published_stream(arguments.ring);

@@ -63,8 +63,8 @@ void PumpSink::drive() {
     }
 }
 
-void PumpSink::on_received(const netio::stream::StreamSocket::Received& received) {
-    const auto piece = static_cast<std::uint64_t>(received.key);
+void PumpSink::on_received(const netio::stream::Received& received) {
+    const auto piece = static_cast<std::uint64_t>(received.cookie);
     const std::byte* const data = memory_.data() + piece * plan_.size_max;
     if (plan_.verify && !wrong_at_) {
         const auto wrong = find_wrong_byte({data, static_cast<std::size_t>(received.bytes)},

@@ -46,7 +46,7 @@ class PumpSink {
     PumpSink(netio::stream::StreamSocket& socket, const PumpPlan& plan);
 
     void drive();
-    void on_received(const netio::stream::StreamSocket::Received& received);
+    void on_received(const netio::stream::Received& received);
     bool is_complete() const noexcept { return received_ == plan_.bytes; }
     std::uint64_t received_bytes() const noexcept { return received_; }
     // The position of the first byte that was not what it should be.

@@ -4,7 +4,7 @@
 // A stream for those who just want a socket: read, write and time-outs, over a loop that runs
 // inside the calls.
 //
-//     auto peer = stream::BlockingStream::connect("10.0.0.1:1234", {.timeout = 5s});
+//     auto peer = stream::BlockingStream::connect("10.0.0.1:1234", {.progress_timeout = 5s});
 //     peer.write(request);
 //     peer.read_exactly(answer);
 //     peer.close();
@@ -13,12 +13,12 @@
 //     stream::BlockingStream client = listener.accept();
 //
 // Every call throws StreamError when it cannot do its work. After a time-out of a read of up to
-// 64 KiB the stream can be used on; other calls end the connection, for the memory they have lent
-// to the network must be free when they return.
+// 64 KiB, of wait_for() or of an accept, the stream can be used on; other calls end the connection,
+// for the memory they have lent to the network must be free when they return.
 //
 // Threads: one at a time; a listener and the streams it has accepted count as one, and it outlives
 // them. Nothing is sent or received between the calls, so heartbeats are off, and a stream that is
-// not used holds its peer up.
+// not used holds its peer up. One that was moved from may only be destroyed or assigned to.
 
 #include "netio/base/export.hpp"
 #include "stream/socket/stream_listener.hpp"
@@ -47,42 +47,50 @@ class NETIO_EXPORT StreamError : public std::runtime_error {
     Kind kind_;
 };
 
-struct BlockingOptions {
-    StreamOptions stream = {};
-    std::string provider = "auto";
-    std::chrono::milliseconds timeout{0}; // of each call; 0: none
-};
-
 class NETIO_EXPORT BlockingStream {
   public:
+    struct Options {
+        StreamSocket::Options stream = {};
+        std::string provider = "auto";
+        std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
+        std::chrono::milliseconds progress_timeout{0}; // of a call while no byte moves; 0: none
+    };
+
     // Throws FabricError (no provider reaches the address), std::invalid_argument (the address or
     // the options), StreamError.
-    static BlockingStream connect(std::string_view address, const BlockingOptions& options = {});
+    static BlockingStream connect(std::string_view address, const Options& options);
+    static BlockingStream connect(std::string_view address);
     ~BlockingStream(); // aborts what was not closed
     BlockingStream(BlockingStream&& other) noexcept;
     BlockingStream& operator=(BlockingStream&& other) noexcept;
 
     // What there is, at least one byte; 0: the peer has ended the stream.
     std::size_t read(std::span<std::byte> memory);
-    // A write of up to 64 KiB would return without waiting.
-    bool has_capacity() const noexcept;
-    // Waits until there is something to read here or the stream has ended (peer), or the descriptor
-    // is readable, or, if there was none, there is room; whatever comes first.
-    enum class Ready : std::uint8_t { peer, descriptor, room };
-    static constexpr int no_descriptor = -1;
-    Ready wait_for(int descriptor);
     // All of it, or StreamError.
     void read_exactly(std::span<std::byte> memory);
-    // Returns when all of it is on its way.
+    // Returns when all of it is on its way, or, up to 64 KiB, when it was copied; that leaves in
+    // later calls at the latest.
     void write(std::span<const std::byte> memory);
-    // No more writes; the peer reads the end of the stream behind the last byte.
-    void finish();
-    // finish(), and waits until the peer's side has received everything.
+    // A write of up to 64 KiB would return without waiting.
+    bool has_capacity() const noexcept;
+
+    // Waits until there is something to read here, or the stream has ended and no read has said so
+    // yet (peer); or the descriptor is readable; or, if there was none, has_capacity(); whatever
+    // comes first. Bytes move meanwhile. Throws StreamError if the connection is gone and nothing
+    // is left to read.
+    enum class Ready : std::uint8_t { peer, descriptor, writable };
+    static constexpr int no_descriptor = -1;
+    Ready wait_for(int descriptor);
+
+    // No more writes; the peer reads the end of the stream behind the last byte. Does not wait.
+    void shutdown_send();
+    // shutdown_send(), and waits until the peer's side has received everything.
     void close();
 
-    void set_timeout(std::chrono::milliseconds timeout) noexcept;
+    void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
+    void set_progress_timeout(std::chrono::milliseconds timeout) noexcept;
     std::string peer_address() const;
-    StreamCounters counters() const;
+    StreamSocket::Counters counters() const;
 
   private:
     friend class BlockingListener;
@@ -95,7 +103,8 @@ class NETIO_EXPORT BlockingStream {
 class NETIO_EXPORT BlockingListener {
   public:
     // Throws FabricError and std::invalid_argument.
-    explicit BlockingListener(std::string_view address, const BlockingOptions& options = {});
+    explicit BlockingListener(std::string_view address,
+                              const BlockingStream::Options& options = {});
     ~BlockingListener();
     BlockingListener(const BlockingListener&) = delete;
     BlockingListener& operator=(const BlockingListener&) = delete;
@@ -104,6 +113,9 @@ class NETIO_EXPORT BlockingListener {
     // since the last call because there was no memory or no descriptor for it: the peer has been
     // told, and the next call goes on.
     BlockingStream accept();
+    // Listens no more: who connects is refused, and who waits to be accepted is cut off. The
+    // streams that were accepted go on.
+    void stop();
     // With the port that was really bound.
     Address address() const;
 

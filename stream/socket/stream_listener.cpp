@@ -5,7 +5,7 @@
 
 namespace netio::stream::inline v0_2 {
 
-std::unique_ptr<StreamSocket> IncomingStream::accept(StreamOptions options,
+std::unique_ptr<StreamSocket> IncomingStream::accept(StreamSocket::Options options,
                                                      StreamSocket::Handler& handler) {
     auto socket = std::make_unique<StreamSocket>(transport_, std::move(options), handler);
     socket->accept(incoming_);

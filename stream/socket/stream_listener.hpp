@@ -27,7 +27,8 @@ class NETIO_EXPORT IncomingStream {
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
     // memory, no descriptors, a device that refuses another endpoint). Let that out of on_incoming:
     // the listener tells the peer, and the handler in on_accept_failed.
-    std::unique_ptr<StreamSocket> accept(StreamOptions options, StreamSocket::Handler& handler);
+    std::unique_ptr<StreamSocket> accept(StreamSocket::Options options,
+                                         StreamSocket::Handler& handler);
 
   private:
     friend class StreamListener;

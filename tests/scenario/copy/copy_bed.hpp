@@ -82,8 +82,7 @@ class RawPeer final : public netio::stream::StreamSocket::Handler {
     }
     void on_send_completed(netio::stream::StreamSocket&, netio::Cookie,
                            netio::Completion::Outcome) override {}
-    void on_received(netio::stream::StreamSocket&,
-                     const netio::stream::StreamSocket::Received& got) override {
+    void on_received(netio::stream::StreamSocket&, const netio::stream::Received& got) override {
         for (std::size_t i = 0; i < got.bytes; ++i)
             received += static_cast<char>(memory_.data()[i]);
         if (got.outcome == netio::Completion::Outcome::done && !got.end_of_stream) receive();
@@ -138,7 +137,7 @@ class CopyBed : public testing::Test {
     }
     void connect(RawPeer& peer) {
         peer.socket = std::make_unique<netio::stream::StreamSocket>(
-            bed.transport(), netio::stream::StreamOptions{}, peer);
+            bed.transport(), netio::stream::StreamSocket::Options{}, peer);
         peer.socket->connect(address());
         ASSERT_TRUE(bed.run_until([&] { return peer.connected || peer.closed; }));
     }

@@ -214,7 +214,7 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
         void on_send_completed(netio::stream::StreamSocket&, netio::Cookie,
                                netio::Completion::Outcome) override {}
         void on_received(netio::stream::StreamSocket& socket,
-                         const netio::stream::StreamSocket::Received& got) override {
+                         const netio::stream::Received& got) override {
             peer.on_received(socket, got);
         }
         void on_end_of_stream(netio::stream::StreamSocket& socket) override { socket.close(); }
@@ -273,7 +273,7 @@ TEST_F(HostileServer, ASenderOutlivesAnything) {
                     message[random() % message.size()] = static_cast<std::byte>(random());
                 peer.send(message);
             }
-            peer.socket->finish();
+            peer.socket->shutdown_send();
         };
         const Outcome outcome = copy_from_it();
         for (const CopiedFile& file : outcome.files)

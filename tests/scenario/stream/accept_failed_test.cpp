@@ -70,7 +70,7 @@ TEST_P(AcceptFailed, TheListenerMayBeDestroyedWhenItIsTold) {
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_beds(), bed_name);
 
 TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
-    const BlockingOptions patient{.timeout = std::chrono::seconds{60}};
+    const BlockingStream::Options patient{.call_timeout = std::chrono::seconds{60}};
     BlockingListener listener{"127.0.0.1:0", patient};
     const std::string address = to_string(listener.address());
     {

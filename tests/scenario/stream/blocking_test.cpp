@@ -23,7 +23,7 @@ std::vector<std::byte> numbered(std::size_t size) {
 }
 
 // Far longer than anything takes.
-const BlockingOptions patient{.timeout = 60s};
+const BlockingStream::Options patient{.call_timeout = 60s};
 
 class Blocking : public testing::Test {
   protected:
@@ -102,7 +102,7 @@ TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
     connecting = std::thread{[&] { client = BlockingStream::connect(address, patient); }};
     auto peer = listener.accept();
     connecting.join();
-    peer.set_timeout(1ms);
+    peer.set_call_timeout(1ms);
     std::vector<std::byte> got(100);
     try {
         peer.read(got);
@@ -110,7 +110,7 @@ TEST_F(Blocking, AReadThatTimesOutLosesNothing) {
     } catch (const StreamError& error) {
         EXPECT_EQ(error.kind(), StreamError::Kind::timed_out);
     }
-    peer.set_timeout(60s);
+    peer.set_call_timeout(60s);
     std::thread writing{[&] {
         client->write(numbered(100));
         client->close();

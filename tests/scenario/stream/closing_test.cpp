@@ -14,7 +14,7 @@ class Closing : public PairOnBed {};
 TEST_P(Closing, AHalfClosedStreamStillCarriesTheOtherDirection) {
     establish();
     ASSERT_EQ(client.send(1'000), Status::ok);
-    client.socket->finish();
+    client.socket->shutdown_send();
     EXPECT_EQ(client.send(1), Status::closed);
     ASSERT_EQ(server.receive(600, Fill::all), Status::ok);
     ASSERT_EQ(server.receive(600, Fill::all), Status::ok);
@@ -33,7 +33,7 @@ TEST_P(Closing, AHalfClosedStreamStillCarriesTheOtherDirection) {
     EXPECT_EQ(server.last->bytes, 0U);
     EXPECT_FALSE(client.closed || server.closed);
 
-    server.socket->finish();
+    server.socket->shutdown_send();
     ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
     EXPECT_TRUE(client.ended);
     EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
@@ -50,7 +50,7 @@ TEST_P(Closing, CloseWaitsUntilTheUserOfThePeerHasEverything) {
         bed.loop().run_once();
     EXPECT_FALSE(client.closed || server.closed) << "there is still something to be received";
 
-    server.at_received = [&](const StreamSocket::Received& got) {
+    server.at_received = [&](const Received& got) {
         if (!got.end_of_stream) static_cast<void>(server.receive(7'000, Fill::all));
     };
     ASSERT_EQ(server.receive(7'000, Fill::all), Status::ok);
@@ -65,7 +65,7 @@ TEST_P(Closing, APeerThatClosesWithoutReadingLeavesItUnconfirmed) {
     establish();
     for (int i = 0; i < 20; ++i)
         ASSERT_EQ(client.send(10'000), Status::ok);
-    client.socket->finish();
+    client.socket->shutdown_send();
     ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 20; }));
     server.socket->close();
     ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
@@ -145,7 +145,7 @@ TEST_P(Closing, ASocketMayBeDestroyedInEachOfItsHandlers) {
                     if (!side->socket || !side->connected || side->sent > 0) continue;
                     EXPECT_EQ(side->send(100), Status::ok);
                     EXPECT_EQ(side->receive(100, Fill::all), Status::ok);
-                    side->socket->finish();
+                    side->socket->shutdown_send();
                 }
                 return destroyed && (!other->connected || other->closed);
             }));
@@ -175,7 +175,8 @@ TEST_P(Closing, NobodyListeningIsRefused) {
     listen();
     const netio::Address address = listener->endpoints().front().address;
     listener.reset();
-    client.socket = std::make_unique<StreamSocket>(bed.transport(), StreamOptions{}, client);
+    client.socket =
+        std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
     client.socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
     EXPECT_EQ(client.closed->reason, CloseReason::refused);
@@ -183,9 +184,9 @@ TEST_P(Closing, NobodyListeningIsRefused) {
 }
 
 TEST_P(Closing, ModesThatDoNotFitAreRefusedByName) {
-    StreamOptions direct;
+    StreamSocket::Options direct;
     direct.sender.mode = TransferMode::direct_only;
-    StreamOptions indirect;
+    StreamSocket::Options indirect;
     indirect.receiver.mode = TransferMode::indirect_only;
     listen(indirect);
     connect(direct);
@@ -196,7 +197,7 @@ TEST_P(Closing, ModesThatDoNotFitAreRefusedByName) {
 
 TEST(StreamOptionsCheck, NamesWhatIsWrong) {
     const auto message = [](auto change) -> std::string {
-        StreamOptions options;
+        StreamSocket::Options options;
         change(options);
         try {
             validate(options);
@@ -205,7 +206,7 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
         }
         return {};
     };
-    EXPECT_EQ(message([](StreamOptions&) {}), "");
+    EXPECT_EQ(message([](StreamSocket::Options&) {}), "");
     EXPECT_THAT(message([](auto& o) { o.session.receive_bytes = 1'000; }), HasSubstr("1312"));
     EXPECT_THAT(message([](auto& o) { o.session.remote_writes = false; }),
                 HasSubstr("remote_writes"));

@@ -21,7 +21,7 @@ class Impostor final : private netio::Session::Handler {
         : session_{transport,
                    {.provider = transport.providers_to(address).front(), .remote = address},
                    link_hello(hello),
-                   StreamOptions{}.session,
+                   StreamSocket::Options{}.session,
                    *this} {}
 
     bool has_ring() const { return ring_.bytes > 0; }
@@ -189,7 +189,7 @@ TEST_P(Hostility, MoreAdvertsThanAgreedAreRefused) {
 }
 
 TEST_P(Hostility, WhoAlwaysClaimsToWaitGetsTheLargestRingAndNoMore) {
-    StreamOptions options{.receiver = improved_receiver(100, 500)};
+    StreamSocket::Options options{.receiver = improved_receiver(100, 500)};
     options.round_trip = std::chrono::hours{1};
     listen(options);
     Impostor impostor{bed.transport(), listener->endpoints().front().address};

@@ -88,9 +88,9 @@ class Side final : public StreamSocket::Handler {
         if (outcome == Outcome::done) ++sends_done;
         if (at_sent) at_sent();
     }
-    void on_received(StreamSocket&, const StreamSocket::Received& got) override {
+    void on_received(StreamSocket&, const Received& got) override {
         if (at_raw) return at_raw(got);
-        EXPECT_EQ(static_cast<std::uint64_t>(got.key), receives_completed++) << "in order";
+        EXPECT_EQ(static_cast<std::uint64_t>(got.cookie), receives_completed++) << "in order";
         ASSERT_FALSE(lent_.empty());
         const Slice slice = lent_.front();
         lent_.pop_front();
@@ -129,12 +129,12 @@ class Side final : public StreamSocket::Handler {
     std::uint64_t receives_completed = 0;
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
-    std::optional<StreamSocket::Received> last;
+    std::optional<Received> last;
     std::optional<Closed> closed;
     std::function<void()> at_connected, at_sent, at_end, at_closed;
-    std::function<void(const StreamSocket::Received&)> at_received;
+    std::function<void(const Received&)> at_received;
     // Of sends and receives that the test makes by itself; nothing else is then looked at.
-    std::function<void(const StreamSocket::Received&)> at_raw;
+    std::function<void(const Received&)> at_raw;
     std::function<void()> at_raw_sent;
 
   private:
@@ -150,17 +150,17 @@ class Pair : private StreamListener::Handler {
         server.peer_seed = 1;
     }
     ~Pair() = default;
-    void listen(StreamOptions options = {}) {
+    void listen(StreamSocket::Options options = {}) {
         server_options = std::move(options);
         listener = std::make_unique<StreamListener>(bed.transport(), std::vector{bed.address()},
                                                     static_cast<StreamListener::Handler&>(*this));
     }
-    void connect(StreamOptions options = {}) {
+    void connect(StreamSocket::Options options = {}) {
         client.socket = std::make_unique<StreamSocket>(bed.transport(), std::move(options), client);
         client.socket->connect(listener->endpoints().front().address);
     }
-    void establish(const StreamOptions& client_options = {},
-                   const StreamOptions& server_side = {}) {
+    void establish(const StreamSocket::Options& client_options = {},
+                   const StreamSocket::Options& server_side = {}) {
         listen(server_side);
         connect(client_options);
         ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
@@ -169,7 +169,7 @@ class Pair : private StreamListener::Handler {
     netio::test::TestBed bed;
     Side client{1};
     Side server{2};
-    StreamOptions server_options;
+    StreamSocket::Options server_options;
     std::unique_ptr<StreamListener> listener;
     bool refuse = false;
     std::vector<std::string> accept_failed;

@@ -12,14 +12,14 @@ constexpr std::uint64_t limit_bytes = 50'000; // 4, 8, 16, 32, 50: five rings
 
 class RingGrowth : public PairOnBed {
   protected:
-    static StreamOptions sending() {
-        StreamOptions options;
+    static StreamSocket::Options sending() {
+        StreamSocket::Options options;
         options.sender.mode = TransferMode::indirect_only;
         return options;
     }
     // So far away that its ring is to blame for whatever waits for it.
-    static StreamOptions receiving(std::uint64_t limit = limit_bytes) {
-        StreamOptions options{.receiver = improved_receiver(first_bytes, limit)};
+    static StreamSocket::Options receiving(std::uint64_t limit = limit_bytes) {
+        StreamSocket::Options options{.receiver = improved_receiver(first_bytes, limit)};
         options.round_trip = std::chrono::hours{1};
         return options;
     }
@@ -51,7 +51,7 @@ TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamGoesOn) {
     for (const bool without_immediate_data : {false, true}) {
         client.forget();
         server.forget();
-        StreamOptions options = sending();
+        StreamSocket::Options options = sending();
         options.session.never_immediate = without_immediate_data;
         establish(options, receiving());
 
@@ -91,7 +91,7 @@ TEST_P(RingGrowth, DoesNotComeFromAUserWhoTakesItsTime) {
 }
 
 TEST_P(RingGrowth, DoesNotComeFromAShortWay) {
-    StreamOptions near = receiving();
+    StreamSocket::Options near = receiving();
     near.round_trip = std::chrono::nanoseconds{1};
     establish(sending(), near);
     ASSERT_TRUE(run_until_received(400'000));
@@ -128,14 +128,14 @@ TEST_P(SimulatedRingGrowth, IsGivenUpWhereThereIsNoMemoryAndTheStreamGoesOn) {
 
 TEST_P(SimulatedRingGrowth, MeasuresTheDistanceInTheHandshake) {
     bed.sim()->delay(bed.sim()->next_connection(), std::chrono::milliseconds{5});
-    StreamOptions options = receiving();
+    StreamSocket::Options options = receiving();
     options.round_trip = {};
     establish(sending(), options);
     ASSERT_TRUE(run_while_flowing([&] { return sent().ring_bytes == limit_bytes; }));
 }
 
 TEST_P(RingGrowth, LeavesAPublishedStreamAlone) {
-    StreamOptions options = published_stream(first_bytes);
+    StreamSocket::Options options = published_stream(first_bytes);
     options.sender.mode = TransferMode::indirect_only;
     establish(options, receiving());
     ASSERT_TRUE(run_until_received(400'000));

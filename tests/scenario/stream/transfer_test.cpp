@@ -82,7 +82,7 @@ TEST_P(Transfer, MemoryOfTheUsersOwnIsRegisteredOnce) {
         const auto lent_out = cache.lend(from, netio::Access::send);
         const auto lent_in = cache.lend(to, netio::Access::remote_write);
         bool arrived = false;
-        server.at_raw = [&](const StreamSocket::Received& got) {
+        server.at_raw = [&](const Received& got) {
             EXPECT_EQ(got.bytes, to.size());
             arrived = true;
         };
@@ -99,7 +99,7 @@ TEST_P(Transfer, MemoryOfTheUsersOwnIsRegisteredOnce) {
 }
 
 TEST_P(Transfer, QueuesAreBoundedAndSaySo) {
-    StreamOptions options;
+    StreamSocket::Options options;
     options.send_limit_count = 2;
     options.receive_limit_count = 3;
     establish(options, options);
@@ -129,7 +129,7 @@ class Flow {
         while (from_.sent < total_ && from_.sends - from_.sends_completed < sends_open_) {
             const auto bytes = std::min(total_ - from_.sent, between(1, longest_send_));
             ASSERT_EQ(from_.send(static_cast<std::size_t>(bytes)), Status::ok);
-            if (from_.sent == total_) from_.socket->finish();
+            if (from_.sent == total_) from_.socket->shutdown_send();
         }
         if (delay_receives_ && random_() % 4 != 0) {
             ASSERT_TRUE(loop_.post([] {})); // another turn
@@ -160,7 +160,7 @@ class Flow {
 
 struct Variant {
     const char* name;
-    StreamOptions options;
+    StreamSocket::Options options;
     std::uint64_t total_bytes = 400'000;
 };
 
@@ -170,24 +170,24 @@ std::vector<Variant> variants() {
     all.push_back({"small_ring", {.receiver = improved_receiver(5'000)}});
     all.push_back({"published", published_stream(100'000)});
     all.push_back({"published_with_a_ring_of_1_byte", published_stream(1), 300});
-    StreamOptions indirect{.receiver = improved_receiver(30'000)};
+    StreamSocket::Options indirect{.receiver = improved_receiver(30'000)};
     indirect.sender.mode = indirect.receiver.mode = TransferMode::indirect_only;
     all.push_back({"indirect_only", indirect});
-    StreamOptions direct;
+    StreamSocket::Options direct;
     direct.sender.mode = direct.receiver.mode = TransferMode::direct_only;
     direct.receiver.ring_bytes = 0;
     direct.receiver.ack_threshold_bytes = direct.receiver.advert_threshold_bytes = 0;
     all.push_back({"direct_only", direct});
-    StreamOptions notices{.receiver = improved_receiver(20'000)};
+    StreamSocket::Options notices{.receiver = improved_receiver(20'000)};
     notices.session.never_immediate = true;
     all.push_back({"notices", notices});
-    StreamOptions growing{.receiver = improved_receiver(1'000, 50'000)};
+    StreamSocket::Options growing{.receiver = improved_receiver(1'000, 50'000)};
     growing.round_trip = std::chrono::hours{1}; // so that the distance is what limits
     all.push_back({"growing_ring", growing});
     growing.session.never_immediate = true;
     growing.sender.mode = growing.receiver.mode = TransferMode::indirect_only;
     all.push_back({"growing_ring_notices", growing});
-    StreamOptions tight;
+    StreamSocket::Options tight;
     tight.session.receive_count = 4;
     tight.session.send_count = 4;
     tight.copy_step_bytes = 1'000;
@@ -220,7 +220,7 @@ TEST_P(EveryVariant, DeliversEveryByteOnceAndInOrderBothWays) {
     EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
     EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
     EXPECT_EQ(client.sends_done, client.sends);
-    const StreamCounters counters = client.socket->counters();
+    const StreamSocket::Counters counters = client.socket->counters();
     EXPECT_EQ(counters.sent.direct_bytes + counters.sent.indirect_bytes, variant.total_bytes);
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/core/agreement.hpp"
+
+#include <algorithm>
+
+namespace netio::stream::inline v0_2 {
+
+Hello hello_of(const SenderOptions& sender, const ReceiverOptions& receiver) {
+    return {.advert_limit_count = static_cast<std::uint16_t>(sender.advert_limit_count),
+            .advertises = receiver.mode != TransferMode::indirect_only,
+            .needs_adverts = sender.mode == TransferMode::direct_only,
+            .reports_no_advert = receiver.report_no_advert,
+            .ring_may_grow = ring_may_grow(receiver)};
+}
+
+std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& receiver,
+                        const Hello& peer) {
+    if (peer.needs_adverts && receiver.mode == TransferMode::indirect_only) {
+        return "is direct-only, and this side advertises nothing (indirect-only)";
+    }
+    if (!peer.advertises && sender.mode == TransferMode::direct_only) {
+        return "advertises nothing (indirect-only), and this side is direct-only";
+    }
+    return {};
+}
+
+ReceiverOptions agreed(const ReceiverOptions& options, const Hello& peer) {
+    ReceiverOptions agreed = options;
+    agreed.advert_limit_count =
+        std::min<std::size_t>(options.advert_limit_count, peer.advert_limit_count);
+    if (peer.needs_adverts) agreed.advert_threshold_bytes = 0; // P7
+    return agreed;
+}
+
+SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint64_t ring_bytes,
+                     std::uint64_t message_bytes) {
+    SenderOptions agreed = options;
+    agreed.ring_bytes = ring_bytes;
+    agreed.longest_transfer_bytes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(options.longest_transfer_bytes, message_bytes));
+    if (!peer.advertises) agreed.mode = TransferMode::indirect_only;
+    if (!peer.reports_no_advert) agreed.patience_threshold_bytes = unlimited_bytes; // P1, P10
+    if (!peer.ring_may_grow) agreed.report_ring_waits = false;                      // P11
+    if (ring_bytes == 0 && agreed.mode == TransferMode::dynamic) {
+        agreed.mode = TransferMode::direct_only;
+    }
+    return agreed;
+}
+
+} // namespace netio::stream::inline v0_2

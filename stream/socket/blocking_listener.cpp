@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/socket/blocking_connection.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+namespace netio::stream::inline v0_2 {
+
+class BlockingListener::Acceptor final : private StreamListener::Handler {
+  public:
+    Acceptor(std::string_view address, const BlockingStream::Options& options)
+        : options_{options}, engine_{options.provider} {
+        listener_ = std::make_unique<StreamListener>(*engine_.transport,
+                                                     std::vector{parse_address(address)},
+                                                     static_cast<StreamListener::Handler&>(*this));
+        address_ = listener_->endpoints().front().address;
+    }
+
+    std::unique_ptr<BlockingStream::Connection> accept() {
+        run_until(
+            engine_.loop, {options_.call_timeout, options_.progress_timeout}, [] { return 0; },
+            [this] {
+                std::erase_if(waiting_, [](const auto& peer) { return peer->has_failed(); });
+                return first_connected() != waiting_.end() || accept_failed_;
+            });
+        const auto found = first_connected();
+        if (found == waiting_.end()) throw *std::exchange(accept_failed_, std::nullopt);
+        auto connection = std::move(*found);
+        waiting_.erase(found);
+        return connection;
+    }
+    void stop() {
+        listener_.reset();
+        waiting_.clear();
+    }
+    const Address& address() const noexcept { return address_; }
+
+  private:
+    static constexpr std::size_t waiting_limit = 64; // connected, and not yet accepted
+
+    std::deque<std::unique_ptr<BlockingStream::Connection>>::iterator first_connected() {
+        return std::ranges::find_if(waiting_,
+                                    [](const auto& peer) { return peer->is_connected(); });
+    }
+    void on_incoming(IncomingStream& incoming) override {
+        if (waiting_.size() >= waiting_limit) return; // turned away
+        waiting_.push_back(
+            std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
+    }
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+        accept_failed_.emplace(why.code(), "cannot accept " + peer_address + ": " + why.what());
+    }
+
+    BlockingStream::Options options_;
+    BlockingEngine engine_;
+    std::deque<std::unique_ptr<BlockingStream::Connection>> waiting_;
+    std::optional<FabricError> accept_failed_; // the last one, until a call has said so
+    std::unique_ptr<StreamListener> listener_;
+    Address address_;
+};
+
+BlockingListener::BlockingListener(std::string_view address, const BlockingStream::Options& options)
+    : acceptor_{std::make_unique<Acceptor>(address, options)} {}
+BlockingListener::~BlockingListener() = default;
+
+BlockingStream BlockingListener::accept() {
+    return BlockingStream{acceptor_->accept()};
+}
+
+void BlockingListener::stop() {
+    acceptor_->stop();
+}
+
+Address BlockingListener::address() const {
+    return acceptor_->address();
+}
+
+} // namespace netio::stream::inline v0_2

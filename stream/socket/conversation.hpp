@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Conversation: one connection of a StreamSocket, or one attempt at it. It owns all that belongs to
+// this connection, so that whatever becomes of it, the next one begins with nothing of it.
+//
+//     opening --the peer's ring is known--> open --the session is gone--> draining --> ended
+//
+// Draining: what arrived before the session was lost is still given to the user. It calls the
+// socket's handler, and at the end StreamSocket::on_ended; the socket may be destroyed, and the
+// conversation with it, in each of these.
+
+#include "stream/core/ring_gauge.hpp"
+#include "stream/core/round_trip.hpp"
+#include "stream/core/wire.hpp"
+#include "stream/socket/control_slots.hpp"
+#include "stream/socket/incoming.hpp"
+#include "stream/socket/outgoing.hpp"
+#include "stream/socket/stream_socket.hpp"
+
+#include "netio/session/session.hpp"
+#include "netio/session/session_listener.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace netio::stream::inline v0_2 {
+
+class Conversation final : private Session::Handler {
+  public:
+    // Connects. Throws FabricError.
+    Conversation(StreamSocket& socket, const std::string& provider, const Address& remote);
+    // Accepts. Throws FabricError.
+    Conversation(StreamSocket& socket, IncomingSession& incoming);
+    ~Conversation();
+    Conversation(const Conversation&) = delete;
+    Conversation& operator=(const Conversation&) = delete;
+
+    Status send(const Slice& slice, Cookie cookie);
+    Status receive(const Slice& slice, Cookie cookie, Fill fill);
+    void shutdown_send();
+    void close();
+    void abort();
+
+    bool is_open() const noexcept { return state_ == State::open; }
+    const Session& session() const noexcept { return *session_; }
+    std::uint64_t queued_bytes() const noexcept { return out_.queued_bytes(); }
+    StreamSocket::Counters counters() const;
+
+  private:
+    enum class State : std::uint8_t { opening, open, draining, ended };
+    // What the user has been told, and is still to be told.
+    struct Told {
+        bool end_of_stream = false;
+        bool loss = false;
+        bool wants_writable = false;
+    };
+
+    Conversation(StreamSocket& socket, bool accepts);
+    netio::Hello hello() const;
+    std::chrono::nanoseconds now() const;
+
+    void on_open(Session& session) override;
+    void on_frame(Session& session, const IncomingFrame& frame) override;
+    void on_written(Session& session, std::uint32_t notice) override;
+    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session& session) override;
+    bool on_shutdown(Session& session) override;
+    void on_closed(Session& session, const Closed& closed) override;
+
+    void take_ring(std::span<const std::byte> body);
+    void take_first_ring(const RemoteRing& ring);
+    void take_control(std::span<const std::byte> body);
+    bool is_good(ProtocolError error);
+    void fail(const std::string& what);
+
+    // What there is to do is done in a turn of its own, never in a call of the user's.
+    void wake();
+    void progress();
+    // These answer false if a handler has destroyed this conversation.
+    bool deliver_received();
+    bool deliver_sent();
+    void tell_peer();
+    bool send_control(const ControlMessage& message);
+    Status announce(const RemoteRing& ring);
+    void shut_down_when_done();
+    void drain();
+    void end();
+
+    StreamSocket& socket_;
+    const bool accepts_;
+    State state_ = State::opening;
+    Hello peer_;
+    // These outlive the session.
+    Incoming in_;
+    std::optional<ControlSlots> controls_;
+    std::unique_ptr<Session> session_;
+    Outgoing out_;
+    RoundTrip round_trip_;
+    std::optional<RingGauge> gauge_; // once the peer has answered our first ring
+    std::uint64_t control_count_ = 0;
+    Told told_;
+    bool end_sent_ = false;
+    bool closing_ = false; // close() or abort() was called
+    Closed closed_;        // the session's last word, while draining
+    bool* destroyed_ = nullptr;
+    Timer wake_;
+};
+
+} // namespace netio::stream::inline v0_2

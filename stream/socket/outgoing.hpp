@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Outgoing: the direction of one conversation in which this side sends: the user's sends, the state
+// machine that decides how their bytes travel, and the peer's ring.
+//
+// It calls nobody back; the conversation asks for what is done.
+
+#include "stream/core/sender.hpp"
+#include "stream/core/wire.hpp"
+#include "stream/socket/lent_queue.hpp"
+
+#include "netio/base/status.hpp"
+#include "netio/session/session.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace netio::stream::inline v0_2 {
+
+class Outgoing {
+  public:
+    explicit Outgoing(std::size_t limit_count) : sends_{limit_count} {}
+
+    // The peer's first ring is known.
+    void open(const SenderOptions& options, const RemoteRing& ring);
+    bool is_open() const noexcept { return sender_.has_value(); }
+
+    // ok, again (as many as may be are outstanding), closed (after shutdown). Throws FabricError if
+    // the memory cannot be registered.
+    Status send(const Slice& slice, Cookie cookie, MemoryDomain& domain);
+    // No more sends. Twice is legal.
+    void shutdown();
+
+    ProtocolError on_advert(const Advert& advert) { return sender_->on_advert(advert); }
+    ProtocolError on_ack(std::uint64_t total_bytes) { return sender_->on_ack(total_bytes); }
+    ProtocolError on_ring(const RemoteRing& ring);
+    void on_written(std::uint64_t transfer) { sender_->on_transfer_done(transfer); }
+
+    // Writes what may be written now.
+    void write(Session& session);
+    // The end of the stream, once, when it is to be told.
+    std::optional<std::uint64_t> next_end() { return sender_->next_fin(); }
+
+    // The next send that is done.
+    std::optional<Cookie> next_done();
+    // The next one that will never be: the connection has ended.
+    std::optional<Cookie> next_canceled();
+
+    bool has_sends() const noexcept { return !sends_.empty(); }
+    bool is_full() const noexcept { return sends_.is_full(); }
+    std::uint64_t queued_bytes() const noexcept { return sender_ ? sender_->queued_bytes() : 0; }
+    // All that was handed to send().
+    std::uint64_t total_bytes() const noexcept {
+        return sender_ ? sender_->position().value() + sender_->queued_bytes() : 0;
+    }
+    SenderCounters counters() const { return sender_ ? sender_->counters() : SenderCounters{}; }
+    std::uint64_t waits_for_capacity() const noexcept { return waits_for_capacity_; }
+
+  private:
+    bool post(const Transfer& transfer, std::span<const Piece> pieces, Session& session);
+
+    std::optional<Sender> sender_;
+    LentQueue sends_;
+    RemoteRing peer_ring_;
+    bool shut_down_ = false;
+    bool waiting_for_capacity_ = false;
+    std::uint64_t waits_for_capacity_ = 0;
+};
+
+} // namespace netio::stream::inline v0_2

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/socket/ring_set.hpp"
+
+#include "netio/base/check.hpp"
+
+#include <utility>
+
+namespace netio::stream::inline v0_2 {
+
+RemoteRing RingSet::add(std::uint64_t bytes, MemoryDomain& domain) {
+    auto ring =
+        std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(bytes), Access::remote_write);
+    const Registration& registration = ring->registration(domain);
+    rings_.push_back(std::move(ring));
+    return {.address = registration.base(), .key = registration.key(), .bytes = bytes};
+}
+
+void RingSet::drop(std::uint32_t number) {
+    NETIO_CHECK_MSG(number == first_, "rings are given back in the order of their making");
+    rings_.pop_front();
+    ++first_;
+}
+
+const std::byte* RingSet::at(std::uint32_t number) const {
+    NETIO_CHECK(number >= first_);
+    return rings_[number - first_]->data();
+}
+
+} // namespace netio::stream::inline v0_2
