@@ -14,6 +14,7 @@ constexpr std::uint32_t waited_bit = 1U << 30;
 constexpr std::uint32_t first_bit = 1U << 29;
 constexpr std::uint8_t ack_part = 1;
 constexpr std::uint8_t fin_part = 2;
+constexpr std::uint8_t close_part = 4;
 constexpr std::uint32_t wait_all_flag = 1;
 constexpr std::uint8_t advertises_flag = 1;
 constexpr std::uint8_t needs_adverts_flag = 2;
@@ -135,9 +136,11 @@ DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept {
 
 std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space) {
     NETIO_CHECK(message.advert_count <= adverts_per_message);
+    NETIO_CHECK(message.end_bytes || !message.closes);
     Writer writer{space};
     writer.put(static_cast<std::uint8_t>((message.acknowledged_bytes ? ack_part : 0) |
-                                         (message.end_bytes ? fin_part : 0)));
+                                         (message.end_bytes ? fin_part : 0) |
+                                         (message.closes ? close_part : 0)));
     writer.put(static_cast<std::uint8_t>(message.advert_count));
     writer.put(std::uint16_t{0});
     writer.put(std::uint32_t{0});
@@ -167,8 +170,9 @@ DecodeError decode_control(std::span<const std::byte> message, ControlMessage& o
 
     const bool has_ack = (parts & ack_part) != 0;
     const bool has_fin = (parts & fin_part) != 0;
-    if ((parts & ~(ack_part | fin_part)) != 0 || zero != 0 || more_zero != 0 ||
-        (!has_ack && acknowledged != 0) || (!has_fin && end != 0)) {
+    const bool closes = (parts & close_part) != 0;
+    if ((parts & ~(ack_part | fin_part | close_part)) != 0 || zero != 0 || more_zero != 0 ||
+        (!has_ack && acknowledged != 0) || (!has_fin && (end != 0 || closes))) {
         return DecodeError::unknown_bits;
     }
     if (advert_count > adverts_per_message) return DecodeError::too_many_adverts;
@@ -177,6 +181,7 @@ DecodeError decode_control(std::span<const std::byte> message, ControlMessage& o
     if (length != DecodeError::none) return length;
 
     out.acknowledged_bytes = has_ack ? std::optional{acknowledged} : std::nullopt;
+    out.closes = closes;
     out.end_bytes = has_fin ? std::optional{end} : std::nullopt;
     out.advert_count = advert_count;
     for (std::size_t i = 0; i < out.advert_count; ++i) {

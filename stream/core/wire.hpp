@@ -21,7 +21,8 @@
 //     | parts | adverts | 0 | acknowledged| end of stream| adverts
 //     |       | 0 .. 32 |   | total bytes | total bytes | 40 bytes each
 //     +-------+---------+---+-------------+-------------+---------------
-//     parts: bit 0 ACK, bit 1 FIN; a total whose bit is not set is 0
+//     parts: bit 0 ACK, bit 1 FIN, bit 2 only with FIN: the sender takes nothing more either;
+//     a total whose bit is not set is 0
 //
 //      0          8       12      16        24      32      40
 //     +----------+-------+-------+---------+-------+-------+
@@ -42,7 +43,7 @@
 //      0         1       2                  4
 //     +---------+-------+------------------+
 //     | version | flags | adverts accepted |
-//     |  =2     |       | at a time        |
+//     |  =3     |       | at a time        |
 //     +---------+-------+------------------+
 //     flags: bit 0 advertises receives,
 //            bit 1 sends into adverts only, so every receive must be advertised
@@ -101,6 +102,7 @@ inline constexpr std::size_t control_limit_bytes =
 struct ControlMessage {
     std::optional<std::uint64_t> acknowledged_bytes; // Receiver::next_ack
     std::optional<std::uint64_t> end_bytes;          // Sender::next_fin
+    bool closes = false; // with end_bytes: the sender takes nothing more either
     std::size_t advert_count = 0;
     std::array<Advert, adverts_per_message> adverts{};
 
@@ -132,7 +134,7 @@ DecodeError decode_ring(std::span<const std::byte> message, RemoteRing& out) noe
 // --- Hello --------------------------------------------------------------------------------------
 
 inline constexpr std::size_t hello_bytes = 4;
-inline constexpr std::uint8_t hello_version = 2;
+inline constexpr std::uint8_t hello_version = 3;
 
 struct Hello {
     std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count

@@ -2,6 +2,7 @@
 #include "stream/socket/blocking_connection.hpp"
 
 #include "netio/fabric.hpp"
+#include "netio/loop/descriptor_watch.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -121,8 +122,20 @@ std::size_t BlockingStream::Connection::receive_into(std::span<std::byte> memory
 // What a read is told when nothing has arrived.
 std::size_t BlockingStream::Connection::nothing_more() {
     if (end_ == End::none) throw_closed();
-    end_ = End::read;
+    if (std::exchange(end_, End::read) == End::arrived && socket_->peer_closes()) settle();
     return 0;
+}
+
+// The peer waits in close() until it knows that everything was read here, and perhaps this was the
+// last call.
+void BlockingStream::Connection::settle() {
+    try {
+        run_until(
+            loop_, {.call = settle_limit}, [] { return 0; },
+            [this] { return closed_.has_value(); });
+    } catch (const StreamError&) {
+        // It does not answer. Here everything has arrived; what it makes of that, it says itself.
+    }
 }
 
 BlockingStream::Ready BlockingStream::Connection::wait_for(int descriptor) {

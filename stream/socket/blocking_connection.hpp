@@ -63,6 +63,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     // for one call costs less than the copy.
     static constexpr std::size_t copy_limit_bytes = 64 * 1024;
     static constexpr std::size_t write_slots = 8;
+    static constexpr std::chrono::seconds settle_limit{10};
     static constexpr Cookie standing_cookie{0};
     static constexpr Cookie direct_cookie{1};
     static constexpr Cookie rest_cookie{2};
@@ -72,6 +73,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     void wait_for_arrivals(const std::function<bool()>& or_else = [] { return false; });
     std::size_t receive_into(std::span<std::byte> memory, Fill fill);
     std::size_t nothing_more();
+    void settle();
     void send(const Slice& slice);
     void wait(const std::function<bool()>& done);
     void run(const std::function<bool()>& done);

@@ -128,7 +128,7 @@ void Conversation::take_control(std::span<const std::byte> body) {
         if (!is_good(out_.on_advert(message.adverts[i]))) return;
     }
     if (message.acknowledged_bytes && !is_good(out_.on_ack(*message.acknowledged_bytes))) return;
-    if (message.end_bytes) static_cast<void>(is_good(in_.on_end(*message.end_bytes)));
+    if (message.end_bytes && is_good(in_.on_end(*message.end_bytes))) peer_closes_ = message.closes;
 }
 
 void Conversation::on_written(Session&, std::uint32_t notice) {
@@ -257,6 +257,7 @@ void Conversation::tell_peer() {
         ControlMessage message;
         in_.collect(message, session_->domain());
         message.end_bytes = out_.next_end();
+        message.closes = message.end_bytes && closing_;
         if (message.item_count() == 0 || !send_control(message)) break;
         if (message.end_bytes) end_sent_ = true;
     }

@@ -46,6 +46,7 @@ class Conversation final : private Session::Handler {
     void abort();
 
     bool is_open() const noexcept { return state_ == State::open; }
+    bool peer_closes() const noexcept { return peer_closes_; }
     const Session& session() const noexcept { return *session_; }
     std::uint64_t queued_bytes() const noexcept { return out_.queued_bytes(); }
     StreamSocket::Counters counters() const;
@@ -104,6 +105,7 @@ class Conversation final : private Session::Handler {
     std::uint64_t control_count_ = 0;
     Told told_;
     bool end_sent_ = false;
+    bool peer_closes_ = false;
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // the session's last word, while draining
     bool* destroyed_ = nullptr;

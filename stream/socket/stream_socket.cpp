@@ -122,6 +122,10 @@ bool StreamSocket::is_connected() const noexcept {
     return conversation_ && conversation_->is_open();
 }
 
+bool StreamSocket::peer_closes() const noexcept {
+    return conversation_ && conversation_->peer_closes();
+}
+
 std::uint64_t StreamSocket::queued_bytes() const noexcept {
     return conversation_ ? conversation_->queued_bytes() : 0;
 }

@@ -137,6 +137,9 @@ class NETIO_EXPORT StreamSocket final {
     void abort();
 
     bool is_connected() const noexcept;
+    // Together with its end of stream the peer has said that it takes nothing more either: it waits
+    // until this user has received everything, and on_closed follows.
+    bool peer_closes() const noexcept;
     // Bytes handed to send() that are not on their way yet.
     std::uint64_t queued_bytes() const noexcept;
     // Of this connection; of the last one once it has ended.

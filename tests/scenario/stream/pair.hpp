@@ -109,6 +109,11 @@ class Side final : public StreamSocket::Handler {
         ended = true;
         if (at_end) at_end();
     }
+    void on_writable(StreamSocket&) override { ++writable; }
+    void on_lost(StreamSocket&, std::uint64_t bytes) override {
+        ++losses;
+        if (at_lost) at_lost(bytes);
+    }
     void on_closed(StreamSocket&, const Closed& why) override {
         EXPECT_EQ(sends_completed, sends) << "every send has ended before the last word";
         EXPECT_EQ(receives_completed, receives);
@@ -131,6 +136,9 @@ class Side final : public StreamSocket::Handler {
     std::uint64_t received = 0;
     std::optional<Received> last;
     std::optional<Closed> closed;
+    std::size_t losses = 0;
+    std::size_t writable = 0;
+    std::function<void(std::uint64_t)> at_lost;
     std::function<void()> at_connected, at_sent, at_end, at_closed;
     std::function<void(const Received&)> at_received;
     // Of sends and receives that the test makes by itself; nothing else is then looked at.

@@ -32,8 +32,10 @@ DecodeError decode(const Bytes& bytes) {
 }
 
 ControlMessage full_message() {
-    ControlMessage message{
-        .acknowledged_bytes = 0x0102030405060708, .end_bytes = 9, .advert_count = 1};
+    ControlMessage message{.acknowledged_bytes = 0x0102030405060708,
+                           .end_bytes = 9,
+                           .closes = true,
+                           .advert_count = 1};
     message.adverts[0] =
         Advert{.terms = {Sequence{0x1112131415161718}, Phase{0x21222324}, 0x31, true},
                .address = 0x41,
@@ -86,7 +88,7 @@ TEST(ImmediateDeathTest, AbortsOnALengthThatDoesNotFit) {
 
 TEST(ControlCodec, LooksAsThePictureSays) {
     const Bytes expected = bytes_of({
-        3,    1,    0,    0,    0,    0,    0,    0,    // parts, adverts, 0
+        7,    1,    0,    0,    0,    0,    0,    0,    // parts, adverts, 0
         8,    7,    6,    5,    4,    3,    2,    1,    // acknowledged
         9,    0,    0,    0,    0,    0,    0,    0,    // end
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, // sequence
@@ -104,6 +106,7 @@ TEST(ControlCodec, AnyMessageSurvivesTheJourney) {
         ControlMessage message;
         if (random() % 2 == 0) message.acknowledged_bytes = random();
         if (random() % 2 == 0) message.end_bytes = random();
+        message.closes = message.end_bytes && random() % 2 == 0;
         message.advert_count = random() % (adverts_per_message + 1);
         for (std::size_t i = 0; i < message.advert_count; ++i) {
             message.adverts[i] = Advert{.terms = {Sequence{random()},
@@ -121,6 +124,7 @@ TEST(ControlCodec, AnyMessageSurvivesTheJourney) {
         EXPECT_EQ(bytes.size(), control_header_bytes + message.advert_count * advert_bytes);
         EXPECT_EQ(out.acknowledged_bytes, message.acknowledged_bytes) << "seed " << seed;
         EXPECT_EQ(out.end_bytes, message.end_bytes) << "seed " << seed;
+        EXPECT_EQ(out.closes, message.closes) << "seed " << seed;
         ASSERT_EQ(out.advert_count, message.advert_count) << "seed " << seed;
         EXPECT_TRUE(
             std::equal(out.adverts.begin(), out.adverts.begin() + 32, message.adverts.begin(),
@@ -150,9 +154,10 @@ TEST(ControlCodec, RefusesEveryBitThatMustBeZero) {
         bytes[at] = static_cast<std::byte>(value);
         return decode(bytes);
     };
-    for (unsigned bit = 2; bit < 8; ++bit) {
+    for (unsigned bit = 3; bit < 8; ++bit) {
         EXPECT_EQ(with(0, 3U | 1U << bit), DecodeError::unknown_bits) << bit;
     }
+    EXPECT_EQ(with(0, 5), DecodeError::unknown_bits) << "a close without an end";
     EXPECT_EQ(with(0, 2), DecodeError::unknown_bits) << "a total whose bit is not set";
     EXPECT_EQ(with(0, 1), DecodeError::unknown_bits) << "a total whose bit is not set";
     EXPECT_EQ(with(1, 33), DecodeError::too_many_adverts);
@@ -216,7 +221,7 @@ Hello some_hello() {
 
 TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
     const auto data = encode_hello(some_hello());
-    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({2, 15, 5, 4}));
+    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({3, 15, 5, 4}));
     for (unsigned flags = 0; flags < 16; ++flags) {
         Hello hello = some_hello();
         hello.advertises = (flags & 1U) != 0;
@@ -237,7 +242,7 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     Bytes longer(data.begin(), data.end());
     longer.push_back(std::byte{0});
     EXPECT_EQ(decode_hello(longer, out), DecodeError::trailing_bytes);
-    longer[0] = std::byte{3};
+    longer[0] = std::byte{2};
     EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
     Bytes flagged(data.begin(), data.end());
     flagged[1] = std::byte{16};

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Several attempts to connect: nothing of one is left when the next begins.
+
+#include "tests/scenario/stream/pair.hpp"
+
+namespace netio::stream::test {
+namespace {
+
+// Reaches every address in two ways, as a machine with an RDMA device does.
+class TwoWays final : public netio::Transport {
+  public:
+    explicit TwoWays(netio::Transport& inner) : inner_{inner} {}
+
+    netio::EventLoop& loop() noexcept override { return inner_.loop(); }
+    std::vector<std::string> providers_to(const netio::Address& remote) override {
+        const std::string provider = inner_.providers_to(remote).front();
+        return {provider, provider};
+    }
+    std::vector<std::string> providers_at(const netio::Address& local) override {
+        return inner_.providers_at(local);
+    }
+    std::unique_ptr<netio::Connection>
+    make_connection(const std::string& provider, const netio::Address& remote,
+                    const std::string& local_host, const netio::QueueLimits& limits,
+                    netio::Connection::Handler& handler) override {
+        ++attempts;
+        return inner_.make_connection(provider, remote, local_host, limits, handler);
+    }
+    std::unique_ptr<netio::Listener> listen(const std::string& provider,
+                                            const netio::Address& local,
+                                            netio::Listener::Handler& handler) override {
+        return inner_.listen(provider, local, handler);
+    }
+
+    std::size_t attempts = 0;
+
+  private:
+    netio::Transport& inner_;
+};
+
+class Attempts : public PairOnBed {
+  protected:
+    TwoWays two_ways{bed.transport()};
+};
+
+TEST_P(Attempts, ASecondProviderBeginsWithNothingOfTheFirst) {
+    StreamSocket::Options impossible; // there is no memory for this ring
+    impossible.receiver = improved_receiver(std::uint64_t{1} << 46);
+    listen(impossible);
+    server.at_closed = [&] { server_options = {}; };
+    client.socket = std::make_unique<StreamSocket>(two_ways, StreamSocket::Options{}, client);
+    client.socket->connect(listener->endpoints().front().address);
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    EXPECT_EQ(two_ways.attempts, 2U);
+    EXPECT_FALSE(client.closed);
+
+    ASSERT_EQ(server.send(1'000), Status::ok);
+    ASSERT_TRUE(
+        bed.run_until([&] { return client.socket->counters().received.indirect_bytes == 1'000; }));
+    ASSERT_EQ(client.receive(1'000, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return client.received == 1'000; }));
+}
+
+TEST_P(Attempts, EndWithTheLastProviderAndSayWhy) {
+    StreamSocket::Options impossible;
+    impossible.receiver = improved_receiver(std::uint64_t{1} << 46);
+    listen(impossible);
+    client.socket = std::make_unique<StreamSocket>(two_ways, StreamSocket::Options{}, client);
+    client.socket->connect(listener->endpoints().front().address);
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(two_ways.attempts, 2U);
+    EXPECT_EQ(client.closed->reason, CloseReason::lost) << client.closed->detail;
+}
+
+TEST_P(Attempts, ASocketThatConnectsAgainHasForgottenTheEndOfTheLastStream) {
+    for (int round = 0; round < 2; ++round) {
+        client.forget();
+        server.forget();
+        if (!listener) {
+            establish();
+        } else {
+            client.socket->connect(listener->endpoints().front().address);
+            ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+        }
+        EXPECT_EQ(client.socket->counters().sent.direct_bytes, 0U);
+        EXPECT_EQ(client.socket->counters().sent.indirect_bytes, 0U);
+        for (Side* const side : {&client, &server}) {
+            ASSERT_EQ(side->send(5'000), Status::ok);
+            ASSERT_EQ(side->receive(5'000, Fill::all), Status::ok);
+        }
+        ASSERT_TRUE(
+            bed.run_until([&] { return client.received == 5'000 && server.received == 5'000; }));
+        EXPECT_FALSE(client.ended || server.ended);
+        client.socket->shutdown_send();
+        ASSERT_TRUE(bed.run_until([&] { return server.ended; }));
+        EXPECT_FALSE(client.closed || server.closed) << "half of it is open";
+        server.socket->shutdown_send();
+        ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+        EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    }
+}
+
+TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
+    listen();
+    client.socket =
+        std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
+    client.socket->connect(listener->endpoints().front().address);
+    client.socket->shutdown_send();
+    ASSERT_TRUE(bed.run_until([&] { return server.ended && client.connected; }));
+    EXPECT_EQ(client.send(1), Status::closed);
+    EXPECT_FALSE(client.closed || server.closed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Attempts, netio::test::all_beds(), netio::test::bed_name);
+
+} // namespace
+} // namespace netio::stream::test

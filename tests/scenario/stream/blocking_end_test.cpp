@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How the calls of the blocking face end: in order, too late, or with the connection.
+
+#include "stream/socket/blocking_stream.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <functional>
+#include <future>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace netio::stream::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// Far longer than anything takes.
+const BlockingStream::Options patient{.call_timeout = 60s};
+
+// What kind of error, and its text.
+std::pair<std::optional<StreamError::Kind>, std::string>
+error_of(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const StreamError& error) {
+        return {error.kind(), error.what()};
+    }
+    return {};
+}
+
+class BlockingEnd : public testing::Test {
+  protected:
+    void connect(const BlockingStream::Options& options = patient) {
+        auto connecting = std::async(std::launch::async,
+                                     [&] { return BlockingStream::connect(address, options); });
+        server.emplace(listener.accept());
+        client.emplace(connecting.get());
+    }
+    // Waits for what `call` says while the server, which nobody else uses, moves bytes.
+    void with_running_server(const std::function<void()>& call) {
+        const int stopped = ::eventfd(0, EFD_CLOEXEC);
+        std::thread running{[&] {
+            while (server->wait_for(stopped) != BlockingStream::Ready::descriptor) {
+            }
+        }};
+        call();
+        ::eventfd_write(stopped, 1);
+        running.join();
+        ::close(stopped);
+    }
+
+    BlockingListener listener{"127.0.0.1:0", patient};
+    std::string address = to_string(listener.address());
+    std::optional<BlockingStream> server; // goes before its listener
+    std::optional<BlockingStream> client;
+};
+
+TEST_F(BlockingEnd, TwoWhoWriteAndShutDownBeforeTheyReadDoNotWaitForEachOther) {
+    connect();
+    const auto use = [](BlockingStream& stream) {
+        const std::vector<std::byte> piece(64 * 1024, std::byte{7});
+        for (int i = 0; i < 7; ++i)
+            stream.write(piece);
+        stream.shutdown_send();
+        std::vector<std::byte> got(7 * piece.size());
+        stream.read_exactly(got);
+        std::byte more{};
+        EXPECT_EQ(stream.read({&more, 1}), 0U);
+        stream.close();
+    };
+    std::thread other{[&] { use(*server); }};
+    use(*client);
+    other.join();
+}
+
+TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
+    BlockingStream::Options small_ring = patient;
+    small_ring.stream.receiver = improved_receiver(100'000);
+    BlockingListener slow{"127.0.0.1:0", small_ring};
+    constexpr std::size_t piece = 64 * 1024;
+    constexpr std::size_t count = 60; // many more than there are slots
+    std::thread writing{[&] {
+        auto peer = BlockingStream::connect(to_string(slow.address()), patient);
+        std::vector<std::byte> bytes(piece);
+        for (std::size_t i = 0; i < count; ++i) {
+            std::ranges::fill(bytes, static_cast<std::byte>(i));
+            peer.write(bytes);
+        }
+        peer.close();
+    }};
+    auto peer = slow.accept();
+    std::vector<std::byte> got(piece);
+    for (std::size_t i = 0; i < count; ++i) {
+        peer.read_exactly(got);
+        EXPECT_EQ(std::ranges::count(got, static_cast<std::byte>(i)), std::ptrdiff_t{piece}) << i;
+    }
+    std::byte more{};
+    EXPECT_EQ(peer.read({&more, 1}), 0U);
+    writing.join();
+}
+
+TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionAndSaysSoAgain) {
+    connect();
+    client->set_call_timeout(1ms);
+    const std::vector<std::byte> much(4 << 20);
+    const auto [kind, what] = error_of([&] { client->write(much); });
+    EXPECT_EQ(kind, StreamError::Kind::timed_out);
+    EXPECT_THAT(what, HasSubstr("call_timeout"));
+    // Nothing of the memory is in use any more, so there cannot be a connection.
+    const auto [later, why] = error_of([&] { client->write(much); });
+    EXPECT_EQ(later, StreamError::Kind::closed);
+    EXPECT_THAT(why, HasSubstr("timed out"));
+}
+
+TEST_F(BlockingEnd, ACallThatMakesProgressDoesNotRunIntoTheProgressTimeout) {
+    connect();
+    client->set_progress_timeout(50ms);
+    with_running_server([&] {
+        const auto [kind, what] = error_of([&] { // nobody receives
+            std::vector<std::byte> more(100);
+            client->read(more);
+        });
+        EXPECT_EQ(kind, StreamError::Kind::timed_out);
+        EXPECT_THAT(what, HasSubstr("no byte has moved for 50 ms (progress_timeout)"));
+    });
+    client->set_progress_timeout(30s);
+    client->set_call_timeout(60s);
+    std::vector<std::byte> got(8 << 20);
+    std::thread writing{[&] {
+        server->write(got);
+        server->close();
+    }};
+    std::vector<std::byte> in(got.size());
+    client->read_exactly(in);
+    std::byte more{};
+    EXPECT_EQ(client->read({&more, 1}), 0U);
+    writing.join();
+}
+
+TEST_F(BlockingEnd, ALongReadOfAPeerThatDiesIsAnErrorAndNoData) {
+    connect();
+    client->write(std::vector<std::byte>(100));
+    std::vector<std::byte> got(1 << 20);
+    std::thread reading{[&] {
+        const auto [kind, what] = error_of([&] { server->read_exactly(got); });
+        EXPECT_EQ(kind, StreamError::Kind::closed) << what;
+    }};
+    client.reset();
+    reading.join();
+}
+
+TEST_F(BlockingEnd, WhatHadArrivedFromADeadPeerIsStillRead) {
+    connect();
+    client->write(std::vector<std::byte>(100'000, std::byte{5}));
+    std::vector<std::byte> got(100'000);
+    server->read_exactly(std::span{got}.first(10)); // so all of it is on its way
+    client.reset();
+    try {
+        server->read_exactly(std::span{got}.subspan(10));
+        EXPECT_EQ(std::ranges::count(got, std::byte{5}), 100'000);
+    } catch (const StreamError& error) { // the fabric had not brought all of it
+        EXPECT_EQ(error.kind(), StreamError::Kind::closed);
+    }
+}
+
+TEST_F(BlockingEnd, WhoReadsToTheEndLetsThePeersCloseReturn) {
+    connect();
+    std::thread closing{[&] {
+        client->write(std::vector<std::byte>(10));
+        client->close();
+    }};
+    std::vector<std::byte> got(10);
+    server->read_exactly(got);
+    EXPECT_EQ(server->read(got), 0U);
+    closing.join(); // without another call of the server's
+}
+
+TEST_F(BlockingEnd, CloseToAPeerThatLeavesSomethingUnreadIsAnError) {
+    BlockingStream::Options hasty = patient;
+    hasty.stream.session.close_timeout = 50ms;
+    connect(hasty);
+    client->write(std::vector<std::byte>(100));
+    const auto [kind, what] = error_of([&] { client->close(); });
+    EXPECT_EQ(kind, StreamError::Kind::closed);
+    EXPECT_THAT(what, HasSubstr("unconfirmed"));
+}
+
+TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
+    using Ready = BlockingStream::Ready;
+    connect();
+    const int readable = ::eventfd(1, EFD_CLOEXEC);
+    EXPECT_TRUE(client->has_capacity());
+    EXPECT_EQ(client->wait_for(BlockingStream::no_descriptor), Ready::writable);
+    EXPECT_EQ(client->wait_for(readable), Ready::descriptor);
+    std::thread writing{[&] {
+        server->write(std::vector<std::byte>(10));
+        server->shutdown_send();
+        std::byte none{};
+        EXPECT_EQ(server->read({&none, 1}), 0U);
+    }};
+    const int silent = ::eventfd(0, EFD_CLOEXEC);
+    EXPECT_EQ(client->wait_for(silent), Ready::peer);
+    std::vector<std::byte> got(100);
+    EXPECT_EQ(client->read(got), 10U);
+    EXPECT_EQ(client->wait_for(silent), Ready::peer) << "the end";
+    EXPECT_EQ(client->read(got), 0U);
+    EXPECT_EQ(client->wait_for(readable), Ready::descriptor) << "the end was read";
+    EXPECT_EQ(client->read(got), 0U) << "and it stays the end";
+    client->close();
+    writing.join();
+    ::close(silent);
+    ::close(readable);
+}
+
+TEST_F(BlockingEnd, WaitForNoticesThatThePeerIsGoneAlthoughItsEndWasRead) {
+    connect();
+    std::thread ending{[&] {
+        server->shutdown_send();
+        std::byte one{};
+        EXPECT_EQ(server->read({&one, 1}), 1U);
+        server.reset();
+    }};
+    std::byte more{};
+    EXPECT_EQ(client->read({&more, 1}), 0U);
+    const int silent = ::eventfd(0, EFD_CLOEXEC);
+    client->write({&more, 1}); // lets the server go, and die
+    const auto [kind, what] = error_of([&] { client->wait_for(silent); });
+    EXPECT_EQ(kind, StreamError::Kind::closed) << what;
+    ending.join();
+    ::close(silent);
+}
+
+TEST_F(BlockingEnd, AListenerThatStopsRefusesAndItsStreamsGoOn) {
+    connect();
+    listener.stop();
+    const auto [kind, what] = error_of([&] { BlockingStream::connect(address, patient); });
+    EXPECT_EQ(kind, StreamError::Kind::closed) << what;
+    std::thread closing{[&] {
+        client->write(std::vector<std::byte>(10));
+        client->close();
+    }};
+    std::vector<std::byte> got(10);
+    server->read_exactly(got);
+    EXPECT_EQ(server->read(got), 0U);
+    closing.join();
+}
+
+TEST_F(BlockingEnd, AMovedStreamGoesOnAndTheOneItReplacesIsCutOff) {
+    connect();
+    BlockingStream moved = std::move(*client);
+    std::thread closing{[&] {
+        moved.write(std::vector<std::byte>(10));
+        moved.close();
+    }};
+    std::vector<std::byte> got(10);
+    server->read_exactly(got);
+    EXPECT_EQ(server->read(got), 0U);
+    closing.join();
+    connect();
+    *client = std::move(moved);
+    EXPECT_EQ(error_of([&] { server->read(got); }).first, StreamError::Kind::closed);
+}
+
+} // namespace
+} // namespace netio::stream::test
