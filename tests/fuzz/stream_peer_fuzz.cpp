@@ -13,8 +13,8 @@ namespace {
 using stream::Fill;
 using stream::StreamSocket;
 
-stream::StreamOptions small_options() {
-    stream::StreamOptions options{.receiver = stream::improved_receiver(1024, 4096)};
+stream::StreamSocket::Options small_options() {
+    stream::StreamSocket::Options options{.receiver = stream::improved_receiver(1024, 4096)};
     options.session.receive_count = 16;
     options.session.send_count = 16;
     options.round_trip = std::chrono::hours{1};
@@ -24,7 +24,7 @@ stream::StreamOptions small_options() {
 struct User final : StreamSocket::Handler, stream::StreamListener::Handler {
     void on_connected(StreamSocket&) override {}
     void on_send_completed(StreamSocket&, Cookie, Completion::Outcome) override { ++sends_ended; }
-    void on_received(StreamSocket&, const StreamSocket::Received&) override { ++receives_ended; }
+    void on_received(StreamSocket&, const stream::Received&) override { ++receives_ended; }
     void on_end_of_stream(StreamSocket&) override {}
     void on_closed(StreamSocket&, const Closed&) override {
         NETIO_CHECK_MSG(sends_ended == sends && receives_ended == receives,

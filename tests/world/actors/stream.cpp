@@ -60,7 +60,7 @@ class StreamActor final : public Actor,
     void destroy() override;
     void abort() override;
     void connect();
-    stream::StreamOptions options() const;
+    stream::StreamSocket::Options options() const;
     End& end_of(const StreamSocket& socket);
     PipeOracle::Pipe out(const End& end) const { return {end.connection, serves_}; }
     PipeOracle::Pipe in(const End& end) const { return {end.connection, !serves_}; }
@@ -72,7 +72,7 @@ class StreamActor final : public Actor,
     void on_incoming(stream::IncomingStream& incoming) override;
     void on_connected(StreamSocket& socket) override;
     void on_send_completed(StreamSocket& socket, Cookie key, Completion::Outcome outcome) override;
-    void on_received(StreamSocket& socket, const StreamSocket::Received& received) override;
+    void on_received(StreamSocket& socket, const stream::Received& received) override;
     void on_end_of_stream(StreamSocket& socket) override;
     void on_closed(StreamSocket& socket, const Closed& closed) override;
 
@@ -96,9 +96,9 @@ StreamActor::StreamActor(World& world, Process& process)
     }
 }
 
-stream::StreamOptions StreamActor::options() const {
+stream::StreamSocket::Options StreamActor::options() const {
     const auto ring = static_cast<std::uint64_t>(option("ring", 16 * 1024));
-    stream::StreamOptions options;
+    stream::StreamSocket::Options options;
     if (option("published") != 0) {
         options = stream::published_stream(ring);
     } else {
@@ -205,7 +205,7 @@ void StreamActor::shut_down(End& end) {
     if (!end.open || std::exchange(end.shut, true)) return;
     note("shut_down", end.connection);
     end.flows.clear();
-    end.socket->finish();
+    end.socket->shutdown_send();
 }
 
 // --- what it is told ------------------------------------------------------------------------
@@ -247,8 +247,8 @@ void StreamActor::on_send_completed(StreamSocket& socket, Cookie key, Completion
     send_more(end);
 }
 
-void StreamActor::on_received(StreamSocket& socket, const StreamSocket::Received& received) {
-    const auto number = static_cast<std::uint64_t>(received.key);
+void StreamActor::on_received(StreamSocket& socket, const stream::Received& received) {
+    const auto number = static_cast<std::uint64_t>(received.cookie);
     note("received", number, received.bytes);
     world_.pipes().ends(number_, number, "on_received");
     End& end = end_of(socket);
