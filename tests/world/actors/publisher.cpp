@@ -119,7 +119,8 @@ PublishActor::PublishActor(World& world, Process& process)
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
         all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
         all.page_count = static_cast<std::size_t>(option("pages", 16));
-        all.pages_per_subscriber = static_cast<std::size_t>(option("share"));
+        all.share_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
+                                   all.page_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
         all.flush_time = std::chrono::microseconds{option("flush_us", 40)};
         all.flush_when_idle = option("idle") != 0;
@@ -129,7 +130,8 @@ PublishActor::PublishActor(World& world, Process& process)
     } else {
         pubsub::PublishSocket::Options all{.publisher = options};
         all.outstanding_limit = static_cast<std::size_t>(option("outstanding", 256));
-        all.remainder_limit = static_cast<std::size_t>(option("remainder", 64));
+        all.remainder_limit = std::min(static_cast<std::size_t>(option("remainder")),
+                                       std::max<std::size_t>(1, all.outstanding_limit / 2));
         memory_ = std::make_unique<RegisteredBuffer>(slot_count * slot_bytes_);
         for (std::size_t i = 0; i < slot_count; ++i)
             free_slots_.push_back(i);
