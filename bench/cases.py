@@ -142,7 +142,7 @@ def w7(short):
 def w8(short):
     netio = {"form": "buffered", "size": 40}
     for connections in (1, 1000) if short else (1, 10, 100, 1000):
-        # A second, whatever the others take: the idle ones are let go at the end, which counts.
+        # A second, whatever the others take: the idle ones are disconnected at the end, which counts.
         arguments = {**netio, "idle": connections - 1, "heartbeat": 0, "seconds": 1}
         yield Case("W8", "netio", "netio", {"connections": connections, "fids": 1}, arguments)
     for fids in (1, 10000) if short else (1, 10, 100, 1000, 10000):

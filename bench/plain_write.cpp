@@ -50,8 +50,8 @@ void publish(const Arguments& arguments) {
     while (under_way > 0)
         endpoint.wait(on_done);
     source.report();
-    // The end of this process would end the connection: wait for the receiver's last word, which
-    // comes behind all its credits.
+    // The end of this process would end the connection: wait for the receiver's final message,
+    // which comes behind all its credits.
     for (const std::size_t all = source.count() / credits_at_once(window) + 1;
          credit_messages < all;)
         endpoint.wait(on_done);

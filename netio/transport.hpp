@@ -9,7 +9,7 @@
 //   - A call never calls back. Handlers run from the event loop only.
 //   - Every operation that was accepted (Status::ok) ends in exactly one Completion, unless the
 //     connection is destroyed; close() ends those still outstanding as canceled.
-//   - on_closed is the last word: no event of that connection follows it. It comes also when the
+//   - on_closed is the last event of a connection. It comes also when the
 //     connection could not be established, and after close().
 //   - Destroying a connection is immediate and silent, and legal in its own handler: lent memory is
 //     free when the destructor returns.

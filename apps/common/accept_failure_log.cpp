@@ -20,7 +20,7 @@ AcceptFailureLog::~AcceptFailureLog() {
 
 void AcceptFailureLog::note(const std::string& peer_address, const netio::FabricError& why) {
     ++untold_;
-    last_ = fmt::format("{} is turned away: {}", peer_address, why.what());
+    last_ = fmt::format("{} is rejected: {}", peer_address, why.what());
     if (!timer_.armed()) tell();
 }
 

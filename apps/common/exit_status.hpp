@@ -11,7 +11,7 @@ enum class ExitStatus : int {
     done = 0,        // what was asked for
     failed = 1,      // an error, which the log tells
     wrong_usage = 2, // the command line
-    unreached = 3,   // the publisher was never there, or never let us in
+    unreached = 3,   // the publisher was never there, or never accepted us
     nothing = 4,     // it was, and nothing came
     incomplete = 5,  // ended before what was asked for had come
     unsound = 6,     // something is missing, too much, out of order or damaged

@@ -3,7 +3,7 @@
 
 // The three channels through which this library says that something did not work:
 //   Status      the everyday outcome of one message; the caller must look at it
-//   Closed      why a connection ended; given once, to the handler, as its last word
+//   Closed      why a connection ended; given once, to the handler, as the last event
 //   FabricError a set-up step failed; thrown by constructors and factories, told by
 //   on_accept_failed
 // Bugs of the program itself abort (netio/base/check.hpp).
@@ -54,7 +54,7 @@ enum class CloseReason : std::uint8_t {
 
 NETIO_EXPORT std::string_view to_string(CloseReason reason) noexcept;
 
-// The last word about a connection.
+// How a connection ended: its last event.
 struct Closed {
     CloseReason reason = CloseReason::local;
     std::string detail; // one line for people: address, error, remedy

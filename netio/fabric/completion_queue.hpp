@@ -2,7 +2,7 @@
 #pragma once
 
 // A completion queue shared by a group of connections. Besides reading completions it settles
-// connections that are about to end: their last word comes when all that had arrived for them was
+// connections that are about to end: their on_closed comes when all that had arrived for them was
 // delivered, whichever queue told of the end first. That is so when nothing of theirs is
 // outstanding, or when so many completions were read as the queue can hold, or when it was empty;
 // it does not wait for an empty queue alone, since under load it never is.

@@ -60,7 +60,7 @@ class Connection final : public netio::Connection {
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
     void finish_close();
-    // Something broke: no more posting; the last word follows when the queue is settled.
+    // Something broke: no more posting; on_closed follows when the queue is settled.
     void break_off(CloseReason reason, std::string detail);
 
   private:

@@ -25,7 +25,7 @@ void* map(std::size_t bytes, int flags) noexcept {
 RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access, Pages pages)
     : access_{access} {
     NETIO_CHECK_MSG(bytes > 0, "a registered buffer needs at least one byte");
-    // Pages straight from the kernel: zeroed, aligned for any device, and given back as a whole.
+    // Pages straight from the kernel: zeroed, aligned for any device, and returned as a whole.
     void* memory = MAP_FAILED;
     if (pages == Pages::huge && bytes <= SIZE_MAX - huge_page_bytes) {
         mapped_bytes_ = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
@@ -49,7 +49,7 @@ RegisteredBuffer::RegisteredBuffer(std::span<std::byte> memory, Access access)
 }
 
 RegisteredBuffer::~RegisteredBuffer() {
-    entries_.clear(); // a device must let go before the memory goes
+    entries_.clear(); // a device must release it before the memory goes
     if (mapped_bytes_ > 0) ::munmap(memory_.data(), mapped_bytes_);
 }
 

@@ -4,14 +4,14 @@
 // Registrations of memory that the user has not put into a RegisteredBuffer: kept after use, since
 // registering costs more than sending some hundred kilobytes, and found again by address.
 //
-//     auto lent = cache.lend({data, size}, netio::Access::remote_write);
-//     socket.receive(lent.slice(), key, netio::stream::Fill::some); // keep `lent` until the
-//     completion
+//     RegistrationCache::Lent lent = cache.lend({data, size}, Access::remote_write);
+//     Status status = stream_socket.receive(lent.slice(), cookie, stream::Fill::some);
+//     // keep `lent` until the completion
 //
 // A registration pins the pages that lie at an address when it is made. Call forget() before memory
-// that was lent is unmapped or given back to the system, or a later use of the same addresses would
+// that was lent is unmapped or returned to the system, or a later use of the same addresses would
 // send from, and receive into, pages that are not there any more. (A heap keeps small pieces
-// mapped; pieces of 128 KiB and more it may give back at each free().) Registrations that nobody
+// mapped; pieces of 128 KiB and more it may return at each free().) Registrations that nobody
 // has lent are dropped, the longest unused first, when the limit is exceeded.
 //
 // Belongs to the loop's thread; outlives what it has lent, and is destroyed before the transport.

@@ -6,6 +6,7 @@
 //     struct Handler : pubsub::SubscribeSocket::Handler {
 //         void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid,
 //                         std::span<const std::byte> message, std::uint8_t status) override;
+//         void on_closed(pubsub::SubscribeSocket&, const Closed& why, bool retrying) override;
 //     } handler;
 //     pubsub::SubscribeSocket socket{*transport, {.publisher = {"10.0.0.1", 1234}}, handler};
 //     socket.subscribe({pubsub::Fid{0}, pubsub::Fid{63}});

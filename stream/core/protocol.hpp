@@ -12,7 +12,7 @@
 
 namespace netio::stream::inline v0_2 {
 
-// Chosen by the caller, opaque to the state machines, given back in the results.
+// Chosen by the caller, opaque to the state machines, returned in the results.
 enum class SendId : std::uint64_t {};
 enum class ReceiveId : std::uint64_t {};
 

@@ -28,7 +28,7 @@ struct User final : StreamSocket::Handler, stream::StreamListener::Handler {
     void on_end_of_stream(StreamSocket&) override {}
     void on_closed(StreamSocket&, const Closed&) override {
         NETIO_CHECK_MSG(sends_ended == sends && receives_ended == receives,
-                        "operations are left behind the last word");
+                        "operations are left behind on_closed");
     }
     void on_incoming(stream::IncomingStream& incoming) override {
         if (!socket) socket = incoming.accept(small_options(), *this);

@@ -333,7 +333,7 @@ bool Duplex::tell_of_ring(std::size_t index) {
 void Duplex::settle(std::size_t index) {
     Side& side = sides_[index];
     if (const auto unused = side.receiver.next_unused_ring()) {
-        expect(!side.rings.at(*unused).empty(), "a ring is given back twice");
+        expect(!side.rings.at(*unused).empty(), "a ring is released twice");
         side.rings[*unused].clear();
     }
     const Side& peer = sides_[1 - index];

@@ -99,7 +99,7 @@ class Duplex {
         bool notices; // instead of immediate data
         std::uint32_t receive_count;
         std::uint64_t content_seed;
-        std::vector<std::vector<std::uint8_t>> rings; // those that are given back are empty
+        std::vector<std::vector<std::uint8_t>> rings; // those that are released are empty
         std::size_t peer_ring = 0;                    // number of the one that we write to
         std::deque<Receive> receives;
         std::map<SendId, std::uint64_t> send_begins;

@@ -29,7 +29,7 @@ class Shortage(Case):
         self.limit(publisher, 20)
         subscriber = self.start("subscribe", address, "--fid", "1", "--verify")
         subscriber.wait_for(f"waiting for the publisher: .*{REASON}")
-        publisher.wait_for(rf"warn\w* {HOST}:\d+ is turned away: no descriptors .*ulimit -n")
+        publisher.wait_for(rf"warn\w* {HOST}:\d+ is rejected: no descriptors .*ulimit -n")
         self.limit(publisher, None)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["messages"], report["lost"]), (0, 100, 0), log)
@@ -41,7 +41,7 @@ class Shortage(Case):
         status, _, log = self.start(*client, address).end()
         self.assertEqual(status, 1, log)
         self.assertIn(REASON, log)
-        server.wait_for(rf"warn\w* {HOST}:\d+ is turned away: no descriptors .*ulimit -n")
+        server.wait_for(rf"warn\w* {HOST}:\d+ is rejected: no descriptors .*ulimit -n")
         self.limit(server, None)
         status, _, log = self.start(*client, address).end()
         self.assertEqual(status, 0, log)
@@ -62,7 +62,7 @@ class Shortage(Case):
         self.limit(server, 20)
         _, report, log = self.start("doctor", address).end()
         self.assertIn(REASON, report["path"]["failure"], log)
-        server.wait_for(rf"warn\w* {HOST}:\d+ is turned away: no descriptors .*ulimit -n")
+        server.wait_for(rf"warn\w* {HOST}:\d+ is rejected: no descriptors .*ulimit -n")
 
 
 if __name__ == "__main__":

@@ -148,7 +148,7 @@ void SimConnection::die(bool host) {
     end({.reason = CloseReason::lost, .detail = "killed"});
 }
 
-// Everything outstanding ends, then comes the last word.
+// Everything outstanding ends, then comes on_closed.
 void SimConnection::end(Closed closed) {
     if (state_ == State::ending || state_ == State::ended) return;
     state_ = State::ending;

@@ -134,8 +134,8 @@ FIELD_WORDS = {
     r"\b(?:on_)?last[ _]word\b": "final callback; or: the last of several counts",
     r"\bpatien(?:t|ce)_for\b|\bdebts?\b|\bdebts_settled\b": "pending deliveries, completed",
     r"\bhas_its_share\b": "is_over_share",
-    r"\blet us in\b|\blets? (?:\w+ )?go\b": "accepted, disconnected",
-    r"\bLink(?:Id|Options|Listener|s)?\b": "session; SubscriberId",
+    r"\blet us in\b": "accepted",
+    r"\b(?:Subscriber)?Link(?:Id|Options|Listener|s)\b": "session, SubscriberId",
     r"\bg[ia]ven? back\b|\bgives? back\b|\bgiving back\b": "released, returned",
 }
 

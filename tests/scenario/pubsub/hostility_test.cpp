@@ -230,7 +230,7 @@ TEST_P(Strangers, AnHonestHandshakeMayArriveInTwoPartsTenMillisecondsApart) {
             [&] { return slow.actor.subscribed.size() == 1 || !slow.actor.closed.empty(); }));
         if (slow.actor.closed.empty()) ++admitted;
         EXPECT_TRUE(slow.actor.closed.empty() || pipe.longest_gap() > near_ten)
-            << "turned away: " << slow.actor.closed[0].detail;
+            << "rejected: " << slow.actor.closed[0].detail;
         address = real;
         slow.socket.reset();
     }

@@ -80,7 +80,7 @@ class Impostor final : private netio::Session::Handler {
 
 class Hostility : public PairOnBed {
   protected:
-    // The server's last word about a peer that does this.
+    // How the server reports the end of a peer that does this.
     netio::Closed verdict_on(const std::function<void(Impostor&)>& deed) {
         server.closed.reset();
         server.connected = false;

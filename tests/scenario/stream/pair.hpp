@@ -115,7 +115,7 @@ class Side final : public StreamSocket::Handler {
         if (at_lost) at_lost(bytes);
     }
     void on_closed(StreamSocket&, const Closed& why) override {
-        EXPECT_EQ(sends_completed, sends) << "every send has ended before the last word";
+        EXPECT_EQ(sends_completed, sends) << "every send has ended before on_closed";
         EXPECT_EQ(receives_completed, receives);
         closed = why;
         if (at_closed) at_closed();

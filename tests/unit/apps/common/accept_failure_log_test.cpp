@@ -41,7 +41,7 @@ class AcceptFailedLogTest : public testing::Test {
 
 TEST_F(AcceptFailedLogTest, TheFirstIsToldAtOnceWithPeerReasonAndRemedy) {
     note("10.0.0.7:4000");
-    EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("10.0.0.7:4000 is turned away: "),
+    EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("10.0.0.7:4000 is rejected: "),
                                          HasSubstr("no pages; buy some"),
                                          HasSubstr("Cannot allocate memory"))));
 }
@@ -56,7 +56,7 @@ TEST_F(AcceptFailedLogTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
     ASSERT_EQ(lines.size(), 1U);
     wait(AcceptFailureLog::interval);
     ASSERT_EQ(lines.size(), 2U);
-    EXPECT_THAT(lines[1], AllOf(HasSubstr("last is turned away: "), HasSubstr("and 40 before it")));
+    EXPECT_THAT(lines[1], AllOf(HasSubstr("last is rejected: "), HasSubstr("and 40 before it")));
 }
 
 TEST_F(AcceptFailedLogTest, AfterAQuietIntervalTheNextIsToldAtOnce) {

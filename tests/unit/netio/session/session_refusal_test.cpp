@@ -196,7 +196,7 @@ TEST_P(SessionWithoutRegistrations, EndsWhenTheMemoryToGatherInCannotBeRegistere
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionWithoutRegistrations, simulated_beds(), bed_name);
 
-// --- turned away ----------------------------------------------------------------------------
+// --- rejected -------------------------------------------------------------------------------
 
 class SessionAcceptFailed : public SessionRefusal {
   protected:

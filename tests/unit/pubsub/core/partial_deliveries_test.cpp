@@ -142,10 +142,10 @@ TEST_F(PartialDelivery, ATicketMayOutliveItsIssuer) {
 
 // --- against a plain model ------------------------------------------------------------------
 
-// Links with and without room, that come, die and unsubscribe; publications of both forms; tickets
-// that are resumed, moved, abandoned and used wrongly. The model keeps, for every session and fid,
-// which numbers it must get, and checks that these arrive once, in order, and that every key comes
-// back once and not while its ticket is open.
+// Subscribers with and without capacity, that come, die and unsubscribe; publications of both
+// forms; tickets that are resumed, moved, abandoned and used wrongly. The model keeps, for every
+// session and fid, which numbers it must get, and checks that these arrive once, in order, and that
+// every key comes back once and not while its ticket is open.
 class World {
   public:
     explicit World(std::uint64_t seed) : random_{seed} {}
