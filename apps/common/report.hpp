@@ -51,7 +51,7 @@ struct FidReport {
 
 struct SubscribeReport {
     std::string provider;
-    std::string mode;    // buffered, unbuffered, mixed, none
+    std::string mode;    // buffered, unbuffered, mixed, fragments (of either), none
     std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
     std::string outcome; // what the exit status says (apps/common/exit_status.hpp)
     std::string detail;

@@ -139,10 +139,10 @@ SubscribeReport Run::report() const {
     if (first_ != netio::TimePoint::max()) {
         report.throughput.seconds = std::chrono::duration<double>(last_ - first_).count();
     }
-    if (socket_.received_buffered()) report.mode = "buffered";
-    if (socket_.received_unbuffered()) {
-        report.mode = socket_.received_buffered() ? "mixed" : "unbuffered";
-    }
+    const auto& seen = socket_.seen();
+    if (seen.fragments) report.mode = "fragments"; // of either kind
+    if (seen.pages) report.mode = "buffered";
+    if (seen.messages) report.mode = seen.pages ? "mixed" : "unbuffered";
     arrivals.fids().for_each([&](Fid fid, const netio::pubsub::Arrivals& account) {
         const FidReport row{.fid = fid,
                             .messages = account.messages,

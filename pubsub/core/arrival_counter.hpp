@@ -24,6 +24,7 @@ class ArrivalCounter {
   public:
     // The account of a fid, good until another one is asked for.
     Arrivals& of(Fid fid) { return fids_[fid]; }
+    Arrivals* find(Fid fid) noexcept { return fids_.find(fid); } // nullptr: it has none
     void add(Arrivals& account, std::size_t bytes) noexcept {
         ++account.messages;
         account.bytes += bytes;
@@ -37,17 +38,23 @@ class ArrivalCounter {
         Claim& claim = claims_[fid];
         claim.missed = added(claim.missed, count);
     }
-    // The publisher's totals, at the orderly end.
-    void add_expected(std::span<const FidCount> totals) {
-        for (const FidCount& total : totals) {
-            of(total.fid);
-            claims_[total.fid].expected = total.count;
-        }
-        complete_ = true;
+    // The publisher's totals, at the orderly end: of each fid, and then there are no more.
+    void expect(const FidCount& total) {
+        of(total.fid);
+        claims_[total.fid].expected = total.count;
     }
+    void complete_books() noexcept { complete_ = true; }
     // The subscription of a range has ended, or a new connection has begun: its account is closed
     // and will not be held against totals. messages() and bytes() go on.
     void forget(const FidRange& range) {
+        // Whichever are fewer, its fids or ours.
+        if (to_integer(range.last) - to_integer(range.first) < fids_.size()) {
+            for (std::uint64_t fid = to_integer(range.first);; ++fid) {
+                fids_.erase(Fid{fid});
+                claims_.erase(Fid{fid});
+                if (fid == to_integer(range.last)) return;
+            }
+        }
         std::vector<Fid> gone;
         fids_.for_each([&](Fid fid, const Arrivals&) {
             if (contains(range, fid)) gone.push_back(fid);

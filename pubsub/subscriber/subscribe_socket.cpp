@@ -1,34 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-
-// The connection to the publisher and the requests to it. What arrives is taken in
-// subscribe_socket_frames.cpp.
-
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
-#include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
-#include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
 
-SubscribeSocket::SubscribeSocket(Transport& transport, Options options, Handler& handler)
-    : transport_{transport}, options_{std::move(options)}, handler_{handler},
-      reassembly_{options_.largest_message_bytes}, retry_timer_{transport.loop(),
-                                                                [this] { retry(); }} {
-    validate(options_.session);
-    if (options_.largest_message_bytes == 0 || options_.largest_message_bytes > UINT32_MAX) {
+Closed ended(CloseReason reason, std::string detail = {}) {
+    return {.reason = reason, .detail = std::move(detail), .required_receive_bytes = 0};
+}
+
+void check(const SubscribeSocket::Options& options) {
+    validate(options.session);
+    if (options.largest_message_bytes == 0 || options.largest_message_bytes > UINT32_MAX) {
         throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
     }
-    if (options_.retry_interval.count() <= 0) {
+    if (options.receive_bytes_limit < options.session.receive_bytes) {
+        throw std::invalid_argument{"receive_bytes_limit must be at least session.receive_bytes"};
+    }
+    if (options.retry_interval.count() <= 0) {
         throw std::invalid_argument{"retry_interval must be positive"};
     }
-    start();
+}
+
+} // namespace
+
+// Gives the handler what is found, as long as it lets us.
+struct SubscribeSocket::Sink {
+    SubscribeSocket& socket;
+    DestructionWatch watch{socket.destroyed_};
+
+    bool is_gone() const noexcept { return watch.destroyed(); }
+    bool goes_on() const noexcept { return !is_gone() && !socket.closing_; }
+    bool take_message(Fid fid, std::span<const std::byte> message, std::uint8_t status) const {
+        socket.handler_.on_message(socket, fid, message, status);
+        return goes_on();
+    }
+    bool take_gap(Fid fid, std::uint64_t count) const {
+        socket.handler_.on_gap(socket, fid, count);
+        return goes_on();
+    }
+};
+
+SubscribeSocket::SubscribeSocket(Transport& transport, Options options, Handler& handler)
+    : transport_{transport}, options_{std::move(options)}, handler_{handler}, requests_{book_},
+      intake_{options_.largest_message_bytes}, retry_timer_{transport.loop(), [this] { retry(); }} {
+    check(options_);
+    try {
+        start();
+    } catch (const FabricError&) {
+        if (!options_.wait_for_publisher) throw;
+        retry_timer_.start(Duration::zero()); // the handler is told from the loop
+    }
 }
 
 SubscribeSocket::~SubscribeSocket() {
@@ -38,28 +65,32 @@ SubscribeSocket::~SubscribeSocket() {
 // --- connecting -----------------------------------------------------------------------------
 
 void SubscribeSocket::start() {
+    enlarged_ = false;
     providers_ = transport_.providers_to(options_.publisher);
     std::ranges::reverse(providers_);
     try_next_provider();
 }
 
 void SubscribeSocket::retry() {
-    if (closing_) {
-        return handler_.on_closed(
-            *this, {.reason = CloseReason::local, .detail = {}, .required_receive_bytes = 0},
-            false);
-    }
+    if (closing_) return handler_.on_closed(*this, ended(CloseReason::local), false);
     try {
         start();
-    } catch (const FabricError&) {
-        retry_timer_.start(options_.retry_interval); // the name may come back
+    } catch (const FabricError& error) {
+        conclude(ended(CloseReason::unreachable, error.what()), RejectCode::none);
     }
 }
 
+// One that cannot be used is not the last one.
 void SubscribeSocket::try_next_provider() {
-    provider_ = providers_.back();
-    providers_.pop_back();
-    connect();
+    for (;;) {
+        provider_ = providers_.back();
+        providers_.pop_back();
+        try {
+            return connect();
+        } catch (const FabricError&) {
+            if (providers_.empty()) throw;
+        }
+    }
 }
 
 void SubscribeSocket::connect() {
@@ -74,11 +105,11 @@ void SubscribeSocket::connect() {
         hello, options_.session, static_cast<Session::Handler&>(*this));
 }
 
-void SubscribeSocket::on_open(Session&) {
+void SubscribeSocket::on_open(Session& session) {
     was_open_ = true;
     providers_.clear();
-    arrivals_.forget_all();
-    ask_for_all();
+    intake_.begin_connection();
+    requests_.begin(session);
     handler_.on_connected(*this);
 }
 
@@ -92,71 +123,78 @@ void SubscribeSocket::close() {
     }
 }
 
+void SubscribeSocket::abort() {
+    if (session_) {
+        closing_ = true;
+        session_->abort();
+    } else {
+        close();
+    }
+}
+
 // --- the end of a connection ----------------------------------------------------------------
 
 bool SubscribeSocket::may_retry(const Closed& closed, RejectCode rejection) const noexcept {
     if (closing_ || closed.reason == CloseReason::local) return false;
     if (!was_open_) {
         // What stays wrong until somebody changes the configuration is not tried again.
-        return options_.wait_for_publisher && closed.reason != CloseReason::protocol_error &&
-               (closed.reason != CloseReason::rejected || may_pass(rejection));
+        const bool may_change =
+            closed.reason != CloseReason::rejected || may_pass(rejection) || may_enlarge(closed);
+        return options_.wait_for_publisher && may_change &&
+               closed.reason != CloseReason::protocol_error;
     }
     if (closed.reason != CloseReason::orderly) return options_.reconnect;
     // The publisher let us go because nothing was wanted any more, and meanwhile something is.
-    return totals_seen_ ? options_.reconnect : !wanted_.empty();
+    return arrivals().complete() ? options_.reconnect : !book_.empty();
 }
 
-void SubscribeSocket::forget_connection() {
-    session_.reset();
-    waiting_.clear();
-    sent_.clear();
-    bodies_.clear();
-    totals_.clear();
-    reassembly_.abandon();
+// A publisher that wants larger buffers is believed within bounds.
+bool SubscribeSocket::may_enlarge(const Closed& closed) const noexcept {
+    return !was_open_ && closed.reason == CloseReason::rejected &&
+           closed.required_receive_bytes > options_.session.receive_bytes &&
+           closed.required_receive_bytes <= options_.receive_bytes_limit;
 }
 
 void SubscribeSocket::on_closed(Session& session, const Closed& closed) {
-    const Closed last = closed; // the session goes now
+    Closed last = closed; // the session goes now
     const RejectCode rejection = session.rejection();
     // One that let us in and never said a word was too busy to hear us: it is not there yet.
     was_open_ = was_open_ && session.has_heard();
-    forget_connection();
-    try {
-        if (!closing_ && !was_open_ && last.reason == CloseReason::rejected &&
-            last.required_receive_bytes > options_.session.receive_bytes) {
-            options_.session.receive_bytes = last.required_receive_bytes;
-            return connect();
+    session_.reset();
+    requests_.end();
+    intake_.end_connection();
+    if (!closing_) {
+        try {
+            // Once; whoever then wants still more has to wait as for a publisher that is not there.
+            if (may_enlarge(last) && !enlarged_) {
+                enlarged_ = true;
+                options_.session.receive_bytes = last.required_receive_bytes;
+                return connect();
+            }
+            if (!was_open_ && !providers_.empty()) return try_next_provider();
+        } catch (const FabricError& error) {
+            last = ended(CloseReason::failed, error.what());
         }
-        if (!closing_ && !was_open_ && !providers_.empty()) return try_next_provider();
-    } catch (const FabricError& error) {
-        return handler_.on_closed(
-            *this,
-            {.reason = CloseReason::failed, .detail = error.what(), .required_receive_bytes = 0},
-            false);
     }
+    conclude(last, rejection);
+}
+
+void SubscribeSocket::conclude(const Closed& closed, RejectCode rejection) {
+    Closed last = closed;
     const bool retrying = may_retry(last, rejection);
     if (retrying) {
-        const bool at_once = was_open_ && last.reason == CloseReason::orderly && !totals_seen_;
+        if (may_enlarge(last)) options_.session.receive_bytes = last.required_receive_bytes;
+        const bool at_once =
+            was_open_ && last.reason == CloseReason::orderly && !arrivals().complete();
         retry_timer_.start(at_once ? std::chrono::milliseconds{0} : options_.retry_interval);
+    } else if (last.required_receive_bytes > options_.receive_bytes_limit) {
+        last.detail += "; receive_bytes_limit is " + std::to_string(options_.receive_bytes_limit);
     }
     was_open_ = false;
-    totals_seen_ = false;
     handler_.on_closed(*this, last, retrying);
 }
 
 // --- requests -------------------------------------------------------------------------------
-
-// After a connection: everything, by policy.
-void SubscribeSocket::ask_for_all() {
-    for (const std::optional<SlowPolicy> policy :
-         {std::optional<SlowPolicy>{}, std::optional{SlowPolicy::block},
-          std::optional{SlowPolicy::drop}, std::optional{SlowPolicy::disconnect}}) {
-        std::vector<FidRange> ranges;
-        for (const FidRange& range : wanted_)
-            std::ranges::copy(policies_.pieces(range, policy), std::back_inserter(ranges));
-        send_requests(subscribe_kind, ranges, policy);
-    }
-}
 
 void SubscribeSocket::subscribe(const FidRange& range, std::optional<SlowPolicy> policy) {
     subscribe(std::span{&range, 1}, policy);
@@ -170,65 +208,75 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges,
                                         to_string(range)};
         }
     }
-    wanted_.insert(wanted_.end(), ranges.begin(), ranges.end());
-    wanted_ = normalised(wanted_);
-    for (const FidRange& range : ranges)
-        policies_.set(range, policy);
+    book_.subscribe(ranges, policy);
     if (is_connected()) {
-        send_requests(subscribe_kind, ranges, policy);
+        requests_.send(*session_);
     } else if (!session_ && !closing_ && !retry_timer_.armed()) {
         retry_timer_.start(Duration::zero()); // we were let go
     }
 }
 
 void SubscribeSocket::unsubscribe(const FidRange& range) {
-    wanted_ = without(wanted_, range);
-    policies_.set(range, std::nullopt);
-    if (is_connected()) send_requests(unsubscribe_kind, {&range, 1});
+    book_.unsubscribe(range);
+    if (is_connected()) requests_.send(*session_);
 }
 
-void SubscribeSocket::send_requests(std::uint8_t kind, std::span<const FidRange> ranges,
-                                    std::optional<SlowPolicy> policy) {
-    const std::size_t limit =
-        (std::min<std::size_t>(session_->body_limit(), 4096) - request_header_bytes) / range_bytes;
-    while (!ranges.empty()) {
-        const auto part = ranges.first(std::min(limit, ranges.size()));
-        ranges = ranges.subspan(part.size());
-        Request request{.kind = kind,
-                        .number = next_request_++,
-                        .ranges = {part.begin(), part.end()},
-                        .body = std::make_unique<RegisteredBuffer>(request_header_bytes +
-                                                                   part.size() * range_bytes)};
-        encode_request(request.number, part, request.body->memory(), policy);
-        waiting_.push_back(std::move(request));
-    }
-    send_waiting();
+void SubscribeSocket::on_sent(Session& session, Cookie cookie, Completion::Outcome) {
+    requests_.on_sent(cookie);
+    requests_.send(session);
 }
 
-void SubscribeSocket::send_waiting() {
-    while (!waiting_.empty()) {
-        Request& request = waiting_.front();
-        const Slice slice = request.body ? request.body->slice() : Slice{};
-        const Status status =
-            session_->send({.kind = request.kind,
-                            .flags = 0,
-                            .extension = {},
-                            .slices = {&slice, request.body ? std::size_t{1} : 0}},
-                           Cookie{request.number});
-        if (status != Status::ok) return; // on_writable or on_closed follows
-        // Its memory is lent until on_sent, whenever the answer comes.
-        bodies_.emplace(request.number, std::move(request.body));
-        if (request.kind != totals_answer_kind) sent_.emplace(request.number, std::move(request));
-        waiting_.pop_front();
+void SubscribeSocket::on_writable(Session& session) {
+    requests_.send(session);
+}
+
+// --- what arrives ---------------------------------------------------------------------------
+
+void SubscribeSocket::on_frame(Session& session, const IncomingFrame& frame) {
+    const bool is_message =
+        frame.kind == page_kind || frame.kind == message_kind || frame.kind == fragment_kind;
+    if (closing_) return session.add_unread(is_message ? 1 : 0); // the user wants no more
+    Sink sink{*this};
+    const Intake::Outcome outcome =
+        frame.kind == subscription_answer_kind && frame.flags == 0
+            ? take_answer(frame.body)
+            : intake_.take(frame.kind, frame.flags, frame.body, book_, sink);
+    if (sink.is_gone()) return;
+    if (outcome == Intake::Outcome::left) session.add_unread(1);
+    if (closing_) return;
+    if (outcome == Intake::Outcome::malformed) {
+        session.fail(CloseReason::protocol_error, session.peer_address() +
+                                                      " sent a malformed frame of kind " +
+                                                      std::to_string(frame.kind));
+    } else if (outcome == Intake::Outcome::totals) {
+        requests_.answer_totals(session);
+        handler_.on_totals(*this);
     }
 }
 
-void SubscribeSocket::on_sent(Session&, Cookie cookie, Completion::Outcome) {
-    bodies_.erase(static_cast<std::uint32_t>(cookie));
-}
-
-void SubscribeSocket::on_writable(Session&) {
-    send_waiting();
+Intake::Outcome SubscribeSocket::take_answer(std::span<const std::byte> body) {
+    const auto answer = decode_answer(body);
+    if (!answer) return Intake::Outcome::malformed;
+    const auto request = book_.answered(*answer);
+    if (!request) return Intake::Outcome::malformed;
+    const Sink sink{*this};
+    const bool accepted = answer->result == SubscriptionResult::accepted;
+    for (const FidRange& range : request->ranges) {
+        if (accepted && request->subscribe) {
+            handler_.on_subscribed(*this, range);
+        } else if (accepted) {
+            intake_.end_subscription(range);
+            handler_.on_unsubscribed(*this, range);
+        } else if (!request->subscribe) {
+            handler_.on_unsubscription_refused(*this, range);
+        } else if (answer->result == SubscriptionResult::table_full) {
+            handler_.on_subscription_refused(*this, range);
+        } else {
+            handler_.on_policy_refused(*this, range);
+        }
+        if (!sink.goes_on()) break;
+    }
+    return Intake::Outcome::taken;
 }
 
 } // namespace netio::pubsub::inline v0_2

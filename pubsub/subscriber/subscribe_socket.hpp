@@ -3,13 +3,13 @@
 
 // Subscribes to a publisher, buffered or unbuffered: the same socket receives both.
 //
-//     struct Handler : pubsub::SubscribeSocket::Handler {
+//     struct Handler final : pubsub::SubscribeSocket::Handler {
 //         void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid,
 //                         std::span<const std::byte> message, std::uint8_t status) override;
-//         void on_closed(pubsub::SubscribeSocket&, const Closed& why, bool retrying) override;
+//         void on_closed(pubsub::SubscribeSocket&, const Closed& closed, bool retrying) override;
 //     } handler;
 //     pubsub::SubscribeSocket socket{*transport, {.publisher = {"10.0.0.1", 1234}}, handler};
-//     socket.subscribe({pubsub::Fid{0}, pubsub::Fid{63}});
+//     socket.subscribe(pubsub::FidRange{pubsub::Fid{0}, pubsub::Fid{63}});
 //     loop.run();
 //
 // The socket connects by itself, and waits for a publisher that is not there yet. Subscriptions may
@@ -22,17 +22,17 @@
 #include "netio/session/session.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/reassembly.hpp"
+#include "pubsub/core/intake.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/subscription_book.hpp"
+#include "pubsub/subscriber/request_queue.hpp"
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
@@ -46,10 +46,14 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
         // size.
         SessionOptions session = {
             .receive_bytes = 258 * 1024, .receive_count = 8, .send_count = 16};
+        // A publisher whose pages are larger says so, and the receive buffers become as large, but
+        // not larger than this.
+        std::size_t receive_bytes_limit = std::size_t{16} * 1024 * 1024;
         // Messages larger than a receive buffer arrive in fragments and are put together here.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
-        // Try again until a publisher has answered, also one that has no room or lacks the means
-        // for us at the moment, and after its connection was lost.
+        // Try again until a publisher has answered, also where its name does not resolve yet, and
+        // where it has no room or lacks the means for us at the moment; and after its connection
+        // was lost.
         bool wait_for_publisher = true;
         bool reconnect = false;
         std::chrono::milliseconds retry_interval{250};
@@ -61,8 +65,11 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
         // The publisher has accepted; messages published from now on arrive.
         virtual void on_subscribed(SubscribeSocket&, const FidRange&) {}
         virtual void on_unsubscribed(SubscribeSocket&, const FidRange&) {}
-        // The publisher refused: the session has as many ranges as its limit allows.
+        // The publisher refused: the session has as many ranges as its limit allows. What is
+        // refused is not wanted any more.
         virtual void on_subscription_refused(SubscribeSocket&, const FidRange&) {}
+        // It refused because of the same limit: the fids go on to arrive, and are wanted as before.
+        virtual void on_unsubscription_refused(SubscribeSocket&, const FidRange&) {}
         // It refused: the policy would hold it up more than its own does.
         virtual void on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
             on_subscription_refused(socket, range);
@@ -82,7 +89,8 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
         ~Handler() = default;
     };
 
-    // Throws std::invalid_argument: an option; FabricError: no provider reaches the publisher.
+    // Throws std::invalid_argument: an option; FabricError: no provider reaches the publisher, and
+    // it is not to be waited for.
     SubscribeSocket(Transport& transport, Options options, Handler& handler);
     ~SubscribeSocket();
     SubscribeSocket(const SubscribeSocket&) = delete;
@@ -93,81 +101,50 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     void unsubscribe(const FidRange& range);
-    // Ends in order, for good: on_closed(local) follows.
+    // Ends in order, for good: on_closed follows, and no other call before it.
     void close();
+    // Ends at once: on_closed(local) follows, and no other call before it.
+    void abort();
 
-    const std::vector<FidRange>& wanted() const noexcept { return wanted_; }
+    std::vector<FidRange> wanted() const { return book_.wanted(); }
     bool is_connected() const noexcept { return session_ && session_->is_open(); }
     // The provider in use; valid while connected and in on_closed.
     const std::string& provider() const noexcept { return provider_; }
-    // Which kinds of publishing have arrived.
-    bool received_buffered() const noexcept { return received_buffered_; }
-    bool received_unbuffered() const noexcept { return received_unbuffered_; }
-    const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
+    // Which kinds of frames have arrived.
+    const Intake::Seen& seen() const noexcept { return intake_.seen(); }
+    const ArrivalCounter& arrivals() const noexcept { return intake_.arrivals(); }
 
   private:
-    // A request to the publisher, or the answer to its totals, on its way.
-    struct Request {
-        std::uint8_t kind = 0;
-        std::uint32_t number = 0;
-        std::vector<FidRange> ranges;
-        std::unique_ptr<RegisteredBuffer> body;
-    };
+    struct Sink; // what the intake finds, for the handler
 
     void start();
     void retry();
     void try_next_provider();
     void connect();
-    // Whether to go on by itself after the connection has ended.
+    // The socket is to be told of the end of a connection, or of an attempt at one.
+    void conclude(const Closed& closed, RejectCode rejection);
+    // Whether to go on by itself after that.
     bool may_retry(const Closed& closed, RejectCode rejection) const noexcept;
-    void send_requests(std::uint8_t kind, std::span<const FidRange> ranges,
-                       std::optional<SlowPolicy> policy = {});
-    void send_waiting();
-    void ask_for_all();
-    void forget_connection();
+    bool may_enlarge(const Closed& closed) const noexcept;
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
     void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
     void on_writable(Session& session) override;
     void on_closed(Session& session, const Closed& closed) override;
-
-    // Each returns whether the frame was sound; after it this socket may be destroyed.
-    bool take_frame(const IncomingFrame& frame);
-    bool take_page(std::span<const std::byte> body);
-    bool take_message(std::span<const std::byte> body);
-    bool take_fragment(std::span<const std::byte> body);
-    bool take_gaps(std::span<const std::byte> body);
-    bool take_answer(std::span<const std::byte> body);
-    bool take_totals(const IncomingFrame& frame);
-    void deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-        deliver(arrivals_.of(fid), fid, message, status);
-    }
-    void deliver(Arrivals& account, Fid fid, std::span<const std::byte> message,
-                 std::uint8_t status) {
-        arrivals_.add(account, message.size());
-        handler_.on_message(*this, fid, message, status);
-    }
+    Intake::Outcome take_answer(std::span<const std::byte> body);
 
     Transport& transport_;
     Options options_;
     Handler& handler_;
-    ArrivalCounter arrivals_;
-    Reassembly reassembly_;
-    std::vector<FidRange> wanted_;       // disjoint, ascending
-    SlowPolicies policies_;              // asked for, of these
+    SubscriptionBook book_;
+    RequestQueue requests_;
+    Intake intake_;
     std::vector<std::string> providers_; // still to be tried, best last
     std::string provider_;
     bool was_open_ = false; // this connection has been established
     bool closing_ = false;
-    bool totals_seen_ = false;
-    bool received_buffered_ = false;
-    bool received_unbuffered_ = false;
-    std::uint32_t next_request_ = 1;
-    std::deque<Request> waiting_;                                                 // for room
-    std::unordered_map<std::uint32_t, Request> sent_;                             // until answered
-    std::unordered_map<std::uint32_t, std::unique_ptr<RegisteredBuffer>> bodies_; // lent
-    std::vector<FidCount> totals_; // of several frames
+    bool enlarged_ = false; // in this attempt
     bool* destroyed_ = nullptr;
     Timer retry_timer_;
     std::unique_ptr<Session> session_; // last: goes first

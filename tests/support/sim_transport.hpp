@@ -81,6 +81,8 @@ class SimTransport final : public Transport {
     void ignore_connects(bool ignore) noexcept { network_.ignore_connects(ignore); }
     // Registrations fail from now on.
     void refuse_registrations(bool refuse) { this->refuse(SimCall::register_memory, refuse); }
+    // No endpoint can be made by who connects.
+    void refuse_connecting(bool refuse) { this->refuse(SimCall::make_connection, refuse); }
     // No endpoint can be made for who asks to be connected.
     void refuse_endpoints(bool refuse) { this->refuse(SimCall::accept, refuse); }
 

@@ -47,11 +47,16 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         unsubscribed.push_back(range);
         if (at_unsubscribed) at_unsubscribed(socket);
     }
-    void on_subscription_refused(SubscribeSocket&, const FidRange& range) override {
+    void on_subscription_refused(SubscribeSocket& socket, const FidRange& range) override {
         refused.push_back(range);
+        if (at_refused) at_refused(socket);
     }
-    void on_policy_refused(SubscribeSocket&, const FidRange& range) override {
+    void on_unsubscription_refused(SubscribeSocket&, const FidRange& range) override {
+        unsubscription_refused.push_back(range);
+    }
+    void on_policy_refused(SubscribeSocket& socket, const FidRange& range) override {
         policy_refused.push_back(range);
+        if (at_policy_refused) at_policy_refused(socket);
     }
     void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
@@ -65,15 +70,19 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         by_fid[fid].push_back(arrived);
         if (at_message) at_message(socket);
     }
-    void on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+    void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override {
         gaps[fid] += count;
         // Where in the stream it was told.
         gap_after[fid].push_back(by_fid[fid].empty() ? 0 : by_fid[fid].back().number + 1);
         gap_counts[fid].push_back(count);
+        if (at_gap) at_gap(socket);
     }
     void on_totals(SubscribeSocket& socket) override {
         ++totals;
         lost = socket.arrivals().lost();
+        surplus = socket.arrivals().surplus();
+        // Nothing arrives beyond what was published, in any test.
+        EXPECT_EQ(surplus, 0U);
         if (at_totals) at_totals(socket);
     }
     void on_closed(SubscribeSocket& socket, const netio::Closed& why, bool retrying) override {
@@ -96,15 +105,16 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     int connected = 0;
     int totals = 0;
     std::uint64_t lost = 0;
+    std::uint64_t surplus = 0;
     std::size_t messages = 0;
     bool last_retrying = false;
-    std::vector<FidRange> subscribed, unsubscribed, refused, policy_refused;
+    std::vector<FidRange> subscribed, unsubscribed, refused, policy_refused, unsubscription_refused;
     std::map<Fid, std::vector<Arrived>> by_fid;
     std::map<Fid, std::uint64_t> gaps;
     std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;
     std::vector<netio::Closed> closed;
     std::function<void(SubscribeSocket&)> at_connected, at_subscribed, at_unsubscribed, at_message,
-        at_totals, at_closed;
+        at_gap, at_refused, at_policy_refused, at_totals, at_closed;
 };
 
 class PublisherActor final : public PublishSocket::Handler {

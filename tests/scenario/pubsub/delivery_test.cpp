@@ -34,8 +34,8 @@ TEST_P(Delivery, BufferedMessagesOfManyFidsShareAPage) {
     EXPECT_EQ(publisher->counters().pages, 1U);
     EXPECT_EQ(subscriber.actor.totals, 1);
     EXPECT_EQ(subscriber.actor.lost, 0U);
-    EXPECT_TRUE(subscriber.socket->received_buffered());
-    EXPECT_FALSE(subscriber.socket->received_unbuffered());
+    EXPECT_TRUE(subscriber.socket->seen().pages);
+    EXPECT_FALSE(subscriber.socket->seen().messages);
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::orderly);
 }

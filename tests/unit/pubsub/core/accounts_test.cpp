@@ -10,6 +10,12 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+void finish(ArrivalCounter& counter, std::span<const FidCount> totals) {
+    for (const FidCount& total : totals)
+        counter.expect(total);
+    counter.complete_books();
+}
+
 TEST(GapLedger, AddsUpPerFidAndIsEmptyAfterwards) {
     GapLedger ledger;
     EXPECT_TRUE(ledger.empty());
@@ -34,7 +40,7 @@ TEST(ArrivalCounter, CountsTheLossAgainstTheTotals) {
     const std::array<FidCount, 3> totals{FidCount{.fid = Fid{1}, .count = 5},
                                          FidCount{.fid = Fid{2}, .count = 1},
                                          FidCount{.fid = Fid{3}, .count = 2}};
-    counter.add_expected(totals);
+    finish(counter, totals);
     EXPECT_TRUE(counter.complete());
     EXPECT_EQ(counter.lost(), 3U + 0U + 2U);
     EXPECT_EQ(counter.surplus(), 0U);
@@ -49,7 +55,7 @@ TEST(ArrivalCounter, WhatArrivesBeyondTheTotalsIsASurplusAndHidesNoLoss) {
     EXPECT_EQ(counter.surplus(), 0U) << "nobody knows before the totals";
     const std::array<FidCount, 2> totals{FidCount{.fid = Fid{1}, .count = 2},
                                          FidCount{.fid = Fid{2}, .count = 3}};
-    counter.add_expected(totals);
+    finish(counter, totals);
     EXPECT_EQ(counter.surplus(Fid{1}), 1U);
     EXPECT_EQ(counter.surplus(Fid{9}), 1U);
     EXPECT_EQ(counter.surplus(), 2U);
@@ -63,7 +69,7 @@ TEST(ArrivalCounter, ADuplicateDoesNotMakeUpForWhatThePublisherSaysIsMissing) {
     counter.add(Fid{1}, 10);
     counter.add_missed(Fid{1}, 1);
     const FidCount total{.fid = Fid{1}, .count = 2};
-    counter.add_expected(std::span{&total, 1});
+    finish(counter, {&total, 1});
     EXPECT_EQ(counter.lost(), 1U);
     EXPECT_EQ(counter.surplus(), 1U);
 }
@@ -83,7 +89,7 @@ TEST(ArrivalCounter, BeforeTheTotalsTheGapsAreTheLoss) {
     counter.add_missed(Fid{1}, 4);
     EXPECT_EQ(counter.lost(), 4U);
     const FidCount total{.fid = Fid{1}, .count = 5};
-    counter.add_expected(std::span{&total, 1});
+    finish(counter, {&total, 1});
     EXPECT_EQ(counter.lost(), 4U);
 }
 

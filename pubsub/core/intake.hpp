@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a publisher's frames bring: messages, gaps, totals, and the account of them. A frame that
+// breaks the protocol is refused, and so is what was never subscribed to: a peer decides neither
+// what the user is given nor how much is remembered of it. No I/O.
+
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/frames.hpp"
+#include "pubsub/core/page.hpp"
+#include "pubsub/core/reassembly.hpp"
+#include "pubsub/core/subscription_book.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+class Intake {
+  public:
+    enum class Outcome : std::uint8_t {
+        malformed, // behind what the sink was given
+        taken,
+        left,   // the sink did not want the rest of a page's messages
+        totals, // taken, and now the publisher has told all its totals
+    };
+    // Which kinds of frames have brought messages. A fragment may be of either kind of publishing.
+    struct Seen {
+        bool pages = false;
+        bool messages = false;
+        bool fragments = false;
+    };
+
+    explicit Intake(std::size_t largest_message_bytes) noexcept
+        : reassembly_{largest_message_bytes} {}
+
+    // All frames but answers. sink.take_message(fid, bytes, status) and sink.take_gap(fid, count)
+    // return whether to go on; if not, sink.is_gone() says whether this object still is.
+    template <typename Sink>
+    Outcome take(std::uint8_t kind, std::uint8_t flags, std::span<const std::byte> body,
+                 const SubscriptionBook& book, Sink& sink);
+
+    // Half a message does not survive its connection.
+    void begin_connection() {
+        reassembly_.abandon();
+        arrivals_.forget_all();
+    }
+    void end_connection() noexcept { reassembly_.abandon(); }
+    void end_subscription(const FidRange& range) { arrivals_.forget(range); }
+
+    const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
+    const Seen& seen() const noexcept { return seen_; }
+
+  private:
+    // nullptr: nobody asked for it. Whoever has an account was asked for.
+    Arrivals* account_of(Fid fid, const SubscriptionBook& book) {
+        if (Arrivals* const account = arrivals_.find(fid)) return account;
+        return book.grants(fid) ? &arrivals_.of(fid) : nullptr;
+    }
+    template <typename Sink>
+    Outcome deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status,
+                    const SubscriptionBook& book, Sink& sink) {
+        Arrivals* const account = account_of(fid, book);
+        if (account == nullptr) return Outcome::malformed;
+        arrivals_.add(*account, message.size());
+        sink.take_message(fid, message, status);
+        return Outcome::taken;
+    }
+    template <typename Sink>
+    Outcome take_page(std::span<const std::byte> body, const SubscriptionBook& book, Sink& sink);
+    template <typename Sink>
+    Outcome take_gaps(std::span<const std::byte> body, const SubscriptionBook& book, Sink& sink);
+    Outcome take_totals(std::uint8_t flags, std::span<const std::byte> body,
+                        const SubscriptionBook& book);
+
+    ArrivalCounter arrivals_;
+    Reassembly reassembly_;
+    Seen seen_;
+};
+
+template <typename Sink>
+Intake::Outcome Intake::take_page(std::span<const std::byte> body, const SubscriptionBook& book,
+                                  Sink& sink) {
+    seen_.pages = true;
+    // A fid's messages often come in a row. No call that the sink can make touches an account.
+    Fid last{};
+    Arrivals* account = nullptr;
+    bool asked_for = true;
+    bool enough = false;
+    bool left = false;
+    const bool sound =
+        visit_page(body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+            if (enough) {
+                left = true;
+                return false;
+            }
+            if (account == nullptr || fid != last) {
+                account = account_of(last = fid, book);
+                if (account == nullptr) return asked_for = false;
+            }
+            arrivals_.add(*account, message.size());
+            enough = !sink.take_message(fid, message, status);
+            return !enough || !sink.is_gone();
+        });
+    if (left) return Outcome::left;
+    return sound && asked_for ? Outcome::taken : Outcome::malformed;
+}
+
+template <typename Sink>
+Intake::Outcome Intake::take_gaps(std::span<const std::byte> body, const SubscriptionBook& book,
+                                  Sink& sink) {
+    const auto gaps = decode_counts(body);
+    if (!gaps) return Outcome::malformed;
+    for (const FidCount& gap : *gaps) {
+        if (account_of(gap.fid, book) == nullptr) return Outcome::malformed;
+        arrivals_.add_missed(gap.fid, gap.count);
+        if (!sink.take_gap(gap.fid, gap.count)) break;
+    }
+    return Outcome::taken;
+}
+
+template <typename Sink>
+Intake::Outcome Intake::take(std::uint8_t kind, std::uint8_t flags, std::span<const std::byte> body,
+                             const SubscriptionBook& book, Sink& sink) {
+    if (kind == totals_kind) return take_totals(flags, body, book);
+    // A fragmented message is not interrupted by another one; gaps may come between.
+    const bool interrupts = kind == page_kind || kind == message_kind;
+    if (flags != 0 || (interrupts && reassembly_.in_progress())) return Outcome::malformed;
+    if (kind == page_kind) return take_page(body, book, sink);
+    if (kind == gap_kind) return take_gaps(body, book, sink);
+    if (kind == message_kind) {
+        seen_.messages = true;
+        const auto extension = decode_message(body);
+        if (!extension) return Outcome::malformed;
+        return deliver(extension->fid, body.subspan(message_extension_bytes), extension->status,
+                       book, sink);
+    }
+    if (kind != fragment_kind) return Outcome::malformed;
+    seen_.fragments = true;
+    const auto fragment = decode_fragment(body);
+    if (!fragment) return Outcome::malformed;
+    const auto outcome = reassembly_.take(*fragment, body.subspan(fragment_extension_bytes));
+    if (outcome == Reassembly::Outcome::incomplete) return Outcome::taken;
+    if (outcome != Reassembly::Outcome::complete) return Outcome::malformed;
+    return deliver(fragment->fid, reassembly_.message(), fragment->status, book, sink);
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a subscriber wants, what it has asked its publisher for, and what it was granted: three sets
+// of fids that differ as long as an answer is on its way. The last word about a fid counts; what is
+// refused is as if it had never been asked for. No I/O.
+
+#include "pubsub/core/fid_range_map.hpp"
+#include "pubsub/core/frames.hpp"
+#include "pubsub/core/slow_policy.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class SubscriptionBook {
+  public:
+    using Policy = std::optional<SlowPolicy>; // none: the publisher's own
+
+    struct Request {
+        std::uint32_t number = 0;
+        bool subscribe = true;
+        Policy policy;
+        std::vector<FidRange> ranges;
+    };
+
+    void subscribe(std::span<const FidRange> ranges, Policy policy);
+    void unsubscribe(const FidRange& range);
+
+    // A connection begins: all that is wanted is asked for, so many ranges in a request.
+    void begin(std::size_t ranges_per_request);
+    // It has ended: nothing is granted, no answer comes.
+    void end();
+
+    // The next request that has not been sent, until sent(); nullptr: none.
+    const Request* next() const noexcept {
+        return unsent_.empty() ? nullptr : &unsent_.front().request;
+    }
+    void sent();
+    // The publisher's answer; nothing: to a request that was not made.
+    std::optional<Request> answered(const SubscriptionAnswer& answer);
+
+    // Whether the publisher may send messages of this fid.
+    bool grants(Fid fid) const { return granted_.find(fid) != nullptr; }
+    bool empty() const noexcept { return wanted_.empty(); }
+    std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
+
+  private:
+    struct Wish {
+        Policy policy;
+        std::uint32_t request = 0; // the last one that asked for it; 0: none yet
+
+        friend bool operator==(const Wish&, const Wish&) = default;
+    };
+    using Wishes = FidRangeMap<Wish>;
+    struct Pending {
+        Request request;
+        std::vector<Wishes::Piece> before; // what was wanted of its ranges until then
+    };
+
+    void ask(bool subscribe, std::span<const FidRange> ranges, Policy policy);
+    void refuse(const Pending& pending);
+
+    Wishes wanted_;
+    FidRangeMap<std::monostate> granted_;
+    std::deque<Pending> unsent_;
+    std::unordered_map<std::uint32_t, Pending> asked_;
+    std::size_t ranges_per_request_ = 0; // 0: there is no connection
+    std::uint32_t last_request_ = 0;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a subscriber may rely on, and what its publisher cannot make it do.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Status;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Subscribing = PubSubScenario;
+
+// --- nothing follows a close() --------------------------------------------------------------
+
+TEST_P(Subscribing, AfterCloseInOnGapNoGapFollows) {
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_bytes = 1024,
+                               .page_count = 64,
+                               .share_bytes = 4096});
+    auto& subscriber = subscribe({range(1, 50)}, {.session = {.receive_count = 4}});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.actor.at_gap = [](SubscribeSocket& socket) { socket.close(); };
+    for (std::uint64_t n = 0; n < 40; ++n)
+        for (std::uint64_t fid = 1; fid <= 50; ++fid)
+            ASSERT_EQ(publish(*publisher, Fid{fid}, n, 100), Status::ok);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.gaps.size(), 1U);
+}
+
+TEST_P(Subscribing, AfterCloseInOnSubscribedNoAnswerAndNoMessageFollows) {
+    auto publisher = buffered({});
+    publisher_actor.at_subscribe = [&] {
+        EXPECT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok);
+        publisher->flush();
+    };
+    auto& subscriber = subscribe({range(1, 1), range(3, 3), range(5, 5)});
+    subscriber.actor.at_subscribed = [](SubscribeSocket& socket) { socket.close(); };
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.subscribed.size(), 1U);
+    EXPECT_EQ(subscriber.actor.messages, 0U);
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+}
+
+TEST_P(Subscribing, AbortEndsAtOnceAndIsTheLastWord) {
+    auto publisher = buffered({});
+    auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->abort();
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty()) << "a call does not call back";
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+}
+
+// --- what is refused ------------------------------------------------------------------------
+
+TEST_P(Subscribing, ARefusedUnsubscriptionIsToldAsSuchAndLeavesEverythingAsItWas) {
+    auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});
+    auto& subscriber = subscribe({range(1, 9)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->unsubscribe(range(5, 5));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.unsubscription_refused.size() == 1; }));
+    EXPECT_THAT(subscriber.actor.refused, IsEmpty());
+    netio::RegisteredBuffer memory{64};
+    EXPECT_EQ(publisher->publish(Fid{5}, memory.slice(), Cookie{1}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 9)));
+}
+
+TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
+    auto publisher = unbuffered({.publisher = {.ranges_per_subscriber_limit = 1}});
+    auto& subscriber = subscribe({range(1, 1)}, {.reconnect = true});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->subscribe(range(5, 5));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.refused.size() == 1; }));
+    EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 1)));
+    publisher.reset();
+    publisher_actor.subscribed.clear();
+    PublishSocket next{transport(), {.publisher = {.addresses = {address}}}, publisher_actor};
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
+    EXPECT_THAT(publisher_actor.subscribed, ElementsAre(range(1, 1)));
+}
+
+// --- many fids ------------------------------------------------------------------------------
+
+// With costs that grow with the square, the loop stood still for seconds.
+TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnce) {
+    const std::uint64_t count = Publisher::Options{}.ranges_per_subscriber_limit;
+    auto publisher = unbuffered({});
+    std::vector<FidRange> fids;
+    for (std::uint64_t i = 0; i < count; ++i)
+        fids.push_back(range(2 * i, 2 * i));
+    auto& subscriber = subscribe(fids, {}, SlowPolicy::drop);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == count; }));
+    EXPECT_THAT(subscriber.actor.refused, IsEmpty());
+}
+
+// --- what a publisher cannot make a subscriber do -------------------------------------------
+
+// Rejects everybody, and asks each for larger buffers.
+class Greedy final : private netio::Listener::Handler {
+  public:
+    Greedy(netio::Transport& transport, const netio::Address& at, std::uint32_t first)
+        : bytes_{first}, listener_{
+                             transport.listen(transport.providers_at(at).front(), at, *this)} {}
+
+    netio::Address address() const { return listener_->address(); }
+    int requests = 0;
+    std::uint32_t step = 1;
+
+  private:
+    void on_request(netio::ConnectionRequest& request) override {
+        ++requests;
+        netio::ConnectionData data;
+        const netio::Rejection rejection{.code = netio::RejectCode::receive_too_small,
+                                         .required_bytes = bytes_};
+        bytes_ += step;
+        request.reject(std::span{data}.first(netio::encode(rejection, data)));
+    }
+    std::uint32_t bytes_;
+    std::unique_ptr<netio::Listener> listener_;
+};
+
+TEST_P(Subscribing, BuffersGrowForAPublisherUpToALimitOnly) {
+    const SubscribeSocket::Options defaults;
+    Greedy greedy{transport(), bed.address(),
+                  static_cast<std::uint32_t>(defaults.receive_bytes_limit + 1)};
+    address = greedy.address();
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::rejected);
+    EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("receive_bytes_limit is"));
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+    EXPECT_EQ(greedy.requests, 1);
+}
+
+TEST_P(Subscribing, APublisherThatWantsEverMoreIsAskedAtTheRetryIntervalOnly) {
+    const SubscribeSocket::Options defaults;
+    Greedy greedy{transport(), bed.address(),
+                  static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
+    address = greedy.address();
+    auto& subscriber = subscribe({range(1, 1)});
+    const netio::TimePoint begin = loop().now();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 4; }));
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    EXPECT_EQ(greedy.requests, 8) << "each attempt may grow once";
+    EXPECT_GE(loop().now() - begin, 3 * defaults.retry_interval);
+}
+
+TEST_P(Subscribing, WhatCannotEvenBeTriedNowIsTriedAgain) {
+    if (bed.sim() == nullptr) GTEST_SKIP() << "only the simulator fails when it is told to";
+    auto publisher = buffered({});
+    bed.sim()->refuse_connecting(true);
+    SubscriberActor nobody;
+    EXPECT_THROW(
+        (SubscribeSocket{transport(), {.publisher = address, .wait_for_publisher = false}, nobody}),
+        netio::FabricError);
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("cannot open an endpoint"));
+    bed.sim()->refuse_connecting(false);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Subscribing, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test

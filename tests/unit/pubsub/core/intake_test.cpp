@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/intake.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Outcome = Intake::Outcome;
+
+struct Sink {
+    bool take_message(Fid fid, std::span<const std::byte> message, std::uint8_t) {
+        messages.push_back(to_string(fid) + ":" + std::to_string(message.size()));
+        return messages.size() < limit;
+    }
+    bool take_gap(Fid fid, std::uint64_t count) {
+        gaps.push_back(to_string(fid) + ":" + std::to_string(count));
+        return gaps.size() < limit;
+    }
+    bool is_gone() const { return gone; }
+    bool gone = false;
+    std::vector<std::string> messages, gaps;
+    std::size_t limit = SIZE_MAX;
+};
+
+class IntakeTest : public testing::Test {
+  protected:
+    IntakeTest() {
+        const FidRange fids{.first = Fid{1}, .last = Fid{9}};
+        book.subscribe({&fids, 1}, {});
+        book.begin(10);
+        const std::uint32_t number = book.next()->number;
+        book.sent();
+        book.answered({.request = number, .result = SubscriptionResult::accepted});
+        intake.begin_connection();
+    }
+    Outcome take(std::uint8_t kind, std::span<const std::byte> body, std::uint8_t flags = 0) {
+        return intake.take(kind, flags, body, book, sink);
+    }
+    static std::vector<std::byte> page(std::initializer_list<std::uint64_t> fids) {
+        std::vector<std::byte> memory(1024);
+        PageWriter writer{memory};
+        for (const std::uint64_t fid : fids)
+            writer.append(Fid{fid}, 0, 5);
+        memory.resize(writer.used());
+        return memory;
+    }
+    static std::vector<std::byte> counts(std::initializer_list<FidCount> list) {
+        std::vector<std::byte> body(list.size() * fid_count_bytes);
+        encode(std::vector<FidCount>{list}, body);
+        return body;
+    }
+    static std::vector<std::byte> message(std::uint64_t fid) {
+        std::vector<std::byte> body(message_extension_bytes + 7);
+        encode(MessageExtension{.fid = Fid{fid}, .status = 0}, body);
+        return body;
+    }
+    static std::vector<std::byte> fragment(std::uint64_t fid, std::uint32_t offset) {
+        std::vector<std::byte> body(fragment_extension_bytes + 10);
+        encode(
+            FragmentExtension{
+                .fid = Fid{fid}, .message_number = 1, .offset = offset, .total = 20, .status = 0},
+            body);
+        return body;
+    }
+
+    SubscriptionBook book;
+    Intake intake{1000};
+    Sink sink;
+};
+
+TEST_F(IntakeTest, FindsMessagesInPagesInFramesOfTheirOwnAndInFragments) {
+    EXPECT_EQ(take(page_kind, page({1, 1, 2})), Outcome::taken);
+    EXPECT_EQ(take(message_kind, message(3)), Outcome::taken);
+    EXPECT_EQ(take(fragment_kind, fragment(4, 0)), Outcome::taken);
+    EXPECT_EQ(take(fragment_kind, fragment(4, 10)), Outcome::taken);
+    EXPECT_THAT(sink.messages, ElementsAre("0x1:5", "0x1:5", "0x2:5", "0x3:7", "0x4:20"));
+    EXPECT_EQ(intake.arrivals().messages(), 5U);
+    EXPECT_EQ(intake.arrivals().bytes(), 42U);
+}
+
+TEST_F(IntakeTest, SaysWhichKindsOfFramesThereWere) {
+    take(fragment_kind, fragment(4, 0));
+    EXPECT_TRUE(intake.seen().fragments);
+    EXPECT_FALSE(intake.seen().pages);
+    EXPECT_FALSE(intake.seen().messages);
+    take(fragment_kind, fragment(4, 10));
+    take(page_kind, page({1}));
+    EXPECT_TRUE(intake.seen().pages);
+}
+
+TEST_F(IntakeTest, WhatNobodyAskedForIsRefusedAndNotRemembered) {
+    EXPECT_EQ(take(page_kind, page({1, 10, 2})), Outcome::malformed);
+    EXPECT_THAT(sink.messages, ElementsAre("0x1:5"));
+    EXPECT_EQ(take(message_kind, message(0)), Outcome::malformed);
+    EXPECT_EQ(take(gap_kind, counts({{Fid{10}, 1}})), Outcome::malformed);
+    EXPECT_EQ(take(totals_kind, counts({{Fid{1}, 1}, {Fid{99}, 1}})), Outcome::malformed);
+    EXPECT_THAT(sink.gaps, IsEmpty());
+    EXPECT_EQ(intake.arrivals().fids().size(), 1U);
+}
+
+TEST_F(IntakeTest, WhatWasUnsubscribedIsRefusedOnceThePublisherHasConfirmedIt) {
+    const FidRange one{.first = Fid{1}, .last = Fid{1}};
+    take(page_kind, page({1}));
+    book.unsubscribe(one);
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "it was on its way";
+    const std::uint32_t number = book.next()->number;
+    book.sent();
+    book.answered({.request = number, .result = SubscriptionResult::accepted});
+    intake.end_subscription(one);
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::malformed);
+}
+
+TEST_F(IntakeTest, NothingIsTakenOnceTheSinkHasHadEnough) {
+    sink.limit = 1;
+    EXPECT_EQ(take(page_kind, page({1, 2, 3})), Outcome::left);
+    EXPECT_THAT(sink.messages, ElementsAre("0x1:5"));
+    sink.messages.clear();
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "there was no more";
+    sink.gone = true;
+    sink.messages.clear();
+    EXPECT_EQ(take(page_kind, page({1, 2, 3})), Outcome::taken) << "nothing more is looked at";
+    EXPECT_EQ(take(gap_kind, counts({{Fid{1}, 2}, {Fid{2}, 3}})), Outcome::taken);
+    EXPECT_THAT(sink.gaps, ElementsAre("0x1:2"));
+}
+
+TEST_F(IntakeTest, TotalsComeInSeveralFramesAndOnce) {
+    take(page_kind, page({1}));
+    EXPECT_EQ(take(totals_kind, counts({{Fid{1}, 1}}), more_flag), Outcome::taken);
+    EXPECT_FALSE(intake.arrivals().complete());
+    EXPECT_EQ(take(totals_kind, counts({{Fid{2}, 4}})), Outcome::totals);
+    EXPECT_TRUE(intake.arrivals().complete());
+    EXPECT_EQ(intake.arrivals().lost(), 4U);
+    EXPECT_EQ(intake.arrivals().surplus(), 0U);
+    EXPECT_EQ(take(totals_kind, counts({})), Outcome::malformed) << "there are no more";
+}
+
+TEST_F(IntakeTest, AFragmentedMessageIsNotInterruptedByAnother) {
+    take(fragment_kind, fragment(4, 0));
+    EXPECT_EQ(take(gap_kind, counts({{Fid{1}, 1}})), Outcome::taken);
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::malformed);
+    EXPECT_EQ(take(message_kind, message(1)), Outcome::malformed);
+}
+
+TEST_F(IntakeTest, HalfAMessageDoesNotSurviveItsConnection) {
+    take(fragment_kind, fragment(4, 0));
+    intake.end_connection();
+    EXPECT_EQ(take(fragment_kind, fragment(4, 10)), Outcome::malformed);
+    intake.begin_connection();
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken);
+}
+
+TEST_F(IntakeTest, FramesThatNoPublisherSendsAreRefused) {
+    EXPECT_EQ(take(subscribe_kind, {}), Outcome::malformed);
+    EXPECT_EQ(take(page_kind, page({1}), 1), Outcome::malformed) << "no flags";
+    EXPECT_EQ(take(totals_kind, counts({}), 2), Outcome::malformed);
+    const std::vector<std::byte> torn(15);
+    for (const std::uint8_t kind : {page_kind, message_kind, fragment_kind, gap_kind, totals_kind})
+        EXPECT_EQ(take(kind, torn), Outcome::malformed) << int{kind};
+}
+
+} // namespace
+} // namespace netio::pubsub

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/subscription_book.hpp"
+
+#include <gmock/gmock.h>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Result = SubscriptionResult;
+
+FidRange range(std::uint64_t first, std::uint64_t last) {
+    return {.first = Fid{first}, .last = Fid{last}};
+}
+
+class SubscriptionBookTest : public testing::Test {
+  protected:
+    void subscribe(const FidRange& fids, SubscriptionBook::Policy policy = {}) {
+        book.subscribe({&fids, 1}, policy);
+    }
+    // Sends all there is; the requests, in order.
+    std::vector<SubscriptionBook::Request> send() {
+        std::vector<SubscriptionBook::Request> requests;
+        while (book.next() != nullptr) {
+            requests.push_back(*book.next());
+            book.sent();
+        }
+        return requests;
+    }
+    void answer(const SubscriptionBook::Request& request, Result result) {
+        ASSERT_TRUE(book.answered({.request = request.number, .result = result}));
+    }
+    // Everything that has been asked for is granted.
+    void connect() {
+        book.begin(100);
+        for (const auto& request : send())
+            answer(request, Result::accepted);
+    }
+
+    SubscriptionBook book;
+};
+
+TEST_F(SubscriptionBookTest, NothingIsAskedForBeforeThereIsAConnection) {
+    subscribe(range(5, 9));
+    subscribe(range(0, 4));
+    EXPECT_EQ(book.next(), nullptr);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
+    book.begin(100);
+    const auto requests = send();
+    ASSERT_EQ(requests.size(), 1U);
+    EXPECT_THAT(requests[0].ranges, ElementsAre(range(0, 9)));
+    EXPECT_FALSE(book.grants(Fid{5}));
+    answer(requests[0], Result::accepted);
+    EXPECT_TRUE(book.grants(Fid{5}));
+    EXPECT_FALSE(book.grants(Fid{10}));
+}
+
+TEST_F(SubscriptionBookTest, AConnectionAsksForEverythingByPolicyInPartsThatFit) {
+    for (std::uint64_t i = 0; i < 10; ++i)
+        subscribe(range(10 * i, 10 * i), i % 2 == 0 ? SubscriptionBook::Policy{SlowPolicy::drop}
+                                                    : SubscriptionBook::Policy{});
+    book.begin(3);
+    const auto requests = send();
+    ASSERT_EQ(requests.size(), 4U);
+    std::size_t dropping = 0;
+    for (const auto& request : requests) {
+        EXPECT_LE(request.ranges.size(), 3U);
+        if (request.policy == SlowPolicy::drop) dropping += request.ranges.size();
+    }
+    EXPECT_EQ(dropping, 5U);
+}
+
+TEST_F(SubscriptionBookTest, WhatIsRefusedIsNotWantedAndNotAskedForAgain) {
+    connect();
+    subscribe(range(0, 9));
+    answer(send()[0], Result::table_full);
+    EXPECT_THAT(book.wanted(), IsEmpty());
+    book.begin(100);
+    EXPECT_EQ(book.next(), nullptr);
+}
+
+TEST_F(SubscriptionBookTest, WhatWasGrantedBeforeARefusalStaysWantedAsItWas) {
+    subscribe(range(0, 9), SlowPolicy::drop);
+    connect();
+    subscribe(range(5, 14), SlowPolicy::block);
+    answer(send()[0], Result::policy_refused);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
+    book.begin(100);
+    const auto requests = send();
+    ASSERT_EQ(requests.size(), 1U);
+    EXPECT_EQ(requests[0].policy, SlowPolicy::drop);
+}
+
+TEST_F(SubscriptionBookTest, ARefusedUnsubscriptionIsRolledBack) {
+    subscribe(range(0, 9), SlowPolicy::drop);
+    connect();
+    book.unsubscribe(range(3, 5));
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 2), range(6, 9)));
+    EXPECT_TRUE(book.grants(Fid{4})) << "the publisher has not answered yet";
+    answer(send()[0], Result::table_full);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
+    EXPECT_TRUE(book.grants(Fid{4}));
+}
+
+TEST_F(SubscriptionBookTest, TheLastWordStandsWhateverBecomesOfThoseBeforeIt) {
+    subscribe(range(0, 9));
+    connect();
+    book.unsubscribe(range(0, 9));
+    book.unsubscribe(range(0, 9));
+    auto requests = send();
+    answer(requests[0], Result::table_full);
+    answer(requests[1], Result::accepted);
+    EXPECT_THAT(book.wanted(), IsEmpty());
+    EXPECT_FALSE(book.grants(Fid{0}));
+
+    subscribe(range(0, 4));
+    book.unsubscribe(range(0, 4));
+    subscribe(range(0, 1));
+    requests = send();
+    answer(requests[0], Result::table_full);
+    answer(requests[1], Result::accepted);
+    answer(requests[2], Result::accepted);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 1)));
+}
+
+TEST_F(SubscriptionBookTest, AnAnswerToWhatWasNotAskedIsRefused) {
+    connect();
+    EXPECT_FALSE(book.answered({.request = 77, .result = Result::accepted}));
+    subscribe(range(1, 1));
+    const std::uint32_t number = book.next()->number;
+    EXPECT_FALSE(book.answered({.request = number, .result = Result::accepted})) << "not sent yet";
+}
+
+TEST_F(SubscriptionBookTest, NothingIsGrantedOnceTheConnectionHasEnded) {
+    subscribe(range(0, 9));
+    connect();
+    book.end();
+    EXPECT_FALSE(book.grants(Fid{0}));
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
+}
+
+// With a square of them this would take minutes.
+TEST_F(SubscriptionBookTest, TensOfThousandsOfSingleFidsAreNoEffort) {
+    constexpr std::uint64_t count = 50'000;
+    for (std::uint64_t i = 0; i < count; ++i)
+        subscribe(range(2 * i, 2 * i), i % 3 == 0 ? SubscriptionBook::Policy{SlowPolicy::drop}
+                                                  : SubscriptionBook::Policy{});
+    connect();
+    for (std::uint64_t i = 0; i < count; ++i)
+        book.unsubscribe(range(2 * i, 2 * i));
+    for (const auto& request : send())
+        answer(request, Result::accepted);
+    EXPECT_THAT(book.wanted(), IsEmpty());
+}
+
+} // namespace
+} // namespace netio::pubsub
