@@ -65,6 +65,7 @@ class StreamActor final : public Actor,
     PipeOracle::Pipe out(const End& end) const { return {end.connection, serves_}; }
     PipeOracle::Pipe in(const End& end) const { return {end.connection, !serves_}; }
     void send_on_all(const Flow& flow);
+    bool try_call(const std::function<Status()>& call);
     void send_more(End& end);
     void receive_more(End& end);
     void shut_down(End& end);
@@ -171,6 +172,18 @@ void StreamActor::send_on_all(const Flow& flow) {
     }
 }
 
+// Both calls throw where memory cannot be registered; nothing was taken then.
+bool StreamActor::try_call(const std::function<Status()>& call) {
+    try {
+        const Status status = call();
+        note("posted", static_cast<std::uint64_t>(status));
+        return status == Status::ok;
+    } catch (const FabricError& error) {
+        note("not_registered");
+        return false;
+    }
+}
+
 void StreamActor::send_more(End& end) {
     while (end.open && !end.shut && !end.flows.empty() && end.sends.size() < sends_at_once) {
         Flow& flow = end.flows.front();
@@ -179,9 +192,9 @@ void StreamActor::send_more(End& end) {
         for (std::size_t i = 0; i < flow.bytes; ++i)
             memory->data()[i] = world_.pipes().byte_at(out(end), offset + i);
         const std::uint64_t key = next_key_++;
-        const Status status = end.socket->send(memory->slice(0, flow.bytes), Cookie{key});
-        note("send", flow.bytes, static_cast<std::uint64_t>(status));
-        if (status != Status::ok) return;
+        const bool taken =
+            try_call([&] { return end.socket->send(memory->slice(0, flow.bytes), Cookie{key}); });
+        if (!taken) return;
         world_.pipes().begins(number_, key);
         world_.pipes().bytes_accepted(out(end), flow.bytes);
         end.sends.push_back({.key = key, .memory = std::move(memory)});
@@ -193,9 +206,11 @@ void StreamActor::receive_more(End& end) {
     while (end.open && end.receives.size() < receive_depth_) {
         auto memory = std::make_unique<RegisteredBuffer>(receive_bytes_, Access::remote_write);
         const std::uint64_t key = next_key_++;
-        const Status status = end.socket->receive(
-            memory->slice(), Cookie{key}, fill_all_ ? stream::Fill::all : stream::Fill::some);
-        if (status != Status::ok) return;
+        const bool taken = try_call([&] {
+            return end.socket->receive(memory->slice(), Cookie{key},
+                                       fill_all_ ? stream::Fill::all : stream::Fill::some);
+        });
+        if (!taken) return;
         world_.pipes().begins(number_, key);
         end.receives.push_back({.key = key, .memory = std::move(memory)});
     }
@@ -299,8 +314,10 @@ void StreamActor::on_closed(StreamSocket& socket, const Closed& closed) {
 void StreamActor::behave() {
     Actor::behave();
     receive_depth_ = std::max<std::size_t>(1, receive_depth_);
-    for (const auto& end : ends_)
+    for (const auto& end : ends_) {
         receive_more(*end);
+        send_more(*end);
+    }
 }
 
 bool StreamActor::is_idle() const {
