@@ -69,7 +69,7 @@ class Drawing {
     std::int64_t while_us() {
         const std::int64_t kind = dice_.between(0, 9);
         if (kind < 4) return dice_.between(50, 3'000);
-        if (kind < 8) return dice_.between(3'000, 300'000);
+        if (kind < 7) return dice_.between(3'000, 300'000);
         return dice_.between(300'000, 40'000'000);
     }
 
@@ -136,7 +136,8 @@ class Drawing {
             if (dice_.percent(20)) options.set("close_ms", dice_.between(200, 3000));
             draw_session(options);
         }
-        const std::int64_t subscribers = dice_.between(1, dice_.percent(30) ? 4 : 2);
+        const std::int64_t subscribers =
+            dice_.between(1, has("crowd") || dice_.percent(30) ? 5 : 2);
         for (std::int64_t i = 0; i < subscribers; ++i)
             draw_subscriber(publisher, addresses, frame);
         draw_flows(publisher, frame);
@@ -269,8 +270,20 @@ class Drawing {
         }
     }
 
+    // Most of those that are served stop at about the same time.
+    void draw_crowd() {
+        const std::int64_t when = bad_moment();
+        const std::int64_t time = dice_.between(2'000'000, 20'000'000);
+        const std::uint32_t spared = somebody();
+        for (const ProcessPlan& plan : schedule_.processes) {
+            if (plan.kind != "subscriber" || plan.number == spared) continue;
+            at(when + dice_.between(0, 300), plan.number, "stop").with.set("us", time);
+        }
+    }
+
     void draw_fault(const std::string& fault) {
         const std::uint32_t who = somebody();
+        if (fault == "crowd") return draw_crowd();
         if (fault == "stop" || fault == "leap") {
             at(bad_moment(), who, fault).with.set("us", while_us());
         } else if (fault == "kill" || fault == "vanish" || fault == "restart") {

@@ -281,7 +281,10 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
         Actor::behave();
         slow_ = Duration{};
     }
-    void close() override { destroy(); }
+    void close() override {
+        world_.oracle().happens(Trouble::gone, number_);
+        destroy();
+    }
     bool is_closed() const override { return socket_ == nullptr; }
     std::string feature() const override { return "receiver"; }
     std::string state() const override { return peers_.empty() ? "alone" : "connected"; }
