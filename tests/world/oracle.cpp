@@ -46,7 +46,7 @@ void Oracle::end(Trouble trouble, std::uint32_t process, std::uint32_t other) {
 
 void Oracle::happens(Trouble trouble, std::uint32_t process) {
     begin(trouble, process);
-    end(trouble, process);
+    troubles_.back().to = now();
 }
 
 Duration Oracle::overlap(const Period& period, TimePoint since) const {
