@@ -14,6 +14,7 @@
 
 #include "netio/base/wire.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -50,7 +51,7 @@ class PageWriter {
 
     // Takes no more than so many bytes from now on, or what it has already.
     void limit(std::size_t bytes) noexcept {
-        memory_ = memory_.first(bytes > used_ ? bytes : used_);
+        memory_ = memory_.first(std::min(memory_.size(), std::max(bytes, used_)));
     }
 
     std::size_t used() const noexcept { return used_; }

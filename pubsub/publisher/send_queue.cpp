@@ -26,8 +26,11 @@ SendQueue::Item& SendQueue::add(Kind kind) {
 
 void SendQueue::hold(Item& item, const Handling& handling) {
     item.handling = handling;
+    // A message is dropped whole or not at all, and the head of this one may have left already.
+    const bool head_waits = items_.size() > 1 && items_[items_.size() - 2].handling.droppable;
+    if (handling.continues && !head_waits) item.handling.droppable = false;
     holding_.waiting += handling.amount;
-    if (handling.droppable) holding_.droppable += handling.amount;
+    if (item.handling.droppable) holding_.droppable += handling.amount;
 }
 
 void SendQueue::add_frame(std::uint8_t kind, std::span<const std::byte> extension,

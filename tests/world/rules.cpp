@@ -35,7 +35,7 @@ constexpr std::array all_rules{
     Rule{RuleId::completed_once, "completed once", "Every accepted operation ends exactly once",
          "docs/architecture.md"},
     Rule{RuleId::last_word, "one last word",
-         "Every connection has one last word**, `on_closed(reason)`. Nothing follows it.",
+         "Every connection ends in one `on_closed(reason)`.** No event follows it.",
          "docs/architecture.md"},
     Rule{RuleId::alive_is_not_dead, "who is alive is not dead", "not dead: its host still answers",
          "docs/operations.md"},

@@ -119,5 +119,26 @@ TEST(World, AStreamHearsThatItsPeerWasKilledBehindABlockedWay) {
                 "at 14888 process 1 kill\n");
 }
 
+TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {
+    expect_good("world\n"
+                "process 0 publisher page_bytes=256\n"
+                "process 2 subscriber\n"
+                "process 3 subscriber\n"
+                "at 0 process 2 subscribe policy=1\n"
+                "at 0 process 3 subscribe\n"
+                "at 1777 process 0 publish bytes=686 count=8 gap_us=0\n");
+}
+
+TEST(World, APageThatIsShorterThanOthersIsNotFilledBeyondItsEnd) {
+    expect_good("world\n"
+                "process 0 publisher flush_us=0 page_bytes=1000 pages=6\n"
+                "process 1 subscriber\n"
+                "process 4 subscriber\n"
+                "at 6309 process 1 subscribe\n"
+                "at 7604 process 4 subscribe first=2\n"
+                "at 9580 process 0 publish bytes=242 count=8 gap_us=1000\n"
+                "at 12691 process 0 publish count=28 fid=2\n");
+}
+
 } // namespace
 } // namespace netio::world

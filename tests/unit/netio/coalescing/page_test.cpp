@@ -61,6 +61,15 @@ TEST(PageCodec, PutsMarksAndPrefixInFrontOfTheMessage) {
     EXPECT_EQ(memory[3], std::byte{0x40});
 }
 
+TEST(PageCodec, ALimitBeyondThePageAddsNothingToIt) {
+    std::vector<std::byte> memory(64);
+    PageWriter writer{std::span{memory}.first(32)};
+    writer.limit(64);
+    EXPECT_EQ(writer.append(40), nullptr);
+    EXPECT_NE(writer.append(20), nullptr);
+    EXPECT_EQ(writer.append(20), nullptr);
+}
+
 TEST(PageCodec, RefusesWhatDoesNotFitAndStaysAsItWas) {
     std::array<std::byte, 32> memory{};
     PageWriter writer{memory};

@@ -182,6 +182,19 @@ TEST(SendQueue, TakesBackAWholeMessageOrNothingOfIt) {
     EXPECT_THAT(peer.kinds, ElementsAre(page_kind, page_kind, page_kind, gap_kind));
 }
 
+TEST(SendQueue, KeepsWhatFollowsAHeadThatHadLeftBefore) {
+    Peer peer;
+    Frames frames;
+    frames.add(peer.queue, frames.dropping(1));
+    peer.take_one();
+    frames.add(peer.queue, frames.dropping(2, true));
+    frames.add(peer.queue, frames.dropping(3, true));
+    EXPECT_EQ(peer.queue.holding().droppable, 0U);
+    EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
+    frames.add(peer.queue, frames.dropping(4));
+    EXPECT_THAT(peer.queue.take_back().cookies, ElementsAre(Cookie{4}));
+}
+
 TEST(SendQueue, WhatIsNotDroppableStays) {
     Peer peer;
     Frames frames;
