@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,7 @@ struct CopyArguments {
     std::string provider = "auto";
     std::size_t buffers = CopySender::Options{}.buffer_count;
     std::size_t senders = CopyServer::Options{}.sender_limit_count;
+    std::size_t senders_per_host = CopyServer::Options{}.host_limit_count;
     bool overwrite = false;
     bool sha256 = false;
     bool json = false;
@@ -62,18 +64,22 @@ CopySender::Options sender_options(const CopyArguments& arguments) {
              arguments.files_and_destination.size() - 1)) {
         const std::string leaf = std::filesystem::path{path}.filename();
         const std::string name = folder.empty() ? leaf : fmt::format("{}/{}", folder, leaf);
-        const PathFlaw flaw = check_copy_path(name);
-        if (flaw != PathFlaw::none) {
-            throw std::invalid_argument{fmt::format("{}: its name at the server, '{}', {}", path,
-                                                    printable(name), to_string(flaw))};
+        std::string flaw; // of this one; the others are copied
+        if (const PathFlaw of_path = check_copy_path(name); of_path != PathFlaw::none) {
+            flaw = fmt::format("its name at the server, '{}', {}", printable(name),
+                               to_string(of_path));
+        } else if (!names.insert(name).second) {
+            flaw = fmt::format("another of these files is called {} as well", leaf);
         }
-        if (!names.insert(name).second) {
-            throw std::invalid_argument{
-                fmt::format("{}: another of these files is called {} as well", path, leaf)};
-        }
-        options.files.push_back({.path = path, .name = name});
+        options.files.push_back({.path = path, .name = name, .flaw = flaw});
     }
     return options;
+}
+
+std::size_t terminal_columns() {
+    winsize size{};
+    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return known ? size.ws_col : 80;
 }
 
 class SendRun final : private CopySender::Handler {
@@ -146,8 +152,9 @@ void SendRun::show() {
         if (arguments_.progress) {
             spdlog::info("progress {}", line);
         } else {
-            // Back to the beginning, and what was longer before is cleared.
-            fmt::print("\r{}\x1b[K", line);
+            // Back to the beginning, and what was longer before is cleared. A line that is wider
+            // than the terminal could not be taken back.
+            fmt::print("\r{}\x1b[K", printable(line, terminal_columns() - 1));
             std::fflush(stdout);
             shown_ = true;
         }
@@ -200,6 +207,7 @@ int serve(const CopyArguments& arguments) {
                           {.folder = arguments.serve,
                            .addresses = {netio::parse_address(arguments.listen)},
                            .sender_limit_count = arguments.senders,
+                           .host_limit_count = arguments.senders_per_host,
                            .buffer_count = arguments.buffers}};
         for (const auto& endpoint : server.endpoints()) {
             spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
@@ -259,6 +267,12 @@ Command add_copy(CLI::App& program) {
     command->add_option("--senders", arguments->senders, "So many may be served at once")
         ->capture_default_str()
         ->check(CLI::Range(1, 1024))
+        ->needs(serve);
+    command
+        ->add_option("--senders-per-host", arguments->senders_per_host,
+                     "So many of them from one host; 0: half of --senders")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1024))
         ->needs(serve);
     command->add_flag("--overwrite", arguments->overwrite, "Replace files that exist there")
         ->excludes(serve);

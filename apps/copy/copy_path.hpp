@@ -4,7 +4,7 @@
 // Whether a name that a stranger sends may be created beneath a folder: components joined by '/',
 // relative, nothing that leads upwards, nothing that could be taken for a file of ours or that
 // would harm a log. A matter of the text alone; symbolic links are the file system's
-// (apps/copy_target.hpp).
+// (apps/copy/target_file.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +41,8 @@ SplitPath split_copy_path(std::string_view path);
 // Under which the leaf is written until it is whole: ".LEAF.netio-part".
 std::string partial_name(std::string_view leaf);
 
-// For logs and terminals: control characters become '?', and what is longer is cut.
+// For logs and terminals: control characters, those that change the direction of writing, and what
+// is no UTF-8 become '?', and what is longer is cut.
 std::string printable(std::string_view text, std::size_t limit_bytes = 1024);
 
 } // namespace apps

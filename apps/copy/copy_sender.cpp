@@ -52,6 +52,10 @@ void CopySender::on_connected(StreamSocket&) {
 }
 
 void CopySender::next_file() {
+    while (position_ < options_.files.size() && !file().flaw.empty()) {
+        current_ = {.path = file().path};
+        settle(CopiedFile::Outcome::failed, file().flaw);
+    }
     if (position_ == options_.files.size()) {
         state_ = State::leaving;
         return socket_.close();

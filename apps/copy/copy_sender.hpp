@@ -39,6 +39,7 @@ class CopySender final : private netio::stream::StreamSocket::Handler {
     struct File {
         std::string path; // here
         std::string name; // there
+        std::string flaw; // not empty: why it cannot have that name
     };
     struct Options {
         netio::Address server;

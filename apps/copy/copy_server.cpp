@@ -6,10 +6,21 @@
 #include <algorithm>
 
 namespace apps {
+namespace {
+
+std::string host_of(const std::string& address) {
+    return address.substr(0, address.rfind(':'));
+}
+
+} // namespace
 
 CopyServer::CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options)
     : accept_failed_{loop}, loop_{loop}, options_{std::move(options)}, folder_{options_.folder},
-      listener_{transport, options_.addresses, *this} {}
+      listener_{transport, options_.addresses, *this} {
+    if (options_.host_limit_count == 0) {
+        options_.host_limit_count = (options_.sender_limit_count + 1) / 2;
+    }
+}
 
 CopyServer::Counters CopyServer::counters() const {
     Counters sums = counters_;
@@ -24,8 +35,16 @@ void CopyServer::on_incoming(netio::stream::IncomingStream& incoming) {
                      sessions_.size());
         return;
     }
+    const std::string host = host_of(incoming.peer_address());
+    const auto of_host = static_cast<std::size_t>(std::ranges::count_if(
+        sessions_, [&](const auto& session) { return host_of(session->peer_address()) == host; }));
+    if (of_host >= options_.host_limit_count) {
+        spdlog::warn("{} is turned away: {} senders of that host are here already",
+                     incoming.peer_address(), of_host);
+        return;
+    }
     sessions_.push_back(std::make_unique<CopySession>(loop_, folder_, options_.buffer_count,
-                                                      incoming,
+                                                      options_.idle_limit, incoming,
                                                       static_cast<CopySession::Handler&>(*this)));
 }
 

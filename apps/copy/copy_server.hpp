@@ -9,6 +9,7 @@
 #include "apps/copy/served_folder.hpp"
 #include "stream/socket/stream_listener.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,8 +24,10 @@ class CopyServer final : private netio::stream::StreamListener::Handler,
     struct Options {
         std::string folder;
         std::vector<netio::Address> addresses;
-        std::size_t sender_limit_count = 16; // at once; others are turned away
-        std::size_t buffer_count = 8;        // of a chunk each, for each sender
+        std::size_t sender_limit_count = 16;          // at once; others are turned away
+        std::size_t host_limit_count = 0;             // of them from one host; 0: half
+        std::size_t buffer_count = 8;                 // of a chunk each, for each sender
+        std::chrono::milliseconds idle_limit{60'000}; // of a sender that is to say something
     };
     struct Counters {
         std::uint64_t files = 0; // that are on the disk under their names

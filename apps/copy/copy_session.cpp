@@ -21,15 +21,28 @@ namespace {
 
 // A sender that was told of a failure has nothing left to do but to leave.
 constexpr std::chrono::seconds patience{10};
+constexpr std::uint64_t slow_disk_bytes_per_ms = 20'000;
 
 } // namespace
 
 CopySession::CopySession(netio::EventLoop& loop, const ServedFolder& folder,
-                         std::size_t buffer_count, netio::stream::IncomingStream& incoming,
-                         Handler& handler)
-    : folder_{folder}, handler_{handler}, peer_{incoming.peer_address()}, channel_{buffer_count},
-      patience_{loop, [this] { socket_->abort(); }}, disk_{loop} {
+                         std::size_t buffer_count, std::chrono::milliseconds idle_limit,
+                         netio::stream::IncomingStream& incoming, Handler& handler)
+    : folder_{folder}, handler_{handler}, peer_{incoming.peer_address()}, idle_limit_{idle_limit},
+      channel_{buffer_count}, patience_{loop, [this] { lose_patience(); }}, disk_{loop} {
     socket_ = incoming.accept(copy_stream_options(), *this);
+}
+
+// It is the sender's turn. Its place, and the name of the file it has begun, are others' as well.
+void CopySession::wait_for_peer() {
+    patience_.start(idle_limit_);
+}
+
+void CopySession::lose_patience() {
+    if (state_ != State::failing) {
+        spdlog::warn("{} has said nothing for {} ms", peer_, idle_limit_.count());
+    }
+    socket_->abort();
 }
 
 bool CopySession::is_in_a_file() const noexcept {
@@ -45,6 +58,7 @@ void CopySession::on_connected(StreamSocket&) {
     spdlog::info("{} has come", peer_);
     try {
         channel_.expect(*socket_);
+        wait_for_peer();
     } catch (const netio::FabricError& error) { // no more memory may be locked
         refuse_peer(error.what());
     }
@@ -83,6 +97,7 @@ void CopySession::take_message() {
 void CopySession::take_open() {
     const CopyFlaw flaw = decode(channel_.body(), open_);
     if (flaw != CopyFlaw::none) return refuse_peer(to_string(flaw));
+    patience_.cancel();
     state_ = State::examining;
     moved_bytes_ = arrived_position_ = 0;
     disk_.run(
@@ -112,12 +127,18 @@ void CopySession::answer(const CopyAnswer& answer) {
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     }
     say(encode(answer));
+    // What is there already it compares with its own file first, which may lie on a slow disk.
+    const std::uint64_t reading_ms = answer.offset_bytes / slow_disk_bytes_per_ms;
+    if (state_ == State::accepted || state_ == State::idle) {
+        patience_.start(idle_limit_ + std::chrono::milliseconds{reading_ms});
+    }
 }
 
 // And goes on to the next message. Who does not read what it asked for is not answered without end.
 void CopySession::say(const CopyMessage& message) {
     if (!channel_.send(*socket_, message)) return refuse_peer("does not take answers");
     channel_.expect(*socket_);
+    wait_for_peer();
 }
 
 void CopySession::take_start() {
@@ -154,6 +175,7 @@ void CopySession::post_receives() {
                                                       netio::stream::Fill::all);
         if (status != netio::Status::ok) return; // on_closed says why
     }
+    wait_for_peer();
     const bool asked_for_all = asked_position_ == open_.size_bytes;
     if (asked_for_all && (before < asked_position_ || open_.size_bytes == arrived_position_)) {
         channel_.expect(*socket_);
@@ -170,6 +192,11 @@ void CopySession::take_chunk(CopyChannel::Buffer buffer, std::uint64_t received_
         return refuse_peer("sent a chunk that does not belong there");
     }
     arrived_position_ += bytes;
+    if (arrived_position_ == asked_position_ && arrived_position_ < open_.size_bytes) {
+        patience_.cancel(); // it is the disk's turn
+    } else {
+        wait_for_peer();
+    }
     on_disk(
         [this, buffer, chunk](const std::stop_token&) {
             const auto memory = channel_.bytes(buffer, static_cast<std::size_t>(chunk.bytes));
@@ -189,6 +216,7 @@ void CopySession::take_chunk(CopyChannel::Buffer buffer, std::uint64_t received_
 void CopySession::take_end() {
     const CopyFlaw flaw = decode(channel_.body(), end_);
     if (flaw != CopyFlaw::none) return refuse_peer(to_string(flaw));
+    patience_.cancel();
     state_ = State::finishing;
     on_disk(
         [this, digest = end_.digest](const std::stop_token&) {

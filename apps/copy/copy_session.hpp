@@ -13,6 +13,7 @@
 #include "apps/copy/target_file.hpp"
 #include "stream/socket/stream_listener.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,8 +36,12 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
 
     // The folder outlives it. Throws as IncomingStream::accept, and FabricError if there is no
     // memory for its buffers or no thread left.
+    // A sender that is to say something and does not for `idle_limit` is sent away.
     CopySession(netio::EventLoop& loop, const ServedFolder& folder, std::size_t buffer_count,
-                netio::stream::IncomingStream& incoming, Handler& handler);
+                std::chrono::milliseconds idle_limit, netio::stream::IncomingStream& incoming,
+                Handler& handler);
+
+    const std::string& peer_address() const noexcept { return peer_; }
 
     // Bytes of the file that is being received, now.
     std::uint64_t moved_bytes() const noexcept { return moved_bytes_; }
@@ -60,6 +65,8 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
     void on_end_of_stream(netio::stream::StreamSocket& socket) override;
     void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
 
+    void wait_for_peer();
+    void lose_patience();
     void take_message();
     void take_open();
     void answer(const CopyAnswer& answer);
@@ -78,6 +85,7 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
     const ServedFolder& folder_;
     Handler& handler_;
     std::string peer_;
+    std::chrono::milliseconds idle_limit_;
     State state_ = State::idle;
     CopyOpen open_;
     std::unique_ptr<TargetFile> target_; // the disk's thread's

@@ -26,8 +26,8 @@ struct stat status_of(int fd, const std::string& path) {
     return status;
 }
 
-std::int64_t modified(const struct stat& status) {
-    return std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+std::int64_t nanoseconds(const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 } // namespace
@@ -42,7 +42,8 @@ SourceFile::SourceFile(std::string path, ChecksumKind kind)
         throw std::runtime_error{path_ + " is not a regular file; only those can be copied"};
     }
     size_bytes_ = static_cast<std::uint64_t>(status.st_size);
-    modified_ns_ = modified(status);
+    modified_ns_ = nanoseconds(status.st_mtim);
+    changed_ns_ = nanoseconds(status.st_ctim);
     mode_ = status.st_mode & 0777U;
     // Advice only: where it is not taken, reading is slower.
     static_cast<void>(::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
@@ -81,10 +82,19 @@ void SourceFile::read(std::span<std::byte> memory) {
 }
 
 Digest SourceFile::finish() {
+    // What is behind the end shows a file that has grown, and one whose size says nothing: those of
+    // /proc have none.
+    std::byte more{};
+    const ssize_t count = ::pread(file_.get(), &more, 1, static_cast<off_t>(position_));
+    if (count < 0) fail("cannot read " + path_);
     const struct stat status = status_of(file_.get(), path_);
     if (static_cast<std::uint64_t>(status.st_size) != size_bytes_ ||
-        modified(status) != modified_ns_) {
+        nanoseconds(status.st_mtim) != modified_ns_ || nanoseconds(status.st_ctim) != changed_ns_) {
         throw std::runtime_error{path_ + " was changed while it was copied; copy it again"};
+    }
+    if (count > 0) {
+        throw std::runtime_error{path_ + " has more bytes than the " + std::to_string(size_bytes_) +
+                                 " of its size; it cannot be copied"};
     }
     return checksum_.digest();
 }

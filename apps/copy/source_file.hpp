@@ -28,7 +28,8 @@ class SourceFile {
     void rewind();
     // Fills the memory with the next bytes, which must be there.
     void read(std::span<std::byte> memory);
-    // The checksum of all that was read. Throws if the file was changed since it was opened.
+    // The checksum of all that was read. Throws if the file was changed since it was opened, or if
+    // its size was not its length.
     Digest finish();
 
   private:
@@ -36,6 +37,7 @@ class SourceFile {
     Descriptor file_;
     std::uint64_t size_bytes_ = 0;
     std::int64_t modified_ns_ = 0;
+    std::int64_t changed_ns_ = 0; // unlike the above, nobody can set it back
     std::uint32_t mode_ = 0;
     std::uint64_t position_ = 0;
     Checksum checksum_;

@@ -207,9 +207,10 @@ void TargetFile::finish(const Digest& expected) {
                                                  "the source; it was removed, copy it again"};
     }
     constexpr std::int64_t second_ns = 1'000'000'000;
-    const std::int64_t nanoseconds = (request_.modified_ns % second_ns + second_ns) % second_ns;
-    const timespec modified{.tv_sec = (request_.modified_ns - nanoseconds) / second_ns,
-                            .tv_nsec = nanoseconds};
+    // Rounded downwards; any 64 bits may come.
+    const std::int64_t rest = request_.modified_ns % second_ns;
+    const timespec modified{.tv_sec = request_.modified_ns / second_ns - (rest < 0 ? 1 : 0),
+                            .tv_nsec = rest < 0 ? rest + second_ns : rest};
     const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, modified};
     if (::fchmod(part_.get(), request_.mode & ~process_umask()) != 0 ||
         ::futimens(part_.get(), times) != 0 || ::fsync(part_.get()) != 0) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pump/pump.hpp"
 
+#include "apps/copy/copy_path.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +29,17 @@ double share(std::uint64_t part, std::uint64_t rest) {
 }
 
 } // namespace
+
+std::string text_in(const Json& report, const char* name) {
+    const auto found = report.find(name);
+    return found != report.end() && found->is_string() ? printable(found->get<std::string>())
+                                                       : std::string{};
+}
+
+double number_in(const Json& report, const char* name) {
+    const auto found = report.find(name);
+    return found != report.end() && found->is_number() ? found->get<double>() : 0;
+}
 
 double processor_seconds() {
     rusage usage{};
@@ -67,6 +80,13 @@ void PumpEnd::on_connected(StreamSocket& socket) {
     begin_flows();
 }
 
+// A stranger decides how large a message is, but not how much memory is spent on it.
+std::size_t PumpEnd::piece_bytes(std::uint64_t wanted, std::size_t count) const {
+    const std::size_t limit = settings_.memory_limit_bytes;
+    const std::uint64_t most = limit == 0 ? wanted : std::max<std::uint64_t>(1, limit / 2 / count);
+    return static_cast<std::size_t>(std::min(wanted, most));
+}
+
 void PumpEnd::begin_flows() {
     begin_ = end_ = loop_.now();
     processor_begin_ = processor_seconds();
@@ -78,26 +98,27 @@ void PumpEnd::begin_flows() {
     try {
         if (is_client_ || header_->bidirectional) {
             PumpPlan out = plan(is_client_);
-            out.size_min = static_cast<std::size_t>(header_->size_min);
-            out.size_max = static_cast<std::size_t>(header_->size_max);
             out.outstanding = settings_.sends;
+            out.size_max = piece_bytes(header_->size_max, out.outstanding);
+            out.size_min = piece_bytes(header_->size_min, out.outstanding);
             source_.emplace(*socket_, out);
         }
         if (!is_client_ || header_->bidirectional) {
             PumpPlan in = plan(!is_client_);
+            in.outstanding = settings_.receives;
             in.size_max = settings_.receive_size_max != 0
                               ? settings_.receive_size_max
-                              : static_cast<std::size_t>(header_->size_max);
+                              : piece_bytes(header_->size_max, in.outstanding);
             in.size_min = settings_.receive_size_min != 0
                               ? std::min(settings_.receive_size_min, in.size_max)
                               : in.size_max;
-            in.outstanding = settings_.receives;
             in.fill = settings_.wait_all ? netio::stream::Fill::all : netio::stream::Fill::some;
             sink_.emplace(*socket_, in);
         }
     } catch (const std::exception& error) {
-        return fail(fmt::format("no memory for {} messages of {} bytes: {}", settings_.sends,
-                                header_->size_max, error.what()));
+        return fail(fmt::format("no memory for {} sends and {} receives of {} bytes: {}",
+                                settings_.sends, settings_.receives, header_->size_max,
+                                error.what()));
     }
     if (is_client_ && (!sink_ || sink_->is_complete())) receive_report();
     drive();
@@ -198,8 +219,8 @@ void PumpEnd::on_closed(StreamSocket&, const netio::Closed& closed) {
         const Json theirs = Json::parse(peer_report_, nullptr, false);
         if (!theirs.is_object()) {
             error_ = "the server's report cannot be read";
-        } else if (theirs.value("error", "") != "") {
-            error_ = "the server reports " + theirs.value("error", "");
+        } else if (const std::string problem = text_in(theirs, "error"); !problem.empty()) {
+            error_ = "the server reports " + problem;
         }
     }
     when_closed_(*this); // may destroy this object
@@ -231,6 +252,8 @@ Json PumpEnd::report() const {
                 {"processor_s", processor_s_},
                 {"processor_share", seconds > 0 ? processor_s_ / seconds : 0.0},
                 {"verified", header_ && header_->verify},
+                {"direct_share", sink_ ? share(received.direct_bytes, received.indirect_bytes)
+                                       : share(sent.direct_bytes, sent.indirect_bytes)},
                 {"direct_share_sent", share(sent.direct_bytes, sent.indirect_bytes)},
                 {"direct_share_received", share(received.direct_bytes, received.indirect_bytes)},
                 {"sent",

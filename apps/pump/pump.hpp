@@ -25,7 +25,13 @@ struct PumpSettings {
     std::size_t receive_size_min = 0; // 0: as receive_size_max
     std::size_t receive_size_max = 0; // 0: as large as the largest send
     bool wait_all = false;
+    // A server's buffers for one client, whatever that asks for; 0: no limit.
+    std::size_t memory_limit_bytes = 0;
 };
+
+// Of a report that a stranger may have written; what is missing or of another kind is nothing.
+std::string text_in(const nlohmann::ordered_json& report, const char* name);
+double number_in(const nlohmann::ordered_json& report, const char* name);
 
 // Processor time of this process so far, user and system.
 double processor_seconds();
@@ -52,6 +58,7 @@ class PumpEnd final : private netio::stream::StreamSocket::Handler {
     static constexpr netio::Cookie private_key{UINT64_MAX}; // of the header and the reports
 
     void begin_flows();
+    std::size_t piece_bytes(std::uint64_t wanted, std::size_t count) const;
     void drive();
     void take_header(const netio::stream::StreamSocket& socket,
                      const netio::stream::Received& received);

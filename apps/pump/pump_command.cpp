@@ -26,7 +26,7 @@ namespace {
 
 struct PumpArguments {
     std::string server; // empty: be one
-    std::string listen = "0.0.0.0:12350";
+    std::string listen = "127.0.0.1:12350";
     bool serve = false;
     bool once = false;
     std::uint64_t bytes = 1 << 30;
@@ -99,14 +99,14 @@ PumpSettings settings_of(const PumpArguments& arguments) {
 
 std::string as_text(const nlohmann::ordered_json& report) {
     const auto line = [](const char* who, const nlohmann::ordered_json& side) {
-        return fmt::format("{}: {:.2f} Gb/s, {} bytes in {:.3f} s, {:.0f} % of a core, {:.1f} % "
-                           "direct\n",
-                           who, side.value("gbit_per_s", 0.0), side.value("bytes", 0ULL),
-                           side.value("seconds", 0.0), 100 * side.value("processor_share", 0.0),
-                           100 * std::max(side.value("direct_share_sent", 0.0),
-                                          side.value("direct_share_received", 0.0)));
+        return fmt::format(
+            "{}: {:.2f} Gb/s, {:.0f} bytes in {:.3f} s, {:.0f} % of a core, {:.1f} % "
+            "direct\n",
+            who, number_in(side, "gbit_per_s"), number_in(side, "bytes"),
+            number_in(side, "seconds"), 100 * number_in(side, "processor_share"),
+            100 * number_in(side, "direct_share"));
     };
-    std::string text = line(report.value("role", "") == "pump" ? "client" : "server", report);
+    std::string text = line(text_in(report, "role") == "pump" ? "client" : "server", report);
     if (report.contains("server")) text += line("server", report["server"]);
     return text;
 }
@@ -167,9 +167,18 @@ class PumpServer final : private netio::stream::StreamListener::Handler {
     }
 
   private:
+    static constexpr std::size_t client_limit_count = 64;
+    static constexpr std::size_t memory_limit_bytes = 128 * 1024 * 1024; // for one client
+
     void on_incoming(netio::stream::IncomingStream& incoming) override {
         const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
-        ends_.push_back(std::make_unique<PumpEnd>(loop_, incoming, settings_of(arguments_),
+        if (ends_.size() >= client_limit_count) {
+            return spdlog::warn("{} is turned away: {} clients are here already", peer,
+                                ends_.size());
+        }
+        PumpSettings settings = settings_of(arguments_);
+        settings.memory_limit_bytes = memory_limit_bytes;
+        ends_.push_back(std::make_unique<PumpEnd>(loop_, incoming, settings,
                                                   [this](PumpEnd& end) { on_closed(end); }));
         spdlog::info("{} pumps", peer);
     }

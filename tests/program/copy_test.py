@@ -221,6 +221,18 @@ class RefusingCopies(CopyCase):
         self.refused(path, "no.such.host.invalid:1", saying=r"no\.such\.host\.invalid")
         self.refused(self.folder.name, address, saying="not a regular file")
 
+    def test_an_impossible_name_does_not_keep_the_others(self):
+        _, address = self.serve()
+        report = self.refused(self.path("a\tb", "content"), self.path("a", "content"), address,
+                              saying="its name at the server, 'a.b', has a control character")
+        self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
+
+    def test_a_file_whose_size_is_not_its_length_is_not_copied(self):
+        _, address = self.serve()
+        report = self.refused("/proc/self/status", address, saying="more bytes than the 0 of its size")
+        self.assertEqual(report["files"][0]["outcome"], "failed")
+        self.assertEqual(os.listdir(self.path("served")), [])
+
     def test_a_file_that_is_not_there_does_not_keep_the_others(self):
         _, address = self.serve()
         report = self.refused(self.path("missing"), self.path("a", "content"), address,

@@ -176,6 +176,60 @@ class Chatting(Case):
                 self.assertEqual(outputs[listening], back)
                 self.assertEqual((listening.returncode, connecting.returncode), (0, 0))
 
+    def listening(self, **options):
+        process = self.cat("--listen", f"{HOST}:0", **options)
+        line = process.stderr.readline().decode()
+        return process, re.search(r"listening at (\S+)", line).group(1)
+
+    def test_nothing_is_held_back_while_the_producer_is_silent(self):
+        data = random.Random(3).randbytes(3_000_000)
+        reader, address = self.listening(stdin=subprocess.DEVNULL)
+        writer = self.cat(address, stdin=subprocess.PIPE)
+        writing = threading.Thread(target=lambda: (writer.stdin.write(data), writer.stdin.flush()))
+        writing.start()
+        self.assertEqual(reader.stdout.read(len(data)), data)  # and the input stays open
+        writing.join()
+        writer.stdin.close()
+        self.assertEqual((writer.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
+
+    def test_a_silent_producer_notices_that_its_peer_has_died(self):
+        reader, address = self.listening(stdin=subprocess.DEVNULL)
+        writer = self.cat(address, stdin=subprocess.PIPE)
+        writer.stdin.write(b"line\n")
+        writer.stdin.flush()
+        self.assertEqual(reader.stdout.readline(), b"line\n")
+        reader.kill()
+        self.assertEqual(writer.wait(DEADLINE), 1)
+
+    def test_a_silence_longer_than_the_timeout_is_an_error(self):
+        _, address = self.listening(stdin=subprocess.DEVNULL)
+        writer = self.cat("--timeout", "0.2", address, stdin=subprocess.PIPE)
+        self.assertEqual(writer.wait(DEADLINE), 1)
+        self.assertIn(b"no byte has moved for 200 ms", writer.stderr.read())
+
+    def test_an_input_that_does_not_block_is_read_as_any_other(self):
+        reader, address = self.listening(stdin=subprocess.DEVNULL)
+        out, into = os.pipe()
+        os.set_blocking(out, False)
+        writer = self.cat(address, stdin=out)
+        os.close(out)
+        for line in (b"one\n", b"two\n"):
+            os.write(into, line)
+            self.assertEqual(reader.stdout.readline(), line)
+        os.close(into)
+        self.assertEqual((writer.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
+
+    def test_who_listens_for_one_peer_refuses_the_next(self):
+        reader, address = self.listening(stdin=subprocess.DEVNULL)
+        first = self.cat(address, stdin=subprocess.PIPE)
+        first.stdin.write(b"line\n")
+        first.stdin.flush()
+        self.assertEqual(reader.stdout.readline(), b"line\n")
+        second = self.cat(address, stdin=subprocess.PIPE)
+        self.assertEqual(second.wait(DEADLINE), 1)
+        first.stdin.close()
+        self.assertEqual((first.wait(DEADLINE), reader.wait(DEADLINE)), (0, 0))
+
     def test_nobody_there_is_an_error(self):
         process = self.cat("127.0.0.1:1", stdin=subprocess.DEVNULL)
         _, log = process.communicate(timeout=DEADLINE)

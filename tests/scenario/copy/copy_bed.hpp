@@ -105,13 +105,15 @@ class CopyBed : public testing::Test {
     }
     ~CopyBed() override { fs::remove_all(root); }
 
-    void serve(std::size_t sender_limit = 16) {
+    void serve(std::size_t sender_limit = 16,
+               std::chrono::milliseconds idle_limit = std::chrono::minutes{1}) {
         server =
             std::make_unique<CopyServer>(bed.loop(), bed.transport(),
                                          CopyServer::Options{.folder = root + "/served",
                                                              .addresses = {bed.address()},
                                                              .sender_limit_count = sender_limit,
-                                                             .buffer_count = 3});
+                                                             .buffer_count = 3,
+                                                             .idle_limit = idle_limit});
     }
     netio::Address address() const { return server->endpoints().front().address; }
     std::string put(const std::string& name, const std::string& text) const {

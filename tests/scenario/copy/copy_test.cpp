@@ -165,6 +165,34 @@ TEST_F(CopyBed, MoreSendersThanAllowedAreAcceptFailed) {
     EXPECT_EQ(*copy(options({"a"})).problem, "");
 }
 
+TEST_F(CopyBed, APeerThatSaysNothingLosesItsPlaceAndItsName) {
+    serve(16, std::chrono::milliseconds{50});
+    RawPeer silent;
+    connect(silent);
+    RawPeer begun;
+    connect(begun);
+    begun.send(encode(CopyOpen{.name = "a", .size_bytes = 4, .mode = 0600}));
+    ASSERT_TRUE(bed.run_until([&] { return silent.closed && begun.closed; }));
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    server.reset();
+    serve();
+    put("source/a", "a");
+    EXPECT_EQ(*copy(options({"a"})).problem, "");
+}
+
+TEST_F(CopyBed, OneHostDoesNotTakeEveryPlace) {
+    serve(4);
+    RawPeer first;
+    connect(first);
+    RawPeer second;
+    connect(second);
+    RawPeer third;
+    connect(third);
+    EXPECT_FALSE(first.closed || second.closed);
+    EXPECT_TRUE(third.closed);
+    EXPECT_EQ(server->sender_count(), 2U);
+}
+
 TEST_F(CopyBed, AServerThatIsNotThereOrGoesIsAProblemThatIsTold) {
     serve();
     put("source/a", pattern(1 << 20));

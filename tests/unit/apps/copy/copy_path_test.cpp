@@ -80,6 +80,21 @@ TEST(CopyPath, IsSplitIntoFolderAndLeaf) {
 TEST(CopyPath, TextForALogHasNoControlCharacters) {
     EXPECT_EQ(printable("a\x1b[2J\n"), "a?[2J?");
     EXPECT_EQ(printable("abcdef", 3), "abc");
+    EXPECT_EQ(printable("a\xc2\x9b"
+                        "2J"),
+              "a?2J")
+        << "an escape of one byte, for a terminal";
+    EXPECT_EQ(printable("a\x9b"
+                        "2J\xff"),
+              "a?2J?")
+        << "no UTF-8";
+    EXPECT_EQ(printable("a\xe2\x80\xae"
+                        "b"),
+              "a?b")
+        << "turns the direction of writing";
+    EXPECT_EQ(printable("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
+              "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    EXPECT_EQ(printable("\xc3\xa4\xc3\xa4", 3), "\xc3\xa4") << "never half a character";
 }
 
 } // namespace

@@ -290,6 +290,48 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticed) {
     EXPECT_THROW(shorter.read(memory), std::runtime_error);
 }
 
+TEST_F(TargetFileTest, ASourceThatChangesIsNoticedAlsoIfItsDateIsSetBack) {
+    put("source", "content");
+    const auto date = fs::last_write_time(path("source"));
+    SourceFile changed{path("source"), ChecksumKind::xxh3_128};
+    std::vector<std::byte> memory(7);
+    changed.read(memory);
+    // The clock of a file system ticks slowly, so that a change just now may leave no trace.
+    struct stat before {};
+    struct stat after {};
+    ASSERT_EQ(::stat(path("source").c_str(), &before), 0);
+    do {
+        std::fstream{path("source"), std::ios::in | std::ios::out} << "C";
+        fs::last_write_time(path("source"), date);
+        ASSERT_EQ(::stat(path("source").c_str(), &after), 0);
+    } while (after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+             after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+    EXPECT_EQ(fs::last_write_time(path("source")), date);
+    EXPECT_THROW(static_cast<void>(changed.finish()), std::runtime_error);
+}
+
+TEST_F(TargetFileTest, ASourceWhoseSizeIsNotItsLengthIsNotCopied) {
+    SourceFile source{"/proc/self/status", ChecksumKind::xxh3_128};
+    EXPECT_EQ(source.size_bytes(), 0U);
+    EXPECT_THROW(static_cast<void>(source.finish()), std::runtime_error);
+}
+
+TEST_F(TargetFileTest, AnyDateThatAStrangerSendsIsTakenOrRefused) {
+    for (const std::int64_t date : {INT64_MIN, INT64_MIN + 1, std::int64_t{-1}, INT64_MAX}) {
+        CopyOpen request = open("dated", "content");
+        request.modified_ns = date;
+        request.overwrite = true;
+        TargetFile file{request};
+        static_cast<void>(file.examine(*folder, {}));
+        file.start(0);
+        file.write(std::as_bytes(std::span{std::string_view{"content"}}));
+        try {
+            file.finish(digest("content"));
+        } catch (const std::system_error&) { // the file system's limits
+        }
+    }
+}
+
 TEST_F(TargetFileTest, ASourceIsReadFromWhereTheOtherSideGoesOn) {
     put("source", "one two");
     SourceFile source{path("source"), ChecksumKind::xxh3_128};
