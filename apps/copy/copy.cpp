@@ -2,6 +2,7 @@
 
 // netio copy: sends files to a server of the same program, or is that server.
 
+#include "apps/common/printable.hpp"
 #include "apps/copy/copy_path.hpp"
 #include "apps/copy/copy_report.hpp"
 #include "apps/copy/copy_sender.hpp"

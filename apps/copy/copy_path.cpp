@@ -13,31 +13,6 @@ bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
-// The length of the UTF-8 sequence at the front, 0: it is none.
-std::size_t sequence_length(std::string_view text) {
-    const auto first = static_cast<unsigned char>(text.front());
-    const std::size_t length = first < 0x80                    ? 1
-                               : first >= 0xc2 && first < 0xe0 ? 2
-                               : first >= 0xe0 && first < 0xf0 ? 3
-                               : first >= 0xf0 && first < 0xf5 ? 4
-                                                               : 0;
-    if (length > text.size()) return 0;
-    const bool whole =
-        std::ranges::all_of(text.substr(1, length == 0 ? 0 : length - 1),
-                            [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; });
-    return whole ? length : 0;
-}
-
-// C1, which terminals obey as well, and the marks that turn the direction of writing.
-bool is_unseen(std::string_view sequence) {
-    if (sequence.size() == 1) return is_control(sequence.front());
-    if (sequence.size() == 2)
-        return (sequence >= "\xc2\x80" && sequence <= "\xc2\x9f") || sequence == "\xd8\x9c";
-    return (sequence >= "\xe2\x80\x8e" && sequence <= "\xe2\x80\x8f") ||
-           (sequence >= "\xe2\x80\xa8" && sequence <= "\xe2\x80\xae") ||
-           (sequence >= "\xe2\x81\xa6" && sequence <= "\xe2\x81\xa9");
-}
-
 PathFlaw check_component(std::string_view component) {
     if (component.empty()) return PathFlaw::empty;
     if (component == "." || component == "..") return PathFlaw::upwards;
@@ -90,19 +65,6 @@ SplitPath split_copy_path(std::string_view path) {
 
 std::string partial_name(std::string_view leaf) {
     return "." + std::string{leaf} + std::string{partial_suffix};
-}
-
-std::string printable(std::string_view text, std::size_t limit_bytes) {
-    std::string out;
-    while (!text.empty()) {
-        const std::size_t length = std::max<std::size_t>(1, sequence_length(text));
-        if (out.size() + length > limit_bytes) break;
-        const std::string_view sequence = text.substr(0, length);
-        const bool shown = sequence_length(text) > 0 && !is_unseen(sequence);
-        out += shown ? sequence : std::string_view{"?"};
-        text.remove_prefix(length);
-    }
-    return out;
 }
 
 } // namespace apps

@@ -41,8 +41,4 @@ SplitPath split_copy_path(std::string_view path);
 // Under which the leaf is written until it is whole: ".LEAF.netio-part".
 std::string partial_name(std::string_view leaf);
 
-// For logs and terminals: control characters, those that change the direction of writing, and what
-// is no UTF-8 become '?', and what is longer is cut.
-std::string printable(std::string_view text, std::size_t limit_bytes = 1024);
-
 } // namespace apps

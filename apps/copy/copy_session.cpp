@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/copy_session.hpp"
 
+#include "apps/common/printable.hpp"
 #include "apps/copy/copy_path.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pump/pump.hpp"
 
-#include "apps/copy/copy_path.hpp"
+#include "apps/common/printable.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "apps/common/printable.hpp"
 #include "apps/copy/copy_path.hpp"
 
 #include <gtest/gtest.h>
