@@ -2,6 +2,7 @@
 
 // What the other side of a copy sends, the names that it asks for, and what a pump announces.
 
+#include "apps/common/printable.hpp"
 #include "apps/copy/copy_path.hpp"
 #include "apps/copy/copy_protocol.hpp"
 #include "apps/pump/pump_wire.hpp"

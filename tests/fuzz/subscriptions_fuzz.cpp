@@ -18,11 +18,17 @@ namespace {
 
 using pubsub::Fid;
 using pubsub::FidRange;
-using pubsub::SubscriberId;
+using pubsub::Interest;
 
 constexpr std::size_t fid_count = 16;
 constexpr std::size_t subscriber_count = 3;
 using Wanted = std::array<bool, fid_count>;
+
+// Two of them are of one subscriber, under two policies.
+Interest interest_of(std::size_t who) {
+    return {.subscriber = pubsub::SubscriberId{who == 0 ? 0U : 1U},
+            .policy = who == 1 ? pubsub::SlowPolicy::drop : pubsub::SlowPolicy::block};
+}
 
 // The last two are at the end of all fids.
 Fid fid_at(std::size_t place) {
@@ -47,7 +53,7 @@ class Table {
   public:
     explicit Table(std::size_t limit) : table_{limit} {}
 
-    void request(SubscriberId subscriber, Wanted& wanted, Input& input) {
+    void request(Interest subscriber, Wanted& wanted, Input& input) {
         const bool adding = input.flag();
         std::vector<FidRange> done;
         Wanted after = wanted;
@@ -61,7 +67,7 @@ class Table {
         }
         wanted = after;
     }
-    void check(SubscriberId subscriber, const Wanted& wanted) const {
+    void check(Interest subscriber, const Wanted& wanted) const {
         for (std::size_t place = 0; place < fid_count; ++place) {
             const Fid fid = fid_at(place);
             NETIO_CHECK(table_.wants(subscriber, fid) == wanted[place]);
@@ -69,10 +75,10 @@ class Table {
             NETIO_CHECK(std::ranges::binary_search(members, subscriber) == wanted[place]);
         }
     }
-    void remove(SubscriberId subscriber) { table_.remove_subscriber(subscriber); }
+    void remove(Interest subscriber) { table_.remove_subscriber(subscriber); }
 
   private:
-    void undo(SubscriberId subscriber, bool adding, const std::vector<FidRange>& done) {
+    void undo(Interest subscriber, bool adding, const std::vector<FidRange>& done) {
         std::vector<FidRange> undone;
         for (auto range = done.rbegin(); range != done.rend(); ++range)
             NETIO_CHECK(adding ? table_.remove(subscriber, *range, undone)
@@ -82,24 +88,24 @@ class Table {
     pubsub::SubscriptionTable table_;
 };
 
-const Target subscriptions{
-    "subscriptions", [](Bytes bytes) {
-        Input input{bytes};
-        Table table{1 + static_cast<std::size_t>(input.below(4))};
-        std::array<Wanted, subscriber_count> wanted{};
-        while (!input.empty()) {
-            const auto who = static_cast<std::size_t>(input.below(subscriber_count));
-            const SubscriberId subscriber{static_cast<std::uint32_t>(who)};
-            if (input.below(16) == 0) {
-                table.remove(subscriber);
-                wanted[who] = {};
-            } else {
-                table.request(subscriber, wanted[who], input);
-            }
-            for (std::size_t each = 0; each < subscriber_count; ++each)
-                table.check(SubscriberId{static_cast<std::uint32_t>(each)}, wanted[each]);
-        }
-    }};
+const Target subscriptions{"subscriptions", [](Bytes bytes) {
+                               Input input{bytes};
+                               Table table{1 + static_cast<std::size_t>(input.below(4))};
+                               std::array<Wanted, subscriber_count> wanted{};
+                               while (!input.empty()) {
+                                   const auto who =
+                                       static_cast<std::size_t>(input.below(subscriber_count));
+                                   const Interest subscriber = interest_of(who);
+                                   if (input.below(16) == 0) {
+                                       table.remove(subscriber);
+                                       wanted[who] = {};
+                                   } else {
+                                       table.request(subscriber, wanted[who], input);
+                                   }
+                                   for (std::size_t each = 0; each < subscriber_count; ++each)
+                                       table.check(interest_of(each), wanted[each]);
+                               }
+                           }};
 
 } // namespace
 } // namespace netio::fuzz
