@@ -26,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -169,10 +170,48 @@ class NETIO_EXPORT Listener {
     virtual const std::string& provider() const noexcept = 0;
 };
 
+// What a transport has found out about a route, so that it need not ask again.
+class NETIO_EXPORT RouteOffer {
+  public:
+    virtual ~RouteOffer() = default;
+};
+
+// One way to a peer: one of the addresses that its name stands for, over one provider.
+struct Route {
+    std::string provider;
+    Address remote;
+    std::string local_host; // empty: any
+    std::shared_ptr<const RouteOffer> offer = nullptr;
+};
+
+// The outcome of a search: what can be tried, best first, and if there is nothing, why.
+struct FoundRoutes {
+    std::vector<Route> routes;
+    std::string problem;
+};
+
+// A search that goes on; destroying it ends it, and its handler will not be called.
+class NETIO_EXPORT RouteSearch {
+  public:
+    virtual ~RouteSearch() = default;
+};
+
 class NETIO_EXPORT Transport {
   public:
     virtual ~Transport() = default;
     virtual EventLoop& loop() noexcept = 0;
+
+    // Resolves the name of a host and asks which providers reach its addresses, which may take
+    // seconds; the loop goes on meanwhile. `found` is called from the loop, once; it may destroy
+    // the search. Here: what providers_to() says, for transports that know it at once.
+    virtual std::unique_ptr<RouteSearch> find_routes(const Address& remote,
+                                                     const std::string& local_host,
+                                                     std::function<void(FoundRoutes)> found);
+    // An endpoint that will connect over this route when opened. Throws as make_connection().
+    virtual std::unique_ptr<Connection> connect_over(const Route& route, const QueueLimits& limits,
+                                                     Connection::Handler& handler);
+
+    // The next ones resolve names on the spot.
 
     // The providers that can reach (or serve) an address, best first. Throws FabricError with the
     // address and the reason if there is none.

@@ -8,11 +8,12 @@
 #include "netio/fabric/domain.hpp"
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
+#include "netio/fabric/route_finder.hpp"
 #include "netio/fabric/signal_handlers.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -29,14 +30,6 @@ void validate(const FabricOptions& options) {
     require(options.stranger_timeout.count() > 0, "stranger_timeout must be at least 1 ms");
     require(options.queue_endpoint_limit > 0, "queue_endpoint_limit must be at least 1");
     require(options.queue_entry_limit > 0, "queue_entry_limit must be at least 1");
-}
-
-// libfabric reads FI_PROVIDER once, before we could change it, and then offers nothing else.
-std::string foreign_choice(const std::string& provider) {
-    const char* const choice = std::getenv("FI_PROVIDER");
-    if (choice == nullptr || *choice == '\0' || provider == choice) return {};
-    return "; FI_PROVIDER=" + std::string{choice} +
-           " in the environment keeps libfabric from offering other providers: unset it";
 }
 
 class FabricTransport final : public Transport {
@@ -77,21 +70,30 @@ class FabricTransport final : public Transport {
                                                        const std::string& local_host,
                                                        const QueueLimits& limits,
                                                        Connection::Handler& handler) override {
-        Info info = offer({.provider = provider,
-                           .role = Role::connect,
-                           .address = remote,
-                           .local_host = local_host,
-                           .limits = limits});
-        Domain& domain = fabric_for(*info).domain_for(*info);
-        const int next_descriptor = lowest_free_descriptor();
-        EndpointHandle endpoint = open_endpoint(domain, *info, limits);
-        Origin origin;
-        if (uses_kernel_sockets(*info) && may_be_new_socket(next_descriptor)) {
-            CloseOnExec::set(next_descriptor);
-            origin.descriptor_guess = next_descriptor;
+        return connect(offer({.provider = provider,
+                              .role = Role::connect,
+                              .address = remote,
+                              .local_host = local_host,
+                              .limits = limits}),
+                       limits, handler);
+    }
+
+    std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
+                                             std::function<void(FoundRoutes)> found) override {
+        if (!finder_) {
+            // By value: a search may go on when this transport is gone.
+            finder_.emplace(loop_,
+                            [providers = providers_](const Address& peer, const std::string& from) {
+                                return fabric::find_routes(providers, peer, from);
+                            });
         }
-        return std::make_unique<Connection>(domain, std::move(info), std::move(endpoint),
-                                            std::move(origin), limits, handler);
+        return finder_->find(remote, local_host, std::move(found));
+    }
+
+    std::unique_ptr<netio::Connection> connect_over(const Route& route, const QueueLimits& limits,
+                                                    Connection::Handler& handler) override {
+        if (route.offer) return connect(info_of(route), limits, handler);
+        return make_connection(route.provider, route.remote, route.local_host, limits, handler);
     }
 
     std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& local,
@@ -106,6 +108,20 @@ class FabricTransport final : public Transport {
     }
 
   private:
+    std::unique_ptr<netio::Connection> connect(Info info, const QueueLimits& limits,
+                                               Connection::Handler& handler) {
+        Domain& domain = fabric_for(*info).domain_for(*info);
+        const int next_descriptor = lowest_free_descriptor();
+        EndpointHandle endpoint = open_endpoint(domain, *info, limits);
+        Origin origin;
+        if (uses_kernel_sockets(*info) && may_be_new_socket(next_descriptor)) {
+            CloseOnExec::set(next_descriptor);
+            origin.descriptor_guess = next_descriptor;
+        }
+        return std::make_unique<Connection>(domain, std::move(info), std::move(endpoint),
+                                            std::move(origin), limits, handler);
+    }
+
     std::vector<std::string> candidates(InfoRequest request) {
         std::vector<std::string> names;
         for (const auto& provider : providers_) {
@@ -132,11 +148,13 @@ class FabricTransport final : public Transport {
             return FabricError{{EADDRINUSE, std::system_category()},
                                "cannot listen at " + to_string(request.address)};
         }
-        return FabricError{{listening ? EADDRNOTAVAIL : EHOSTUNREACH, std::system_category()},
-                           std::string{"provider '"} + request.provider + "' cannot " +
-                               (listening ? "listen at " : "reach ") + to_string(request.address) +
-                               (request.local_host.empty() ? "" : " from " + request.local_host) +
-                               foreign_choice(request.provider)};
+        if (!listening) {
+            return FabricError{{EHOSTUNREACH, std::system_category()},
+                               cannot_reach(request.provider, request.address, request.local_host)};
+        }
+        return FabricError{{EADDRNOTAVAIL, std::system_category()},
+                           "provider '" + request.provider + "' cannot listen at " +
+                               to_string(request.address) + foreign_choice(request.provider)};
     }
 
     Fabric& fabric_for(::fi_info& info) {
@@ -151,6 +169,7 @@ class FabricTransport final : public Transport {
     FabricOptions options_;
     std::vector<std::string> providers_;
     std::vector<std::unique_ptr<Fabric>> fabrics_;
+    std::optional<RouteFinder> finder_; // from the first search on
 };
 
 } // namespace

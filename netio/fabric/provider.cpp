@@ -77,7 +77,7 @@ std::string numeric_host(const addrinfo& entry) {
     return result == 0 ? std::string{host.data()} : std::string{};
 }
 
-Info make_hints(const std::string& provider, const QueueLimits& limits) {
+Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     Info hints{::fi_allocinfo()};
     if (!hints) throw std::bad_alloc{};
     hints->caps = FI_MSG | FI_RMA;
@@ -92,6 +92,36 @@ Info make_hints(const std::string& provider, const QueueLimits& limits) {
     hints->rx_attr->size = limits.receive_count;
     return hints;
 }
+
+Info make_hints(const InfoRequest& request) {
+    Info hints = plain_hints(request.provider, request.limits);
+    if (request.local_host.empty()) return hints;
+    const AddressList local = resolve({request.local_host, 0}, false);
+    hints->src_addr = std::malloc(local->ai_addrlen); // freed by fi_freeinfo
+    if (hints->src_addr == nullptr) throw std::bad_alloc{};
+    std::memcpy(hints->src_addr, local->ai_addr, local->ai_addrlen);
+    hints->src_addrlen = local->ai_addrlen;
+    hints->addr_format = local->ai_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+    return hints;
+}
+
+// What libfabric offers at one numeric address; null if nothing.
+Info ask(const InfoRequest& request, const std::string& host, const ::fi_info& hints) {
+    ::fi_info* found = nullptr;
+    const int result =
+        ::fi_getinfo(api_version, host.c_str(), std::to_string(request.address.port).c_str(),
+                     request.role == Role::listen ? FI_SOURCE : 0, &hints, &found);
+    if (result == 0) return Info{found};
+    if (result != -FI_ENODATA) {
+        require(result, "cannot ask libfabric for provider '" + request.provider + "'");
+    }
+    return nullptr;
+}
+
+struct Offer final : RouteOffer {
+    explicit Offer(Info found) : info{std::move(found)} {}
+    Info info;
+};
 
 } // namespace
 
@@ -119,30 +149,70 @@ std::string refusal(std::string_view provider) {
 Info query(const InfoRequest& request) {
     const bool listening = request.role == Role::listen;
     const AddressList addresses = resolve(request.address, listening);
-    Info hints = make_hints(request.provider, request.limits);
-    if (!request.local_host.empty()) {
-        const AddressList local = resolve({request.local_host, 0}, false);
-        hints->src_addr = std::malloc(local->ai_addrlen); // freed by fi_freeinfo
-        if (hints->src_addr == nullptr) throw std::bad_alloc{};
-        std::memcpy(hints->src_addr, local->ai_addr, local->ai_addrlen);
-        hints->src_addrlen = local->ai_addrlen;
-        hints->addr_format = local->ai_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-    }
-    const std::string port = std::to_string(request.address.port);
+    const Info hints = make_hints(request);
     for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
-        ::fi_info* found = nullptr;
-        const int result = ::fi_getinfo(api_version, numeric_host(*entry).c_str(), port.c_str(),
-                                        listening ? FI_SOURCE : 0, hints.get(), &found);
-        if (result == 0) return Info{found};
-        if (result != -FI_ENODATA) {
-            require(result, "cannot ask libfabric for provider '" + request.provider + "'");
-        }
+        if (Info info = ask(request, numeric_host(*entry), *hints)) return info;
     }
     return nullptr;
 }
 
+FoundRoutes find_routes(const std::vector<std::string>& providers, const Address& remote,
+                        const std::string& local_host) {
+    FoundRoutes found;
+    const auto note = [&](const std::string& problem) {
+        found.problem += (found.problem.empty() ? "" : "; ") + problem;
+    };
+    try {
+        const AddressList addresses = resolve(remote, false);
+        for (const std::string& provider : providers) {
+            const InfoRequest request{.provider = provider,
+                                      .role = Role::connect,
+                                      .address = remote,
+                                      .local_host = local_host,
+                                      .limits = {}};
+            const Info hints = make_hints(request);
+            for (const addrinfo* entry = addresses.get(); entry != nullptr;
+                 entry = entry->ai_next) {
+                const Address address{.host = numeric_host(*entry), .port = remote.port};
+                auto offer = std::make_shared<Offer>(ask(request, address.host, *hints));
+                if (offer->info == nullptr) {
+                    note(cannot_reach(provider, address, local_host));
+                } else {
+                    found.routes.push_back({.provider = provider,
+                                            .remote = address,
+                                            .local_host = local_host,
+                                            .offer = std::move(offer)});
+                }
+            }
+        }
+    } catch (const FabricError& error) {
+        note(error.what());
+    }
+    return found;
+}
+
+Info info_of(const Route& route) {
+    Info copy{::fi_dupinfo(static_cast<const Offer&>(*route.offer).info.get())};
+    if (!copy) throw std::bad_alloc{};
+    return copy;
+}
+
+std::string cannot_reach(const std::string& provider, const Address& remote,
+                         const std::string& local_host) {
+    return "provider '" + provider + "' cannot reach " + to_string(remote) +
+           (local_host.empty() ? "" : " from " + local_host) + foreign_choice(provider);
+}
+
+// libfabric reads FI_PROVIDER once, before we could change it, and then offers nothing else.
+std::string foreign_choice(const std::string& provider) {
+    const char* const choice = std::getenv("FI_PROVIDER");
+    if (choice == nullptr || *choice == '\0' || provider == choice) return {};
+    return "; FI_PROVIDER=" + std::string{choice} +
+           " in the environment keeps libfabric from offering other providers: unset it";
+}
+
 Info query_all(const std::string& provider) {
-    const Info hints = make_hints(provider, {.send_count = 0, .receive_count = 0});
+    const Info hints = plain_hints(provider, {.send_count = 0, .receive_count = 0});
     ::fi_info* found = nullptr;
     const int result = ::fi_getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
     if (result == -FI_ENODATA) return nullptr;

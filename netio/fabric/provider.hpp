@@ -30,8 +30,19 @@ struct InfoRequest {
 
 // What libfabric offers for it; null if nothing. Throws FabricError: the host cannot be resolved.
 Info query(const InfoRequest& request);
+// The routes to a peer: each address of its name, over each of the providers. Blocks; any thread.
+FoundRoutes find_routes(const std::vector<std::string>& providers, const Address& remote,
+                        const std::string& local_host);
+// A copy of what was found out about the route.
+Info info_of(const Route& route);
 // Everything that a provider offers on this machine (a list through fi_info::next).
 Info query_all(const std::string& provider);
+
+// What to tell who asked for it in vain.
+std::string cannot_reach(const std::string& provider, const Address& remote,
+                         const std::string& local_host);
+// The environment's choice of providers, if it is the reason; for the end of such a sentence.
+std::string foreign_choice(const std::string& provider);
 
 Capabilities capabilities_of(const ::fi_info& info);
 // With room for what a connection posts beside its user's sends (Connection::last_sign_of_life).

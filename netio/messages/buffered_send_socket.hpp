@@ -73,8 +73,8 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
     BufferedSendSocket(const BufferedSendSocket&) = delete;
     BufferedSendSocket& operator=(const BufferedSendSocket&) = delete;
 
-    // Tries the providers that reach the address, best first; on_connected or on_closed follows.
-    // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
+    // Tries every address of the host over every provider that reaches it, best first;
+    // on_connected or on_closed follows. Not while connected or connecting (checked).
     void connect(const Address& remote) { socket_.connect(remote); }
     // Ends in order: what was accepted arrives, then on_closed(orderly). A receiver that takes
     // nothing for the finish time-out is cut off: on_closed(too_slow).

@@ -10,32 +10,37 @@
 namespace netio::inline v0_2 {
 
 SendSocket::SendSocket(Transport& transport, Options options, Handler& handler)
-    : transport_{transport}, options_{std::move(options)}, handler_{handler} {
+    : transport_{transport}, options_{std::move(options)}, handler_{handler}, connector_{transport,
+                                                                                         *this} {
     validate(options_.session);
 }
 
 SendSocket::~SendSocket() = default;
 
 void SendSocket::connect(const Address& remote) {
-    NETIO_CHECK_MSG(!session_, "the socket is connected or connecting");
-    remote_ = remote;
-    providers_ = transport_.providers_to(remote);
-    std::ranges::reverse(providers_);
-    try_next_provider();
+    NETIO_CHECK_MSG(!session_ && !connector_.is_connecting(),
+                    "the socket is connected or connecting");
+    connector_.connect(remote, options_.local_host);
 }
 
-void SendSocket::try_next_provider() {
-    provider_ = providers_.back();
-    providers_.pop_back();
-    session_ = std::make_unique<Session>(
-        transport_,
-        Session::Target{
-            .provider = provider_, .remote = remote_, .local_host = options_.local_host},
-        messages::hello(0), options_.session, static_cast<Session::Handler&>(*this));
+void SendSocket::on_route(const Route& route) {
+    provider_ = route.provider;
+    session_ = std::make_unique<Session>(transport_,
+                                         Session::Target{.provider = route.provider,
+                                                         .remote = route.remote,
+                                                         .local_host = route.local_host,
+                                                         .offer = route.offer},
+                                         messages::hello(0), options_.session,
+                                         static_cast<Session::Handler&>(*this));
+}
+
+void SendSocket::on_connect_failed(const Closed& closed) {
+    handler_.on_closed(*this, closed);
 }
 
 void SendSocket::disconnect() {
-    if (session_) session_->close();
+    if (session_) return session_->close();
+    if (connector_.is_connecting()) connector_.close();
 }
 
 Status SendSocket::send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate) {
@@ -75,7 +80,7 @@ std::size_t SendSocket::message_limit() const noexcept {
 }
 
 void SendSocket::on_open(Session&) {
-    providers_.clear();
+    connector_.cancel();
     handler_.on_connected(*this);
 }
 
@@ -93,15 +98,10 @@ void SendSocket::on_writable(Session&) {
 
 void SendSocket::on_closed(Session&, const Closed& closed) {
     session_.reset();
-    // What was connected has no candidates left; what was closed here wants none.
-    if (!providers_.empty() && closed.reason != CloseReason::local) {
-        try {
-            return try_next_provider();
-        } catch (const FabricError& error) {
-            return handler_.on_closed(*this, {.reason = CloseReason::failed,
-                                              .detail = error.what(),
-                                              .required_receive_bytes = 0});
-        }
+    // What was closed here wants no other route.
+    if (connector_.is_connecting()) {
+        if (closed.reason != CloseReason::local) return connector_.try_next(closed);
+        connector_.cancel();
     }
     handler_.on_closed(*this, closed);
 }

@@ -14,6 +14,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/messages/message_frames.hpp"
+#include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
 
 #include <cstdint>
@@ -21,11 +22,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace netio::inline v0_2 {
 
-class NETIO_EXPORT SendSocket final : private Session::Handler {
+class NETIO_EXPORT SendSocket final : private Session::Handler, private Connector::Handler {
   public:
     struct Options {
         SessionOptions session = {.receive_bytes = 256,
@@ -54,8 +54,8 @@ class NETIO_EXPORT SendSocket final : private Session::Handler {
     SendSocket(const SendSocket&) = delete;
     SendSocket& operator=(const SendSocket&) = delete;
 
-    // Tries the providers that reach the address, best first; on_connected or on_closed follows.
-    // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
+    // Tries every address of the host over every provider that reaches it, best first;
+    // on_connected or on_closed follows. Not while connected or connecting (checked).
     void connect(const Address& remote);
     // What was sent arrives, then on_closed(orderly); or on_closed(unconfirmed).
     void disconnect();
@@ -81,7 +81,8 @@ class NETIO_EXPORT SendSocket final : private Session::Handler {
 
   private:
     friend class BufferedSendSocket; // sends frames of its own kinds
-    void try_next_provider();
+    void on_route(const Route& route) override;
+    void on_connect_failed(const Closed& closed) override;
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
     void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
@@ -91,8 +92,7 @@ class NETIO_EXPORT SendSocket final : private Session::Handler {
     Transport& transport_;
     Options options_;
     Handler& handler_;
-    Address remote_;
-    std::vector<std::string> providers_; // still to be tried, best last
+    Connector connector_;
     std::string provider_;
     std::unique_ptr<Session> session_;
 };

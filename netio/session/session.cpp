@@ -74,8 +74,11 @@ Session::Session(Transport& transport, const Target& target, const Hello& hello,
                  const SessionOptions& options, Handler& handler)
     : Session{transport, hello, options, handler} {
     required_receive_bytes_ = target.required_receive_bytes;
-    connection_ = transport.make_connection(target.provider, target.remote, target.local_host,
-                                            limits_of(options_), *this);
+    connection_ = transport.connect_over({.provider = target.provider,
+                                          .remote = target.remote,
+                                          .local_host = target.local_host,
+                                          .offer = target.offer},
+                                         limits_of(options_), *this);
     post_all_receives();
     deadline_.start(options_.connect_timeout);
     ConnectionData data;

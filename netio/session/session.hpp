@@ -106,6 +106,7 @@ class Session final : private Connection::Handler {
         Address remote;
         std::string local_host;                                   // empty: any
         std::size_t required_receive_bytes = least_receive_bytes; // of the peer's receive buffers
+        std::shared_ptr<const RouteOffer> offer = nullptr;        // of the route, if there is one
     };
     Session(Transport& transport, const Target& target, const Hello& hello,
             const SessionOptions& options, Handler& handler);

@@ -72,6 +72,41 @@ SimTransport::Provider& SimTransport::provider(const std::string& name) {
     throw FabricError{{ENODEV, std::system_category()}, "there is no provider " + name};
 }
 
+namespace {
+
+class SimSearch final : public RouteSearch {
+  public:
+    SimSearch(EventLoop& loop, Duration delay, std::function<void()> tell)
+        : timer_{loop, std::move(tell)} {
+        timer_.start(delay);
+    }
+
+  private:
+    Timer timer_;
+};
+
+} // namespace
+
+std::unique_ptr<RouteSearch> SimTransport::find_routes(const Address& remote,
+                                                       const std::string& local_host,
+                                                       std::function<void(FoundRoutes)> found) {
+    const auto named = names_.find(remote.host);
+    const std::vector<std::string> hosts =
+        named == names_.end() ? std::vector{remote.host} : named->second;
+    FoundRoutes answer;
+    if (hosts.empty()) answer.problem = "cannot resolve '" + remote.host + "'";
+    for (const std::string& provider : providers_to(remote)) {
+        for (const std::string& host : hosts) {
+            answer.routes.push_back({.provider = provider,
+                                     .remote = {.host = host, .port = remote.port},
+                                     .local_host = local_host});
+        }
+    }
+    return std::make_unique<SimSearch>(
+        loop_, resolution_,
+        [found = std::move(found), answer = std::move(answer)] { found(answer); });
+}
+
 std::vector<std::string> SimTransport::providers_to(const Address&) {
     std::vector<std::string> names;
     for (const Provider& provider : providers_)

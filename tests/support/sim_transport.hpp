@@ -53,6 +53,8 @@ class SimTransport final : public Transport {
     ~SimTransport() override;
 
     EventLoop& loop() noexcept override { return loop_; }
+    std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
+                                             std::function<void(FoundRoutes)> found) override;
     std::vector<std::string> providers_to(const Address& remote) override;
     std::vector<std::string> providers_at(const Address& local) override;
     std::unique_ptr<Connection> make_connection(const std::string& provider, const Address& remote,
@@ -61,6 +63,14 @@ class SimTransport final : public Transport {
                                                 Connection::Handler& handler) override;
     std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,
                                      Listener::Handler& handler) override;
+
+    // A host that stands for several others, or for none: then it does not resolve. Any other
+    // stands for itself.
+    void name(const std::string& host, std::vector<std::string> hosts) {
+        names_[host] = std::move(hosts);
+    }
+    // How long it takes to find routes from now on.
+    void delay_resolution(Duration by) noexcept { resolution_ = by; }
 
     SimNetwork& network() noexcept { return network_; }
     SimProcess& process() noexcept { return process_; }
@@ -108,6 +118,8 @@ class SimTransport final : public Transport {
     SimNetwork& network_;
     std::uint32_t number_;
     std::vector<Provider> providers_;
+    std::map<std::string, std::vector<std::string>> names_;
+    Duration resolution_{0};
     std::size_t users_ = 0; // connections and listeners that exist
 };
 

@@ -30,6 +30,10 @@ class End final : Connection::Handler {
         connection = transport.make_connection("tcp", remote, {}, limits, *this);
         begin();
     }
+    End(Transport& transport, const Route& route) {
+        connection = transport.connect_over(route, limits, *this);
+        begin();
+    }
     explicit End(ConnectionRequest& request) {
         connection = request.make_connection(limits, *this);
         begin();

@@ -56,6 +56,7 @@ TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
     listen();
     SendSocket socket{bed.transport(), {}, sender};
     socket.connect(address);
+    bed.loop().run_once(); // the sender has its memory
     bed.sim()->refuse_registrations(true);
     expect_accept_failed(sender, socket);
     EXPECT_THAT(receiver.accept_failed, ElementsAre(HasSubstr("ulimit -l")));

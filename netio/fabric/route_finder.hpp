@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Looks for routes on threads of its own: resolving a name takes as long as its servers take, and
+// asking verbs for a peer blocks for up to two seconds (libfabric 1.17, rdma_resolve_addr). The
+// answers come back to the loop through a descriptor. A search cannot be interrupted, so its thread
+// is left alone when nobody wants the answer any more.
+
+#include "netio/loop/event_loop.hpp"
+#include "netio/transport.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::fabric {
+
+class RouteFinder final : private EventSource {
+  public:
+    // Does the search; blocks; called from any thread, also when this finder is gone.
+    using Search = std::function<FoundRoutes(const Address& remote, const std::string& local_host)>;
+    // So many names are looked up at the same time; others wait for their turn.
+    static constexpr std::size_t thread_limit = 4;
+
+    // Throws FabricError.
+    RouteFinder(EventLoop& loop, Search search);
+    ~RouteFinder() override;
+
+    std::unique_ptr<RouteSearch> find(const Address& remote, const std::string& local_host,
+                                      std::function<void(FoundRoutes)> found);
+
+  private:
+    struct Job;
+    struct Shared;
+    class Ticket;
+
+    int wait_fd() const noexcept override;
+    std::size_t drain(std::size_t budget) override;
+    bool may_sleep() override { return true; }
+
+    EventLoop& loop_;
+    std::shared_ptr<Shared> shared_;
+};
+
+} // namespace netio::fabric

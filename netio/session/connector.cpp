@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/connector.hpp"
+
+#include "netio/base/check.hpp"
+#include "netio/base/destruction_watch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace netio::inline v0_2 {
+namespace {
+
+// What comes first says more about the peer: one that has answered knows best why not.
+constexpr std::array telling{
+    CloseReason::rejected, CloseReason::protocol_error,  CloseReason::handshake_timeout,
+    CloseReason::refused,  CloseReason::connect_timeout, CloseReason::lost,
+};
+
+std::ptrdiff_t rank(const Closed& closed) {
+    return std::ranges::find(telling, closed.reason) - telling.begin();
+}
+
+} // namespace
+
+Closed all_reasons(const std::vector<Closed>& reasons) {
+    Closed all = *std::ranges::min_element(reasons, {}, rank);
+    all.detail.clear();
+    for (const Closed& one : reasons) {
+        if (!all.detail.empty()) all.detail += "; ";
+        all.detail += one.detail;
+    }
+    return all;
+}
+
+Connector::Connector(Transport& transport, Handler& handler)
+    : transport_{transport}, handler_{handler}, turn_{transport.loop(), [this] { go_on(); }} {}
+
+Connector::~Connector() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+void Connector::connect(const Address& remote, const std::string& local_host) {
+    NETIO_CHECK_MSG(!connecting_, "it is connecting already");
+    connecting_ = true;
+    search_ = transport_.find_routes(remote, local_host, [this, remote](FoundRoutes found) {
+        if (found.routes.empty()) {
+            reasons_.push_back(
+                {.reason = CloseReason::unreachable,
+                 .detail = "cannot connect to " + to_string(remote) + ": " + found.problem});
+        }
+        on_found(std::move(found));
+    });
+}
+
+void Connector::on_found(FoundRoutes found) {
+    routes_ = std::move(found.routes);
+    std::ranges::reverse(routes_);
+    go_on();
+}
+
+void Connector::try_next(const Closed& closed) {
+    NETIO_CHECK_MSG(connecting_, "there is no route that could have failed");
+    reasons_.push_back(closed);
+    turn_.start(Duration::zero());
+}
+
+void Connector::close() {
+    NETIO_CHECK_MSG(connecting_, "there is nothing to close");
+    cancel();
+    connecting_ = true;
+    reasons_.push_back({.reason = CloseReason::local});
+    turn_.start(Duration::zero());
+}
+
+void Connector::cancel() noexcept {
+    connecting_ = false;
+    search_.reset();
+    turn_.cancel();
+    routes_.clear();
+    reasons_.clear();
+}
+
+void Connector::go_on() {
+    if (!routes_.empty()) return give_route();
+    give_up(all_reasons(reasons_));
+}
+
+void Connector::give_route() {
+    const Route route = std::move(routes_.back());
+    routes_.pop_back();
+    const DestructionWatch watch{destroyed_};
+    try {
+        handler_.on_route(route);
+    } catch (const FabricError& error) {
+        if (watch.destroyed() || !connecting_) return;
+        try_next({.reason = CloseReason::failed, .detail = error.what()});
+    }
+}
+
+void Connector::give_up(const Closed& closed) {
+    cancel();
+    handler_.on_connect_failed(closed); // may destroy this
+}
+
+} // namespace netio::inline v0_2

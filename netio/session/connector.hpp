@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Tries one way to a peer after the other: every address that the name stands for, over every
+// provider that reaches it. Names are resolved without holding up the loop. The owner makes a
+// session for the route it is given, and says when that one has failed:
+//
+//     on_route:           session_ = std::make_unique<Session>(transport, target_of(route), ...)
+//     session's on_open:  connector_.cancel()
+//     session's on_closed, before it was open:  session_.reset(); connector_.try_next(closed)
+//     on_connect_failed:  tell the user; detail has the reason of every route
+//
+// Belongs to the loop's thread; may be destroyed in its handlers.
+
+#include "netio/transport.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+class NETIO_EXPORT Connector {
+  public:
+    class Handler {
+      public:
+        // Connect over this route now. A FabricError thrown here is as good as try_next() with it.
+        virtual void on_route(const Route& route) = 0;
+        // No route is left, or there was none. unreachable: the name does not resolve, or no
+        // provider reaches it; local: close() was called.
+        virtual void on_connect_failed(const Closed& closed) = 0;
+
+      protected:
+        ~Handler() = default;
+    };
+
+    Connector(Transport& transport, Handler& handler);
+    ~Connector();
+    Connector(const Connector&) = delete;
+    Connector& operator=(const Connector&) = delete;
+
+    // on_route or on_connect_failed follows. Not while connecting (checked).
+    void connect(const Address& remote, const std::string& local_host = {});
+    // This route has failed: the next one follows, or on_connect_failed with all the reasons.
+    void try_next(const Closed& closed);
+    // The user has closed: on_connect_failed(local) follows, and no route. Only while no route is
+    // being tried; whose route it is closes what he made for it.
+    void close();
+    // Connected, or given up: nothing follows.
+    void cancel() noexcept;
+
+    // Between connect() and cancel() or on_connect_failed.
+    bool is_connecting() const noexcept { return connecting_; }
+
+  private:
+    void on_found(FoundRoutes found);
+    void go_on();
+    void give_route();
+    void give_up(const Closed& closed);
+
+    Transport& transport_;
+    Handler& handler_;
+    std::unique_ptr<RouteSearch> search_;
+    std::vector<Route> routes_; // still to be tried, best last
+    std::vector<Closed> reasons_;
+    bool connecting_ = false;
+    Timer turn_; // no call calls back
+    bool* destroyed_ = nullptr;
+};
+
+// Of why several routes have failed, what says most about the peer, with every reason in its
+// detail. There is at least one.
+NETIO_EXPORT Closed all_reasons(const std::vector<Closed>& reasons);
+
+} // namespace netio::inline v0_2

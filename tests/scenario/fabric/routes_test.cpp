@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Routes that are looked for on other threads, over the real fabric.
+
+#include "netio/fabric/route_finder.hpp"
+#include "tests/scenario/fabric/ends.hpp"
+
+#include <gmock/gmock.h>
+
+#include <future>
+#include <optional>
+
+namespace netio::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct Search {
+    explicit Search(Fabric& fabric, const Address& remote)
+        : search{fabric.transport->find_routes(
+              remote, {}, [this](FoundRoutes found) { answer = std::move(found); })} {}
+    std::optional<FoundRoutes> answer;
+    std::unique_ptr<RouteSearch> search;
+};
+
+TEST(Routes, AreFoundAndUsed) {
+    Fabric fabric;
+    Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+    Search search{fabric, door.listener->address()};
+    EXPECT_FALSE(search.answer) << "a call never calls back";
+    ASSERT_TRUE(fabric.run_until([&] { return search.answer.has_value(); }));
+    ASSERT_EQ(search.answer->routes.size(), 1U);
+    EXPECT_EQ(search.answer->routes.front().provider, "tcp");
+    const End end{*fabric.transport, search.answer->routes.front()};
+    EXPECT_TRUE(fabric.run_until([&] { return end.connected; }));
+}
+
+TEST(Routes, ANameThatDoesNotResolveIsNamed) {
+    Fabric fabric;
+    Search search{fabric, {.host = "no.such.host.invalid", .port = 1}};
+    ASSERT_TRUE(fabric.run_until([&] { return search.answer.has_value(); }));
+    EXPECT_THAT(search.answer->routes, IsEmpty());
+    EXPECT_THAT(search.answer->problem, HasSubstr("no.such.host.invalid"));
+}
+
+TEST(Routes, ASearchThatIsGivenUpTellsNobody) {
+    Fabric fabric;
+    Search unwanted{fabric, {.host = "127.0.0.1", .port = 1}};
+    unwanted.search.reset();
+    Search wanted{fabric, {.host = "127.0.0.1", .port = 1}};
+    ASSERT_TRUE(fabric.run_until([&] { return wanted.answer.has_value(); }));
+    fabric.run_for(10ms);
+    EXPECT_FALSE(unwanted.answer);
+}
+
+TEST(Routes, TheLoopTurnsAndMayEndWhileASearchIsStuck) {
+    std::promise<void> release;
+    const std::shared_future<void> released = release.get_future().share();
+    std::promise<void> ended;
+    bool told = false;
+    int ticks = 0;
+    {
+        EventLoop loop;
+        fabric::RouteFinder finder{loop, [&, released](const Address&, const std::string&) {
+                                       released.wait();
+                                       ended.set_value();
+                                       return FoundRoutes{};
+                                   }};
+        const auto search = finder.find({.host = "slow.example", .port = 1}, {},
+                                        [&](const FoundRoutes&) { told = true; });
+        Timer tick{loop, [&] { ++ticks < 3 ? tick.start(1ms) : loop.stop(); }};
+        tick.start(1ms);
+        loop.run();
+    }
+    EXPECT_EQ(ticks, 3);
+    release.set_value();
+    ended.get_future().wait();
+    EXPECT_FALSE(told);
+}
+
+TEST(Routes, SlowNamesDoNotKeepOthersWaiting) {
+    std::promise<void> release;
+    const std::shared_future<void> released = release.get_future().share();
+    EventLoop loop;
+    fabric::RouteFinder finder{loop, [released](const Address& remote, const std::string&) {
+                                   if (remote.host == "slow.example") released.wait();
+                                   return FoundRoutes{.routes = {}, .problem = remote.host};
+                               }};
+    std::vector<std::string> answers;
+    const auto note = [&](const FoundRoutes& found) {
+        answers.push_back(found.problem);
+        loop.stop();
+    };
+    const auto slow = finder.find({.host = "slow.example", .port = 1}, {}, note);
+    const auto fast = finder.find({.host = "fast.example", .port = 1}, {}, note);
+    loop.run();
+    EXPECT_THAT(answers, testing::ElementsAre("fast.example"));
+    release.set_value();
+    loop.run();
+    EXPECT_THAT(answers, testing::ElementsAre("fast.example", "slow.example"));
+}
+
+} // namespace
+} // namespace netio::test

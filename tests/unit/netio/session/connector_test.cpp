@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/connector.hpp"
+
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// Tries routes without making anything of them.
+struct Trier final : Connector::Handler {
+    void on_route(const Route& route) override {
+        tried.push_back(route.remote.host + "/" + route.provider);
+        at_route();
+    }
+    void on_connect_failed(const Closed& closed) override {
+        failed.push_back(closed);
+        at_failed();
+    }
+    std::vector<std::string> tried;
+    std::vector<Closed> failed;
+    std::function<void()> at_route = [] {};
+    std::function<void()> at_failed = [] {};
+};
+
+struct ConnectorTest : testing::Test {
+    TestBed bed{Bed::sim_tcp};
+    Trier trier;
+    std::optional<Connector> connector{std::in_place, bed.transport(), trier};
+    Address remote{.host = "daq.example", .port = 1234};
+
+    void connect() { connector->connect(remote); }
+    void fail_route(CloseReason reason, const std::string& detail) {
+        connector->try_next({.reason = reason, .detail = detail});
+    }
+};
+
+TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
+    bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
+    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    connect();
+    EXPECT_THAT(trier.tried, IsEmpty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    EXPECT_THAT(trier.tried,
+                ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.0.3/sim-tcp"));
+    EXPECT_FALSE(connector->is_connecting());
+}
+
+TEST_F(ConnectorTest, TellsEveryReasonAndNamesTheMostTellingOne) {
+    bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
+    trier.at_route = [&] {
+        switch (trier.tried.size()) {
+        case 1:
+            return connector->try_next({.reason = CloseReason::refused, .detail = "one refused"});
+        case 2:
+            return connector->try_next({.reason = CloseReason::rejected,
+                                        .detail = "two rejected",
+                                        .required_receive_bytes = 4096});
+        default:
+            return connector->try_next(
+                {.reason = CloseReason::unreachable, .detail = "three is far away"});
+        }
+    };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    const Closed& closed = trier.failed.front();
+    EXPECT_EQ(closed.reason, CloseReason::rejected);
+    EXPECT_EQ(closed.required_receive_bytes, 4096U);
+    EXPECT_EQ(closed.detail, "one refused; two rejected; three is far away");
+}
+
+TEST_F(ConnectorTest, ANameThatDoesNotResolveIsUnreachable) {
+    bed.sim()->name("daq.example", {});
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    EXPECT_EQ(trier.failed.front().reason, CloseReason::unreachable);
+    EXPECT_THAT(trier.failed.front().detail, HasSubstr("daq.example"));
+}
+
+TEST_F(ConnectorTest, ARouteThatCannotBeTriedIsOneMoreReason) {
+    bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
+    trier.at_route = [&] {
+        if (trier.tried.size() == 1) {
+            throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
+        }
+        fail_route(CloseReason::refused, "nobody there");
+    };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    EXPECT_THAT(trier.failed.front().detail,
+                AllOf(HasSubstr("cannot open an endpoint"), HasSubstr("nobody there")));
+}
+
+TEST_F(ConnectorTest, TheLoopGoesOnWhileANameIsResolved) {
+    bed.sim()->delay_resolution(30s);
+    int ticks = 0;
+    Timer tick{bed.loop(), [&] {
+                   ++ticks;
+                   tick.start(1s);
+               }};
+    tick.start(1s);
+    trier.at_route = [&] { connector->cancel(); };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    EXPECT_GE(ticks, 29);
+}
+
+TEST_F(ConnectorTest, NothingFollowsWhenItIsCancelled) {
+    bed.sim()->delay_resolution(1s);
+    connect();
+    connector->cancel();
+    EXPECT_FALSE(connector->is_connecting());
+    bed.loop().run_once(bed.loop().now() + 10s);
+    EXPECT_THAT(trier.tried, IsEmpty());
+    EXPECT_THAT(trier.failed, IsEmpty());
+    trier.at_route = [&] { connector->cancel(); };
+    connect(); // and it may begin again
+    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+}
+
+TEST_F(ConnectorTest, NothingFollowsWhenItIsDestroyedWhileANameIsResolved) {
+    bed.sim()->delay_resolution(1s);
+    connect();
+    connector.reset();
+    bed.loop().run_once(bed.loop().now() + 10s);
+    EXPECT_THAT(trier.tried, IsEmpty());
+}
+
+TEST_F(ConnectorTest, MayBeDestroyedInItsHandlers) {
+    trier.at_route = [&] { connector.reset(); };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !connector; }));
+    connector.emplace(bed.transport(), trier);
+    trier.at_route = [&] {
+        connector.reset();
+        throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
+    };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !connector; }));
+    connector.emplace(bed.transport(), trier);
+    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    trier.at_failed = [&] { connector.reset(); };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return !connector; }));
+    EXPECT_THAT(trier.failed, SizeIs(1));
+}
+
+TEST_F(ConnectorTest, MayConnectAgainWhenItHasFailed) {
+    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    trier.at_failed = [&] {
+        if (trier.failed.size() == 1) connect();
+    };
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return trier.failed.size() == 2; }));
+    EXPECT_EQ(trier.failed.back().detail, "nobody there") << "of the last time only";
+}
+
+TEST_F(ConnectorTest, WhoClosesItWhileItLooksIsToldLocal) {
+    bed.sim()->delay_resolution(1s);
+    connect();
+    connector->close();
+    EXPECT_THAT(trier.failed, IsEmpty());
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    EXPECT_EQ(trier.failed.front().reason, CloseReason::local);
+    EXPECT_THAT(trier.tried, IsEmpty());
+}
+
+// --- in use -----------------------------------------------------------------------------------
+
+struct Nothing final : ListenSocket::Handler {
+    void on_connected(ReceiveSocket&) override {}
+    void on_message(ReceiveSocket&, std::span<const std::byte>,
+                    std::optional<std::uint64_t>) override {}
+    void on_closed(ReceiveSocket&, const Closed&) override {}
+};
+
+struct Sender final : SendSocket::Handler {
+    void on_connected(SendSocket&) override { ++connected; }
+    void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
+    void on_writable(SendSocket&) override {}
+    void on_closed(SendSocket&, const Closed& why) override { closed.push_back(why); }
+    int connected = 0;
+    std::vector<Closed> closed;
+};
+
+TEST_F(ConnectorTest, ASendSocketFindsTheAddressAtWhichItsPeerListens) {
+    Nothing nothing;
+    const ListenSocket listener{
+        bed.transport(), {.addresses = {{.host = "10.0.0.2", .port = 0}}}, nothing};
+    bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
+    Sender sender;
+    SendSocket socket{bed.transport(), {}, sender};
+    socket.connect({.host = "daq.example", .port = listener.endpoints().front().address.port});
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    EXPECT_THAT(sender.closed, IsEmpty());
+}
+
+TEST_F(ConnectorTest, ASendSocketTellsWhyNoAddressWorked) {
+    bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2"});
+    Sender sender;
+    SendSocket socket{bed.transport(), {}, sender};
+    socket.connect(remote);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed.front().reason, CloseReason::refused);
+    EXPECT_THAT(sender.closed.front().detail, AllOf(HasSubstr("10.0.0.1"), HasSubstr("10.0.0.2")));
+}
+
+TEST_F(ConnectorTest, ASendSocketMayBeDisconnectedWhileItsNameIsResolved) {
+    bed.sim()->delay_resolution(1s);
+    Sender sender;
+    SendSocket socket{bed.transport(), {}, sender};
+    socket.connect(remote);
+    socket.disconnect();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed.front().reason, CloseReason::local);
+    EXPECT_EQ(sender.connected, 0);
+}
+
+} // namespace
+} // namespace netio::test
