@@ -27,6 +27,7 @@ constexpr const char* usage =
     "world_run [--seed S] [--seeds N | --seconds T] [--meetings] [--no-shrink]\n"
     "world_run --seed S | --schedule FILE [--show]\n"
     "  --seed S         begin with this seed, and run only it unless told how many\n"
+    "  --stop           end with the first seed that fails\n"
     "  --meetings       print which features, faults and states have met\n"
     "  --show           print everything that anybody does or is told\n";
 // A fault that many seeds find is shrunk for the first of them only.
@@ -38,6 +39,7 @@ struct Arguments {
     std::optional<double> seconds;
     bool one = false; // a seed was named
     bool show = false;
+    bool stops = false;
     bool shrinks = true;
     bool meetings = false;
     std::string file; // a schedule instead of seeds
@@ -59,6 +61,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
             arguments.one = true;
         } else if (name == "--show") {
             arguments.show = true;
+        } else if (name == "--stop") {
+            arguments.stops = true;
         } else if (name == "--meetings") {
             arguments.meetings = true;
         } else if (name == "--no-shrink") {
@@ -85,7 +89,7 @@ bool breaks(const Schedule& schedule, RuleId rule) {
 
 void report(std::uint64_t seed, const Schedule& schedule, const Outcome& outcome, bool shrinks) {
     const Violation& first = outcome.violations.front();
-    std::cout << "seed " << seed << ": " << to_text(first) << '\n';
+    std::cout << "seed " << seed << ": " << to_text(first) << std::endl;
     if (!shrinks) return;
     const RuleId broken = first.rule;
     const Schedule least = shrink(
@@ -115,7 +119,8 @@ class Seeds {
                                                               : arguments_.one   ? 1
                                                                                  : 1000);
         std::uint64_t done = 0;
-        while (done < count && spent() < arguments_.seconds.value_or(1e9))
+        while (done < count && spent() < arguments_.seconds.value_or(1e9) &&
+               !(arguments_.stops && failed_ > 0))
             run_one(arguments_.first + done++);
         if (arguments_.meetings) meetings_.print(std::cout);
         std::cout << done << " seeds from " << arguments_.first << ", " << failed_ << " failed, "
@@ -145,7 +150,8 @@ class Seeds {
         if (outcome.violations.empty()) return;
         ++failed_;
         const std::uint64_t times = ++by_rule_[outcome.violations.front().rule];
-        report(seed, schedule, outcome, arguments_.shrinks && times <= shrinks_of_a_rule);
+        report(seed, schedule, outcome,
+               arguments_.shrinks && !arguments_.stops && times <= shrinks_of_a_rule);
     }
 
     const Arguments& arguments_;

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants faults into the libraries, one at a time, and looks whether a seed of the world finds them.
+
+    plant.py BUILD [--seeds N] [--only REGEX]
+
+A checker that has never failed is not known to work. Prints a table: fault, the first seed that
+found it, and the rule. Fails if one is not found within N seeds (2000).
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "mutate"))
+import table  # noqa: E402
+from rebuild import Build, DoesNotBuild  # noqa: E402
+
+LIMIT_S = 600
+
+
+def first_finding(program, seeds):
+    """What was found: (seed, rule), or None."""
+    command = [str(program), "--seeds", str(seeds), "--stop"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return "?", "it does not end"
+    found = re.search(r"^seed (\d+): at \d+ us, ([^:]+):", done.stdout, re.M)
+    if found:
+        return found[1], found[2]
+    if done.returncode not in (0, 1):
+        words = done.stderr.strip().split("\n")[-1][:80]
+        return "?", f"the program died: {words}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--seeds", type=int, default=2000)
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    build = Build(ROOT, arguments.build.resolve())
+    missed = 0
+    for fault in table.read_table(HERE):
+        if not re.search(arguments.only, fault.name):
+            continue
+        overlay = arguments.build.resolve() / "world-faults"
+        shutil.rmtree(overlay, ignore_errors=True)
+        overlay.mkdir()
+        try:
+            files = table.mutated_files(ROOT, fault.changes)
+            program = build.program("world_run", files, overlay, build.affected("world_run", files))
+            found = first_finding(program, arguments.seeds)
+        except (table.TableError, DoesNotBuild) as error:
+            found = None
+            print(f"  {error}"[:300])
+        missed += found is None
+        seed, rule = found or ("-", "NOT FOUND")
+        print(f"{seed:>6}  {rule:32}  {fault.name}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
