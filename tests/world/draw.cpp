@@ -115,7 +115,7 @@ class Drawing {
         const std::int64_t addresses = dice_.percent(20) ? 2 : 1;
         {
             Values& options = add("publisher").options;
-            const std::int64_t mode = dice_.percent(50) ? 0 : dice_.between(1, 2);
+            const std::int64_t mode = dice_.percent(45) ? 0 : dice_.between(1, 2);
             if (mode != 0) options.set("mode", mode);
             if (addresses == 2) options.set("addresses", addresses);
             if (dice_.percent(60)) options.set("policy", dice_.between(0, 2));
@@ -278,6 +278,10 @@ class Drawing {
         for (const ProcessPlan& plan : schedule_.processes) {
             if (plan.kind != "subscriber" || plan.number == spared) continue;
             at(when + dice_.between(0, 300), plan.number, "stop").with.set("us", time);
+            // What it asks for at the last moment is under way while it stops.
+            if (!dice_.percent(30)) continue;
+            at(when - dice_.between(0, 100), plan.number, "unsubscribe")
+                .with.set("last", fids_ - 1);
         }
     }
 

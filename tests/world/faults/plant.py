@@ -24,19 +24,32 @@ from rebuild import Build, DoesNotBuild  # noqa: E402
 LIMIT_S = 600
 
 
-def first_finding(program, seeds):
-    """What was found: (seed, rule), or None."""
-    command = [str(program), "--seeds", str(seeds), "--stop"]
+def run(program, first, count):
+    """What was found from this seed on: (seed, rule); None: nothing."""
+    command = [str(program), "--seed", str(first), "--seeds", str(count), "--stop"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
-        return "?", "it does not end"
+        return first, "it does not end"
     found = re.search(r"^seed (\d+): at \d+ us, ([^:]+):", done.stdout, re.M)
     if found:
-        return found[1], found[2]
+        return int(found[1]), found[2]
     if done.returncode not in (0, 1):
-        words = done.stderr.strip().split("\n")[-1][:80]
-        return "?", f"the program died: {words}"
+        words = done.stderr.strip().split("\n")[-1][:60] or f"signal {-done.returncode}"
+        return first, f"died: {words}"
+    return None
+
+
+def first_finding(program, sound, seeds):
+    """The same, without what is found where nothing is planted."""
+    first = 1
+    while first <= seeds:
+        found = run(program, first, seeds - first + 1)
+        if found is None or found[1].startswith(("died", "it does")):
+            return found
+        if run(sound, found[0], 1) is None:
+            return found
+        first = found[0] + 1
     return None
 
 
@@ -57,7 +70,7 @@ def main():
         try:
             files = table.mutated_files(ROOT, fault.changes)
             program = build.program("world_run", files, overlay, build.affected("world_run", files))
-            found = first_finding(program, arguments.seeds)
+            found = first_finding(program, build.folder / "bin" / "world_run", arguments.seeds)
         except (table.TableError, DoesNotBuild) as error:
             found = None
             print(f"  {error}"[:300])
