@@ -85,4 +85,9 @@ bool Oracle::was_free(std::uint32_t process, TimePoint since) const {
     });
 }
 
+bool Oracle::was_calm(TimePoint since) const {
+    return std::ranges::none_of(troubles_,
+                                [&](const Period& period) { return period.to >= since; });
+}
+
 } // namespace netio::world

@@ -58,7 +58,8 @@ class Oracle {
     bool happened(Trouble trouble, std::uint32_t process, TimePoint since) const;
     // Nothing held this process up since then.
     bool was_free(std::uint32_t process, TimePoint since) const;
-    bool is_quiet() const noexcept { return troubles_.empty(); }
+    // Nor anybody else.
+    bool was_calm(TimePoint since) const;
 
     static constexpr std::uint32_t nobody = UINT32_MAX;
 

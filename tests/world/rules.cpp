@@ -55,6 +55,10 @@ constexpr std::array all_rules{
          "close(): how long a subscriber may make no progress before it is cut off, and how long "
          "closing may take in all.",
          "pubsub/publisher/publisher.hpp"},
+    Rule{RuleId::close_is_confirmed, "a close that nothing disturbs is confirmed",
+         "orderly: every subscriber has confirmed that it has everything; else the detail says how "
+         "many did not.",
+         "pubsub/publisher/publisher.hpp"},
     Rule{RuleId::nothing_left, "nothing is left",
          "Destroying a socket is immediate and silent; lent memory is free when the destructor "
          "returns.",

@@ -77,6 +77,7 @@ class SendActor final : public Actor,
     bool wanted_ = false; // connect has been asked for
     bool connecting_ = false;
     bool closing_ = false;
+    TimePoint closing_since_;
     bool closed_ = false;
     Timer retry_;
     Timer again_;
@@ -221,6 +222,12 @@ void SendActor::closed(const Closed& why) {
             world_.pipes().everything_arrived(pipe(), "the sender was told orderly");
         }
         world_.judge_end(number_, receiver_, *since, why, dead_after());
+        if (closing_ && why.reason != CloseReason::orderly &&
+            world_.oracle().was_calm(closing_since_)) {
+            world_.oracle().violate(RuleId::close_is_confirmed,
+                                    "process " + std::to_string(number_) + " was told " +
+                                        std::string{to_string(why.reason)} + ' ' + why.detail);
+        }
     }
     closed_ = closing_;
     if (react(Event::closed) || closed_) return;
@@ -255,6 +262,7 @@ void SendActor::check_served() {
 void SendActor::close() {
     if (is_closed() || std::exchange(closing_, true)) return;
     note("close");
+    closing_since_ = world_.oracle().now();
     // Who never connected has nothing to end.
     if (!connected_since_ && !connecting_) {
         closed_ = true;

@@ -322,6 +322,12 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
         world_.oracle().violate(RuleId::last_word, "a publisher was told twice that it is closed");
     }
     world_.pubsub().closed(number_, closed.reason == CloseReason::orderly);
+    if (closed.reason != CloseReason::orderly && closing_since_ &&
+        world_.oracle().was_calm(*closing_since_)) {
+        world_.oracle().violate(RuleId::close_is_confirmed,
+                                "process " + std::to_string(number_) + " was told " +
+                                    std::string{to_string(closed.reason)} + ' ' + closed.detail);
+    }
     if (closed.reason == CloseReason::orderly) {
         world_.pipes().all_ended(number_, "the publisher has closed");
     }
@@ -376,6 +382,7 @@ void PublishActor::close() {
 void PublishActor::abort() {
     if (socket_ == nullptr || closing_since_) return;
     note("abort");
+    world_.oracle().happens(Trouble::gone, number_);
     closing_since_ = world_.oracle().now();
     give_up_flows();
     world_.pubsub().begins_to_close(number_);
