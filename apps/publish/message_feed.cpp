@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -24,8 +25,8 @@ std::unique_ptr<Source> make_source(const SourceConfig& config, netio::pubsub::F
 MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
     for (const StreamConfig& config : configs) {
         Stream stream{.flows = {},
-                      .live = 0,
-                      .turn = 0,
+                      .ready = {},
+                      .waiting = {},
                       .sizes = SizeSequence{config.sizes, config.seed},
                       .rate = config.rate,
                       .pacer = {},
@@ -35,6 +36,7 @@ MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
         for (const netio::pubsub::FidRange& range : config.fids) {
             for (std::uint64_t i = to_integer(range.first);; ++i) {
                 const netio::pubsub::Fid fid{i};
+                stream.ready.push_back(static_cast<std::uint32_t>(stream.flows.size()));
                 stream.flows.push_back(
                     {.fid = fid,
                      .source = make_source(config.source, fid, stream.flows.size()),
@@ -42,7 +44,6 @@ MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
                 if (fid == range.last) break;
             }
         }
-        stream.live = stream.flows.size();
         largest_bytes_ = std::max(largest_bytes_, largest(config.sizes));
         streams_.push_back(std::move(stream));
     }
@@ -67,27 +68,9 @@ MessageFeed::Outcome MessageFeed::next(std::span<std::byte> memory, netio::TimeP
     return all_ended ? Outcome::ended : Outcome::waiting;
 }
 
-// The next one that has not ended; there is one.
-MessageFeed::Flow& MessageFeed::flow_in_turn(Stream& stream) {
-    for (;; ++stream.turn) {
-        if (stream.turn >= stream.flows.size()) {
-            stream.turn = 0;
-            // Once a round: taking them out one by one would move all the others each time.
-            if (stream.live < stream.flows.size())
-                std::erase_if(stream.flows, [](const Flow& flow) { return !flow.source; });
-        }
-        if (stream.flows[stream.turn].source) return stream.flows[stream.turn];
-    }
-}
-
-void MessageFeed::end_flow(Stream& stream, Flow& flow) {
-    flow.source.reset();
-    --stream.live;
-}
-
 MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> memory,
                                           netio::TimePoint now) {
-    if (stream.live == 0) return Outcome::ended;
+    if (stream.ready.empty()) return stream.waiting.empty() ? Outcome::ended : Outcome::waiting;
     if (stream.pacer && stream.allowed == 0) {
         stream.allowed = stream.pacer->due(now);
         if (stream.allowed == 0) {
@@ -96,29 +79,58 @@ MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> m
         }
     }
     // Those whose source has nothing now lose their turn.
-    for (std::size_t tries = stream.live; tries > 0; --tries) {
-        Flow& flow = flow_in_turn(stream);
-        ++stream.turn;
+    for (std::size_t tries = stream.ready.size(); tries > 0; --tries) {
+        const std::uint32_t turn = stream.ready.front();
+        Flow& flow = stream.flows[turn];
         if (!stream.wanted) stream.wanted = stream.sizes.next();
         const Source::Result result = flow.source->fill(memory.first(*stream.wanted));
+        if (result.outcome == Source::Outcome::message) {
+            message_ = {.fid = flow.fid, .bytes = result.bytes, .status = stream.status};
+            current_ = &stream;
+            return Outcome::message;
+        }
+        stream.ready.pop_front();
         if (result.outcome == Source::Outcome::not_ready) {
             wait_fds_.push_back(flow.source->wait_fd());
-            continue;
+            stream.ready.push_back(turn);
+        } else {
+            flow.source.reset();
         }
-        if (result.outcome == Source::Outcome::ended) {
-            end_flow(stream, flow);
-            continue;
-        }
-        stream.wanted.reset();
-        message_ = {.fid = flow.fid, .bytes = result.bytes, .status = stream.status};
-        if (--flow.left == 0) end_flow(stream, flow);
-        if (stream.pacer) {
-            --stream.allowed;
-            stream.pacer->sent(1);
-        }
-        return Outcome::message;
     }
-    return stream.live == 0 ? Outcome::ended : Outcome::waiting;
+    return stream.ready.empty() && stream.waiting.empty() ? Outcome::ended : Outcome::waiting;
+}
+
+void MessageFeed::accept() {
+    Stream& stream = *std::exchange(current_, nullptr);
+    const std::uint32_t turn = stream.ready.front();
+    Flow& flow = stream.flows[turn];
+    stream.ready.pop_front();
+    stream.wanted.reset();
+    flow.source->accept();
+    if (--flow.left == 0) {
+        flow.source.reset();
+    } else {
+        stream.ready.push_back(turn);
+    }
+    if (stream.pacer) {
+        --stream.allowed;
+        stream.pacer->sent(1);
+    }
+}
+
+void MessageFeed::refuse() {
+    Stream& stream = *std::exchange(current_, nullptr);
+    stream.waiting.push_back(stream.ready.front());
+    stream.ready.pop_front();
+}
+
+void MessageFeed::retry() {
+    for (Stream& stream : streams_) {
+        for (std::size_t i = 0; i < retries_at_once && !stream.waiting.empty(); ++i) {
+            stream.ready.push_front(stream.waiting.front());
+            stream.waiting.pop_front();
+        }
+    }
 }
 
 } // namespace apps

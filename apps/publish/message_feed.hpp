@@ -2,12 +2,15 @@
 #pragma once
 
 // Decides which stream's message a test publisher publishes next: all streams in turn, and within
-// a stream all its fids in turn, as far as rates, counts and sources allow. No network, no clock.
+// a stream all its fids in turn, as far as rates, counts, sources and subscribers allow. A message
+// that is refused stays in its source, and its fid waits, without holding up another. No network,
+// no clock.
 
 #include "apps/publish/pacer.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "apps/publish/sources.hpp"
 
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,12 +27,21 @@ class MessageFeed {
 
     enum class Outcome : std::uint8_t {
         message, // message() is what to publish
-        waiting, // until next_due(), or until one of wait_fds() is readable
+        waiting, // until next_due(), until one of wait_fds() is readable, or until retry()
         ended,   // all sources have ended
     };
-    // Writes the next message into `memory`, which has largest_bytes(). Throws std::system_error: a
-    // source cannot be read.
+    // Writes the next message into `memory`, which has largest_bytes(); accept() or refuse()
+    // follows. Throws std::system_error: a source cannot be read.
     Outcome next(std::span<std::byte> memory, netio::TimePoint now);
+
+    // The message was published.
+    void accept();
+    // Somebody who wants it has no room: its fid waits for retry().
+    void refuse();
+    // There is room again, and nobody says for whom: a few of those that wait come next, and others
+    // the next time.
+    void retry();
+    static constexpr std::size_t retries_at_once = 16;
 
     struct Message {
         netio::pubsub::Fid fid{};
@@ -49,9 +61,9 @@ class MessageFeed {
         std::uint64_t left = 0; // messages
     };
     struct Stream {
-        std::vector<Flow> flows; // one that has ended has no source, and leaves at the next round
-        std::size_t live = 0;    // flows that have not ended
-        std::size_t turn = 0;    // whose it is
+        std::vector<Flow> flows;
+        std::deque<std::uint32_t> ready;   // flows, in the order of their turns
+        std::deque<std::uint32_t> waiting; // those that were refused, the longest first
         SizeSequence sizes;
         std::optional<RateConfig> rate;
         std::optional<Pacer> pacer;
@@ -59,12 +71,11 @@ class MessageFeed {
         std::optional<std::size_t> wanted; // a size that was drawn and is not filled yet
         std::uint8_t status = 0;
     };
-    static Flow& flow_in_turn(Stream& stream);
-    static void end_flow(Stream& stream, Flow& flow);
     Outcome next_of(Stream& stream, std::span<std::byte> memory, netio::TimePoint now);
 
-    std::vector<Stream> streams_;
+    std::deque<Stream> streams_; // never moved
     std::size_t turn_ = 0;
+    Stream* current_ = nullptr; // whose message() is
     std::size_t largest_bytes_ = 0;
     Message message_;
     netio::TimePoint next_due_ = netio::TimePoint::max();

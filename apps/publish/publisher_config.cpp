@@ -330,6 +330,7 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
                           "disconnect_after_ms", "largest_message", "wait_subscribers", "seed",
                           "streams"});
     PublisherConfig config;
+    config.file = file;
     config.listen = read_listen(document.get("listen"));
     if (const auto v = document.find("provider")) config.provider = read_provider(*v);
     if (const auto v = document.find("loop")) config.loop = read_loop(*v);

@@ -43,6 +43,7 @@ struct StreamConfig {
 };
 
 struct PublisherConfig {
+    std::string file; // its name, for what only shows later
     std::vector<netio::Address> listen;
     std::string provider = "auto";
     netio::EventLoop::Options loop;

@@ -19,9 +19,10 @@ class PatternSource final : public Source {
     explicit PatternSource(netio::pubsub::Fid fid) : fid_{fid} {}
 
     Result fill(std::span<std::byte> memory) override {
-        fill_pattern(memory, fid_, sequence_++);
+        fill_pattern(memory, fid_, sequence_);
         return {.outcome = Outcome::message, .bytes = memory.size()};
     }
+    void accept() override { ++sequence_; }
 
   private:
     netio::pubsub::Fid fid_;
@@ -35,9 +36,11 @@ class FileSource final : public Source {
     Result fill(std::span<std::byte> memory) override {
         if (ended_) return {};
         if (!file_) open();
+        if (std::exchange(filled_, 0) > 0) seek(); // what was read last was not published
         std::size_t bytes = read(memory);
         if (bytes == 0 && repeat_ && any_) {
-            std::rewind(file_.get());
+            offset_ = 0;
+            seek();
             bytes = read(memory);
         }
         if (bytes == 0) {
@@ -46,8 +49,10 @@ class FileSource final : public Source {
             return {};
         }
         any_ = true;
+        filled_ = bytes;
         return {.outcome = Outcome::message, .bytes = bytes};
     }
+    void accept() override { offset_ += static_cast<off_t>(std::exchange(filled_, 0)); }
 
   private:
     struct Close {
@@ -58,6 +63,10 @@ class FileSource final : public Source {
         file_.reset(std::fopen(path_.c_str(), "rbe"));
         if (!file_) throw std::system_error{errno, std::generic_category(), path_};
     }
+    void seek() {
+        if (::fseeko(file_.get(), offset_, SEEK_SET) != 0)
+            throw std::system_error{errno, std::generic_category(), path_};
+    }
     std::size_t read(std::span<std::byte> memory) {
         const std::size_t bytes = std::fread(memory.data(), 1, memory.size(), file_.get());
         if (bytes < memory.size() && std::ferror(file_.get()) != 0) {
@@ -67,6 +76,8 @@ class FileSource final : public Source {
     }
 
     std::string path_;
+    off_t offset_ = 0;       // of what has been published
+    std::size_t filled_ = 0; // behind it, and not published yet
     bool repeat_;
     bool any_ = false;
     bool ended_ = false;
@@ -92,10 +103,13 @@ class PipeSource final : public Source {
         const std::size_t bytes = std::min(filled_, memory.size());
         if (bytes == 0) return {};
         std::copy_n(collected_.begin(), bytes, memory.begin());
-        std::copy(collected_.begin() + static_cast<std::ptrdiff_t>(bytes),
-                  collected_.begin() + static_cast<std::ptrdiff_t>(filled_), collected_.begin());
-        filled_ -= bytes;
+        given_ = bytes;
         return {.outcome = Outcome::message, .bytes = bytes};
+    }
+    void accept() override {
+        std::copy(collected_.begin() + static_cast<std::ptrdiff_t>(given_),
+                  collected_.begin() + static_cast<std::ptrdiff_t>(filled_), collected_.begin());
+        filled_ -= std::exchange(given_, 0);
     }
     int wait_fd() const noexcept override { return fd_; }
 
@@ -104,6 +118,7 @@ class PipeSource final : public Source {
     bool ended_ = false;
     std::vector<std::byte> collected_;
     std::size_t filled_ = 0;
+    std::size_t given_ = 0; // the first of them, and not published yet
 };
 
 } // namespace

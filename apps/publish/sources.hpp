@@ -28,9 +28,11 @@ class Source {
     };
 
     virtual ~Source() = default;
-    // The next message, of memory.size() bytes unless the source ends within it. Throws
-    // std::system_error naming the file.
+    // The next message, of memory.size() bytes unless the source ends within it; the same place
+    // again until accept(). Throws std::system_error naming the file.
     virtual Result fill(std::span<std::byte> memory) = 0;
+    // The message that was filled last has been published.
+    virtual void accept() = 0;
     virtual int wait_fd() const noexcept { return -1; }
 };
 

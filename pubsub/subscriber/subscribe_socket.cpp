@@ -194,6 +194,14 @@ void SubscribeSocket::conclude(const Closed& closed, RejectCode rejection) {
     handler_.on_closed(*this, last, retrying);
 }
 
+std::vector<FidRange> SubscribeSocket::wanted() const {
+    return book_.wanted();
+}
+
+bool SubscribeSocket::is_connected() const noexcept {
+    return session_ && session_->is_open();
+}
+
 // --- requests -------------------------------------------------------------------------------
 
 void SubscribeSocket::subscribe(const FidRange& range, std::optional<SlowPolicy> policy) {

@@ -106,8 +106,8 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
     // Ends at once: on_closed(local) follows, and no other call before it.
     void abort();
 
-    std::vector<FidRange> wanted() const { return book_.wanted(); }
-    bool is_connected() const noexcept { return session_ && session_->is_open(); }
+    std::vector<FidRange> wanted() const;
+    bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.
     const std::string& provider() const noexcept { return provider_; }
     // Which kinds of frames have arrived.

@@ -23,6 +23,7 @@ class Publishing(Case):
         address = publisher.address()
         all_of_it = self.start("subscribe", address, "--fid", f"0-{fids - 1}", "--verify")
         half = self.start("subscribe", address, "--fid", f"0-{fids // 2 - 1}", "--verify")
+        arrived = {}  # of each fid: which fid has how many of all depends on who waits
         for process, share in ((all_of_it, 1), (half, 2)):
             status, report, log = process.end()
             self.assertEqual(status, 0, log)
@@ -30,12 +31,12 @@ class Publishing(Case):
             self.assertEqual(report["mode"], mode)
             self.assertEqual(report["provider"], PROVIDER)
             self.assertEqual(report["end"], "orderly")
-            self.assertEqual(report["messages"], messages // share)
-            for key in ("lost", "reordered", "corrupt", "duplicates"):
+            for key in ("lost", "surplus", "reordered", "corrupt", "duplicates"):
                 self.assertEqual(report[key], 0, key)
             self.assertEqual(len(report["fids"]), fids // share)
-            self.assertEqual(sum(f["messages"] for f in report["fids"].values()),
-                             messages // share)
+            for fid, row in report["fids"].items():
+                self.assertEqual(arrived.setdefault(fid, row["messages"]), row["messages"], fid)
+        self.assertEqual(sum(arrived.values()), messages)
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
         self.assertEqual(report["messages"], messages)
@@ -216,6 +217,27 @@ class Ending(Case):
         self.assertEqual(report["lost"], published["dropped"])
         self.assertEqual(report["corrupt"] + report["reordered"] + report["duplicates"], 0)
         self.assertEqual(status != 0, report["lost"] > 0, log)
+
+    def test_a_stopped_subscriber_of_one_fid_holds_up_no_other(self):
+        # As many messages of its fid are on offer as of all others, and far more bytes than may
+        # wait for it anywhere.
+        text = ("streams:\n  - {fids: 0-7, source: pattern, size: 40, rate: max}\n"
+                "  - {fids: 9, source: pattern, size: 128k, rate: max}\n")
+        for mode in ("buffered", "unbuffered"):
+            publisher = self.start("publish", self.config(text, mode))
+            address = publisher.address()
+            stopped = self.start("subscribe", address, "--fid", "9")
+            stopped.wait_for("subscribed to")
+            stopped.process.send_signal(signal.SIGSTOP)
+            stays = self.start("subscribe", address, "--fid", "0-7", "--verify", "--messages",
+                               2000)
+            status, report, log = stays.end()
+            self.assertEqual((status, report["messages"], report["lost"]), (0, 2000, 0), log)
+            stopped.process.kill()
+            stopped.process.send_signal(signal.SIGCONT)
+            stopped.end()
+            publisher.process.send_signal(signal.SIGINT)
+            self.assertEqual(publisher.end()[0], 0)
 
     def test_a_slow_guest_that_asks_to_drop_holds_up_nobody(self):
         # Little may wait for a subscriber, so that it is soon slow.

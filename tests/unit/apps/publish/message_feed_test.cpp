@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/message_feed.hpp"
 
+#include "apps/common/pattern.hpp"
+
 #include <gmock/gmock.h>
 
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 
 namespace apps {
@@ -33,7 +36,18 @@ class Feed {
         memory.resize(feed.largest_bytes());
         feed.begin(start);
     }
-    Outcome next(netio::TimePoint now = start) { return feed.next(memory, now); }
+    // The next message, which is published.
+    Outcome next(netio::TimePoint now = start) {
+        const Outcome outcome = feed.next(memory, now);
+        if (outcome == Outcome::message) feed.accept();
+        return outcome;
+    }
+    // The next message, which nobody has room for.
+    Outcome next_refused() {
+        const Outcome outcome = feed.next(memory, start);
+        if (outcome == Outcome::message) feed.refuse();
+        return outcome;
+    }
     std::uint64_t fid() const { return to_integer(feed.message().fid); }
 
     MessageFeed feed;
@@ -53,6 +67,45 @@ TEST(MessageFeed, TakesTheFidsOfAStreamInTurnAndEndsWithTheCount) {
     }
     EXPECT_EQ(feed.next(), Outcome::ended);
     EXPECT_EQ(feed.next(), Outcome::ended);
+}
+
+TEST(MessageFeed, AFidThatWaitsForRoomHoldsUpNoOther) {
+    StreamConfig config = stream(1, 3);
+    config.count = 2;
+    Feed feed{{config}};
+    ASSERT_EQ(feed.next_refused(), Outcome::message);
+    for (const std::uint64_t fid : {2U, 3U, 2U, 3U}) {
+        ASSERT_EQ(feed.next(), Outcome::message);
+        EXPECT_EQ(feed.fid(), fid);
+    }
+    EXPECT_EQ(feed.next(), Outcome::waiting) << "it has two messages yet";
+    feed.feed.retry();
+    PatternChecker checker;
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_EQ(feed.next(), Outcome::message);
+        EXPECT_EQ(feed.fid(), 1U);
+        checker.check(Fid{1}, feed.memory);
+    }
+    EXPECT_EQ(checker.total(), (PatternCounts{.messages = 2})) << "none was left out or repeated";
+    EXPECT_EQ(feed.next(), Outcome::ended);
+}
+
+TEST(MessageFeed, OfManyThatWaitAFewAreTriedEachTimeAndAllInTurn) {
+    constexpr std::uint64_t fids = 3 * MessageFeed::retries_at_once;
+    Feed feed{{stream(1, fids)}};
+    while (feed.next_refused() == Outcome::message) {
+    }
+    std::set<std::uint64_t> tried;
+    for (int round = 0; round < 3; ++round) {
+        feed.feed.retry();
+        std::size_t tries = 0;
+        while (feed.next_refused() == Outcome::message) {
+            tried.insert(feed.fid());
+            ++tries;
+        }
+        EXPECT_EQ(tries, MessageFeed::retries_at_once);
+    }
+    EXPECT_EQ(tried.size(), fids);
 }
 
 TEST(MessageFeed, TakesStreamsInTurn) {

@@ -22,11 +22,12 @@ class Sources : public testing::Test {
         std::ofstream{path} << content;
         return path;
     }
-    // The next message of up to `size` bytes; "" at the end.
+    // The next message of up to `size` bytes, which is published; "" at the end.
     static std::string next(Source& source, std::size_t size) {
         std::string text(size, '?');
         const auto result = source.fill(std::as_writable_bytes(std::span{text}));
         text.resize(result.bytes);
+        if (result.outcome == Outcome::message) source.accept();
         return result.outcome == Outcome::message ? text : "";
     }
     void TearDown() override { std::filesystem::remove(path); }
@@ -48,6 +49,35 @@ TEST_F(Sources, ARepeatedFileBeginsAgain) {
     EXPECT_EQ(next(*source, 3), "abc");
     EXPECT_EQ(next(*source, 3), "d");
     EXPECT_EQ(next(*source, 3), "abc");
+}
+
+// What is filled and not accepted is filled again, also where the size has changed meanwhile.
+TEST_F(Sources, WhatWasNotPublishedComesAgain) {
+    std::array<std::byte, 2> two{};
+    const auto in_file = make_file_source(file("abcd"), true);
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    ASSERT_EQ(::write(ends[1], "abcd", 4), 4);
+    ::close(ends[1]);
+    const auto in_pipe = make_pipe_source(ends[0]);
+    for (Source* const source : {in_file.get(), in_pipe.get()}) {
+        EXPECT_EQ(source->fill(two).bytes, 2U);
+        EXPECT_EQ(next(*source, 3), "abc");
+        EXPECT_EQ(source->fill(two).bytes, 1U);
+        EXPECT_EQ(next(*source, 3), "d");
+    }
+    EXPECT_EQ(next(*in_file, 3), "abc") << "from the beginning";
+    EXPECT_EQ(next(*in_pipe, 3), "");
+    ::close(ends[0]);
+    const auto pattern = make_pattern_source(netio::pubsub::Fid{1});
+    std::array<std::byte, 40> first{};
+    std::array<std::byte, 40> again{};
+    pattern->fill(first);
+    pattern->fill(again);
+    EXPECT_EQ(first, again);
+    pattern->accept();
+    pattern->fill(again);
+    EXPECT_NE(first, again);
 }
 
 TEST_F(Sources, AnEmptyFileEndsAlsoWhenRepeated) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/outlet.hpp"
+
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace apps {
+namespace {
+
+using netio::Cookie;
+using netio::Status;
+using netio::pubsub::BufferedPublishSocket;
+using netio::pubsub::PublishSocket;
+
+// A message is copied into pages, so one place is enough.
+class BufferedOutlet final : public Outlet {
+  public:
+    BufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
+                   std::size_t largest_bytes, PublishSocket::Handler& handler)
+        : socket_{transport, config.buffered_options, handler}, memory_(largest_bytes) {
+        if (largest_bytes <= socket_.message_limit()) return;
+        throw ConfigError{fmt::format(
+            "{}: messages of up to {} bytes do not fit into {} pages of {} bytes; allowed: at most "
+            "{} bytes, or more or larger pages",
+            config.file, largest_bytes, config.buffered_options.page_count,
+            config.buffered_options.page_bytes, socket_.message_limit())};
+    }
+
+    std::span<std::byte> place() override { return memory_; }
+    Status offer(const MessageFeed::Message& message) override {
+        return socket_.publish(message.fid, std::span{memory_}.first(message.bytes),
+                               message.status);
+    }
+    bool release(Cookie) override { return false; }
+    netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
+
+  private:
+    BufferedPublishSocket socket_;
+    std::vector<std::byte> memory_;
+};
+
+// Every message that is lent has a place of its own, as large as the largest.
+class UnbufferedOutlet final : public Outlet {
+  public:
+    UnbufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
+                     std::size_t largest_bytes, PublishSocket::Handler& handler)
+        : largest_bytes_{largest_bytes}, place_bytes_{(largest_bytes + alignment - 1) / alignment *
+                                                      alignment},
+          place_count_{std::clamp<std::size_t>(
+              (config.memory_bytes > 0 ? config.memory_bytes : default_memory) / place_bytes_, 2,
+              config.unbuffered_options.outstanding_limit + 1)},
+          memory_{place_count_ * place_bytes_}, socket_{transport, config.unbuffered_options,
+                                                        handler} {
+        for (std::size_t i = place_count_; i > 0; --i)
+            free_.push_back(static_cast<std::uint32_t>(i - 1));
+    }
+
+    std::span<std::byte> place() override {
+        if (free_.empty()) return {};
+        return memory_.memory().subspan(free_.back() * place_bytes_, largest_bytes_);
+    }
+    Status offer(const MessageFeed::Message& message) override {
+        const std::uint32_t place = free_.back();
+        const netio::Slice slice = memory_.slice(place * place_bytes_, message.bytes);
+        const Status status = socket_.publishv(message.fid, {&slice, 1}, Cookie{place},
+                                               {.status = message.status, .header = {}});
+        if (status == Status::ok) free_.pop_back();
+        return status;
+    }
+    bool release(Cookie cookie) override {
+        free_.push_back(static_cast<std::uint32_t>(cookie));
+        return free_.size() == 1;
+    }
+    netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
+
+  private:
+    static constexpr std::size_t alignment = 64;
+    static constexpr std::size_t default_memory = std::size_t{256} << 20;
+
+    std::size_t largest_bytes_;
+    std::size_t place_bytes_;
+    std::size_t place_count_;
+    netio::RegisteredBuffer memory_;
+    std::vector<std::uint32_t> free_;
+    PublishSocket socket_; // last: goes first, and lends no more
+};
+
+} // namespace
+
+std::unique_ptr<Outlet> make_outlet(netio::Transport& transport, const PublisherConfig& config,
+                                    std::size_t largest_bytes, PublishSocket::Handler& handler) {
+    if (config.buffered)
+        return std::make_unique<BufferedOutlet>(transport, config, largest_bytes, handler);
+    return std::make_unique<UnbufferedOutlet>(transport, config, largest_bytes, handler);
+}
+
+} // namespace apps

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/publish_run.hpp"
+
+#include "apps/common/end_signals.hpp"
+#include "apps/common/live_display.hpp"
+#include "apps/common/standard_output.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace apps {
+namespace {
+
+using netio::Status;
+
+// What nobody wants costs time too, in which nobody could come.
+constexpr std::size_t messages_per_turn = 4096;
+constexpr std::size_t bytes_per_turn = std::size_t{1} << 20;
+
+// Whoever sets no pace is paced by its subscribers, so it waits for the first one.
+std::uint64_t subscribers_to_wait_for(const PublisherConfig& config) {
+    if (config.wait_subscribers) return *config.wait_subscribers;
+    const bool unpaced = std::ranges::any_of(
+        config.streams, [](const StreamConfig& stream) { return !stream.rate; });
+    return unpaced ? 1 : 0;
+}
+
+std::string providers_of(const netio::pubsub::Publisher& publisher) {
+    std::string providers;
+    for (const auto& endpoint : publisher.endpoints()) {
+        if (providers.find(endpoint.provider) != std::string::npos) continue;
+        providers += (providers.empty() ? "" : "+") + endpoint.provider;
+    }
+    return providers;
+}
+
+} // namespace
+
+PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
+                       const PublisherConfig& config, const PublishArguments& arguments)
+    : loop_{loop}, arguments_{arguments}, config_{config}, feed_{config.streams},
+      messages_left_{arguments.messages.value_or(UINT64_MAX)}, accept_failed_{loop},
+      subscribers_{loop}, continue_timer_{loop, [this] { pump(); }},
+      duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
+                                                                              feed_.largest_bytes(),
+                                                                              *this)},
+      signals_{loop, end_signals(), [this](int) { interrupt(); }} {
+    if (arguments.duration) duration_timer_.start(*arguments.duration);
+    for (const auto& endpoint : outlet_->publisher().endpoints())
+        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    const std::uint64_t wait_for = subscribers_to_wait_for(config);
+    if (wait_for > 0) spdlog::info("waiting for {} subscriber(s)", wait_for);
+}
+
+ExitStatus PublishRun::run() {
+    {
+        const LiveDisplay display{loop_, live_form(arguments_.json, arguments_.progress), [this] {
+                                      const auto& sums = outlet_->publisher().counters();
+                                      return LiveDisplay::Sums{.messages = sums.messages,
+                                                               .bytes = sums.bytes,
+                                                               .lost = {}};
+                                  }};
+        start_when_ready();
+        loop_.run();
+    }
+    if (!failure_.empty()) spdlog::error("{}", failure_);
+    const PublishReport result = report();
+    print_report(arguments_.json ? to_json(result) + "\n" : to_text(result));
+    return failure_.empty() ? ExitStatus::done : ExitStatus::failed;
+}
+
+void PublishRun::start_when_ready() {
+    if (begin_ || !end_.empty() || subscribed_.size() < subscribers_to_wait_for(config_)) return;
+    begin_ = netio::Clock::now();
+    feed_.begin(*begin_);
+    continue_timer_.start(netio::Duration::zero());
+}
+
+// Publishes until nothing more is accepted, or due, or a turn is long enough.
+void PublishRun::pump() {
+    if (!begin_ || !end_.empty()) return;
+    try {
+        std::size_t bytes = 0;
+        for (std::size_t i = 0; i < messages_per_turn && bytes < bytes_per_turn; ++i) {
+            if (!publish_one()) return;
+            bytes += feed_.message().bytes;
+        }
+        continue_timer_.start(netio::Duration::zero());
+    } catch (const std::system_error& error) {
+        failure_ = error.what();
+        end("failed");
+    }
+}
+
+// False: nothing more for the moment, or for good.
+bool PublishRun::publish_one() {
+    if (messages_left_ == 0) return end("finished"), false;
+    const std::span<std::byte> place = outlet_->place();
+    if (place.empty()) return false; // a completion goes on
+    const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
+    if (outcome == MessageFeed::Outcome::ended) return end("finished"), false;
+    if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed(), false;
+    const Status status = outlet_->offer(feed_.message());
+    if (status == Status::again) {
+        feed_.refuse(); // the others go on
+        return true;
+    }
+    if (status == Status::no_subscribers) ++unwanted_;
+    feed_.accept();
+    --messages_left_;
+    return true;
+}
+
+void PublishRun::wait_for_feed() {
+    if (feed_.next_due() != netio::TimePoint::max()) continue_timer_.start_at(feed_.next_due());
+    if (feed_.wait_fds().empty()) return;
+    // Only standard input can be waited for, and it belongs to one stream.
+    input_watch_ = std::make_unique<netio::DescriptorWatch>(
+        loop_, feed_.wait_fds().front(), netio::DescriptorWatch::Interest::readable, [this] {
+            input_watch_.reset();
+            pump();
+        });
+}
+
+// The second one does not wait for subscribers.
+void PublishRun::interrupt() {
+    if (!end_.empty()) return loop_.stop();
+    end("interrupted");
+}
+
+void PublishRun::end(std::string_view why) {
+    if (!end_.empty()) return;
+    end_ = why;
+    continue_timer_.cancel();
+    duration_timer_.cancel();
+    input_watch_.reset();
+    outlet_->publisher().close();
+}
+
+PublishReport PublishRun::report() const {
+    const netio::pubsub::Publisher::Counters& sums = outlet_->publisher().counters();
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(netio::Clock::now() - *begin_).count();
+    };
+    return {.provider = providers_of(outlet_->publisher()),
+            .mode = config_.buffered ? "buffered" : "unbuffered",
+            .end = end_,
+            .throughput = {.messages = sums.messages,
+                           .bytes = sums.bytes,
+                           .seconds = begin_ ? seconds() : 0.0},
+            .without_subscribers = unwanted_,
+            .again = sums.again,
+            .dropped = sums.dropped,
+            .pages = sums.pages};
+}
+
+void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,
+                               const netio::pubsub::FidRange& range) {
+    subscribers_.subscribed(peer, range);
+    subscribed_.insert(peer.id);
+    start_when_ready();
+}
+
+void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
+                                      const netio::pubsub::SubscriberPeer& peer,
+                                      const netio::Closed& closed) {
+    subscribed_.erase(peer.id);
+    subscribers_.closed(peer, closed);
+}
+
+void PublishRun::on_accept_failed(netio::pubsub::Publisher&, const std::string& peer_address,
+                                  const netio::FabricError& why) {
+    accept_failed_.note(peer_address, why);
+}
+
+void PublishRun::on_writable(netio::pubsub::Publisher&) {
+    feed_.retry();
+    pump();
+}
+
+void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
+    loop_.stop();
+}
+
+void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie) {
+    if (outlet_->release(cookie)) pump();
+}
+
+} // namespace apps

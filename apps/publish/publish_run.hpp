@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// One run of `netio publish`: from the first subscriber to the report.
+
+#include "apps/common/accept_failure_log.hpp"
+#include "apps/common/exit_status.hpp"
+#include "apps/common/report.hpp"
+#include "apps/publish/message_feed.hpp"
+#include "apps/publish/outlet.hpp"
+#include "apps/publish/publisher_config.hpp"
+#include "apps/publish/subscriber_log.hpp"
+#include "netio/loop/descriptor_watch.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace apps {
+
+struct PublishArguments {
+    std::string config;
+    std::string listen;
+    std::string provider;
+    std::optional<std::uint64_t> messages;
+    std::optional<netio::Duration> duration;
+    std::optional<std::uint64_t> wait_subscribers;
+    bool json = false;
+    bool progress = false;
+};
+
+class PublishRun final : public netio::pubsub::PublishSocket::Handler {
+  public:
+    PublishRun(netio::EventLoop& loop, netio::Transport& transport, const PublisherConfig& config,
+               const PublishArguments& arguments);
+
+    ExitStatus run();
+
+  private:
+    void start_when_ready();
+    void pump();
+    bool publish_one();
+    void wait_for_feed();
+    void interrupt();
+    void end(std::string_view why);
+    PublishReport report() const;
+
+    void on_subscribed(netio::pubsub::Publisher& publisher,
+                       const netio::pubsub::SubscriberPeer& peer,
+                       const netio::pubsub::FidRange& range) override;
+    void on_subscriber_closed(netio::pubsub::Publisher& publisher,
+                              const netio::pubsub::SubscriberPeer& peer,
+                              const netio::Closed& closed) override;
+    void on_accept_failed(netio::pubsub::Publisher& publisher, const std::string& peer_address,
+                          const netio::FabricError& why) override;
+    void on_writable(netio::pubsub::Publisher& publisher) override;
+    void on_closed(netio::pubsub::Publisher& publisher, const netio::Closed& closed) override;
+    void on_publish_completed(netio::pubsub::PublishSocket& socket, netio::Cookie cookie) override;
+
+    netio::EventLoop& loop_;
+    const PublishArguments& arguments_;
+    const PublisherConfig& config_;
+    MessageFeed feed_;
+    std::uint64_t messages_left_;
+    std::uint64_t unwanted_ = 0;
+    std::set<netio::pubsub::SubscriberId> subscribed_;
+    std::optional<netio::TimePoint> begin_; // of the messages
+    std::string end_;                       // why; empty: not yet
+    std::string failure_;
+    AcceptFailureLog accept_failed_;
+    SubscriberLog subscribers_;
+    netio::Timer continue_timer_;
+    netio::Timer duration_timer_;
+    std::unique_ptr<netio::DescriptorWatch> input_watch_;
+    std::unique_ptr<Outlet> outlet_;
+    netio::SignalWatch signals_;
+};
+
+} // namespace apps

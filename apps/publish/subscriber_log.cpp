@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/subscriber_log.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace apps {
+
+SubscriberLog::SubscriberLog(netio::EventLoop& loop)
+    : SubscriberLog{loop, [](const std::string& line) { spdlog::info("{}", line); },
+                    [](const std::string& line) { spdlog::warn("{}", line); }} {}
+
+SubscriberLog::SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform,
+                             LimitedLog::Write warn)
+    : log_{loop, std::move(inform)}, warnings_{loop, std::move(warn)}, timer_{loop,
+                                                                              [this] { tell(); }} {}
+
+void SubscriberLog::subscribed(const netio::pubsub::SubscriberPeer& peer,
+                               const netio::pubsub::FidRange& range) {
+    if (count_ > 0 && peer.id != peer_.id) tell();
+    peer_ = peer;
+    if (count_ < ranges_in_a_line) ranges_ += (count_ > 0 ? ", " : "") + to_string(range);
+    if (count_++ == 0) timer_.start(netio::Duration::zero());
+}
+
+void SubscriberLog::tell() {
+    if (count_ == 0) return;
+    std::string line = fmt::format("{} subscribes to {}", peer_.address, ranges_);
+    if (count_ > ranges_in_a_line)
+        line += fmt::format(" and {} more ranges", count_ - ranges_in_a_line);
+    ranges_.clear();
+    count_ = 0;
+    log_.note(line);
+}
+
+void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed) {
+    tell();
+    using netio::CloseReason;
+    if (closed.reason == CloseReason::local || closed.reason == CloseReason::orderly) {
+        log_.note(fmt::format("{} has left", peer.address));
+    } else if (closed.reason == CloseReason::unconfirmed) {
+        log_.note(fmt::format("{} has left: {}", peer.address, closed.detail));
+    } else {
+        warnings_.note(
+            fmt::format("{}: {} {}", peer.address, to_string(closed.reason), closed.detail));
+    }
+}
+
+} // namespace apps

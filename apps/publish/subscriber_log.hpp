@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a test publisher says of its subscribers: who comes, for what, and why they go. They decide
+// how often, so what each asks for in a turn of the loop is one line, and there are so many lines
+// an interval (apps/common/limited_log.hpp). Belongs to the loop's thread.
+
+#include "apps/common/limited_log.hpp"
+#include "netio/base/status.hpp"
+#include "pubsub/publisher/publisher.hpp"
+
+#include <cstddef>
+#include <string>
+
+namespace apps {
+
+class SubscriberLog {
+  public:
+    explicit SubscriberLog(netio::EventLoop& loop);
+    SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform, LimitedLog::Write warn);
+
+    void subscribed(const netio::pubsub::SubscriberPeer& peer,
+                    const netio::pubsub::FidRange& range);
+    void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
+
+  private:
+    static constexpr std::size_t ranges_in_a_line = 4;
+    void tell();
+
+    LimitedLog log_;
+    LimitedLog warnings_;
+    netio::pubsub::SubscriberPeer peer_;
+    std::string ranges_;    // the first ones of peer_, not told yet
+    std::size_t count_ = 0; // of all of them
+    netio::Timer timer_;
+};
+
+} // namespace apps

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/subscriber_log.hpp"
+
+#include "tests/support/sim_world.hpp"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::Fid;
+using netio::pubsub::SubscriberId;
+using netio::pubsub::SubscriberPeer;
+using testing::ElementsAre;
+
+class SubscriberLogTest : public testing::Test {
+  protected:
+    void ask(std::uint64_t peer, std::uint64_t fids) {
+        for (std::uint64_t i = 0; i < fids; ++i)
+            log.subscribed(peer_of(peer), {.first = Fid{2 * i}, .last = Fid{2 * i}});
+    }
+    static SubscriberPeer peer_of(std::uint64_t peer) {
+        return {.id = SubscriberId{peer}, .address = "peer" + std::to_string(peer)};
+    }
+    void turn() { loop.run_once(loop.now()); }
+
+    netio::test::SimWorld world;
+    netio::EventLoop loop{netio::EventLoop::Options{}, world};
+    std::vector<std::string> lines;
+    const LimitedLog::Write write = [this](const std::string& line) { lines.push_back(line); };
+    SubscriberLog log{loop, write, write};
+};
+
+TEST_F(SubscriberLogTest, WhatOneAsksForInATurnIsOneLine) {
+    ask(1, 300);
+    ask(2, 2);
+    turn();
+    EXPECT_THAT(lines, ElementsAre("peer1 subscribes to 0x0, 0x2, 0x4, 0x6 and 296 more ranges",
+                                   "peer2 subscribes to 0x0, 0x2"));
+}
+
+TEST_F(SubscriberLogTest, ItIsToldBeforeThatItsSubscriberHasGone) {
+    ask(1, 1);
+    log.closed(peer_of(1), {.reason = netio::CloseReason::too_slow,
+                            .detail = "took nothing",
+                            .required_receive_bytes = 0});
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines[0], "peer1 subscribes to 0x0");
+    EXPECT_THAT(lines[1], testing::HasSubstr("took nothing"));
+}
+
+} // namespace
+} // namespace apps
