@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What stopped subscribers may cost the others: the memory of a publisher is one, and has many
+// users.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Status;
+using namespace std::chrono_literals;
+using Shares = PubSubScenario;
+
+TEST_P(Shares, StoppedGuestsThatDropDoNotStallABufferedPublisher) {
+    auto publisher =
+        buffered({.publisher = {.slow_policy = SlowPolicy::drop}, .page_bytes = 8 * 1024});
+    auto& honest = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    std::vector<std::unique_ptr<Impostor>> guests;
+    std::uint64_t taken = 0;
+    for (std::uint64_t guest = 0; guest < 12; ++guest) {
+        guests.push_back(stuck(range(1, 1 + guest % 2)));
+        for (int i = 0; i < 150; ++i, ++taken) {
+            ASSERT_EQ(publish(*publisher, Fid{1}, taken, 7000), Status::ok) << guest;
+            ASSERT_NE(publish(*publisher, Fid{2}, taken, 7000), Status::again) << guest;
+            ASSERT_TRUE(run_until([&] { return honest.actor.messages == taken + 1; }));
+        }
+    }
+    honest.actor.expect_contiguous(Fid{1}, 0, taken);
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
+TEST_P(Shares, AStoppedGuestThatDropsDoesNotStallAnUnbufferedPublisherOfFewPublications) {
+    auto publisher = unbuffered({.outstanding_limit = 32});
+    auto& honest = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    auto guest = stuck(range(1, 1), SlowPolicy::drop);
+    netio::RegisteredBuffer memory{100000};
+    for (std::uint64_t i = 0; i < 200; ++i) {
+        ASSERT_TRUE(run_until([&] {
+            return publisher->publish(Fid{1}, memory.slice(), Cookie{i}) == Status::ok;
+        })) << i;
+    }
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 200; }));
+}
+
+TEST_P(Shares, StoppedGuestsOfFidsOfTheirOwnLeavePublicationsForTheOthers) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
+    auto& honest = subscribe({range(100, 100)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    std::vector<std::unique_ptr<Impostor>> guests;
+    netio::RegisteredBuffer memory{100000};
+    std::uint64_t key = 0;
+    for (std::uint64_t guest = 0; guest < 8; ++guest)
+        guests.push_back(stuck(range(guest, guest)));
+    for (std::uint64_t round = 0; round < 300; ++round) {
+        for (std::uint64_t guest = 0; guest < 8; ++guest) {
+            ASSERT_EQ(publisher->publish(Fid{guest}, memory.slice(), Cookie{key++}), Status::ok)
+                << round;
+        }
+        ASSERT_EQ(publisher->publish(Fid{100}, memory.slice(), Cookie{key++}), Status::ok) << round;
+        ASSERT_TRUE(run_until([&] { return honest.actor.messages == round + 1; }));
+    }
+    guests.clear();
+    ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
+    EXPECT_EQ(publisher_actor.completions.size(), key);
+    for (const auto& [cookie, count] : publisher_actor.completions)
+        ASSERT_EQ(count, 1) << cookie;
+}
+
+TEST_P(Shares, StoppedGuestsThatAreWaitedForHoldUpTheirOwnFidsOnly) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto& honest = subscribe({range(9, 9)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    std::vector<std::unique_ptr<Impostor>> guests;
+    for (std::uint64_t guest = 20; guest < 28; ++guest) {
+        guests.push_back(stuck(range(guest, guest)));
+        while (publish(*publisher, Fid{guest}, 0, 900) == Status::ok)
+            publisher->flush();
+        for (std::uint64_t i = 0; i < 50; ++i) {
+            const std::uint64_t number = honest.actor.messages;
+            ASSERT_EQ(publish(*publisher, Fid{9}, number, 500), Status::ok) << guest;
+            publisher->flush();
+            ASSERT_TRUE(run_until([&] { return honest.actor.messages == number + 1; }));
+        }
+    }
+}
+
+TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
+    auto publisher =
+        buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
+                  .page_bytes = 1024,
+                  .page_count = 16,
+                  .share_bytes = 8 * 1024});
+    auto& honest = subscribe({range(9, 9)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    std::vector<std::unique_ptr<Impostor>> guests;
+    for (std::uint64_t guest = 1; guest <= 4; ++guest)
+        guests.push_back(stuck(range(guest, guest)));
+    std::uint64_t number = 0;
+    ASSERT_TRUE(run_until([&] {
+        for (std::uint64_t guest = 1; guest <= 4; ++guest)
+            static_cast<void>(publish(*publisher, Fid{guest}, 0, 900));
+        if (honest.actor.messages == number) { // it has taken everything
+            EXPECT_EQ(publish(*publisher, Fid{9}, number++, 100), Status::ok);
+        }
+        publisher->flush();
+        return publisher_actor.closed.size() == 4;
+    }));
+    for (const netio::Closed& closed : publisher_actor.closed)
+        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
+}
+
+TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAreIdle) {
+    auto publisher = buffered({.page_bytes = 1024,
+                               .page_count = 64,
+                               .share_bytes = 8 * 1024,
+                               .flush_time = {},
+                               .flush_when_idle = true});
+    auto& honest = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    auto guest = stuck(range(1, 1), SlowPolicy::drop);
+    for (std::uint64_t number = 0; number < 100; ++number)
+        ASSERT_TRUE(
+            run_until([&] { return publish(*publisher, Fid{1}, number, 300) == Status::ok; }));
+    EXPECT_TRUE(run_until([&] { return honest.actor.messages == 100; })) << honest.actor.messages;
+}
+
+TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
+    constexpr std::uint64_t groups = 100;
+    auto publisher = buffered({.page_bytes = 4096, .page_count = 64, .flush_time = 100ms});
+    for (std::uint64_t i = 0; i < groups; ++i)
+        subscribe({range(i, i)}, {.session = {.receive_bytes = 8192, .receive_count = 8}});
+    ASSERT_TRUE(run_until([&] {
+        return std::ranges::all_of(
+            subscribers, [](const auto& each) { return each->actor.subscribed.size() == 1; });
+    }));
+    std::uint64_t next = 0;
+    const std::uint64_t count = groups * 200;
+    const std::vector<std::byte> message(40);
+    const auto pump = [&] {
+        for (; next < count; ++next)
+            if (publisher->publish(Fid{next % groups}, message) != Status::ok) return;
+    };
+    publisher_actor.at_room = pump;
+    pump();
+    ASSERT_TRUE(run_until([&] { return next == count; }));
+    EXPECT_TRUE(publisher_actor.closed.empty());
+    EXPECT_GE(count / publisher->counters().pages, 8U) << "messages of a page";
+}
+
+TEST_P(Shares, TryPublishQueuesNothingForWhoIsToMissMessages) {
+    auto publisher = unbuffered({});
+    auto guest = stuck(range(1, 1), SlowPolicy::drop);
+    auto& honest = subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{200};
+    std::uint64_t number = 0;
+    while (number < 40 &&
+           publisher->try_publish(Fid{1}, memory.slice(), Cookie{number}).status == Status::ok)
+        ++number;
+    ASSERT_EQ(number, 40U);
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == number; }));
+    EXPECT_TRUE(run_until([&] { return publisher->outstanding() < 10; })) << "queued for the guest";
+    EXPECT_GT(publisher->counters().dropped, 20U);
+}
+
+TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_bytes = 1024,
+                               .page_count = 64,
+                               .share_bytes = 2048});
+    auto guest = stuck(range(1, 1));
+    for (std::uint64_t number = 0; number < 50; ++number)
+        ASSERT_EQ(publish(*publisher, Fid{1}, number, 900), Status::ok);
+    publisher->flush();
+    EXPECT_EQ(publisher->counters().pages + publisher->counters().dropped, 50U);
+}
+
+TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
+    const auto refusal = [&](const auto& make) -> std::string {
+        try {
+            make();
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+        return "accepted";
+    };
+    EXPECT_EQ(
+        refusal([&] { buffered({.page_bytes = 1024, .page_count = 4, .share_bytes = 2049}); }),
+        "share_bytes is 2049; one stopped subscriber must not keep more than half of the "
+        "memory from the others, which is page_bytes * page_count = 4096 bytes");
+    EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .remainder_limit = 5}); }),
+              "remainder_limit is 5; one stopped subscriber must not keep more than half of "
+              "outstanding_limit, which is 8, from the others");
+}
+
+TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
+    auto first = unbuffered({});
+    PublisherActor actor;
+    EXPECT_THROW(PublishSocket(transport(),
+                               {.publisher = {.addresses = {address}}, .outstanding_limit = 0},
+                               actor),
+                 std::invalid_argument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Shares, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test
