@@ -11,6 +11,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/fabric.hpp
     netio/loop/descriptor_watch.hpp
     netio/loop/event_loop.hpp
+    netio/loop/event_source.hpp
     netio/loop/signal_watch.hpp
     netio/memory/buffer.hpp
     netio/memory/registration_cache.hpp
