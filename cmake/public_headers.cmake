@@ -4,6 +4,7 @@
 # compiler needs it, and is nobody else's to use: it may change with any version.
 set(NETIO_PUBLIC_HEADERS
     netio/base/cookie.hpp
+    netio/base/endpoint.hpp
     netio/base/export.hpp
     netio/base/status.hpp
     netio/base/time.hpp
@@ -26,6 +27,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publish_socket.hpp
     pubsub/publisher/publisher.hpp
     pubsub/subscriber/subscribe_socket.hpp
+    stream/core/counters.hpp
     stream/core/options.hpp
     stream/socket/blocking_stream.hpp
     stream/socket/stream_listener.hpp

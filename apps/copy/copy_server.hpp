@@ -38,9 +38,7 @@ class CopyServer final : private netio::stream::StreamListener::Handler,
     // Throws std::system_error (the folder) and netio::FabricError (the addresses).
     CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options);
 
-    std::vector<netio::SessionListener::Endpoint> endpoints() const {
-        return listener_.endpoints();
-    }
+    std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     Counters counters() const;
     std::size_t sender_count() const noexcept { return sessions_.size(); }
 

@@ -28,9 +28,7 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
     ProbeServer(netio::Transport& transport, const netio::Address& address);
     ~ProbeServer();
 
-    std::vector<netio::SessionListener::Endpoint> endpoints() const {
-        return listener_.endpoints();
-    }
+    std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     // Called when a peer has come, and with the reason when it has gone.
     std::function<void(const std::string& what)> at_visit;
     // Called for a peer for whom there was no memory or descriptor.

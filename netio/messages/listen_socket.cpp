@@ -35,7 +35,7 @@ ListenSocket::~ListenSocket() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-std::vector<SessionListener::Endpoint> ListenSocket::endpoints() const {
+std::vector<Endpoint> ListenSocket::endpoints() const {
     return listener_->endpoints();
 }
 

@@ -83,7 +83,7 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
     ListenSocket(const ListenSocket&) = delete;
     ListenSocket& operator=(const ListenSocket&) = delete;
 
-    std::vector<SessionListener::Endpoint> endpoints() const;
+    std::vector<Endpoint> endpoints() const;
     std::size_t peer_count() const noexcept { return peers_.size(); }
 
   private:

@@ -52,7 +52,7 @@ SessionListener::~SessionListener() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-std::vector<SessionListener::Endpoint> SessionListener::endpoints() const {
+std::vector<Endpoint> SessionListener::endpoints() const {
     std::vector<Endpoint> endpoints;
     for (const auto& listener : listeners_) {
         endpoints.push_back({.provider = listener->provider(), .address = listener->address()});

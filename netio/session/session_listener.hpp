@@ -6,6 +6,7 @@
 // services, peers whose receive buffers are too small. So it does with peers for whom this side has
 // no memory, descriptors or endpoint left; its owner is told of those.
 
+#include "netio/base/endpoint.hpp"
 #include "netio/session/session.hpp"
 
 #include <functional>
@@ -64,10 +65,6 @@ class SessionListener final : private Listener::Handler {
     SessionListener(const SessionListener&) = delete;
     SessionListener& operator=(const SessionListener&) = delete;
 
-    struct Endpoint {
-        std::string provider;
-        Address address;
-    };
     std::vector<Endpoint> endpoints() const;
 
   private:

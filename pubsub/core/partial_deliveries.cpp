@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/partial_deliveries.hpp"
 
+#include "netio/base/check.hpp"
+
 namespace netio::pubsub::inline v0_2 {
 
 void PublishTicket::take(PublishTicket& other) noexcept {

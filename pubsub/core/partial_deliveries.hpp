@@ -23,6 +23,7 @@
 //      that it never completes while its user still holds it.
 
 #include "netio/base/status.hpp"
+#include "pubsub/core/delivery_tracker.hpp"
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/publish_ticket.hpp"
 

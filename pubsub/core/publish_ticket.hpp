@@ -7,13 +7,13 @@
 // publication; one that outlives its socket, or close(), is closed by them.
 
 #include "netio/base/export.hpp"
-#include "pubsub/core/delivery_tracker.hpp"
 
-#include <utility>
+#include <cstdint>
 
 namespace netio::pubsub::inline v0_2 {
 
 class PartialDeliveries;
+enum class PublicationId : std::uint64_t; // pubsub/core/delivery_tracker.hpp
 
 class NETIO_EXPORT PublishTicket {
   public:

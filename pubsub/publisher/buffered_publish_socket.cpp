@@ -68,7 +68,7 @@ BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options
 
 BufferedPublishSocket::~BufferedPublishSocket() = default;
 
-std::vector<SessionListener::Endpoint> BufferedPublishSocket::endpoints() const {
+std::vector<Endpoint> BufferedPublishSocket::endpoints() const {
     return sessions_.endpoints();
 }
 

@@ -85,7 +85,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher,
     void close() override;
     void abort() override;
 
-    std::vector<SessionListener::Endpoint> endpoints() const override;
+    std::vector<Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
     // The largest message that publish() takes.
     std::size_t message_limit() const noexcept { return message_limit_; }

@@ -49,7 +49,7 @@ PublishSocket::~PublishSocket() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-std::vector<SessionListener::Endpoint> PublishSocket::endpoints() const {
+std::vector<Endpoint> PublishSocket::endpoints() const {
     return sessions_.endpoints();
 }
 

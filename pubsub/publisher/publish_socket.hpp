@@ -107,7 +107,7 @@ class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberSes
     void close() override;
     void abort() override;
 
-    std::vector<SessionListener::Endpoint> endpoints() const override;
+    std::vector<Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
 

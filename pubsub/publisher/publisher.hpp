@@ -3,8 +3,9 @@
 
 // What buffered and unbuffered publish sockets have in common towards their users.
 
+#include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
-#include "netio/session/session_listener.hpp"
+#include "netio/session/session.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <chrono>
@@ -53,16 +54,13 @@ class NETIO_EXPORT Publisher {
         virtual void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscriber_closed(Publisher&, const SubscriberPeer&, const Closed&) {}
-        // A subscriber was turned away because this side lacks the means: no memory, no locked
-        // memory, no descriptors, a device that refuses another endpoint; the reason names the
-        // remedy where there is one. Ignoring it loses nothing: the subscriber has been told, tries
-        // again as it does while there is no publisher, and nothing of it is kept here. But only
-        // here can it be mended, so tell who looks after the program.
+        // A subscriber was rejected because this side lacks the means for it; as in
+        // ListenSocket::Handler (netio/messages/listen_socket.hpp). It tries again by itself.
         virtual void on_accept_failed(Publisher&, const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
         // It is worth trying again what publish answered with `again`.
         virtual void on_writable(Publisher&) {}
-        // The last word, after close() or abort(). orderly: every subscriber has confirmed that it
+        // The last event, after close() or abort(). orderly: every subscriber has confirmed that it
         // has everything; else the detail says how many did not.
         virtual void on_closed(Publisher&, const Closed&) {}
 
@@ -92,7 +90,7 @@ class NETIO_EXPORT Publisher {
     virtual void close() = 0;
     // Ends at once: what is under way is lost, then on_closed(local).
     virtual void abort() = 0;
-    virtual std::vector<SessionListener::Endpoint> endpoints() const = 0;
+    virtual std::vector<Endpoint> endpoints() const = 0;
     virtual const Counters& counters() noexcept = 0;
 };
 

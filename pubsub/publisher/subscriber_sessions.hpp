@@ -59,7 +59,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     SubscriberSessions(const SubscriberSessions&) = delete;
     SubscriberSessions& operator=(const SubscriberSessions&) = delete;
 
-    std::vector<SessionListener::Endpoint> endpoints() const { return listener_->endpoints(); }
+    std::vector<Endpoint> endpoints() const { return listener_->endpoints(); }
     std::size_t subscriber_count() const noexcept { return announced_count_; }
 
     // The state of a fid with its group looked up. Good until the next lookup or event.

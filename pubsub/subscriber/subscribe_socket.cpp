@@ -119,7 +119,7 @@ void SubscribeSocket::close() {
     if (session_) {
         session_->close();
     } else {
-        retry_timer_.start(Duration::zero()); // has the last word in place of a session
+        retry_timer_.start(Duration::zero()); // reports the end, for there is no session to do so
     }
 }
 

@@ -97,7 +97,7 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
     SubscribeSocket& operator=(const SubscribeSocket&) = delete;
 
     // With a policy, the publisher treats this subscriber so for these fids when it is too slow,
-    // and without one as it treats everybody. The last word about a fid counts.
+    // and without one as it treats everybody. The last of several policies for a fid counts.
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
     void unsubscribe(const FidRange& range);

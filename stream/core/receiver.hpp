@@ -27,6 +27,7 @@
 //      +-----------+   first advert, when the  +-----------+
 //                      ring is empty (R3)
 
+#include "stream/core/counters.hpp"
 #include "stream/core/fifo.hpp"
 #include "stream/core/flaws.hpp"
 #include "stream/core/options.hpp"
@@ -39,20 +40,6 @@
 #include <optional>
 
 namespace netio::stream::inline v0_2 {
-
-struct ReceiverCounters {
-    std::uint64_t direct_bytes = 0;
-    std::uint64_t indirect_bytes = 0;
-    std::uint64_t direct_transfers = 0;
-    std::uint64_t indirect_transfers = 0;
-    std::uint64_t phase_switches = 0;
-    std::uint64_t adverts = 0;
-    std::uint64_t adverts_revoked = 0; // R7
-    std::uint64_t acks = 0;
-    std::uint64_t ring_bytes = 0;    // of the ring, now
-    std::uint64_t ring_growths = 0;  // R15
-    std::uint64_t ring_refusals = 0; // P11: a larger one was wanted, and there was no memory
-};
 
 template <class Flaws = NoFlaws>
 class BasicReceiver {

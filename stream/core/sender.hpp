@@ -26,6 +26,7 @@
 //      +-----------+  advert of a later      +-----------+
 //                     phase at S_s (R1)
 
+#include "stream/core/counters.hpp"
 #include "stream/core/fifo.hpp"
 #include "stream/core/flaws.hpp"
 #include "stream/core/options.hpp"
@@ -39,23 +40,6 @@
 #include <span>
 
 namespace netio::stream::inline v0_2 {
-
-struct SenderCounters {
-    std::uint64_t direct_bytes = 0;
-    std::uint64_t indirect_bytes = 0;
-    std::uint64_t direct_transfers = 0;
-    std::uint64_t indirect_transfers = 0;
-    std::uint64_t phase_switches = 0;
-    std::uint64_t adverts_received = 0;
-    std::uint64_t adverts_rejected_by_phase = 0;
-    std::uint64_t adverts_rejected_by_sequence = 0;
-    // Waits between two transfers, however often next_transfer was asked meanwhile
-    std::uint64_t waits_for_ring = 0;   // for want of ring space
-    std::uint64_t waits_for_advert = 0; // hoping for an advert (P1, direct-only)
-    std::uint64_t waits_for_drain = 0;  // for the peer to empty the ring (P8)
-    std::uint64_t ring_bytes = 0;       // of the peer's ring, now
-    std::uint64_t ring_growths = 0;     // R15
-};
 
 template <class Flaws = NoFlaws>
 class BasicSender {

@@ -312,7 +312,7 @@ void Conversation::on_closed(Session&, const Closed& closed) {
     wake();
 }
 
-// What can never leave is given back at once, and what has arrived is taken before the last word.
+// What can never leave is released at once, and what has arrived is taken before on_closed.
 void Conversation::drain() {
     const DestructionWatch watch{destroyed_};
     while (const auto cookie = out_.next_canceled()) {

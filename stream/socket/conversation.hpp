@@ -107,7 +107,7 @@ class Conversation final : private Session::Handler {
     bool end_sent_ = false;
     bool peer_closes_ = false;
     bool closing_ = false; // close() or abort() was called
-    Closed closed_;        // the session's last word, while draining
+    Closed closed_;        // how the session ended, while draining
     bool* destroyed_ = nullptr;
     Timer wake_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/stream_listener.hpp"
 
+#include "netio/session/session_listener.hpp"
+#include "stream/core/wire.hpp"
 #include "stream/socket/frames.hpp"
 
 namespace netio::stream::inline v0_2 {
@@ -12,34 +14,53 @@ std::unique_ptr<StreamSocket> IncomingStream::accept(StreamSocket::Options optio
     return socket;
 }
 
+std::string IncomingStream::peer_address() const {
+    return incoming_.peer_address();
+}
+
+// Offers peers that speak the protocol to the listener's handler, which may destroy the listener,
+// and with it this.
+class StreamAcceptor final : private SessionListener::Handler {
+  public:
+    StreamAcceptor(Transport& transport, std::vector<Address> addresses,
+                   StreamListener::Handler& handler)
+        : transport_{transport}, handler_{handler}, listener_{transport,
+                                                              {.service = Service::stream,
+                                                               .addresses = std::move(addresses),
+                                                               .service_bytes = hello_bytes,
+                                                               .required_receive_bytes =
+                                                                   frame_limit_bytes},
+                                                              *this} {}
+
+    std::vector<Endpoint> endpoints() const { return listener_.endpoints(); }
+
+  private:
+    void on_incoming(IncomingSession& incoming) override {
+        Hello peer;
+        if (decode_hello(incoming.peer().service_data.span(), peer) != DecodeError::none) {
+            return incoming.reject({.code = RejectCode::service_data});
+        }
+        IncomingStream stream{transport_, incoming};
+        handler_.on_incoming(stream);
+        if (!incoming.is_answered()) incoming.reject({.code = RejectCode::full});
+    }
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+        handler_.on_accept_failed(peer_address, why);
+    }
+
+    Transport& transport_;
+    StreamListener::Handler& handler_;
+    SessionListener listener_;
+};
+
 StreamListener::StreamListener(Transport& transport, std::vector<Address> addresses,
                                Handler& handler)
-    : transport_{transport}, handler_{handler}, listener_{
-                                                    transport,
-                                                    {.service = Service::stream,
-                                                     .addresses = std::move(addresses),
-                                                     .service_bytes = hello_bytes,
-                                                     .required_receive_bytes = frame_limit_bytes},
-                                                    *this} {}
+    : acceptor_{std::make_unique<StreamAcceptor>(transport, std::move(addresses), handler)} {}
 
 StreamListener::~StreamListener() = default;
 
-std::vector<SessionListener::Endpoint> StreamListener::endpoints() const {
-    return listener_.endpoints();
-}
-
-void StreamListener::on_incoming(IncomingSession& incoming) {
-    Hello peer;
-    if (decode_hello(incoming.peer().service_data.span(), peer) != DecodeError::none) {
-        return incoming.reject({.code = RejectCode::service_data});
-    }
-    IncomingStream stream{transport_, incoming};
-    handler_.on_incoming(stream); // may destroy this listener
-    if (!incoming.is_answered()) incoming.reject({.code = RejectCode::full});
-}
-
-void StreamListener::on_accept_failed(const std::string& peer_address, const FabricError& why) {
-    handler_.on_accept_failed(peer_address, why); // may destroy this listener
+std::vector<Endpoint> StreamListener::endpoints() const {
+    return acceptor_->endpoints();
 }
 
 } // namespace netio::stream::inline v0_2

@@ -2,7 +2,7 @@
 #pragma once
 
 // Listens for streams: every peer that connects is offered to the handler, which accepts it into a
-// StreamSocket of its own, or leaves it, which turns it away.
+// StreamSocket of its own, or leaves it, which rejects it.
 //
 //     void on_incoming(stream::IncomingStream& incoming) override {
 //         sockets.push_back(incoming.accept(options, handler)); // on_connected follows
@@ -13,7 +13,7 @@
 #include "netio/base/export.hpp"
 #include "stream/socket/stream_socket.hpp"
 
-#include "netio/session/session_listener.hpp"
+#include "netio/base/endpoint.hpp"
 
 #include <memory>
 #include <vector>
@@ -23,7 +23,7 @@ namespace netio::stream::inline v0_2 {
 // A peer that speaks the stream protocol. Valid during on_incoming only.
 class NETIO_EXPORT IncomingStream {
   public:
-    std::string peer_address() const { return incoming_.peer_address(); }
+    std::string peer_address() const;
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
     // memory, no descriptors, a device that refuses another endpoint). Let that out of on_incoming:
     // the listener tells the peer, and the handler in on_accept_failed.
@@ -31,7 +31,7 @@ class NETIO_EXPORT IncomingStream {
                                          StreamSocket::Handler& handler);
 
   private:
-    friend class StreamListener;
+    friend class StreamAcceptor;
     IncomingStream(Transport& transport, IncomingSession& incoming)
         : transport_{transport}, incoming_{incoming} {}
 
@@ -39,15 +39,15 @@ class NETIO_EXPORT IncomingStream {
     IncomingSession& incoming_;
 };
 
-class NETIO_EXPORT StreamListener final : private SessionListener::Handler {
+class StreamAcceptor;
+
+class NETIO_EXPORT StreamListener final {
   public:
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
-        // A peer was turned away because this side lacks the means: no memory, no locked memory, no
-        // descriptors, a device that refuses another endpoint; `why` names the remedy where there
-        // is one. Ignoring it loses nothing: the peer has been told, may try again, and nothing of
-        // it is kept here. But only here can it be mended, so tell who looks after the program.
+        // A peer was rejected because this side lacks the means for it; as in ListenSocket::Handler
+        // (netio/messages/listen_socket.hpp).
         virtual void on_accept_failed(const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
 
@@ -61,15 +61,10 @@ class NETIO_EXPORT StreamListener final : private SessionListener::Handler {
     StreamListener(const StreamListener&) = delete;
     StreamListener& operator=(const StreamListener&) = delete;
 
-    std::vector<SessionListener::Endpoint> endpoints() const;
+    std::vector<Endpoint> endpoints() const;
 
   private:
-    void on_incoming(IncomingSession& incoming) override;
-    void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
-
-    Transport& transport_;
-    Handler& handler_;
-    SessionListener listener_;
+    std::unique_ptr<StreamAcceptor> acceptor_;
 };
 
 } // namespace netio::stream::inline v0_2

@@ -23,22 +23,24 @@
 //
 // The end: shutdown_send() ends this direction only; the peer sees on_end_of_stream once it has
 // received everything. When both directions have ended, or with close() when everything was sent,
-// the connection is closed in order. on_closed is the last word. Belongs to the loop's thread; may
+// the connection is closed in order. on_closed is the last event. Belongs to the loop's thread; may
 // be destroyed in any of its handlers, and frees all lent memory then.
 
 #include "netio/base/export.hpp"
+#include "stream/core/counters.hpp"
 #include "stream/core/options.hpp"
-#include "stream/core/receiver.hpp"
-#include "stream/core/sender.hpp"
 
 #include "netio/session/session.hpp"
-#include "netio/session/session_listener.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+namespace netio::inline v0_2 {
+class IncomingSession;
+} // namespace netio::inline v0_2
 
 namespace netio::stream::inline v0_2 {
 

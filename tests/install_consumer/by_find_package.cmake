@@ -5,7 +5,7 @@ execute_process(COMMAND_ERROR_IS_FATAL ANY
     COMMAND ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK} -G Ninja
         -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_CXX_FLAGS=${FLAGS}
         -DCMAKE_PREFIX_PATH=${PREFIX} -DWANTED_VERSION=${VERSION}
-        -DPUBLIC_HEADERS=${SOURCE}/cmake/public_headers.cmake)
+        -DEXAMPLES=${EXAMPLES} -DPUBLIC_HEADERS=${SOURCE}/cmake/public_headers.cmake)
 execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_COMMAND} --build ${WORK})
 foreach(program IN ITEMS consumer names beside_felix)
     execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${WORK}/${program} ${VERSION})

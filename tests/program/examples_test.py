@@ -76,8 +76,17 @@ class Examples(Case):
                     "one: 4 bytes\nthree: 6 bytes")
         self.expect(server)
 
+    def test_a_stream_goes_from_a_sender_to_a_receiver(self):
+        receiver = self.run_example("stream_receiver", f"{HOST}:0")
+        self.expect(self.run_example("stream_sender", receiver.address(), 20), "sent 20 blocks")
+        self.expect(receiver, f"received {20 * 256 * 1024} bytes")
+
+    def test_sockets_of_every_kind_share_a_loop(self):
+        self.expect(self.run_example("all_on_one_loop"), "100 numbers went round")
+
     def test_what_cannot_be_listened_at_is_an_error_and_not_a_crash(self):
-        for name in ("publish_unbuffered", "publish_explicit", "two_threads", "message_receiver"):
+        for name in ("publish_unbuffered", "publish_explicit", "two_threads", "message_receiver",
+                     "stream_receiver"):
             status, said = self.run_example(name, "203.0.113.1:1").end()
             self.assertEqual(status, 1, said)
             self.assertIn(name + ": ", said)
