@@ -65,6 +65,7 @@ class Relay final : private pubsub::SubscribeSocket::Handler,
                     std::uint8_t) override {
         if (sender_.send(message) != netio::Status::ok) std::fputs("a message is lost\n", stderr);
     }
+    void on_connected(pubsub::SubscribeSocket&) override {}
     void on_writable(netio::BufferedSendSocket&) override {}
     void on_closed(netio::BufferedSendSocket&, const netio::Closed&) override {}
     void on_closed(pubsub::SubscribeSocket&, const netio::Closed&, bool) override {}
@@ -86,6 +87,7 @@ class Uplink final : private netio::ListenSocket::Handler, private stream::Strea
 
   private:
     void on_connected(netio::ReceiveSocket&) override {}
+    void on_connected(stream::StreamSocket&) override {}
     void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
                     std::optional<std::uint64_t>) override {
         std::memcpy(memory_.data(), message.data(), message.size()); // one is under way at a time

@@ -24,11 +24,8 @@
 namespace apps {
 namespace {
 
-struct PumpArguments {
-    std::string server; // empty: be one
-    std::string listen = "127.0.0.1:12350";
-    bool serve = false;
-    bool once = false;
+// How much is moved, in what pieces.
+struct LoadArguments {
     std::uint64_t bytes = 1 << 30;
     std::size_t size = 64 * 1024;
     std::size_t size_min = 0;
@@ -36,12 +33,25 @@ struct PumpArguments {
     std::size_t receives = PumpSettings{}.receives;
     std::size_t receive_size = 0;
     std::size_t receive_size_min = 0;
+    std::uint64_t seed = 1;
+};
+
+// The variant of the protocol.
+struct VariantArguments {
     std::uint64_t ring = 1 << 20;
     std::optional<std::uint64_t> ring_limit;
     std::string mode = "dynamic";
     std::string policy = "improved";
     std::string notify = "immediate";
-    std::uint64_t seed = 1;
+};
+
+struct PumpArguments {
+    std::string server; // empty: be one
+    std::string listen = "127.0.0.1:12350";
+    bool serve = false;
+    bool once = false;
+    LoadArguments load;
+    VariantArguments variant;
     bool wait_all = false;
     bool bidirectional = false;
     bool verify = false;
@@ -54,31 +64,32 @@ struct PumpArguments {
 
 // The baselines of the study keep the ring that they were given, unless they are told otherwise.
 std::uint64_t ring_limit_bytes(const PumpArguments& arguments) {
-    if (!arguments.ring_limit) {
-        return arguments.mode == "dynamic"
+    if (!arguments.variant.ring_limit) {
+        return arguments.variant.mode == "dynamic"
                    ? netio::stream::StreamSocket::Options{}.receiver.ring_limit_bytes
                    : 0;
     }
-    if (arguments.policy == "published" || arguments.mode == "direct") {
+    if (arguments.variant.policy == "published" || arguments.variant.mode == "direct") {
         throw std::invalid_argument{"--ring-limit: with --policy published the ring does not grow, "
                                     "and with --mode direct there is none"};
     }
-    return *arguments.ring_limit;
+    return *arguments.variant.ring_limit;
 }
 
 netio::stream::StreamSocket::Options stream_options(const PumpArguments& arguments) {
     netio::stream::StreamSocket::Options options;
     options.receiver =
-        netio::stream::improved_receiver(arguments.ring, ring_limit_bytes(arguments));
-    if (arguments.policy == "published") options = netio::stream::published_stream(arguments.ring);
-    if (arguments.mode == "indirect") {
+        netio::stream::improved_receiver(arguments.variant.ring, ring_limit_bytes(arguments));
+    if (arguments.variant.policy == "published")
+        options = netio::stream::published_stream(arguments.variant.ring);
+    if (arguments.variant.mode == "indirect") {
         options.sender.mode = options.receiver.mode = netio::stream::TransferMode::indirect_only;
-    } else if (arguments.mode == "direct") {
+    } else if (arguments.variant.mode == "direct") {
         options.sender.mode = options.receiver.mode = netio::stream::TransferMode::direct_only;
         options.receiver.ring_bytes = 0;
         options.receiver.ack_threshold_bytes = options.receiver.advert_threshold_bytes = 0;
     }
-    options.session.never_immediate = arguments.notify == "frames";
+    options.session.never_immediate = arguments.variant.notify == "frames";
     return options;
 }
 
@@ -90,10 +101,10 @@ const PumpArguments& checked(const PumpArguments& arguments) {
 
 PumpSettings settings_of(const PumpArguments& arguments) {
     return {.stream = stream_options(arguments),
-            .sends = arguments.sends,
-            .receives = arguments.receives,
-            .receive_size_min = arguments.receive_size_min,
-            .receive_size_max = arguments.receive_size,
+            .sends = arguments.load.sends,
+            .receives = arguments.load.receives,
+            .receive_size_min = arguments.load.receive_size_min,
+            .receive_size_max = arguments.load.receive_size,
             .wait_all = arguments.wait_all};
 }
 
@@ -125,11 +136,11 @@ void print(const PumpEnd& end, bool json) {
 
 int run_client(const PumpArguments& arguments, netio::EventLoop& loop,
                netio::Transport& transport) {
-    const PumpHeader header{.bytes = arguments.bytes,
-                            .seed = arguments.seed,
-                            .size_min =
-                                arguments.size_min != 0 ? arguments.size_min : arguments.size,
-                            .size_max = arguments.size,
+    const PumpHeader header{.bytes = arguments.load.bytes,
+                            .seed = arguments.load.seed,
+                            .size_min = arguments.load.size_min != 0 ? arguments.load.size_min
+                                                                     : arguments.load.size,
+                            .size_max = arguments.load.size,
                             .verify = arguments.verify,
                             .bidirectional = arguments.bidirectional};
     PumpEnd end{loop,
@@ -222,13 +233,14 @@ void add_sizes(CLI::App& command, PumpArguments& arguments) {
             ->transform(CLI::AsSizeValue(false));
     };
     const CLI::Range one_message{std::size_t{1}, std::size_t{pump_size_limit_bytes}};
-    size("--bytes", arguments.bytes, "Bytes to send in all, also as 20g");
-    size("--size", arguments.size, "Bytes of a send")->check(one_message);
-    size("--size-min", arguments.size_min, "Random sizes, from here to --size");
-    size("--receive-size", arguments.receive_size, "Bytes of a receive; 0: as large as a send");
-    size("--receive-size-min", arguments.receive_size_min, "Random sizes, from here");
-    size("--ring", arguments.ring, "Bytes of the ring on this side");
-    size("--ring-limit", arguments.ring_limit,
+    size("--bytes", arguments.load.bytes, "Bytes to send in all, also as 20g");
+    size("--size", arguments.load.size, "Bytes of a send")->check(one_message);
+    size("--size-min", arguments.load.size_min, "Random sizes, from here to --size");
+    size("--receive-size", arguments.load.receive_size,
+         "Bytes of a receive; 0: as large as a send");
+    size("--receive-size-min", arguments.load.receive_size_min, "Random sizes, from here");
+    size("--ring", arguments.variant.ring, "Bytes of the ring on this side");
+    size("--ring-limit", arguments.variant.ring_limit,
          "Bytes up to which it grows over a distance; as --ring: not at all");
 }
 
@@ -245,25 +257,30 @@ Command add_pump(CLI::App& program) {
     command->add_flag("--once", arguments->once, "Serve one client, then end");
     add_sizes(*command, *arguments);
     const CLI::Range count{1, 1024};
-    command->add_option("--sends", arguments->sends, "Sends outstanding")
+    command->add_option("--sends", arguments->load.sends, "Sends outstanding")
         ->capture_default_str()
         ->check(count);
-    command->add_option("--receives", arguments->receives, "Receives outstanding, on this side")
+    command
+        ->add_option("--receives", arguments->load.receives, "Receives outstanding, on this side")
         ->capture_default_str()
         ->check(count);
     command->add_flag("--wait-all", arguments->wait_all, "Receives wait until they are full");
-    command->add_option("--mode", arguments->mode, "dynamic, direct or indirect")
+    command->add_option("--mode", arguments->variant.mode, "dynamic, direct or indirect")
         ->capture_default_str()
         ->check(CLI::IsMember({"dynamic", "direct", "indirect"}));
-    command->add_option("--policy", arguments->policy, "improved, or that of the 2014 study")
+    command
+        ->add_option("--policy", arguments->variant.policy, "improved, or that of the 2014 study")
         ->capture_default_str()
         ->check(CLI::IsMember({"improved", "published"}));
-    command->add_option("--notify", arguments->notify, "Tell of writes by immediate data or frames")
+    command
+        ->add_option("--notify", arguments->variant.notify,
+                     "Tell of writes by immediate data or frames")
         ->capture_default_str()
         ->check(CLI::IsMember({"immediate", "frames"}));
     command->add_flag("--bidirectional", arguments->bidirectional, "The server sends as much back");
     command->add_flag("--verify", arguments->verify, "Check every byte");
-    command->add_option("--seed", arguments->seed, "Of sizes and bytes")->capture_default_str();
+    command->add_option("--seed", arguments->load.seed, "Of sizes and bytes")
+        ->capture_default_str();
     command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
         ->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
@@ -277,8 +294,8 @@ Command add_pump(CLI::App& program) {
     command->add_flag("--json", arguments->json, "A JSON object for each connection");
     return [arguments] {
         if (!arguments->study.empty()) {
-            return run_study({.bytes = arguments->bytes,
-                              .message_bytes = std::max<std::uint64_t>(1, arguments->size),
+            return run_study({.bytes = arguments->load.bytes,
+                              .message_bytes = std::max<std::uint64_t>(1, arguments->load.size),
                               .provider = arguments->provider},
                              arguments->study);
         }

@@ -80,6 +80,18 @@ std::chrono::nanoseconds nanoseconds(double count) {
     return std::chrono::nanoseconds{static_cast<std::int64_t>(count)};
 }
 
+// What has been sent, and received.
+struct Sends {
+    double wire_free_ns = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t number = 0;
+};
+struct Receives {
+    std::uint64_t to_post = 0;
+    std::uint64_t number = 0;
+    std::uint64_t bytes = 0;
+};
+
 class Simulation {
   public:
     Simulation(const StreamLink& link, const StreamLoad& load, const StreamPolicy& policy)
@@ -114,19 +126,15 @@ class Simulation {
     netio::stream::Sender sender_;
     Core sender_core_{agenda_};
     std::deque<netio::stream::ControlMessage> control_inbox_;
-    double wire_free_ns_ = 0;
-    std::uint64_t submitted_bytes_ = 0;
-    std::uint64_t send_number_ = 0;
+    Sends sends_;
 
     netio::stream::Receiver receiver_;
     netio::stream::RingGauge gauge_;
     Core receiver_core_{agenda_};
     std::deque<netio::stream::Transfer> data_inbox_;
-    std::uint64_t receives_to_post_ = 0;
-    std::uint64_t receive_number_ = 0;
+    Receives receives_;
     double user_free_ns_ = 0;
     double copy_ns_ = 0;
-    std::uint64_t received_bytes_ = 0;
     std::uint64_t control_count_ = 0;
 };
 
@@ -136,7 +144,7 @@ constexpr std::uint64_t copy_step_bytes = 256 * 1024;
 StreamStudy Simulation::run() {
     const double begin_ns = std::max(0.0, load_.receiver_lead_ns);
     agenda_.at(std::max(0.0, -load_.receiver_lead_ns), [this] {
-        receives_to_post_ = load_.receive_count;
+        receives_.to_post = load_.receive_count;
         run_receiver();
     });
     agenda_.at(begin_ns, [this] {
@@ -144,7 +152,7 @@ StreamStudy Simulation::run() {
             submit();
         run_sender();
     });
-    while (received_bytes_ < load_.total_bytes) {
+    while (receives_.bytes < load_.total_bytes) {
         NETIO_CHECK_MSG(agenda_.run_next(), "the stream is stuck");
         NETIO_CHECK(sender_.error() == netio::stream::ProtocolError::none);
         NETIO_CHECK(receiver_.error() == netio::stream::ProtocolError::none);
@@ -152,7 +160,7 @@ StreamStudy Simulation::run() {
     const double elapsed_ns = agenda_.now() - begin_ns;
     const netio::stream::SenderCounters& counters = sender_.counters();
     StreamStudy study;
-    study.gigabits_per_second = static_cast<double>(received_bytes_) * 8 / elapsed_ns;
+    study.gigabits_per_second = static_cast<double>(receives_.bytes) * 8 / elapsed_ns;
     study.link_share = study.gigabits_per_second / link_.gigabits_per_second;
     study.direct_share = static_cast<double>(counters.direct_bytes) /
                          static_cast<double>(counters.direct_bytes + counters.indirect_bytes);
@@ -169,11 +177,11 @@ StreamStudy Simulation::run() {
 // --- The sending side ---------------------------------------------------------------------------
 
 void Simulation::submit() {
-    const std::uint64_t left = load_.total_bytes - submitted_bytes_;
+    const std::uint64_t left = load_.total_bytes - sends_.bytes;
     if (left == 0) return;
     const std::uint64_t bytes = std::min(left, load_.message_bytes);
-    submitted_bytes_ += bytes;
-    sender_.submit(netio::stream::SendId{send_number_++}, bytes);
+    sends_.bytes += bytes;
+    sender_.submit(netio::stream::SendId{sends_.number++}, bytes);
 }
 
 void Simulation::run_sender() {
@@ -193,13 +201,13 @@ void Simulation::run_sender() {
 }
 
 void Simulation::post(const netio::stream::Transfer& transfer) {
-    wire_free_ns_ = std::max(wire_free_ns_, agenda_.now()) + wire_ns(transfer.bytes);
-    agenda_.at(wire_free_ns_ + link_.one_way_ns, [this, transfer] {
+    sends_.wire_free_ns = std::max(sends_.wire_free_ns, agenda_.now()) + wire_ns(transfer.bytes);
+    agenda_.at(sends_.wire_free_ns + link_.one_way_ns, [this, transfer] {
         data_inbox_.push_back(transfer);
         run_receiver();
     });
     // A write is done when the other end's hardware has said so.
-    agenda_.at(wire_free_ns_ + 2 * link_.one_way_ns, [this, number = transfer.number] {
+    agenda_.at(sends_.wire_free_ns + 2 * link_.one_way_ns, [this, number = transfer.number] {
         sender_.on_transfer_done(number);
         while (sender_.next_completion())
             submit();
@@ -227,7 +235,7 @@ void Simulation::run_receiver() {
     if (!data_inbox_.empty()) {
         return receiver_core_.work(link_.arrival_ns, [this] { take_arrival(); });
     }
-    if (receives_to_post_ > 0) {
+    if (receives_.to_post > 0) {
         return receiver_core_.work(link_.receive_ns, [this] { post_receive(); });
     }
     netio::stream::ControlMessage message;
@@ -301,8 +309,8 @@ void Simulation::tell(const netio::stream::ControlMessage& message) {
 }
 
 void Simulation::post_receive() {
-    --receives_to_post_;
-    receiver_.post(netio::stream::ReceiveId{receive_number_++}, load_.receive_bytes,
+    --receives_.to_post;
+    receiver_.post(netio::stream::ReceiveId{receives_.number++}, load_.receive_bytes,
                    load_.wait_all);
     settle_receiver();
 }
@@ -310,14 +318,14 @@ void Simulation::post_receive() {
 // The user takes what is complete, uses it, and posts the receive again.
 void Simulation::settle_receiver() {
     while (const auto completion = receiver_.next_completion()) {
-        received_bytes_ += completion->bytes;
+        receives_.bytes += completion->bytes;
         if (load_.consume_ns == 0) {
-            ++receives_to_post_;
+            ++receives_.to_post;
             continue;
         }
         user_free_ns_ = std::max(user_free_ns_, agenda_.now()) + load_.consume_ns;
         agenda_.at(user_free_ns_, [this] {
-            ++receives_to_post_;
+            ++receives_.to_post;
             run_receiver();
         });
     }
