@@ -96,6 +96,7 @@ void World::begin(const ProcessPlan& plan) {
     Process& made = *process;
     processes_[plan.number] = std::move(process);
     scheduler_.add(made.poller, made.loop);
+    made.transport.delay_resolution(microseconds{plan.options.get("resolve_us")});
     // Its program's first lines run before its loop does.
     try {
         made.actor = make_actor(*this, made);
@@ -362,7 +363,10 @@ void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since
         const Duration silence =
             oracle_.blocked_between(process, peer, from) +
             (can_tell ? Duration{} : oracle_.lasted(Trouble::stopped, peer, from));
-        if (silence < dead_after - seconds{1}) oracle_.violate(RuleId::alive_is_not_dead, says());
+        // A user that takes so long keeps its loop from turning as well.
+        const bool was_busy = !can_tell && oracle_.happened(Trouble::busy, peer, from);
+        if (silence < dead_after - seconds{1} && !was_busy)
+            oracle_.violate(RuleId::alive_is_not_dead, says());
     } else if (closed.reason == CloseReason::too_slow && !held_up) {
         oracle_.violate(RuleId::slow_was_slow, says());
     } else if ((closed.reason == CloseReason::handshake_timeout ||
