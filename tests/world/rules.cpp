@@ -50,7 +50,7 @@ constexpr std::array all_rules{
          "on_writable",
          "netio/base/status.hpp"},
     Rule{RuleId::slow_holds_up_only_its_own, "a slow one holds up only its own",
-         "Publishing its fids waits for it; other fids go on.", "docs/operations.md"},
+         "Publishing its fids waits for it; other fids go on", "docs/operations.md"},
     Rule{RuleId::close_is_bounded, "a close is bounded",
          "close(): how long a subscriber may make no progress before it is cut off, and how long "
          "closing may take in all.",
