@@ -16,9 +16,11 @@ std::string frames(std::uint64_t count) {
 
 } // namespace
 
-bool Shutdown::close() noexcept {
+bool Shutdown::close(TimePoint limit) noexcept {
+    if (std::exchange(closed_here_, true)) return false;
     if (ours_ == Ours::open) ours_ = Ours::due;
-    return !std::exchange(closed_here_, true);
+    limit_ = limit;
+    return true;
 }
 
 bool Shutdown::on_shutdown() noexcept {
@@ -29,8 +31,7 @@ bool Shutdown::on_shutdown() noexcept {
 }
 
 bool Shutdown::on_ack(std::uint32_t unread) noexcept {
-    // Its own shutdown goes before its ack of ours.
-    if (ours_ != Ours::sent || theirs_ == Theirs::open) return false;
+    if (ours_ != Ours::sent) return false;
     ours_ = Ours::confirmed;
     unread_by_peer_ = unread;
     return true;

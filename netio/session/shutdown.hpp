@@ -13,6 +13,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/base/status.hpp"
+#include "netio/base/time.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +22,8 @@ namespace netio::inline v0_2 {
 
 class Shutdown {
   public:
-    // close() was called here. False: it had been.
-    bool close() noexcept;
+    // close() was called here, and everything is to be done by `limit`. False: it had been.
+    bool close(TimePoint limit = TimePoint::max()) noexcept;
     // The peer's two frames. False: it may not send this one now.
     [[nodiscard]] bool on_shutdown() noexcept;
     [[nodiscard]] bool on_ack(std::uint32_t unread) noexcept;
@@ -48,8 +49,11 @@ class Shutdown {
     bool is_complete() const noexcept {
         return ours_ == Ours::confirmed && theirs_ == Theirs::confirmed;
     }
+    // Who closes does not wait for ever, not even for its own user.
+    TimePoint limit() const noexcept { return limit_; }
     // It is the peer's turn: it must make progress within the time-outs.
     bool awaits_peer() const noexcept {
+        if (ours_ == Ours::confirmed) return theirs_ == Theirs::confirmed;
         return !may_send() && (closed_here_ || theirs_ == Theirs::confirmed);
     }
     // That the peer has left unread, as it said.
@@ -68,6 +72,7 @@ class Shutdown {
     Ours ours_ = Ours::open;
     Theirs theirs_ = Theirs::open;
     bool closed_here_ = false;
+    TimePoint limit_ = TimePoint::max();
     std::uint32_t unread_ = 0;
     std::uint32_t unread_by_peer_ = 0;
 };

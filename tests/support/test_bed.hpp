@@ -52,6 +52,8 @@ class TestBed {
     Transport& transport() noexcept { return *transport_; }
     // The simulator; null on the fabric.
     SimTransport* sim() noexcept { return sim_; }
+    // The process that it runs in; null on the fabric.
+    SimWorld* world() noexcept { return world_.get(); }
     // Where to listen: any free port.
     Address address() const;
     // Runs the loop until it is done. False: the deadline has passed, which is far beyond what any

@@ -148,6 +148,63 @@ TEST_P(SimulatedSession, WithoutHeartbeatsNobodyIsDead) {
     EXPECT_TRUE(near.closed.empty());
 }
 
+TEST_P(SimulatedSession, DeadAfterWorksWithoutHeartbeatsOfOurOwn) {
+    connect({.heartbeat = 0ms, .dead_after = 5000ms}, quick);
+    bed.sim()->cut(1);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    expect_end(near, CloseReason::silent, 0);
+}
+
+TEST_P(SimulatedSession, TimeInWhichOurLoopDidNotLookIsNotThePeersSilence) {
+    connect(quick, quick);
+    std::vector<std::byte> body(8);
+    near.at_frame = [&] {
+        if (near.frames.size() == 1) bed.world()->spend(30s); // stopped, or at work
+    };
+    send(far, 2);
+    const TimePoint end = bed.loop().now() + 50s;
+    ASSERT_TRUE(bed.run_until([&] { return bed.loop().now() >= end || !near.closed.empty(); }));
+    EXPECT_TRUE(near.closed.empty() && far.closed.empty());
+    EXPECT_EQ(near.frames.size(), 2U);
+}
+
+TEST_P(SimulatedSession, WritesSoonerOrLaterHoweverFewSlotsItHas) {
+    connect({.send_count = 2, .remote_writes = true, .never_immediate = true},
+            {.remote_writes = true});
+    ASSERT_TRUE(bed.run_until([&] { return near.session->request_write_capacity(); }));
+}
+
+TEST_P(SimulatedSession, ThatCannotSendItsOpenFrameNeverSaysThatItIsOpen) {
+    listener = std::make_unique<SessionListener>(
+        bed.transport(),
+        SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+        static_cast<SessionListener::Handler&>(*this));
+    dial({});
+    bool was_open = false;
+    near.at_open = [&] { was_open = true; };
+    // The accepting side registers when it accepts; refuse only once it has.
+    ASSERT_TRUE(bed.run_until([&] { return far.session != nullptr; }));
+    bed.sim()->refuse_registrations(true);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    expect_end(near, CloseReason::failed, 0);
+    EXPECT_FALSE(was_open);
+    EXPECT_FALSE(near.session->is_open());
+    bed.sim()->refuse_registrations(false);
+}
+
+TEST_P(SimulatedSession, CountsWhatItCarries) {
+    connect();
+    flood(near, 10);
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 10; }));
+    const SessionCounters sent = near.session->counters();
+    const SessionCounters received = far.session->counters();
+    EXPECT_EQ(sent.frames_sent, 10U);
+    EXPECT_EQ(sent.bytes_sent, 80U);
+    EXPECT_EQ(received.frames_received, 10U);
+    EXPECT_EQ(received.bytes_received, 80U);
+    EXPECT_EQ(sent.frames_received + received.frames_sent, 0U);
+}
+
 TEST_P(SimulatedSession, AConnectThatNobodyAnswersEndsAfterItsTime) {
     connect();
     bed.sim()->ignore_connects(true);

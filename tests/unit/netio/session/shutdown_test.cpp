@@ -188,11 +188,32 @@ TEST(Shutdown, APeerThatSpeaksOutOfTurnIsNoticed) {
     shutdown.on_sent(FrameKind::shutdown);
     EXPECT_TRUE(shutdown.on_ack(0));
     EXPECT_FALSE(shutdown.on_ack(0)) << "twice";
+}
 
-    Shutdown other;
-    other.close();
-    other.on_sent(FrameKind::shutdown);
-    EXPECT_FALSE(other.on_ack(0)) << "its shutdown goes before its ack";
+TEST(Shutdown, TimeRunsForThePeerAndTheLimitForEverybody) {
+    const TimePoint limit{std::chrono::seconds{9}};
+    Shutdown near;
+    EXPECT_FALSE(near.awaits_peer());
+    EXPECT_EQ(near.limit(), TimePoint::max());
+    near.close(limit);
+    EXPECT_TRUE(near.awaits_peer());
+    near.on_sent(FrameKind::shutdown);
+    EXPECT_TRUE(near.on_ack(0));
+    EXPECT_FALSE(near.awaits_peer()) << "the user here holds it up";
+    EXPECT_TRUE(near.on_shutdown());
+    near.confirm();
+    near.on_sent(FrameKind::shutdown_ack);
+    EXPECT_TRUE(near.awaits_peer());
+    EXPECT_EQ(near.limit(), limit);
+
+    Shutdown far;
+    EXPECT_TRUE(far.on_shutdown());
+    far.on_sent(FrameKind::shutdown);
+    EXPECT_FALSE(far.awaits_peer()) << "who closed sees to the time";
+    far.confirm();
+    far.on_sent(FrameKind::shutdown_ack);
+    EXPECT_TRUE(far.awaits_peer());
+    EXPECT_EQ(far.limit(), TimePoint::max());
 }
 
 TEST(Shutdown, TheEndSaysWhatIsMissingAndWhy) {

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What travels on a session, as its services see it.
+
+#include "netio/base/frame.hpp"
+#include "netio/transport.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace netio::inline v0_2 {
+
+// A frame to send. The extension is copied; slices are lent until on_sent.
+struct OutgoingFrame {
+    std::uint8_t kind = first_service_kind;
+    std::uint8_t flags = 0;
+    std::span<const std::byte> extension; // at most frame_extension_limit bytes
+    std::span<const Slice> slices;        // at most slice_limit
+};
+inline constexpr std::size_t frame_extension_limit = 56;
+// NetIO-next's limit. More slices than the provider takes are gathered into one by copying.
+inline constexpr std::size_t slice_limit = 28;
+
+struct IncomingFrame {
+    std::uint8_t kind = 0;
+    std::uint8_t flags = 0;
+    std::span<const std::byte> body; // extension and payload; valid during on_frame only
+    bool continued = false;          // the rest that Session::keep() was given
+};
+
+// A write into the peer's memory. Slices are lent until on_sent.
+struct OutgoingWrite {
+    std::span<const Slice> slices; // at most Session::write_slice_limit()
+    RemoteSlice target;
+    std::uint32_t notice = 0; // what the peer is told: on_written
+};
+
+// Of one session.
+struct SessionCounters {
+    std::uint64_t frames_sent = 0; // of the service, with its writes
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t frames_received = 0;
+    std::uint64_t bytes_received = 0;
+    std::uint64_t again = 0;    // sends and writes for which there was no credit or no slot
+    std::uint64_t gathered = 0; // frames of more slices than the provider takes
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/handshake.hpp"
+
+#include <string_view>
+
+namespace netio::inline v0_2 {
+
+Handshake::Handshake(const Hello& hello, const SessionOptions& options) noexcept : hello_{hello} {
+    hello_.receive_bytes = static_cast<std::uint32_t>(options.receive_bytes);
+    hello_.receive_count = static_cast<std::uint16_t>(options.receive_count);
+    hello_.heartbeat_ms = static_cast<std::uint16_t>(options.heartbeat.count());
+    hello_.instance = process_instance();
+}
+
+void Handshake::connects(std::size_t required_receive_bytes, const OpenOptions& offered) noexcept {
+    required_receive_bytes_ = required_receive_bytes;
+    offered_ = offered;
+}
+
+void Handshake::accepts(const Hello& peer) noexcept {
+    peer_ = peer;
+    accepting_ = true;
+}
+
+std::string Handshake::take_answer(std::span<const std::byte> data) {
+    const RejectCode problem = decode(data, hello_.service_data.size, peer_);
+    if (problem != RejectCode::none || peer_.service != hello_.service) {
+        return "accepted with connection data that is not ours";
+    }
+    if (judge_receives(peer_, required_receive_bytes_) == RejectCode::none) return {};
+    return "accepted with " + std::to_string(peer_.receive_count) + " receive buffers of " +
+           std::to_string(peer_.receive_bytes) + " bytes, which is too little";
+}
+
+bool Handshake::take_open(std::span<const std::byte> body) noexcept {
+    const std::optional<OpenOptions> offered = decode_open_options(body);
+    if (offered) offered_ = *offered;
+    return offered.has_value();
+}
+
+void Handshake::explain(Closed& closed) const {
+    if (rejection_.code == RejectCode::none) return;
+    closed.detail += ": " + std::string{to_string(rejection_.code)};
+    if (rejection_.required_bytes == 0) return;
+    closed.detail += " (" + std::to_string(rejection_.required_bytes) + " bytes required";
+    if (rejection_.code == RejectCode::receive_too_small) {
+        closed.required_receive_bytes = rejection_.required_bytes;
+        closed.detail += ", " + std::to_string(hello_.receive_bytes) + " here";
+    }
+    closed.detail += ")";
+}
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the two sides of a session have said of themselves before it opened, and whether that will
+// do. A plain value; no I/O.
+
+#include "netio/base/status.hpp"
+#include "netio/session/hello.hpp"
+#include "netio/session/open_options.hpp"
+#include "netio/session/session_options.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace netio::inline v0_2 {
+
+class Handshake {
+  public:
+    // `hello`: the service's part; the rest follows from the options.
+    Handshake(const Hello& hello, const SessionOptions& options) noexcept;
+
+    // This side connects, and needs so much of the peer's receive buffers, and offers so much.
+    void connects(std::size_t required_receive_bytes, const OpenOptions& offered) noexcept;
+    // This side accepts a peer that has been judged.
+    void accepts(const Hello& peer) noexcept;
+    bool is_accepting() const noexcept { return accepting_; }
+
+    // The accepting side's answer. What is wrong with it; empty: nothing.
+    std::string take_answer(std::span<const std::byte> data);
+    // The connecting side's open frame. False: it cannot be.
+    [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
+    void take_rejection(std::span<const std::byte> data) noexcept {
+        rejection_ = decode_rejection(data);
+    }
+    // Adds what the listener said to the reason.
+    void explain(Closed& closed) const;
+
+    const Hello& hello() const noexcept { return hello_; }
+    const Hello& peer() const noexcept { return peer_; }
+    // Of the connecting side.
+    const OpenOptions& offered() const noexcept { return offered_; }
+    RejectCode rejection() const noexcept { return rejection_.code; }
+
+  private:
+    Hello hello_;
+    Hello peer_;
+    OpenOptions offered_;
+    Rejection rejection_{.code = RejectCode::none};
+    std::size_t required_receive_bytes_ = least_receive_bytes;
+    bool accepting_ = false;
+};
+
+} // namespace netio::inline v0_2

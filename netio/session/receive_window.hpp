@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What has arrived on a session and is not done with yet, in the order of its arrival, and the
+// memory that it lies in. While the user does not want more, it stays here and its receive is not
+// posted again: so the peer gets no credit for it, and stops when it has no more. Not thread-safe.
+
+#include "netio/base/frame.hpp"
+#include "netio/memory/buffer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+class ReceiveWindow {
+  public:
+    // One message of the peer's.
+    struct Arrival {
+        std::optional<std::uint32_t> receive; // that it used up
+        std::uint8_t kind = 0;                // FrameKind::written: `notice`, and no content
+        std::uint8_t flags = 0;
+        std::uint32_t notice = 0;
+        std::span<const std::byte> body; // what is still to be handed over of it
+        bool continued = false;
+    };
+
+    ReceiveWindow(std::size_t receive_bytes, std::size_t receive_count)
+        : receive_bytes_{receive_bytes}, memory_{receive_bytes * receive_count},
+          arrivals_(receive_count) {}
+
+    void register_memory(MemoryDomain& domain) { memory_.registration(domain); }
+    std::size_t receive_count() const noexcept { return arrivals_.size(); }
+    Slice receive(std::size_t index) noexcept {
+        return memory_.slice(index * receive_bytes_, receive_bytes_);
+    }
+
+    // The next frame of the peer has this number. False: it is another one.
+    bool is_next(std::uint32_t sequence) noexcept {
+        if (sequence != expected_sequence_) return false;
+        ++expected_sequence_;
+        return true;
+    }
+    bool has_heard() const noexcept { return expected_sequence_ > 0; }
+
+    // There is a place for each receive that the peer knows of.
+    void push(const Arrival& arrival) noexcept {
+        if (arrival.kind >= first_service_kind ||
+            arrival.kind == static_cast<std::uint8_t>(FrameKind::written)) {
+            ++frames_;
+            bytes_ += arrival.body.size();
+        }
+        arrivals_[(first_ + count_) % arrivals_.size()] = arrival;
+        ++count_;
+    }
+    Arrival& front() noexcept { return arrivals_[first_]; }
+    void pop() noexcept {
+        first_ = (first_ + 1) % arrivals_.size();
+        --count_;
+    }
+    void clear() noexcept { count_ = 0; }
+    bool is_empty() const noexcept { return count_ == 0; }
+    // The peer has hardly a credit left, by our doing.
+    bool is_full() const noexcept { return count_ + 2 >= arrivals_.size(); }
+
+    // The rest of the front's body is handed over once more.
+    void keep(std::span<const std::byte> rest) noexcept {
+        front().body = rest;
+        front().continued = kept_ = !rest.empty();
+    }
+    // Whether it was so. Once.
+    bool take_kept() noexcept { return std::exchange(kept_, false); }
+
+    void pause() noexcept { paused_ = true; }
+    // False: it was not paused.
+    bool resume() noexcept {
+        const bool was_paused = paused_;
+        paused_ = false;
+        return was_paused;
+    }
+    bool is_paused() const noexcept { return paused_; }
+    bool has_work() const noexcept { return !paused_ && count_ > 0; }
+
+    // Of the service, so far.
+    std::uint64_t frames() const noexcept { return frames_; }
+    std::uint64_t bytes() const noexcept { return bytes_; }
+
+  private:
+    std::size_t receive_bytes_;
+    RegisteredBuffer memory_;
+    std::vector<Arrival> arrivals_; // a ring
+    std::size_t first_ = 0;
+    std::size_t count_ = 0;
+    std::uint32_t expected_sequence_ = 0;
+    std::uint64_t frames_ = 0;
+    std::uint64_t bytes_ = 0;
+    bool paused_ = false;
+    bool kept_ = false;
+};
+
+} // namespace netio::inline v0_2

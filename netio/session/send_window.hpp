@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a session may send at the moment, and what of it is in the fabric's hands: credits, slots
+// with the headers of the frames, and memory to gather slices in. It decides and posts; it knows
+// nothing of why. Not thread-safe.
+
+#include "netio/session/credits.hpp"
+#include "netio/session/frames.hpp"
+#include "netio/session/send_ledger.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+class SendWindow {
+  public:
+    explicit SendWindow(std::size_t slot_count);
+
+    // Known when the peer's hello is.
+    struct Terms {
+        std::size_t receive_count = 0;      // here
+        std::size_t peer_receive_count = 0; // and there
+        std::size_t frame_bytes = 0;        // the largest that the peer and the provider take
+        std::size_t segment_limit = 1;
+        bool by_immediate = false; // writes are told of by the fabric
+    };
+    void open(const Terms& terms);
+    bool is_open() const noexcept { return credits_.has_value(); }
+    // Before there is an endpoint: what cannot be registered is found out then.
+    void register_memory(MemoryDomain& domain) { slot_memory_.registration(domain); }
+
+    bool can_send() const noexcept;
+    bool can_write() const noexcept;
+    // false: take_wish() will be true when there is.
+    bool request_send() noexcept;
+    bool request_write() noexcept;
+    // What was wanted in vain can be had now. Once.
+    bool take_wish() noexcept;
+
+    // ok, again, closed (the connection), too_large, too_many_segments. Both throw FabricError if
+    // memory cannot be registered.
+    Status send(Connection& connection, const OutgoingFrame& frame, std::optional<Cookie> cookie);
+    Status write(Connection& connection, const OutgoingWrite& write, Cookie cookie);
+    // A frame of the session's own, which may take what is kept in reserve.
+    bool can_send_own() const noexcept;
+    Status send_own(Connection& connection, FrameKind kind, std::span<const std::byte> body = {});
+    // The cookie of what has left the fabric's hands, if it had one.
+    std::optional<Cookie> release(Cookie slot) noexcept;
+
+    CreditError on_received(std::uint32_t credits);
+    void on_reposted() { credits_->on_reposted(); }
+    // A frame with nothing but credits is due.
+    bool must_return() const noexcept { return credits_->must_return() && !free_slots_.empty(); }
+
+    bool is_idle() const noexcept { return free_slots_.size() == slots_.size(); }
+    std::size_t body_limit() const noexcept { return body_limit_; }
+    const SendLedger& ledger() const noexcept { return ledger_; }
+    const SessionCounters& counters() const noexcept { return counters_; }
+
+  private:
+    static constexpr std::uint32_t no_gather = UINT32_MAX;
+    // One frame or write. The header of a frame lives in slot_memory_ until it is sent.
+    struct Slot {
+        std::optional<Cookie> cookie;
+        std::uint32_t gather = no_gather;
+    };
+
+    Status post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
+                std::optional<Cookie> cookie);
+    Status refuse(bool& wanted) noexcept;
+    std::size_t attach(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces);
+    bool take_gather_buffer(Slot& slot, std::size_t bytes);
+
+    RegisteredBuffer slot_memory_;
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> free_slots_;
+    std::vector<std::unique_ptr<RegisteredBuffer>> gathers_; // as large as was needed so far
+    std::vector<std::uint32_t> free_gathers_;
+    std::optional<Credits> credits_;
+    SendLedger ledger_;
+    std::uint32_t next_sequence_ = 0;
+    std::size_t body_limit_ = 0;
+    std::size_t segment_limit_ = 1;
+    SessionCounters counters_;
+    bool by_immediate_ = false;
+    bool send_wanted_ = false;
+    bool write_wanted_ = false;
+};
+
+} // namespace netio::inline v0_2

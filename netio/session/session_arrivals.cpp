@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the provider reports of an open session, and what arrives on it: checked as soon as it is
+// there, handed over in order as long as the service wants it.
+
+#include "netio/base/destruction_watch.hpp"
+#include "netio/session/session_core.hpp"
+
+namespace netio::inline v0_2 {
+
+void SessionCore::on_completion(const Completion& completion) {
+    const bool sent =
+        completion.kind == Completion::Kind::send || completion.kind == Completion::Kind::write;
+    if (sent) {
+        const std::optional<Cookie> cookie = send_.release(completion.cookie);
+        const DestructionWatch watch{destroyed_};
+        if (cookie) handler_.on_sent(session_, *cookie, completion.outcome);
+        if (watch.destroyed()) return;
+        await_peer(); // something has left
+        return go_on();
+    }
+    if (completion.outcome != Completion::Outcome::done) return;
+    if (state_ == State::closing || state_ == State::ended) return;
+    if (take_arrival(completion)) hand_over();
+}
+
+bool SessionCore::protocol_error(const std::string& what) {
+    fail(CloseReason::protocol_error, connection_->peer_address() + " " + what);
+    return false;
+}
+
+bool SessionCore::take_arrival(const Completion& completion) {
+    if (!send_.is_open()) return protocol_error("sent before it had accepted");
+    liveness_.on_received(loop_.now(), loop_.stalled());
+    ReceiveWindow::Arrival arrival;
+    std::uint32_t credits = 0;
+    const bool is_write = completion.kind == Completion::Kind::remote_write;
+    if (is_write) {
+        if (completion.consumed_receive) {
+            arrival.receive = static_cast<std::uint32_t>(completion.cookie);
+        }
+        arrival.kind = static_cast<std::uint8_t>(FrameKind::written);
+        arrival.notice = completion.immediate;
+    } else {
+        arrival.receive = static_cast<std::uint32_t>(completion.cookie);
+        const std::span<const std::byte> bytes{receive_.receive(*arrival.receive).data,
+                                               completion.bytes};
+        if (bytes.size() < frame_header_bytes)
+            return protocol_error("sent a frame without a header");
+        const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
+        if (!receive_.is_next(header.sequence)) {
+            return protocol_error("sent frame " + std::to_string(header.sequence) +
+                                  " out of order");
+        }
+        arrival.kind = header.kind;
+        arrival.flags = header.flags;
+        arrival.body = bytes.subspan(frame_header_bytes);
+        credits = header.credits;
+    }
+    const bool is_open_frame = arrival.kind == static_cast<std::uint8_t>(FrameKind::open);
+    if (state_ != State::open && !is_open_frame) {
+        return protocol_error("did not send an open frame first");
+    }
+    if (!take_credits(credits)) return false;
+    if (shutdown_.peer_is_silent()) return protocol_error("sent after it had confirmed the end");
+    if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
+    receive_.push(arrival);
+    return true;
+}
+
+bool SessionCore::take_credits(std::uint32_t returned) {
+    switch (send_.on_received(returned)) {
+    case CreditError::none:
+        if (returned > 0) await_peer();
+        return true;
+    case CreditError::overrun:
+        return protocol_error("granted more credits than it has receives");
+    case CreditError::unpermitted:
+        return protocol_error("sent without a credit");
+    }
+    return false;
+}
+
+// Those that need not wait for their turn are done with here.
+bool SessionCore::take_own_frame(ReceiveWindow::Arrival& arrival) {
+    const std::span<const std::byte> body = arrival.body;
+    const auto unexpected = [&] {
+        return protocol_error("sent an unexpected frame of kind " + std::to_string(arrival.kind));
+    };
+    if (arrival.flags != 0) return unexpected();
+    switch (static_cast<FrameKind>(arrival.kind)) {
+    case FrameKind::open: {
+        if (state_ != State::awaiting_open)
+            return protocol_error("sent its open frame out of turn");
+        if (!handshake_.take_open(body)) return protocol_error("offered what is not understood");
+        const DestructionWatch watch{destroyed_};
+        become_open();
+        return !watch.destroyed() && state_ == State::open;
+    }
+    case FrameKind::credit:
+    case FrameKind::heartbeat:
+    case FrameKind::shutdown:
+        return body.empty() || unexpected();
+    case FrameKind::shutdown_ack:
+        if (body.size() != sizeof(std::uint32_t) ||
+            !shutdown_.on_ack(wire::load<std::uint32_t>(body.data()))) {
+            return unexpected();
+        }
+        await_peer();
+        return true;
+    case FrameKind::written:
+        if (!options_.remote_writes || body.size() != sizeof(std::uint32_t)) return unexpected();
+        arrival.notice = wire::load<std::uint32_t>(body.data());
+        return true;
+    }
+    return unexpected();
+}
+
+// --- handing over ---------------------------------------------------------------------------
+
+void SessionCore::hand_over() {
+    const DestructionWatch watch{destroyed_};
+    while (state_ != State::closing && receive_.has_work()) {
+        const ReceiveWindow::Arrival arrival = receive_.front();
+        deliver(arrival);
+        if (watch.destroyed()) return;
+        if (receive_.is_empty()) break; // the service has ended the session
+        if (receive_.take_kept()) continue;
+        receive_.pop();
+        if (state_ == State::open && !repost(arrival)) return; // on_closed follows
+    }
+    if (state_ == State::ended && receive_.is_empty()) return tell_end();
+    go_on();
+}
+
+void SessionCore::deliver(const ReceiveWindow::Arrival& arrival) {
+    if (arrival.kind >= first_service_kind ||
+        arrival.kind == static_cast<std::uint8_t>(FrameKind::written)) {
+        if (!shutdown_.peer_may_send()) {
+            protocol_error("sent after its shutdown");
+        } else if (arrival.kind >= first_service_kind) {
+            handler_.on_frame(session_, {.kind = arrival.kind,
+                                         .flags = arrival.flags,
+                                         .body = arrival.body,
+                                         .continued = arrival.continued});
+        } else {
+            handler_.on_written(session_, arrival.notice);
+        }
+        return;
+    }
+    if (arrival.kind != static_cast<std::uint8_t>(FrameKind::shutdown)) return;
+    if (!shutdown_.on_shutdown()) {
+        protocol_error("shut down twice");
+        return;
+    }
+    await_peer();
+    const DestructionWatch watch{destroyed_};
+    const bool done = handler_.on_shutdown(session_);
+    if (!watch.destroyed() && done && shutdown_.awaits_user()) shutdown_.confirm();
+}
+
+bool SessionCore::repost(const ReceiveWindow::Arrival& arrival) {
+    if (arrival.receive) {
+        const Slice slice = receive_.receive(*arrival.receive);
+        if (connection_->post_receive({&slice, 1}, Cookie{*arrival.receive}) != Status::ok) {
+            return false;
+        }
+    } // a write without one counted against the queue of completions only
+    send_.on_reposted();
+    return true;
+}
+
+} // namespace netio::inline v0_2

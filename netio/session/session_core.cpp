@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The life of a session: opening it, sending, its own timers, the end. What arrives is taken in
+// session_arrivals.cpp.
+
+#include "netio/session/session_core.hpp"
+
+#include "netio/base/check.hpp"
+#include "netio/base/destruction_watch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace netio::inline v0_2 {
+
+SessionCore::SessionCore(Session& session, Transport& transport, const Hello& hello,
+                         const SessionOptions& options, Session::Handler& handler)
+    : loop_{transport.loop()}, options_{(validate(options), options)}, session_{session},
+      handler_{handler}, handshake_{hello, options}, send_{options.send_count},
+      receive_{options.receive_bytes, options.receive_count},
+      liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},
+      beat_{loop_, [this] { beat(); }}, later_{loop_, [this] { hand_over(); }} {}
+
+SessionCore::~SessionCore() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+// --- opening --------------------------------------------------------------------------------
+
+void SessionCore::connect(Transport& transport, const Session::Target& target) {
+    handshake_.connects(target.required_receive_bytes, target.offered);
+    connection_ = transport.connect_over({.provider = target.provider,
+                                          .remote = target.remote,
+                                          .local_host = target.local_host,
+                                          .offer = target.offer},
+                                         {.send_count = options_.send_count,
+                                          .receive_count = options_.receive_count,
+                                          .remote_writes = options_.remote_writes},
+                                         *this);
+    open_connection(options_.connect_timeout);
+}
+
+void SessionCore::accept(ConnectionRequest& request, const Hello& peer) {
+    handshake_.accepts(peer);
+    // Before there is an endpoint: a request that has one cannot be rejected with a reason.
+    MemoryDomain& domain = request.domain();
+    receive_.register_memory(domain);
+    send_.register_memory(domain);
+    connection_ = request.make_connection({.send_count = options_.send_count,
+                                           .receive_count = options_.receive_count,
+                                           .remote_writes = options_.remote_writes},
+                                          *this);
+    open_window();
+    open_connection(options_.handshake_timeout);
+}
+
+void SessionCore::open_connection(std::chrono::milliseconds timeout) {
+    for (std::size_t i = 0; i < receive_.receive_count(); ++i) {
+        const Slice slice = receive_.receive(i);
+        // A connection that broke already says so through on_closed.
+        if (connection_->post_receive({&slice, 1}, Cookie{i}) != Status::ok) break;
+    }
+    deadline_.start(timeout);
+    ConnectionData data;
+    const std::size_t size = encode(handshake_.hello(), data);
+    connection_->open(std::span{data}.first(size));
+}
+
+void SessionCore::open_window() {
+    const Capabilities& can = connection_->capabilities();
+    const Hello& peer = handshake_.peer();
+    send_.open({.receive_count = options_.receive_count,
+                .peer_receive_count = peer.receive_count,
+                .frame_bytes = std::min<std::size_t>(peer.receive_bytes, can.message_bytes),
+                .segment_limit = can.segment_limit,
+                .by_immediate =
+                    !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
+}
+
+void SessionCore::on_connected(std::span<const std::byte> data) {
+    if (state_ != State::opening) return;
+    liveness_.on_received(loop_.now(), loop_.stalled());
+    if (handshake_.is_accepting()) {
+        state_ = State::awaiting_open; // the deadline goes on
+        return;
+    }
+    const std::string problem = handshake_.take_answer(data);
+    if (!problem.empty()) {
+        protocol_error(problem);
+        return;
+    }
+    open_window();
+    OpenOptionsBytes offered;
+    const std::size_t size = encode(handshake_.offered(), offered);
+    if (send_own(FrameKind::open, std::span{offered}.first(size))) become_open();
+}
+
+void SessionCore::become_open() {
+    deadline_.cancel();
+    state_ = State::open;
+    liveness_.expect(std::chrono::milliseconds{handshake_.peer().heartbeat_ms});
+    if (const auto interval = liveness_.interval()) beat_.start(*interval);
+    handler_.on_open(session_); // may destroy the session
+}
+
+void SessionCore::on_rejected(std::span<const std::byte> data) {
+    handshake_.take_rejection(data);
+}
+
+// --- sending --------------------------------------------------------------------------------
+
+// Memory is registered when it is first used, and that can fail: for want of memory that may be
+// locked, say. The session cannot go on without what was to be sent.
+template <class Post>
+Status SessionCore::post_or_fail(Post post) {
+    try {
+        const Status status = post();
+        if (status == Status::ok) liveness_.on_sent();
+        return status;
+    } catch (const FabricError& error) {
+        fail(CloseReason::failed, error.what());
+        return Status::closed;
+    }
+}
+
+Status SessionCore::send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
+    NETIO_CHECK(frame.extension.size() <= frame_extension_limit);
+    NETIO_CHECK(frame.kind >= first_service_kind);
+    if (!is_open()) return Status::closed;
+    return post_or_fail([&] { return send_.send(*connection_, frame, cookie); });
+}
+
+Status SessionCore::write(const OutgoingWrite& write, Cookie cookie) {
+    if (!is_open()) return Status::closed;
+    return post_or_fail([&] { return send_.write(*connection_, write, cookie); });
+}
+
+// The caller has made sure of a slot and a credit.
+bool SessionCore::send_own(FrameKind kind, std::span<const std::byte> body) {
+    return post_or_fail([&] { return send_.send_own(*connection_, kind, body); }) == Status::ok;
+}
+
+void SessionCore::go_on() {
+    if (state_ != State::open) return;
+    if (send_.must_return() && !shutdown_.is_silent() && !send_own(FrameKind::credit)) return;
+    advance_shutdown();
+    if (is_open() && send_.take_wish()) handler_.on_writable(session_); // may destroy the session
+}
+
+// --- its own times --------------------------------------------------------------------------
+
+void SessionCore::beat() {
+    const Liveness::Look look{
+        .now = loop_.now(), .caught_up = loop_.caught_up(), .stalled = loop_.stalled()};
+    const Duration interval = liveness_.interval().value_or(Duration{0});
+    if (liveness_.is_doubtful(look)) {
+        const TimePoint sign = connection_->last_sign_of_life(interval);
+        if (liveness_.is_dead(look, sign, !receive_.is_full())) {
+            return fail(CloseReason::silent,
+                        "no sign of life from " + connection_->peer_address() + " for more than " +
+                            std::to_string(options_.dead_after.count()) + " ms");
+        }
+    }
+    const bool due = liveness_.must_beat();
+    if (due && send_.can_send() && !shutdown_.is_silent()) {
+        if (!send_own(FrameKind::heartbeat)) return;
+        static_cast<void>(liveness_.must_beat()); // the heartbeat itself does not count
+    }
+    beat_.start(interval);
+}
+
+void SessionCore::on_deadline() {
+    const auto milliseconds = [](std::chrono::milliseconds time) {
+        return std::to_string(time.count()) + " ms";
+    };
+    const std::string peer = connection_->peer_address();
+    switch (state_) {
+    case State::opening:
+        return fail(CloseReason::connect_timeout,
+                    "no answer from " + peer + " within " + milliseconds(options_.connect_timeout));
+    case State::awaiting_open:
+        return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
+    case State::open:
+        return fail(
+            CloseReason::unconfirmed,
+            loop_.now() >= shutdown_.limit()
+                ? peer + " has not taken everything within " + milliseconds(options_.close_limit)
+                : peer + " has taken nothing more for " + milliseconds(options_.close_timeout));
+    case State::closing:
+    case State::ended:
+        return;
+    }
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void SessionCore::close() {
+    if (state_ == State::closing || state_ == State::ended) return;
+    if (state_ != State::open) return fail(CloseReason::local, {}); // nothing was sent
+    if (!shutdown_.close(loop_.now() + options_.close_limit)) return;
+    await_peer();
+    advance_shutdown();
+}
+
+// It is the peer's turn, or it has made progress.
+void SessionCore::await_peer() {
+    if (state_ != State::open) return;
+    if (shutdown_.awaits_peer()) {
+        deadline_.start_at(std::min(loop_.now() + options_.close_timeout, shutdown_.limit()));
+    } else if (shutdown_.limit() != TimePoint::max()) {
+        deadline_.start_at(shutdown_.limit());
+    }
+}
+
+void SessionCore::advance_shutdown() {
+    if (state_ != State::open) return;
+    while (const std::optional<FrameKind> kind = shutdown_.next()) {
+        if (!send_.can_send_own()) return;
+        std::array<std::byte, sizeof(std::uint32_t)> unread;
+        wire::store(unread.data(), shutdown_.unread());
+        const bool is_ack = *kind == FrameKind::shutdown_ack;
+        if (!send_own(*kind, std::span{unread}.first(is_ack ? unread.size() : 0))) return;
+        shutdown_.on_sent(*kind);
+        await_peer();
+    }
+    // The last that was sent has left before the connection is closed.
+    if (shutdown_.is_complete() && send_.is_idle()) {
+        fail(CloseReason::unconfirmed, {}); // which it is not: tell_end() judges
+    }
+}
+
+void SessionCore::fail(CloseReason reason, std::string detail) {
+    if (state_ == State::closing) return;
+    const bool by_peer = reason == CloseReason::silent || reason == CloseReason::unconfirmed;
+    if (!by_peer) receive_.clear(); // nobody wants it any more
+    if (state_ == State::ended) return later_.start({});
+    verdict_ = Closed{.reason = reason, .detail = std::move(detail)};
+    state_ = State::closing;
+    deadline_.cancel();
+    beat_.cancel();
+    connection_->close();
+}
+
+void SessionCore::on_closed(const Closed& closed) {
+    if (!verdict_) verdict_ = closed;
+    state_ = State::ended;
+    deadline_.cancel();
+    beat_.cancel();
+    hand_over(); // may destroy the session
+}
+
+void SessionCore::tell_end() {
+    Closed last = shutdown_.judge(*verdict_, send_.ledger().sent(), send_.ledger().outstanding());
+    if (last.reason == CloseReason::rejected) handshake_.explain(last);
+    later_.cancel();
+    handler_.on_closed(session_, last); // may destroy the session
+}
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/session_options.hpp"
+
+#include "netio/base/option_check.hpp"
+#include "netio/session/hello.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace netio::inline v0_2 {
+namespace {
+
+// Whoever wants to wait for ever does not mean more than this.
+constexpr std::chrono::milliseconds longest = std::chrono::hours{24 * 365};
+
+void require_time(std::chrono::milliseconds time, const std::string& option) {
+    require_option(time.count() > 0 && time <= longest,
+                   option + " must be from 1 to " + std::to_string(longest.count()) + " ms");
+}
+
+} // namespace
+
+void validate(const SessionOptions& options) {
+    require_option(options.receive_bytes >= least_receive_bytes &&
+                       options.receive_bytes <= UINT32_MAX,
+                   "receive_bytes must be from 256 to 4294967295");
+    require_option(options.receive_count >= least_session_receive_count &&
+                       options.receive_count <= 16384,
+                   "receive_count must be from 4 to 16384");
+    require_option(options.send_count >= 2 &&
+                       options.send_count <= 1024, // one slot is kept for credits
+                   "send_count must be from 2 to 1024");
+    require_option(options.heartbeat.count() >= 0 && options.heartbeat.count() <= UINT16_MAX,
+                   "heartbeat must be from 0 (off) to 65535 ms");
+    require_option(
+        options.dead_after.count() == 0 ||
+            (options.dead_after >= 2 * options.heartbeat && options.dead_after.count() >= 4 &&
+             options.dead_after <= longest),
+        "dead_after must be 0 (never), or at least 4 ms and twice the heartbeat, and at most " +
+            std::to_string(longest.count()) + " ms");
+    require_time(options.connect_timeout, "connect_timeout");
+    require_time(options.handshake_timeout, "handshake_timeout");
+    require_time(options.close_timeout, "close_timeout");
+    require_time(options.close_limit, "close_limit");
+    require_option(options.close_limit >= options.close_timeout,
+                   "close_limit must not be less than close_timeout");
+}
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a session may be told when it is made. Part of every socket's options.
+
+#include <chrono>
+#include <cstddef>
+
+namespace netio::inline v0_2 {
+
+struct SessionOptions {
+    std::size_t receive_bytes = 66 * 1024;     // per receive buffer; the largest frame we can take
+    std::size_t receive_count = 64;            // receive buffers, and so the peer's credits
+    std::size_t send_count = 64;               // frames in the fabric's hands at once
+    std::chrono::milliseconds heartbeat{5000}; // send something at least this often; 0: never
+    // Silence that makes a peer dead; 0: none does. Only the time counts in which our loop looked.
+    std::chrono::milliseconds dead_after{30000};
+    std::chrono::milliseconds connect_timeout{5000};
+    std::chrono::milliseconds handshake_timeout{5000}; // accepted, but no open frame
+    // close(): without a sign that the peer has taken anything more; a peer that has something to
+    // take says so once a heartbeat, at least
+    std::chrono::milliseconds close_timeout{10000};
+    std::chrono::milliseconds close_limit{60000}; // close(): in all
+    bool remote_writes = false;                   // the peer writes into memory here
+    bool never_immediate = false; // tell of writes by frames even where the fabric could
+};
+
+// Throws std::invalid_argument naming the option and what is allowed.
+void validate(const SessionOptions& options);
+
+} // namespace netio::inline v0_2

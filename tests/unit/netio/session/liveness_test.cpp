@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/liveness.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr TimePoint start{};
+constexpr TimePoint unknown = TimePoint::min();
+
+Liveness::Look at(Duration time, Duration stalled = 0s) {
+    return {.now = start + time, .caught_up = start + time, .stalled = stalled};
+}
+
+Liveness heard_at_start(Duration heartbeat, Duration dead_after, Duration peer_heartbeat) {
+    Liveness liveness{heartbeat, dead_after};
+    liveness.expect(peer_heartbeat);
+    liveness.on_received(start, 0s);
+    return liveness;
+}
+
+TEST(Liveness, LooksOnceAHeartbeatAndAlsoWithoutHeartbeats) {
+    EXPECT_EQ((Liveness{5s, 30s}.interval()), Duration{5s});
+    EXPECT_EQ((Liveness{5s, 0s}.interval()), Duration{5s});
+    EXPECT_EQ((Liveness{0s, 30s}.interval()), Duration{7500ms});
+    EXPECT_EQ((Liveness{0s, 0s}.interval()), std::nullopt);
+}
+
+TEST(Liveness, BeatsWhenNothingElseWasSent) {
+    Liveness liveness{5s, 30s};
+    EXPECT_TRUE(liveness.must_beat());
+    liveness.on_sent();
+    EXPECT_FALSE(liveness.must_beat());
+    EXPECT_TRUE(liveness.must_beat());
+    EXPECT_FALSE((Liveness{0s, 30s}.must_beat())) << "it has promised nothing";
+}
+
+// Every verdict: silence of the peer, the provider's sign, the peer's promise, its credits.
+TEST(Liveness, JudgesByTheBestSignThatItHas) {
+    for (const Duration silence : {10s, 30s, 31s, 61s, 100s}) {
+        for (const Duration promise : {0s, 5s, 30s}) {
+            for (const bool may_speak : {false, true}) {
+                const Liveness liveness = heard_at_start(5s, 30s, promise);
+                const auto dead = [&](TimePoint sign) {
+                    return liveness.is_dead(at(silence), sign, may_speak);
+                };
+                EXPECT_EQ(liveness.is_doubtful(at(silence)), silence > 15s);
+                EXPECT_EQ(dead(start), silence > 30s) << "the host shows no sign";
+                EXPECT_FALSE(dead(start + silence)) << "its host lives";
+                EXPECT_EQ(dead(start + silence - 31s), silence >= 31s);
+                const Duration limit = promise == 30s ? 60s : 30s;
+                EXPECT_EQ(dead(unknown), promise > 0s && may_speak && silence > limit);
+            }
+        }
+    }
+}
+
+TEST(Liveness, NobodyIsDeadWithoutALimit) {
+    const Liveness liveness = heard_at_start(5s, 0s, 5s);
+    EXPECT_FALSE(liveness.is_doubtful(at(1000h)));
+    EXPECT_FALSE(liveness.is_dead(at(1000h), start, true));
+    EXPECT_FALSE(liveness.is_dead(at(1000h), unknown, true));
+}
+
+TEST(Liveness, SilenceCountsOnlyWhileTheLoopLooked) {
+    const Liveness liveness = heard_at_start(5s, 30s, 5s);
+    EXPECT_FALSE(liveness.is_doubtful(at(45s, 44s)));
+    EXPECT_FALSE(liveness.is_dead(at(45s, 44s), start, true)) << "we were stopped";
+    EXPECT_FALSE(liveness.is_dead(at(45s, 44s), unknown, true));
+    EXPECT_TRUE(liveness.is_dead(at(80s, 44s), start, true)) << "and looked long enough since";
+    Liveness later{5s, 30s};
+    later.on_received(start, 44s);
+    EXPECT_TRUE(later.is_dead(at(31s, 44s), start, true)) << "the stall was before";
+}
+
+TEST(Liveness, WhatHasArrivedAndWasNotHandedOverMayBeTheSign) {
+    const Liveness liveness = heard_at_start(5s, 30s, 5s);
+    const Liveness::Look behind{.now = start + 40s, .caught_up = start + 20s};
+    EXPECT_FALSE(liveness.is_dead(behind, start, true));
+    const Liveness::Look for_long{.now = start + 60s, .caught_up = start + 20s};
+    EXPECT_TRUE(liveness.is_dead(for_long, start, true)) << "it never catches up";
+}
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Peers that break the session's protocol lose their connection, with the reason.
+
+#include "tests/scenario/pubsub/intruder.hpp"
+#include "tests/unit/netio/session/session_fixture.hpp"
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using netio::pubsub::test::Impostor;
+using testing::HasSubstr;
+
+struct RawFrame {
+    std::uint8_t kind = 0;
+    std::uint8_t flags = 0;
+    std::size_t body_bytes = 0;
+};
+
+RawFrame frame_of(FrameKind kind, std::uint8_t flags = 0, std::size_t body_bytes = 0) {
+    return {static_cast<std::uint8_t>(kind), flags, body_bytes};
+}
+
+class SessionProtocol : public SessionTest {
+  protected:
+    // Lets an impostor in, which sends these behind its open frame, and expects its end.
+    void expect_refused(const std::vector<RawFrame>& frames, const std::string& why,
+                        bool with_open = true) {
+        SCOPED_TRACE(why);
+        far = {};
+        listener.reset();
+        listener = std::make_unique<SessionListener>(
+            bed.transport(),
+            SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            static_cast<SessionListener::Handler&>(*this));
+        Impostor impostor{bed.transport(), listener->endpoints().front().address,
+                          Service::messages};
+        ASSERT_TRUE(bed.run_until([&] { return impostor.connected; }));
+        std::uint32_t sequence = 0;
+        if (with_open) {
+            impostor.send_open();
+            ++sequence;
+        }
+        for (const RawFrame& frame : frames) {
+            impostor.send_frame({.kind = frame.kind, .flags = frame.flags, .sequence = sequence++},
+                                std::vector<std::byte>(frame.body_bytes));
+        }
+        ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+        EXPECT_EQ(far.closed[0].reason, CloseReason::protocol_error);
+        EXPECT_THAT(far.closed[0].detail, HasSubstr(why));
+    }
+};
+
+TEST_P(SessionProtocol, RefusesFramesOfItsOwnWithFlagsOrABodyThatTheyDoNotHave) {
+    for (const FrameKind kind : {FrameKind::credit, FrameKind::heartbeat, FrameKind::shutdown}) {
+        expect_refused({frame_of(kind, 1)}, "unexpected frame");
+        expect_refused({frame_of(kind, 0, 1)}, "unexpected frame");
+    }
+    expect_refused({frame_of(FrameKind::shutdown_ack, 0, 4)}, "unexpected frame");
+    expect_refused({frame_of(FrameKind::written, 0, 4)}, "unexpected frame");
+    expect_refused({{.kind = 15}}, "unexpected frame");
+    expect_refused({frame_of(FrameKind::open)}, "out of turn");
+    expect_refused({frame_of(FrameKind::open, 0, 3)}, "not understood", false);
+    expect_refused({frame_of(FrameKind::open, 1)}, "unexpected frame", false);
+}
+
+TEST_P(SessionProtocol, RefusesWhatDoesNotBeginWithAnOpenFrame) {
+    expect_refused({{.kind = 20}}, "did not send an open frame first", false);
+    expect_refused({frame_of(FrameKind::heartbeat)}, "did not send an open frame first", false);
+}
+
+TEST_P(SessionProtocol, RefusesWhatFollowsAShutdown) {
+    expect_refused({frame_of(FrameKind::shutdown), {.kind = 20}}, "after its shutdown");
+    expect_refused({frame_of(FrameKind::shutdown), frame_of(FrameKind::shutdown)},
+                   "shut down twice");
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SessionProtocol, all_beds(), bed_name);
+
+// --- a frame that overtakes the news of the connection ---------------------------------------
+
+// A connection whose peer is scripted by the test.
+class ScriptedConnection final : public Connection {
+  public:
+    explicit ScriptedConnection(Handler& told) : handler{told} {
+        capabilities_.provider = "scripted";
+        capabilities_.message_bytes = 1 << 20;
+        capabilities_.segment_limit = 4;
+    }
+    void open(std::span<const std::byte>) override {}
+    Status post_send(std::span<const Slice>, Cookie) override { return Status::ok; }
+    Status post_receive(std::span<const Slice> slices, Cookie cookie) override {
+        receives.emplace_back(slices.front(), cookie);
+        return Status::ok;
+    }
+    Status post_write(std::span<const Slice>, const RemoteSlice&, std::optional<std::uint32_t>,
+                      Cookie) override {
+        return Status::ok;
+    }
+    void close() override { closed = true; }
+    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    MemoryDomain& domain() noexcept override { std::abort(); }
+    TimePoint last_sign_of_life(Duration) override { return TimePoint::min(); }
+    std::string peer_address() const override { return "the scripted peer"; }
+
+    Handler& handler;
+    std::vector<std::pair<Slice, Cookie>> receives;
+    bool closed = false;
+
+  private:
+    Capabilities capabilities_;
+};
+
+class ScriptedTransport final : public Transport {
+  public:
+    explicit ScriptedTransport(EventLoop& loop) : loop_{loop} {}
+    EventLoop& loop() noexcept override { return loop_; }
+    std::vector<std::string> providers_to(const Address&) override { return {"scripted"}; }
+    std::vector<std::string> providers_at(const Address&) override { return {"scripted"}; }
+    std::unique_ptr<Connection> make_connection(const std::string&, const Address&,
+                                                const std::string&, const QueueLimits&,
+                                                Connection::Handler& handler) override {
+        auto made = std::make_unique<ScriptedConnection>(handler);
+        connection = made.get();
+        return made;
+    }
+    std::unique_ptr<Listener> listen(const std::string&, const Address&,
+                                     Listener::Handler&) override {
+        return nullptr;
+    }
+    ScriptedConnection* connection = nullptr;
+
+  private:
+    EventLoop& loop_;
+};
+
+TEST(SessionBeforeItIsConnected, TakesAFrameForAProtocolErrorAndNothingWorse) {
+    EventLoop loop;
+    ScriptedTransport transport{loop};
+    for (const bool is_write : {false, true}) {
+        End near;
+        near.session = std::make_unique<Session>(
+            transport, Session::Target{.provider = "scripted", .remote = {}, .local_host = {}},
+            Hello{}, SessionOptions{.remote_writes = true}, near);
+        ScriptedConnection& connection = *transport.connection;
+        const auto [slice, cookie] = connection.receives.front();
+        encode({.kind = 20}, std::span{slice.data, slice.size}.first<frame_header_bytes>());
+        connection.handler.on_completion(
+            {.kind = is_write ? Completion::Kind::remote_write : Completion::Kind::receive,
+             .cookie = cookie,
+             .bytes = frame_header_bytes});
+        EXPECT_TRUE(connection.closed);
+        connection.handler.on_closed({.reason = CloseReason::local});
+        ASSERT_EQ(near.closed.size(), 1U);
+        EXPECT_EQ(near.closed[0].reason, CloseReason::protocol_error);
+        EXPECT_THAT(near.closed[0].detail, HasSubstr("before it had accepted"));
+        EXPECT_EQ(near.opened, 0);
+    }
+}
+
+} // namespace
+} // namespace netio::test
