@@ -56,8 +56,8 @@ struct SenderOptions {
     // P3: wait for more ring space rather than send a small part of a send. Published: false.
     bool avoid_slivers = true;
     // P8: after a quarter of the ring wait until the peer has emptied it, for only then is an
-    // advert usable again; after twice as many bytes each time that this led to nothing. Published:
-    // false.
+    // advert usable again; after twice as many bytes each time that this led to nothing, and not
+    // while nothing shows that the peer's user receives. Published: false.
     bool drain = true;
     // P9: longer indirect transfers are cut, so that the peer copies one while the next is on its
     // way. Published: unlimited.

@@ -151,6 +151,7 @@ class BasicSender {
     std::uint64_t direct_run_bytes_ = 0; // P8: direct, since the last excursion into the ring
     std::uint64_t excursion_bytes_;      // P8: how long this one may be
     std::uint64_t excursion_begin_ = 0;  // P8: ring_sent_ when it began
+    bool peer_receives_ = false;         // P8: so it seems; an advert or a copied byte has shown it
 
     Fifo<Posted> posted_;
     std::uint64_t first_posted_ = 0; // number of posted_'s front
@@ -180,7 +181,7 @@ void BasicSender<Flaws>::describe(Sink&& sink) const {
     if (options_.drain) {
         sink(excursion_bytes_);
         sink(ring_sent_ - excursion_begin_);
-        sink(std::min(direct_run_bytes_, excursion_bytes_));
+        sink(std::min(direct_run_bytes_, excursion_bytes_) << 1U | (peer_receives_ ? 1U : 0U));
     }
     if (options_.patience_threshold_bytes != unlimited_bytes) {
         sink(std::min(burst_bytes_, options_.patience_threshold_bytes) << 2U |

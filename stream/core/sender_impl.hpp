@@ -41,6 +41,7 @@ ProtocolError BasicSender<Flaws>::on_advert(const Advert& advert) {
         return fail(ProtocolError::advert_malformed);
     }
     ++counters_.adverts_received;
+    peer_receives_ = true;
     adverts_.push_back(advert);
     // A stale advert never becomes usable again, for S_s and P_s only grow. Dropping it at once
     // bounds the queue by the peer's open adverts, even if nothing is sent for long.
@@ -57,8 +58,9 @@ ProtocolError BasicSender<Flaws>::on_ack(std::uint64_t total_bytes) {
     if (total_bytes < ring_acked_ || total_bytes > ring_sent_) {
         return fail(ProtocolError::ack_out_of_range); // R14
     }
-    ring_acked_ = total_bytes; // R4, R10
-    answered_ = true;          // P10
+    peer_receives_ = total_bytes > ring_acked_; // else it says that it has no advert (P10)
+    ring_acked_ = total_bytes;                  // R4, R10
+    answered_ = true;                           // P10
     return error_;
 }
 
@@ -239,6 +241,8 @@ bool BasicSender<Flaws>::waits_for_drain() {
         prefers_ring() || ring_sent_ - excursion_begin_ < excursion_bytes_) {
         return false;
     }
+    // Where nobody receives, there is no advert to be had, and the ring is to be filled.
+    if (!peer_receives_) return false;
     if (ring_sent_ - ring_acked_ >= prompt_ack_bytes(ring_.bytes)) return true;
     begin_excursion(); // the ring is empty, and still there is no advert
     return false;

@@ -40,6 +40,13 @@ TEST_P(Transfer, WhatNobodyWaitsForGoesThroughTheRing) {
     EXPECT_EQ(server.receives_completed, 2U);
 }
 
+TEST_P(Transfer, ABurstThatFitsTheRingDoesNotHoldUpItsSender) {
+    establish();
+    ASSERT_EQ(client.send(1 << 20), Status::ok); // all of the ring, and nobody receives
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 1; }));
+    EXPECT_EQ(client.socket->counters().sent.indirect_bytes, std::uint64_t{1} << 20);
+}
+
 TEST_P(Transfer, AReceiveAllWaitsForTheLastByteAndAReceiveSomeForTheFirst) {
     establish();
     ASSERT_EQ(server.receive(1'000, Fill::all), Status::ok);

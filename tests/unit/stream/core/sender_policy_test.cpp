@@ -211,8 +211,36 @@ SenderOptions draining() {
     return options;
 }
 
-TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
+// Its peer has shown that it receives.
+Sender draining_sender() {
     Sender sender{draining()};
+    EXPECT_EQ(sender.on_advert(advert(0, 0, 1)), ProtocolError::none);
+    sender.submit(SendId{0}, 1);
+    EXPECT_EQ(pump(sender).text, "D1");
+    return sender;
+}
+
+TEST(Draining, P8FillsTheRingOfAPeerThatHasNotShownThatItReceives) {
+    Sender sender{draining()};
+    sender.submit(SendId{1}, 1'000);
+    EXPECT_EQ(pump(sender).text, "I800");
+    EXPECT_EQ(sender.counters().waits_for_drain, 0U);
+    EXPECT_EQ(sender.counters().waits_for_ring, 1U);
+    ASSERT_EQ(sender.on_ack(100), ProtocolError::none);
+    EXPECT_EQ(pump(sender).text, "") << "now it does";
+    EXPECT_EQ(sender.counters().waits_for_drain, 1U);
+}
+
+TEST(Draining, P8FillsTheRingOfAPeerThatHasSaidThatItHasNoAdvert) {
+    Sender sender = draining_sender();
+    ASSERT_EQ(sender.on_ack(0), ProtocolError::none);
+    sender.submit(SendId{1}, 1'000);
+    EXPECT_EQ(pump(sender).text, "I800");
+    EXPECT_EQ(sender.counters().waits_for_drain, 0U);
+}
+
+TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
+    Sender sender = draining_sender();
     for (std::uint64_t i = 1; i <= 7; ++i)
         sender.submit(SendId{i}, 100);
     EXPECT_EQ(pump(sender).text, "I100 I100");
@@ -225,18 +253,18 @@ TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
 }
 
 TEST(Draining, P8AnAdvertOfTheEmptyRingIsUsable) {
-    Sender sender{draining()};
+    Sender sender = draining_sender();
     for (std::uint64_t i = 1; i <= 4; ++i)
         sender.submit(SendId{i}, 100);
     EXPECT_EQ(pump(sender).text, "I100 I100");
-    ASSERT_EQ(sender.on_advert(advert(200, 2, 200)), ProtocolError::none);
-    ASSERT_EQ(sender.on_advert(advert(200, 2, 200)), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(201, 2, 200)), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(201, 2, 200)), ProtocolError::none);
     ASSERT_EQ(sender.on_ack(200), ProtocolError::none);
     EXPECT_EQ(pump(sender).text, "D100 D100");
 }
 
 TEST(Draining, P8WhenTheAdvertsCarriedAsMuchItBeginsAnew) {
-    Sender sender{draining()};
+    Sender sender = draining_sender();
     const auto go = [&sender](std::uint64_t bytes) {
         sender.submit(SendId{}, bytes);
         return pump(sender).text;
@@ -245,7 +273,7 @@ TEST(Draining, P8WhenTheAdvertsCarriedAsMuchItBeginsAnew) {
     ASSERT_EQ(sender.on_ack(200), ProtocolError::none);
     EXPECT_EQ(go(400), "I400") << "the ring was empty, and there was no advert";
     ASSERT_EQ(sender.on_ack(600), ProtocolError::none);
-    ASSERT_EQ(sender.on_advert(advert(600, 2, 500)), ProtocolError::none);
+    ASSERT_EQ(sender.on_advert(advert(601, 2, 500)), ProtocolError::none);
     EXPECT_EQ(go(500), "D500");
     EXPECT_EQ(go(200), "I200");
     EXPECT_EQ(go(1), "") << "after 200 bytes again";
@@ -256,9 +284,11 @@ TEST(Draining, P8ShortSendsDoNotWaitForAnAdvertThatTheyWouldNotUse) {
     options.direct_threshold_bytes = 50;
     Sender sender{options};
     sender.submit(SendId{1}, 200);
+    EXPECT_EQ(pump(sender).text, "I200");
+    ASSERT_EQ(sender.on_ack(100), ProtocolError::none);
     sender.submit(SendId{2}, 49);
     sender.submit(SendId{3}, 50);
-    EXPECT_EQ(pump(sender).text, "I200 I49");
+    EXPECT_EQ(pump(sender).text, "I49");
 }
 
 TEST(RingTransfers, P9LongOnesAreCut) {

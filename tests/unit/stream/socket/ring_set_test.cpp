@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream/socket/ring_set.hpp"
+
+#include "netio/base/status.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <span>
+
+namespace netio::stream {
+namespace {
+
+struct Region final : Registration {
+    Region(std::span<std::byte> bytes, std::uint64_t number) : memory{bytes}, number_{number} {}
+    void* descriptor() const noexcept override { return nullptr; }
+    std::uint64_t key() const noexcept override { return number_; }
+    std::uint64_t base() const noexcept override {
+        return reinterpret_cast<std::uint64_t>(memory.data());
+    }
+    std::span<std::byte> memory;
+    std::uint64_t number_;
+};
+
+// Registers as often as it may.
+class Domain final : public MemoryDomain {
+  public:
+    std::unique_ptr<Registration> register_memory(std::span<std::byte> memory,
+                                                  Access access) override {
+        EXPECT_EQ(access, Access::remote_write);
+        if (made == limit) throw FabricError{{}, "no more"};
+        return std::make_unique<Region>(memory, ++made);
+    }
+    std::size_t made = 0;
+    std::size_t limit = 10;
+};
+
+TEST(RingSet, TellsThePeerWhereEachRingIs) {
+    Domain domain;
+    RingSet rings;
+    const RemoteRing first = rings.add(1'000, domain);
+    const RemoteRing second = rings.add(2'000, domain);
+    EXPECT_EQ(first, (RemoteRing{reinterpret_cast<std::uint64_t>(rings.at(0)), 1, 1'000}));
+    EXPECT_EQ(second, (RemoteRing{reinterpret_cast<std::uint64_t>(rings.at(1)), 2, 2'000}));
+}
+
+TEST(RingSet, NumbersStayWhenTheOldestIsDropped) {
+    Domain domain;
+    RingSet rings;
+    static_cast<void>(rings.add(1'000, domain));
+    const RemoteRing second = rings.add(2'000, domain);
+    rings.drop(0);
+    EXPECT_EQ(rings.size(), 1U);
+    EXPECT_EQ(reinterpret_cast<std::uint64_t>(rings.at(1)), second.address);
+    const RemoteRing third = rings.add(4'000, domain);
+    EXPECT_EQ(reinterpret_cast<std::uint64_t>(rings.at(2)), third.address);
+}
+
+TEST(RingSet, WithoutMemoryNothingIsAdded) {
+    Domain domain;
+    domain.limit = 1;
+    RingSet rings;
+    static_cast<void>(rings.add(1'000, domain));
+    EXPECT_THROW(static_cast<void>(rings.add(2'000, domain)), FabricError);
+    EXPECT_EQ(rings.size(), 1U);
+}
+
+TEST(RingSetDeathTest, AbortsOnARingThatIsNotTheOldest) {
+    Domain domain;
+    RingSet rings;
+    static_cast<void>(rings.add(1'000, domain));
+    static_cast<void>(rings.add(2'000, domain));
+    EXPECT_DEATH(rings.drop(1), "order of their making");
+    rings.drop(0);
+    EXPECT_DEATH(static_cast<void>(rings.at(0)), "check failed");
+}
+
+} // namespace
+} // namespace netio::stream
