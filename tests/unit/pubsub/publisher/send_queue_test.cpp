@@ -195,6 +195,16 @@ TEST(SendQueue, KeepsWhatFollowsAHeadThatHadLeftBefore) {
     EXPECT_THAT(peer.queue.take_back().cookies, ElementsAre(Cookie{4}));
 }
 
+TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
+    Peer peer;
+    Frames frames;
+    frames.add(peer.queue, frames.dropping(1));
+    peer.take_all();
+    frames.add(peer.queue, frames.dropping(2, true));
+    EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
+    EXPECT_EQ(peer.queue.holding().droppable, 0U);
+}
+
 TEST(SendQueue, WhatIsNotDroppableStays) {
     Peer peer;
     Frames frames;
