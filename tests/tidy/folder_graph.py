@@ -31,7 +31,7 @@ TOP = ("apps/program/main.cpp", "apps/program/command_line.cpp")
 
 def folder_of(path):
     parts = path.split("/")
-    return "/".join(parts[:2])  # of netio/transport.hpp the file itself
+    return re.sub(r"\.cpp$", ".hpp", "/".join(parts[:2]))  # of netio/transport.hpp the file itself
 
 
 def arrows(files):

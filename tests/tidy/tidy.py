@@ -15,7 +15,7 @@ import sys
 
 import name_rules
 import shape_rules
-from tree import HEAD, LAYERS, RULES, RULES_FOLDER, Source, blanked, cpp, line_of, rule
+from tree import HEAD, LAYERS, RULES, RULES_FOLDER, Source, blanked, cpp, line_of, read_tree, rule
 
 FILE_LIMIT = 500
 FILE_GUIDE = 350
@@ -343,20 +343,6 @@ def files_speak_of_the_project(tree):
 
 
 # --- running -------------------------------------------------------------------------------------
-
-
-def read_tree(root):
-    tree = {}
-    for path in sorted(root.rglob("*")):
-        relative = path.relative_to(root)
-        hidden = relative.parts[0].startswith((".", "build")) and relative.parts[0] != ".ci"
-        if hidden or "__pycache__" in relative.parts or not path.is_file():
-            continue
-        try:
-            tree[relative.as_posix()] = Source(relative.as_posix(), path.read_text("utf-8"))
-        except UnicodeDecodeError:
-            continue  # a picture or a captured packet
-    return tree
 
 
 def check_tree(root):

@@ -78,3 +78,17 @@ def public_headers(tree):
     """The paths that cmake/public_headers.cmake lists."""
     listed = tree.get("cmake/public_headers.cmake")
     return {match[1] for _, match in listed.matches(r"^    (\S+?\.hpp)\)?$")} if listed else set()
+
+
+def read_tree(root):
+    tree = {}
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        hidden = relative.parts[0].startswith((".", "build")) and relative.parts[0] != ".ci"
+        if hidden or "__pycache__" in relative.parts or not path.is_file():
+            continue
+        try:
+            tree[relative.as_posix()] = Source(relative.as_posix(), path.read_text("utf-8"))
+        except UnicodeDecodeError:
+            continue  # a picture or a captured packet
+    return tree
