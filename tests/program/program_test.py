@@ -175,8 +175,9 @@ class Ending(Case):
 
     def test_an_interrupted_publisher_is_an_orderly_end_for_its_subscribers(self):
         publisher = self.start("publish", self.config(self.PATTERN))
-        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
-        subscriber.wait_for("subscribed to")
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify",
+                                "--progress")
+        subscriber.wait_for(r"progress [1-9]")  # else nothing has come, which is told
         publisher.process.send_signal(signal.SIGINT)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["end"], report["lost"]), (0, "orderly", 0), log)
