@@ -52,7 +52,7 @@ class Sender final : private netio::SendSocket::Handler {
         }
         if (next_ == count_ && !closing_) {
             closing_ = true;
-            socket_.disconnect(); // what was sent arrives first
+            socket_.close(); // what was sent arrives first
         }
     }
 

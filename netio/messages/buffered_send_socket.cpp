@@ -21,7 +21,6 @@ BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
     require(options.watermark_bytes <= options.page_bytes,
             "watermark_bytes must not exceed page_bytes");
     require(options.flush_time.count() >= 0, "flush_time must not be negative");
-    require(options.finish_timeout.count() > 0, "finish_timeout must be positive");
     if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
     return options;
 }
@@ -37,23 +36,23 @@ BufferedSendSocket::BufferedSendSocket(Transport& transport, const Options& opti
 
 void BufferedSendSocket::on_connected(SendSocket& socket) {
     const std::size_t body = socket.session_->body_limit();
-    page_limit_ = std::min(options_.page_bytes, body);
-    watermark_ = std::min(options_.watermark_bytes, page_limit_);
-    fragment_limit_ = std::min(options_.page_bytes, body - messages::fragment_extension_bytes);
+    limits_.page = std::min(options_.page_bytes, body);
+    limits_.watermark = std::min(options_.watermark_bytes, limits_.page);
+    limits_.fragment = std::min(options_.page_bytes, body - messages::fragment_extension_bytes);
     const std::size_t in_fragments =
         std::min<std::size_t>({messages::largest_message_bytes(socket.session_->peer()),
-                               fragment_limit_ * options_.page_count, page::message_limit});
-    message_limit_ = std::max(page_limit_ - page::record_header_bytes, in_fragments);
+                               limits_.fragment * options_.page_count, page::message_limit});
+    limits_.message = std::max(limits_.page - page::record_header_bytes, in_fragments);
     handler_.on_connected(*this);
 }
 
 // --- into the pages -------------------------------------------------------------------------
 
 Status BufferedSendSocket::sendv(MessageParts parts) {
-    if (!is_connected() || finishing_) return Status::closed;
+    if (!is_connected() || close_by_) return Status::closed;
     const std::size_t bytes = size_of(parts);
-    if (bytes > message_limit_) return Status::too_large;
-    if (bytes + page::record_header_bytes > page_limit_) {
+    if (bytes > limits_.message) return Status::too_large;
+    if (bytes + page::record_header_bytes > limits_.page) {
         const Status status = send_large(parts, bytes);
         if (status != Status::ok) return status;
     } else {
@@ -78,18 +77,18 @@ std::byte* BufferedSendSocket::reserve(std::size_t bytes) {
     flush();
     open_page_ = pages_.take();
     if (!open_page_) return nullptr;
-    writer_ = PageWriter{pages_.memory(*open_page_).first(page_limit_)};
+    writer_ = PageWriter{pages_.memory(*open_page_).first(limits_.page)};
     if (options_.flush_time.count() > 0) timer_.start_at(flush_pace_.next(loop_.now()));
     return writer_.append(bytes);
 }
 
 Status BufferedSendSocket::send_large(MessageParts parts, std::size_t bytes) {
     flush(); // the order
-    const std::size_t needed = (bytes + fragment_limit_ - 1) / fragment_limit_;
+    const std::size_t needed = (bytes + limits_.fragment - 1) / limits_.fragment;
     if (pages_.free_count() < needed) return refuse();
-    for (std::size_t offset = 0; offset < bytes; offset += fragment_limit_) {
+    for (std::size_t offset = 0; offset < bytes; offset += limits_.fragment) {
         const std::uint32_t page = *pages_.take();
-        const std::size_t part = std::min(fragment_limit_, bytes - offset);
+        const std::size_t part = std::min(limits_.fragment, bytes - offset);
         copy_parts(parts, offset, pages_.memory(page).first(part));
         depart({.page = page,
                 .bytes = part,
@@ -138,47 +137,61 @@ void BufferedSendSocket::on_send_completed(SendSocket&, Cookie cookie, Completio
     // Whatever the outcome, the page is free; a connection that failed says so by on_closed.
     pages_.release(static_cast<std::uint32_t>(cookie));
     if (!is_connected()) return;
-    if (finishing_) return finish_when_drained();
+    if (close_by_) return close_when_drained();
     if (std::exchange(capacity_wanted_, false)) handler_.on_writable(*this);
 }
 
 // --- the end --------------------------------------------------------------------------------
 
-void BufferedSendSocket::disconnect() {
-    if (finishing_) return;
-    if (!is_connected()) return socket_.disconnect(); // nothing has been accepted
+void BufferedSendSocket::close() {
+    if (close_by_) return;
+    if (!is_connected()) return socket_.close(); // nothing has been accepted
     flush();
-    finishing_ = true;
-    finish_when_drained();
+    close_by_ = loop_.now() + options_.socket.session.close_limit;
+    close_when_drained();
 }
 
-void BufferedSendSocket::finish_when_drained() {
-    if (pages_in_use() > 0) return timer_.start(options_.finish_timeout);
+// The session closes when all pages have left; until then the same time-outs count here.
+void BufferedSendSocket::close_when_drained() {
+    if (pages_in_use() > 0) {
+        return timer_.start_at(
+            std::min(loop_.now() + options_.socket.session.close_timeout, *close_by_));
+    }
     timer_.cancel();
-    socket_.disconnect();
+    socket_.close();
 }
 
 void BufferedSendSocket::on_timer() {
-    if (!finishing_) {
+    if (!close_by_) {
         flush_pace_.on_flushed(loop_.now());
         return flush();
     }
-    socket_.session_->fail(CloseReason::too_slow,
-                           socket_.session_->peer_address() + " took nothing for " +
-                               std::to_string(options_.finish_timeout.count()) +
-                               " ms while the socket was to be disconnected");
+    const bool limit = loop_.now() >= *close_by_;
+    const auto& session = options_.socket.session;
+    socket_.session_->fail(
+        CloseReason::unconfirmed,
+        socket_.session_->peer_address() +
+            (limit ? " has not taken everything within " : " has taken nothing more for ") +
+            std::to_string((limit ? session.close_limit : session.close_timeout).count()) + " ms");
 }
 
 void BufferedSendSocket::on_closed(SendSocket&, const Closed& closed) {
     timer_.cancel();
+    Closed last = closed;
+    const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
+    if (unsent > 0) {
+        last.unconfirmed_frames += unsent;
+        last.detail += std::string{last.detail.empty() ? "" : "; "} +
+                       "pages that have not left: " + std::to_string(unsent);
+    }
     for (const Departure& departure : std::exchange(waiting_, {}))
         pages_.release(departure.page);
     if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));
     writer_ = PageWriter{};
     NETIO_CHECK(pages_in_use() == 0); // every frame in the fabric's hands has been answered
     capacity_wanted_ = false;
-    finishing_ = false;
-    handler_.on_closed(*this, closed);
+    close_by_.reset();
+    handler_.on_closed(*this, last);
 }
 
 } // namespace netio::inline v0_2

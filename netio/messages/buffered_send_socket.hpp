@@ -42,17 +42,14 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
         // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
         // reason once in so long: the first after a pause leaves at the end of the loop's turn.
         std::chrono::microseconds flush_time{40};
-        // disconnect(): how long the receiver may take nothing before it is cut off.
-        std::chrono::milliseconds finish_timeout{10000};
     };
 
     class Handler {
       public:
-        virtual void on_connected(BufferedSendSocket& socket) = 0;
+        virtual void on_connected(BufferedSendSocket&) {}
         // A page is free again after send() said `again`.
-        virtual void on_writable(BufferedSendSocket& socket) = 0;
-        // Refused, rejected, lost, disconnected ...: every page is free, the socket may connect
-        // again.
+        virtual void on_writable(BufferedSendSocket&) {}
+        // Refused, rejected, lost, closed ...: every page is free, the socket may connect again.
         virtual void on_closed(BufferedSendSocket& socket, const Closed& closed) = 0;
 
       protected:
@@ -76,13 +73,16 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
     // Tries every address of the host over every provider that reaches it, best first;
     // on_connected or on_closed follows. Not while connected or connecting (checked).
     void connect(const Address& remote) { socket_.connect(remote); }
-    // Ends in order: what was accepted arrives, then on_closed(orderly). A receiver that takes
-    // nothing for the finish time-out is cut off: on_closed(too_slow).
-    void disconnect();
+    // Ends in order: on_closed(orderly) when the user of the receiver has been given everything
+    // that was accepted; on_closed(unconfirmed), with a count, if it takes nothing more for
+    // socket.session.close_timeout, or not everything within close_limit.
+    void close();
+    // Ends at once: on_closed(local) follows, which says how much is unconfirmed.
+    void abort() { socket_.abort(); }
 
     // ok: it will be sent. again: all pages are under way, nothing was taken, and on_writable says
     // when to try again. too_large: never possible on this connection. closed: not connected, or
-    // disconnecting.
+    // closing.
     Status send(std::span<const std::byte> message) {
         // The usual case takes no call: there is an open page, and it has room.
         std::byte* const out = writer_.append(message.size());
@@ -98,7 +98,7 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
 
     bool is_connected() const noexcept { return socket_.is_connected(); }
     // The largest message that send() takes; valid while connected.
-    std::size_t message_limit() const noexcept { return message_limit_; }
+    std::size_t message_limit() const noexcept { return limits_.message; }
     // Pages that are being filled, wait, or are in the fabric's hands.
     std::size_t pages_in_use() const noexcept { return pages_.page_count() - pages_.free_count(); }
     const Counters& counters() const noexcept { return counters_; }
@@ -113,6 +113,14 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
         std::optional<FragmentPlace> fragment; // of a large message
     };
 
+    // In bytes, on this connection.
+    struct Limits {
+        std::size_t page = 0;
+        std::size_t watermark = 0;
+        std::size_t fragment = 0;
+        std::size_t message = 0;
+    };
+
     void on_connected(SendSocket& socket) override;
     void on_send_completed(SendSocket& socket, Cookie cookie, Completion::Outcome outcome) override;
     void on_writable(SendSocket& socket) override;
@@ -121,14 +129,14 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
     void count(std::size_t bytes) {
         ++counters_.messages;
         counters_.bytes += bytes;
-        if (writer_.used() >= watermark_) flush();
+        if (writer_.used() >= limits_.watermark) flush();
     }
     std::byte* reserve(std::size_t bytes);
     Status send_large(MessageParts parts, std::size_t bytes);
     Status refuse();
     void depart(const Departure& departure);
     Status post(const Departure& departure);
-    void finish_when_drained();
+    void close_when_drained();
     void on_timer();
 
     EventLoop& loop_;
@@ -139,16 +147,12 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
     std::optional<std::uint32_t> open_page_;
     PageWriter writer_; // of the open page; without one it has room for nothing
     std::deque<Departure> waiting_;
-    // On this connection:
-    std::size_t page_limit_ = 0;
-    std::size_t watermark_ = 0;
-    std::size_t fragment_limit_ = 0;
-    std::size_t message_limit_ = 0;
+    Limits limits_;
     Counters counters_;
     bool capacity_wanted_ = false;
-    bool finishing_ = false;
-    Timer timer_;       // the open page's; when finishing, the receiver's
-    SendSocket socket_; // last: goes first
+    std::optional<TimePoint> close_by_; // close() was called
+    Timer timer_;                       // the open page's; when closing, the receiver's
+    SendSocket socket_;                 // last: goes first
 };
 
 } // namespace netio::inline v0_2

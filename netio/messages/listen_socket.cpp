@@ -10,7 +10,8 @@
 namespace netio::inline v0_2 {
 
 ListenSocket::ListenSocket(Transport& transport, Options options, Handler& handler)
-    : options_{std::move(options)}, handler_{handler} {
+    : options_{std::move(options)}, handler_{handler},
+      end_timer_{transport.loop(), [this] { handler_.on_listen_closed(*this, Closed{*end_}); }} {
     validate(options_.session);
     if (options_.largest_message_bytes > page::message_limit) {
         throw std::invalid_argument{"largest_message_bytes must be at most 1073741823"};
@@ -23,26 +24,75 @@ ListenSocket::ListenSocket(Transport& transport, Options options, Handler& handl
         static_cast<SessionListener::Handler&>(*this));
 }
 
-void ReceiveSocket::abort() {
-    session_->abort();
+void ReceiveSocket::pause() {
+    paused_ = true;
+    session_->pause();
+}
+
+void ReceiveSocket::resume() {
+    paused_ = false;
+    session_->resume();
 }
 
 void ReceiveSocket::close() {
+    closed_ = true;
     session_->close();
+    resume(); // what waits is not wanted any more, and the sender is to know
+}
+
+void ReceiveSocket::abort() {
+    closed_ = true;
+    session_->abort();
+    resume();
 }
 
 ListenSocket::~ListenSocket() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
+// --- the end --------------------------------------------------------------------------------
+
+void ListenSocket::close() {
+    if (end_) return;
+    end_ = Closed{.reason = CloseReason::orderly, .detail = {}};
+    stop_listening();
+    for (const auto& [session, socket] : peers_)
+        socket->close();
+    if (peers_.empty()) end_timer_.start({});
+}
+
+void ListenSocket::abort() {
+    const bool is_first = !end_;
+    end_ = Closed{.reason = CloseReason::local, .detail = {}};
+    stop_listening();
+    for (const auto& [session, socket] : peers_)
+        socket->abort();
+    if (is_first && peers_.empty()) end_timer_.start({});
+}
+
 std::vector<Endpoint> ListenSocket::endpoints() const {
-    return listener_->endpoints();
+    return listener_ ? listener_->endpoints() : std::vector<Endpoint>{};
+}
+
+std::vector<ReceiveSocket*> ListenSocket::peers() const {
+    std::vector<ReceiveSocket*> peers;
+    for (const auto& [session, socket] : peers_) {
+        if (socket->announced_) peers.push_back(socket.get());
+    }
+    return peers;
+}
+
+// --- senders --------------------------------------------------------------------------------
+
+void ListenSocket::reject(IncomingSession& incoming, RejectCode code) {
+    ++counters_.rejected;
+    incoming.reject({.code = code});
 }
 
 void ListenSocket::on_incoming(IncomingSession& incoming) {
-    if (peers_.size() >= options_.peer_limit) return incoming.reject({.code = RejectCode::full});
+    if (peers_.size() >= options_.peer_limit) return reject(incoming, RejectCode::full);
     if (messages::largest_message_bytes(incoming.peer()) != 0) { // senders reassemble nothing
-        return incoming.reject({.code = RejectCode::service_data});
+        return reject(incoming, RejectCode::service_data);
     }
     auto socket = std::make_unique<ReceiveSocket>(options_.largest_message_bytes);
     const auto largest = static_cast<std::uint32_t>(options_.largest_message_bytes);
@@ -51,19 +101,22 @@ void ListenSocket::on_incoming(IncomingSession& incoming) {
 }
 
 void ListenSocket::on_accept_failed(const std::string& peer_address, const FabricError& why) {
+    ++counters_.accept_failed;
     handler_.on_accept_failed(peer_address, why); // may destroy this listen socket
 }
 
 void ListenSocket::on_open(Session& session) {
     ReceiveSocket& socket = *peers_.at(&session);
     socket.announced_ = true;
+    ++counters_.connected;
     handler_.on_connected(socket);
 }
 
 void ListenSocket::on_frame(Session& session, const IncomingFrame& frame) {
-    if (!session.is_open()) return session.add_unread(1); // it was closed here
+    ReceiveSocket& socket = *peers_.at(&session);
+    if (socket.closed_) return session.add_unread(1);
     const DestructionWatch watch{destroyed_};
-    const std::string_view problem = take_frame(*peers_.at(&session), frame);
+    const std::string_view problem = take_frame(socket, frame);
     if (watch.destroyed() || problem.empty()) return;
     session.fail(CloseReason::protocol_error,
                  session.peer_address() + " sent " + std::string{problem});
@@ -86,23 +139,37 @@ std::string_view ListenSocket::take_message(ReceiveSocket& socket, const Incomin
     }
     std::optional<std::uint64_t> immediate;
     if (has_immediate) immediate = wire::load<std::uint64_t>(frame.body.data());
-    handler_.on_message(socket, frame.body.subspan(header), immediate);
+    hand_over(socket, frame.body.subspan(header), immediate);
     return {};
 }
 
 std::string_view ListenSocket::take_page(ReceiveSocket& socket, std::span<const std::byte> body) {
     const DestructionWatch watch{destroyed_};
-    bool rest_unread = false;
+    Session& session = *socket.session_;
     const bool sound = visit_page(body, [&](std::span<const std::byte> message) {
-        if (!socket.session_->is_open()) { // the handler has closed it
-            rest_unread = true;
+        // What the handler has done to the socket counts from this message on.
+        if (socket.closed_) {
+            session.add_unread(1);
             return false;
         }
-        handler_.on_message(socket, message, std::nullopt);
+        if (socket.paused_) {
+            const std::byte* const record = message.data() - page::record_header_bytes;
+            session.keep(body.last(static_cast<std::size_t>(body.data() + body.size() - record)));
+            return false;
+        }
+        hand_over(socket, message, std::nullopt);
         return !watch.destroyed();
     });
-    if (rest_unread) socket.session_->add_unread(1);
     return sound ? "" : "a malformed page";
+}
+
+void ListenSocket::hand_over(ReceiveSocket& socket, std::span<const std::byte> message,
+                             std::optional<std::uint64_t> immediate) {
+    for (auto* const counters : {&socket.counters_.messages, &counters_.messages})
+        ++*counters;
+    for (auto* const counters : {&socket.counters_.bytes, &counters_.bytes})
+        *counters += message.size();
+    handler_.on_message(socket, message, immediate); // may destroy this listen socket
 }
 
 std::string_view ListenSocket::take_fragment(ReceiveSocket& socket,
@@ -111,7 +178,7 @@ std::string_view ListenSocket::take_fragment(ReceiveSocket& socket,
     const Reassembly::Outcome outcome = socket.reassembly_.take(
         messages::decode_fragment(body), body.subspan(messages::fragment_extension_bytes));
     if (outcome == Reassembly::Outcome::complete) {
-        handler_.on_message(socket, socket.reassembly_.message(), std::nullopt);
+        hand_over(socket, socket.reassembly_.message(), std::nullopt);
         return {};
     }
     return outcome == Reassembly::Outcome::incomplete ? "" : to_string(outcome);
@@ -124,6 +191,13 @@ void ListenSocket::on_writable(Session&) {}
 void ListenSocket::on_closed(Session& session, const Closed& closed) {
     // Out of the table first: the handler may destroy this listen socket.
     const auto node = peers_.extract(&session);
+    if (end_) {
+        if (closed.reason != CloseReason::orderly && end_->reason == CloseReason::orderly) {
+            end_->reason = CloseReason::unconfirmed;
+            end_->detail = closed.detail;
+        }
+        if (peers_.empty()) end_timer_.start({});
+    }
     // Who never finished the handshake was never announced.
     if (node.mapped()->announced_) handler_.on_closed(*node.mapped(), closed);
 }

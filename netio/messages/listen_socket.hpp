@@ -34,10 +34,21 @@ class NETIO_EXPORT ReceiveSocket final {
         : reassembly_{largest_message_bytes} {}
 
     std::string peer_address() const { return session_->peer_address(); }
+    // Takes no more for the time being, from the next message on: what has arrived waits, and the
+    // sender stops when all receive buffers here are full. What had arrived when the sender died
+    // waits too, and on_closed behind it.
+    void pause();
+    // Goes on in one of the loop's next turns.
+    void resume();
     // Ends in order: no message any more; the sender is told whether it had sent more.
     void close();
     // Ends at once: on_closed(local) follows.
     void abort();
+    struct Counters {
+        std::uint64_t messages = 0; // handed over
+        std::uint64_t bytes = 0;    // of those messages
+    };
+    const Counters& counters() const noexcept { return counters_; }
     // For the user: what belongs to this sender.
     std::uint64_t tag = 0;
 
@@ -45,7 +56,10 @@ class NETIO_EXPORT ReceiveSocket final {
     friend class ListenSocket;
     std::unique_ptr<Session> session_;
     Reassembly reassembly_;
+    Counters counters_;
     bool announced_ = false;
+    bool paused_ = false;
+    bool closed_ = false; // close() or abort() was called here
 };
 
 class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, private Session::Handler {
@@ -60,20 +74,31 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
 
     class Handler {
       public:
-        virtual void on_connected(ReceiveSocket& socket) = 0;
+        virtual void on_connected(ReceiveSocket&) {}
         // A message; its bytes are valid during the call only. Immediate data is unbuffered only.
         virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
                                 std::optional<std::uint64_t> immediate) = 0;
-        virtual void on_closed(ReceiveSocket& socket, const Closed& closed) = 0;
-        // A peer was turned away because this side lacks the means: no memory, no locked memory, no
-        // descriptors, a device that refuses another endpoint; `why` names the remedy where there
-        // is one. Ignoring it loses nothing: the peer has been told, may try again, and nothing of
-        // it is kept here. But only here can it be mended, so tell who looks after the program.
+        virtual void on_closed(ReceiveSocket&, const Closed&) {}
+        // A peer could not be accepted because this side lacks the means: no memory, no locked
+        // memory, no descriptors, a device that refuses another endpoint; `why` names the remedy
+        // where there is one. Ignoring it loses nothing: the peer has been told, may try again, and
+        // nothing of it is kept here. But it can be mended only here, so tell the operator.
         virtual void on_accept_failed(const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
+        // After close() or abort(), behind the on_closed of every sender.
+        virtual void on_listen_closed(ListenSocket&, const Closed&) {}
 
       protected:
         ~Handler() = default;
+    };
+
+    // Monotonic since construction.
+    struct Counters {
+        std::uint64_t messages = 0; // handed over
+        std::uint64_t bytes = 0;    // of those messages
+        std::uint64_t connected = 0;
+        std::uint64_t rejected = 0; // there was no room, or they do not speak this service
+        std::uint64_t accept_failed = 0;
     };
 
     // Throws std::invalid_argument: an option; FabricError: an address is in use, not local, or
@@ -83,8 +108,19 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
     ListenSocket(const ListenSocket&) = delete;
     ListenSocket& operator=(const ListenSocket&) = delete;
 
+    // Nobody can connect any more; senders that are connected stay.
+    void stop_listening() noexcept { listener_.reset(); }
+    // stop_listening(), and ends every connection in order; on_listen_closed follows.
+    void close();
+    // The same, at once.
+    void abort();
+
+    // Where it listens.
     std::vector<Endpoint> endpoints() const;
     std::size_t peer_count() const noexcept { return peers_.size(); }
+    // The connected senders, in no order. Good until the next of the loop's events.
+    std::vector<ReceiveSocket*> peers() const;
+    const Counters& counters() const noexcept { return counters_; }
 
   private:
     void on_incoming(IncomingSession& incoming) override;
@@ -95,6 +131,9 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
     void on_writable(Session& session) override;
     void on_closed(Session& session, const Closed& closed) override;
 
+    void reject(IncomingSession& incoming, RejectCode code);
+    void hand_over(ReceiveSocket& socket, std::span<const std::byte> message,
+                   std::optional<std::uint64_t> immediate);
     // What is wrong with it; empty: nothing.
     std::string_view take_frame(ReceiveSocket& socket, const IncomingFrame& frame);
     std::string_view take_message(ReceiveSocket& socket, const IncomingFrame& frame);
@@ -105,7 +144,10 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
     Handler& handler_;
     std::unique_ptr<SessionListener> listener_;
     std::unordered_map<const Session*, std::unique_ptr<ReceiveSocket>> peers_;
+    Counters counters_;
+    std::optional<Closed> end_; // after close() or abort()
     bool* destroyed_ = nullptr;
+    Timer end_timer_; // tells it when the last sender is gone
 };
 
 // NetIO has a listen socket for each kind of send socket; this one serves both.

@@ -38,8 +38,24 @@ void SendSocket::on_connect_failed(const Closed& closed) {
     handler_.on_closed(*this, closed);
 }
 
-void SendSocket::disconnect() {
+void SendSocket::close() {
     if (session_) return session_->close();
+    if (connector_.is_connecting()) connector_.close();
+}
+
+SendSocket::Counters SendSocket::counters() const noexcept {
+    Counters counters = ended_;
+    if (!session_) return counters;
+    const SessionCounters now = session_->counters();
+    counters.messages += now.frames_sent;
+    counters.bytes += now.bytes_sent;
+    counters.again += now.again;
+    counters.gathered += now.gathered;
+    return counters;
+}
+
+void SendSocket::abort() {
+    if (session_) return session_->abort();
     if (connector_.is_connecting()) connector_.close();
 }
 
@@ -97,6 +113,7 @@ void SendSocket::on_writable(Session&) {
 }
 
 void SendSocket::on_closed(Session&, const Closed& closed) {
+    ended_ = counters();
     session_.reset();
     // What was closed here wants no other route.
     if (connector_.is_connecting()) {

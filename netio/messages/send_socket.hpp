@@ -35,13 +35,12 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
 
     class Handler {
       public:
-        virtual void on_connected(SendSocket& socket) = 0;
+        virtual void on_connected(SendSocket&) {}
         // The memory behind `cookie` may be used again. done: the message is on its way; it says
         // nothing about whether the receiver has handled it. canceled, failed: it is not.
-        virtual void on_send_completed(SendSocket& socket, Cookie cookie,
-                                       Completion::Outcome outcome) = 0;
+        virtual void on_send_completed(SendSocket&, Cookie, Completion::Outcome) {}
         // There is room again after send() said there was none.
-        virtual void on_writable(SendSocket& socket) = 0;
+        virtual void on_writable(SendSocket&) {}
         // Refused, rejected, lost, disconnected ...: the socket may connect again.
         virtual void on_closed(SendSocket& socket, const Closed& closed) = 0;
 
@@ -49,6 +48,15 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
         ~Handler() = default;
     };
 
+    // Monotonic since construction.
+    struct Counters {
+        std::uint64_t messages = 0; // accepted
+        std::uint64_t bytes = 0;    // of those messages, with their immediate data
+        std::uint64_t again = 0;    // refusals for want of a credit or a slot
+        std::uint64_t gathered = 0; // messages of more slices than the provider takes: copied
+    };
+
+    // Throws std::invalid_argument naming the option and what is allowed.
     SendSocket(Transport& transport, Options options, Handler& handler);
     ~SendSocket();
     SendSocket(const SendSocket&) = delete;
@@ -58,7 +66,9 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
     // on_connected or on_closed follows. Not while connected or connecting (checked).
     void connect(const Address& remote);
     // What was sent arrives, then on_closed(orderly); or on_closed(unconfirmed).
-    void disconnect();
+    void close();
+    // Ends at once: on_closed(local) follows, which says how much is unconfirmed.
+    void abort();
 
     // Sends one message. Its memory is lent until on_send_completed(cookie). With `immediate`,
     // eight more bytes travel with it. ok, again, closed, too_large, too_many_segments.
@@ -78,6 +88,7 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
     std::size_t message_limit() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept { return provider_; }
+    Counters counters() const noexcept;
 
   private:
     friend class BufferedSendSocket; // sends frames of its own kinds
@@ -94,6 +105,7 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
     Handler& handler_;
     Connector connector_;
     std::string provider_;
+    Counters ended_; // of the connections before this one
     std::unique_ptr<Session> session_;
 };
 

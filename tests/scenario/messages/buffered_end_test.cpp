@@ -22,8 +22,8 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
     for (unsigned i = 0; i < 90; ++i)
         ASSERT_EQ(send(content(150, i)), Status::ok);
     EXPECT_GT(socket->pages_in_use(), 10U);
-    socket->disconnect();
-    socket->disconnect(); // once is enough
+    socket->close();
+    socket->close(); // once is enough
     EXPECT_EQ(send({}), Status::closed);
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
@@ -37,7 +37,7 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
     socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
     EXPECT_EQ(send(content(150, 0)), Status::ok);
-    socket->disconnect();
+    socket->close();
     ASSERT_TRUE(arrived(91));
 }
 
@@ -138,16 +138,16 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfAReceiverThatTakesNothingEndTooSlow) 
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;
     options.page_count = 16;
-    options.finish_timeout = 300ms;
+    options.socket.session.close_timeout = 300ms;
     connect(options);
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
     bed.sim()->hold(accepting);
     for (unsigned i = 0; i < 16; ++i)
         ASSERT_EQ(send(content(1020, i)), Status::ok);
     const TimePoint begin = bed.loop().now();
-    socket->disconnect();
+    socket->close();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::too_slow);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
     EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("300 ms"));
     EXPECT_GE(bed.loop().now() - begin, 300ms);
 }
@@ -158,14 +158,14 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
     const std::uint64_t accepting = bed.sim()->next_connection() + 1;
     auto options = patient;
     options.page_count = 16;
-    options.finish_timeout = 300ms;
+    options.socket.session.close_timeout = 300ms;
     connect(options);
     ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
     bed.sim()->delay(accepting, 200ms);
     for (unsigned i = 0; i < 16; ++i)
         ASSERT_EQ(send(content(1020, i)), Status::ok);
     const TimePoint begin = bed.loop().now();
-    socket->disconnect();
+    socket->close();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(receiver.messages.size(), 16U);
     EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);

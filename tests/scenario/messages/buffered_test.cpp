@@ -259,10 +259,10 @@ TEST_P(BufferedMessages, AreRefusedWhileThereIsNoConnection) {
     socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
     EXPECT_EQ(send({}), Status::closed);
     socket->flush();
-    socket->disconnect();
+    socket->close();
     socket->connect(address);
     EXPECT_EQ(send({}), Status::closed);
-    socket->disconnect();
+    socket->close();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
     EXPECT_EQ(send({}), Status::closed);

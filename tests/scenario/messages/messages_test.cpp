@@ -135,7 +135,7 @@ TEST_P(Messages, WhatWasSentArrivesBeforeTheDisconnect) {
     RegisteredBuffer memory{30000};
     for (std::uint64_t i = 0; i < 20; ++i)
         ASSERT_EQ(socket->send(memory.slice(), Cookie{i}), Status::ok);
-    socket->disconnect();
+    socket->close();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(receiver.messages.size(), 20U);
     EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly);
@@ -286,7 +286,7 @@ TEST_P(Messages, AReceiverThatAbortsWhileItsSenderClosesLeavesItUnconfirmed) {
     RegisteredBuffer memory{10};
     for (std::uint64_t i = 0; i < 8; ++i)
         ASSERT_EQ(socket->send(memory.slice(), Cookie{i}), Status::ok);
-    socket->disconnect();
+    socket->close();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
     EXPECT_EQ(receiver.messages.size(), 3U);
     EXPECT_EQ(receiver.closed[0].reason, CloseReason::local);

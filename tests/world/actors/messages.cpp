@@ -268,7 +268,7 @@ void SendActor::close() {
         closed_ = true;
         return;
     }
-    plain_ ? plain_->disconnect() : buffered_->disconnect();
+    plain_ ? plain_->close() : buffered_->close();
 }
 
 void SendActor::destroy() {

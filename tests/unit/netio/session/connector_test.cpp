@@ -225,7 +225,7 @@ TEST_F(ConnectorTest, ASendSocketMayBeDisconnectedWhileItsNameIsResolved) {
     Sender sender;
     SendSocket socket{bed.transport(), {}, sender};
     socket.connect(remote);
-    socket.disconnect();
+    socket.close();
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
     EXPECT_EQ(sender.closed.front().reason, CloseReason::local);
     EXPECT_EQ(sender.connected, 0);
