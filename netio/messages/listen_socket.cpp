@@ -40,6 +40,10 @@ void ReceiveSocket::close() {
     resume(); // what waits is not wanted any more, and the sender is to know
 }
 
+std::string ReceiveSocket::peer_address() const {
+    return session_->peer_address();
+}
+
 void ReceiveSocket::abort() {
     closed_ = true;
     session_->abort();

@@ -33,7 +33,7 @@ class NETIO_EXPORT ReceiveSocket final {
     explicit ReceiveSocket(std::size_t largest_message_bytes) noexcept
         : reassembly_{largest_message_bytes} {}
 
-    std::string peer_address() const { return session_->peer_address(); }
+    std::string peer_address() const;
     // Takes no more for the time being, from the next message on: what has arrived waits, and the
     // sender stops when all receive buffers here are full. What had arrived when the sender died
     // waits too, and on_closed behind it.

@@ -112,6 +112,10 @@ void SendSocket::on_writable(Session&) {
     handler_.on_writable(*this);
 }
 
+bool SendSocket::is_connected() const noexcept {
+    return session_ && session_->is_open();
+}
+
 void SendSocket::on_closed(Session&, const Closed& closed) {
     ended_ = counters();
     session_.reset();

@@ -83,7 +83,7 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
     Status send_inline(std::span<const std::byte> message,
                        std::optional<std::uint64_t> immediate = {});
 
-    bool is_connected() const noexcept { return session_ && session_->is_open(); }
+    bool is_connected() const noexcept;
     // The largest message the receiver takes; valid while connected.
     std::size_t message_limit() const noexcept;
     // The provider in use; valid while connected.
