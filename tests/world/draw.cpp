@@ -100,6 +100,8 @@ class Drawing {
             options.set("dead_ms", trusts ? 0 : std::max<std::int64_t>(3000, heartbeat * 3));
         }
         if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));
+        // It has no device, and its peers have to find that out.
+        if (schedule_.world.has("device") && dice_.percent(15)) options.set("device", 0);
         if (dice_.percent(10)) options.set("resolve_us", while_us() % 5'000'000);
     }
 
