@@ -196,6 +196,7 @@ bool Connection::establish(std::span<const std::byte> data) {
     }
     const DestructionWatch watch{destroyed_};
     handler_.on_connected(data); // may destroy this connection
+    if (watch.destroyed()) return false;
     for (const Held& held : std::exchange(held_, {})) {
         if (watch.destroyed()) return false;
         if (held.operation == OperationTable::none) {
