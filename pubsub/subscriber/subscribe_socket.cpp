@@ -3,7 +3,6 @@
 
 #include "netio/base/destruction_watch.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -48,14 +47,10 @@ struct SubscribeSocket::Sink {
 
 SubscribeSocket::SubscribeSocket(Transport& transport, Options options, Handler& handler)
     : transport_{transport}, options_{std::move(options)}, handler_{handler}, requests_{book_},
-      intake_{options_.largest_message_bytes}, retry_timer_{transport.loop(), [this] { retry(); }} {
+      intake_{options_.largest_message_bytes}, connector_{transport, *this},
+      retry_timer_{transport.loop(), [this] { retry(); }} {
     check(options_);
-    try {
-        start();
-    } catch (const FabricError&) {
-        if (!options_.wait_for_publisher) throw;
-        retry_timer_.start(Duration::zero()); // the handler is told from the loop
-    }
+    start();
 }
 
 SubscribeSocket::~SubscribeSocket() {
@@ -66,31 +61,22 @@ SubscribeSocket::~SubscribeSocket() {
 
 void SubscribeSocket::start() {
     enlarged_ = false;
-    providers_ = transport_.providers_to(options_.publisher);
-    std::ranges::reverse(providers_);
-    try_next_provider();
+    rejection_ = RejectCode::none;
+    connector_.connect(options_.publisher, options_.local_host);
 }
 
 void SubscribeSocket::retry() {
     if (closing_) return handler_.on_closed(*this, ended(CloseReason::local), false);
-    try {
-        start();
-    } catch (const FabricError& error) {
-        conclude(ended(CloseReason::unreachable, error.what()), RejectCode::none);
-    }
+    start();
 }
 
-// One that cannot be used is not the last one.
-void SubscribeSocket::try_next_provider() {
-    for (;;) {
-        provider_ = providers_.back();
-        providers_.pop_back();
-        try {
-            return connect();
-        } catch (const FabricError&) {
-            if (providers_.empty()) throw;
-        }
-    }
+void SubscribeSocket::on_route(const Route& route) {
+    route_ = route;
+    connect();
+}
+
+void SubscribeSocket::on_connect_failed(const Closed& closed) {
+    conclude(closed);
 }
 
 void SubscribeSocket::connect() {
@@ -98,16 +84,18 @@ void SubscribeSocket::connect() {
     wire::store(hello.service_data.bytes.data(),
                 static_cast<std::uint32_t>(options_.largest_message_bytes));
     hello.service_data.size = 4;
-    session_ = std::make_unique<Session>(
-        transport_,
-        Session::Target{
-            .provider = provider_, .remote = options_.publisher, .local_host = options_.local_host},
-        hello, options_.session, static_cast<Session::Handler&>(*this));
+    session_ =
+        std::make_unique<Session>(transport_,
+                                  Session::Target{.provider = route_.provider,
+                                                  .remote = route_.remote,
+                                                  .local_host = route_.local_host,
+                                                  .offer = route_.offer},
+                                  hello, options_.session, static_cast<Session::Handler&>(*this));
 }
 
 void SubscribeSocket::on_open(Session& session) {
     was_open_ = true;
-    providers_.clear();
+    connector_.cancel();
     intake_.begin_connection();
     requests_.begin(session);
     handler_.on_connected(*this);
@@ -119,6 +107,7 @@ void SubscribeSocket::close() {
     if (session_) {
         session_->close();
     } else {
+        connector_.cancel();
         retry_timer_.start(Duration::zero()); // reports the end, for there is no session to do so
     }
 }
@@ -134,12 +123,12 @@ void SubscribeSocket::abort() {
 
 // --- the end of a connection ----------------------------------------------------------------
 
-bool SubscribeSocket::may_retry(const Closed& closed, RejectCode rejection) const noexcept {
+bool SubscribeSocket::may_retry(const Closed& closed) const noexcept {
     if (closing_ || closed.reason == CloseReason::local) return false;
     if (!was_open_) {
         // What stays wrong until somebody changes the configuration is not tried again.
         const bool may_change =
-            closed.reason != CloseReason::rejected || may_pass(rejection) || may_enlarge(closed);
+            closed.reason != CloseReason::rejected || may_pass(rejection_) || may_enlarge(closed);
         return options_.wait_for_publisher && may_change &&
                closed.reason != CloseReason::protocol_error;
     }
@@ -156,32 +145,35 @@ bool SubscribeSocket::may_enlarge(const Closed& closed) const noexcept {
 }
 
 void SubscribeSocket::on_closed(Session& session, const Closed& closed) {
-    Closed last = closed; // the session goes now
+    const Closed last = closed; // the session goes now
     const RejectCode rejection = session.rejection();
     // One that let us in and never said a word was too busy to hear us: it is not there yet.
     was_open_ = was_open_ && session.has_heard();
     session_.reset();
     requests_.end();
     intake_.end_connection();
-    if (!closing_) {
-        try {
-            // Once; whoever then wants still more has to wait as for a publisher that is not there.
-            if (may_enlarge(last) && !enlarged_) {
-                enlarged_ = true;
-                options_.session.receive_bytes = last.required_receive_bytes;
-                return connect();
-            }
-            if (!was_open_ && !providers_.empty()) return try_next_provider();
-        } catch (const FabricError& error) {
-            last = ended(CloseReason::failed, error.what());
-        }
-    }
-    conclude(last, rejection);
+    if (connector_.is_connecting() && !closing_) return attempt_failed(last, rejection);
+    connector_.cancel();
+    conclude(last);
 }
 
-void SubscribeSocket::conclude(const Closed& closed, RejectCode rejection) {
+// One route that cannot be used is not the last one.
+void SubscribeSocket::attempt_failed(const Closed& closed, RejectCode rejection) {
+    if (!may_pass(rejection_)) rejection_ = rejection;
+    // Once; whoever then wants still more has to wait as for a publisher that is not there.
+    if (!may_enlarge(closed) || enlarged_) return connector_.try_next(closed);
+    enlarged_ = true;
+    options_.session.receive_bytes = closed.required_receive_bytes;
+    try {
+        connect();
+    } catch (const FabricError& error) {
+        connector_.try_next(ended(CloseReason::failed, error.what()));
+    }
+}
+
+void SubscribeSocket::conclude(const Closed& closed) {
     Closed last = closed;
-    const bool retrying = may_retry(last, rejection);
+    const bool retrying = may_retry(last);
     if (retrying) {
         if (may_enlarge(last)) options_.session.receive_bytes = last.required_receive_bytes;
         const bool at_once =
@@ -219,7 +211,7 @@ void SubscribeSocket::subscribe(std::span<const FidRange> ranges,
     book_.subscribe(ranges, policy);
     if (is_connected()) {
         requests_.send(*session_);
-    } else if (!session_ && !closing_ && !retry_timer_.armed()) {
+    } else if (!session_ && !closing_ && !connector_.is_connecting() && !retry_timer_.armed()) {
         retry_timer_.start(Duration::zero()); // we were let go
     }
 }

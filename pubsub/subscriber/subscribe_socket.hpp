@@ -19,6 +19,7 @@
 // handlers.
 
 #include "netio/base/export.hpp"
+#include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
@@ -37,7 +38,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
+class NETIO_EXPORT SubscribeSocket final : private Session::Handler, private Connector::Handler {
   public:
     struct Options {
         Address publisher;
@@ -82,15 +83,16 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
         virtual void on_gap(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
         // The publisher has ended in order; arrivals() has the loss. on_closed(orderly) follows.
         virtual void on_totals(SubscribeSocket&) {}
-        // The connection ended. With `retrying` the socket goes on by itself.
+        // The connection ended, or no attempt at one succeeded: then detail has the reason of each.
+        // With `retrying` the socket goes on by itself, and resolves the name again.
         virtual void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) = 0;
 
       protected:
         ~Handler() = default;
     };
 
-    // Throws std::invalid_argument: an option; FabricError: no provider reaches the publisher, and
-    // it is not to be waited for.
+    // Connects, from the loop, over every address of the publisher's name and every provider that
+    // reaches it, best first. Throws std::invalid_argument: an option.
     SubscribeSocket(Transport& transport, Options options, Handler& handler);
     ~SubscribeSocket();
     SubscribeSocket(const SubscribeSocket&) = delete;
@@ -109,7 +111,7 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
     std::vector<FidRange> wanted() const;
     bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.
-    const std::string& provider() const noexcept { return provider_; }
+    const std::string& provider() const noexcept { return route_.provider; }
     // Which kinds of frames have arrived.
     const Intake::Seen& seen() const noexcept { return intake_.seen(); }
     const ArrivalCounter& arrivals() const noexcept { return intake_.arrivals(); }
@@ -119,14 +121,16 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
 
     void start();
     void retry();
-    void try_next_provider();
     void connect();
-    // The socket is to be told of the end of a connection, or of an attempt at one.
-    void conclude(const Closed& closed, RejectCode rejection);
+    void attempt_failed(const Closed& closed, RejectCode rejection);
+    // The user is to be told of the end of a connection, or of an attempt at one.
+    void conclude(const Closed& closed);
     // Whether to go on by itself after that.
-    bool may_retry(const Closed& closed, RejectCode rejection) const noexcept;
+    bool may_retry(const Closed& closed) const noexcept;
     bool may_enlarge(const Closed& closed) const noexcept;
 
+    void on_route(const Route& route) override;
+    void on_connect_failed(const Closed& closed) override;
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
     void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
@@ -140,9 +144,10 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler {
     SubscriptionBook book_;
     RequestQueue requests_;
     Intake intake_;
-    std::vector<std::string> providers_; // still to be tried, best last
-    std::string provider_;
-    bool was_open_ = false; // this connection has been established
+    Connector connector_;
+    Route route_;                             // in use, or tried last
+    RejectCode rejection_ = RejectCode::none; // of this attempt's routes, one that may pass if any
+    bool was_open_ = false;                   // this connection has been established
     bool closing_ = false;
     bool enlarged_ = false; // in this attempt
     bool* destroyed_ = nullptr;

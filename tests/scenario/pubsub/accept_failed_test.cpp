@@ -86,6 +86,7 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
 TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(1, 1)});
+    loop().run_once(); // the subscriber has its memory
     bed.sim()->refuse_registrations(true);
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     expect_waiting(subscriber.actor, RejectCode::no_resources);
