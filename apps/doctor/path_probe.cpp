@@ -33,6 +33,10 @@ std::byte pattern_at(std::size_t position) {
     return static_cast<std::byte>(position * 13 + position / 251);
 }
 
+std::string reason_of(const netio::Closed& closed) {
+    return closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+}
+
 double microseconds(netio::Duration duration) {
     return std::chrono::duration<double, std::micro>(duration).count();
 }
@@ -112,19 +116,33 @@ void ProbeServer::on_closed(netio::Session& session, const netio::Closed& closed
 
 PathProbe::PathProbe(netio::Transport& transport, const netio::Address& remote,
                      const Options& options, std::function<void()> at_end)
-    : loop_{transport.loop()}, options_{options}, at_end_{std::move(at_end)}, memory_{frame_bytes} {
+    : transport_{transport}, options_{options}, at_end_{std::move(at_end)}, memory_{frame_bytes},
+      connector_{transport, *this} {
     for (std::size_t i = 0; i < memory_.size(); ++i)
         memory_.data()[i] = pattern_at(i);
-    running_.provider = transport.providers_to(remote).front();
-    session_ = std::make_unique<netio::Session>(
-        transport,
-        netio::Session::Target{.provider = running_.provider, .remote = remote, .local_host = {}},
-        hello(), session_options(), static_cast<netio::Session::Handler&>(*this));
+    connector_.connect(remote);
 }
 
 PathProbe::~PathProbe() = default;
 
+void PathProbe::on_route(const netio::Route& route) {
+    running_.provider = route.provider;
+    session_ = std::make_unique<netio::Session>(
+        transport_,
+        netio::Session::Target{.provider = route.provider,
+                               .remote = route.remote,
+                               .local_host = route.local_host,
+                               .offer = route.offer},
+        hello(), session_options(), static_cast<netio::Session::Handler&>(*this));
+}
+
+void PathProbe::on_connect_failed(const netio::Closed& closed) {
+    failure_ = reason_of(closed);
+    at_end_();
+}
+
 void PathProbe::on_open(netio::Session& session) {
+    connector_.cancel();
     running_.largest_bytes = std::min(session.body_limit(), memory_.size());
     running_.provider_message_bytes = session.capabilities().message_bytes;
     send(echo_kind, running_.largest_bytes);
@@ -210,10 +228,15 @@ void PathProbe::fail(std::string why) {
 }
 
 void PathProbe::on_closed(netio::Session&, const netio::Closed& closed) {
+    if (connector_.is_connecting()) {
+        const netio::Closed last = closed; // the session goes now
+        session_.reset();
+        return connector_.try_next(last);
+    }
     if (step_ == Step::done) {
         figures_ = std::move(running_);
     } else if (failure_.empty()) {
-        failure_ = closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+        failure_ = reason_of(closed);
     }
     at_end_();
 }

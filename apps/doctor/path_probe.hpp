@@ -9,6 +9,7 @@
 // size; data is counted; a sum is asked for without a body and answered with the bytes counted so
 // far, 8 of them.
 
+#include "netio/session/connector.hpp"
 #include "netio/session/session_listener.hpp"
 
 #include <functional>
@@ -68,7 +69,7 @@ struct PathFigures {
 // For people, a line each.
 std::vector<std::string> to_lines(const PathFigures& figures);
 
-class PathProbe final : private netio::Session::Handler {
+class PathProbe final : private netio::Session::Handler, private netio::Connector::Handler {
   public:
     struct Options {
         std::size_t round_trip_count = 1000;
@@ -76,7 +77,7 @@ class PathProbe final : private netio::Session::Handler {
         netio::Duration limit = std::chrono::seconds{2}; // for each of the two, which end earlier
     };
 
-    // Connects over the best provider, as everything else does. Throws FabricError.
+    // Connects over the best route that works, as everything else does. `at_end` is called once.
     PathProbe(netio::Transport& transport, const netio::Address& remote, const Options& options,
               std::function<void()> at_end);
     ~PathProbe();
@@ -88,6 +89,8 @@ class PathProbe final : private netio::Session::Handler {
   private:
     enum class Step : std::uint8_t { largest, round_trips, transfer, sum, done };
 
+    void on_route(const netio::Route& route) override;
+    void on_connect_failed(const netio::Closed& closed) override;
     void on_open(netio::Session& session) override;
     void on_frame(netio::Session& session, const netio::IncomingFrame& frame) override;
     void on_sent(netio::Session&, netio::Cookie, netio::Completion::Outcome) override {}
@@ -101,10 +104,11 @@ class PathProbe final : private netio::Session::Handler {
     void take_sum(std::span<const std::byte> body);
     void fail(std::string why);
 
-    netio::EventLoop& loop_;
+    netio::Transport& transport_;
     Options options_;
     std::function<void()> at_end_;
     netio::RegisteredBuffer memory_;
+    netio::Connector connector_;
     Step step_ = Step::largest;
     PathFigures running_;
     std::optional<PathFigures> figures_;

@@ -98,7 +98,32 @@ TEST_P(ProbeAcceptFailed, IsToldOnBothSides) {
     EXPECT_THAT(told, ElementsAre(HasSubstr("cannot open an endpoint")));
 }
 
+using ProbeByName = Probe;
+
+TEST_P(ProbeByName, TriesEveryAddressOfTheName) {
+    bed.sim()->name("peer.example", {"10.9.9.9", address().host});
+    bool ended = false;
+    PathProbe probe{bed.transport(),
+                    {.host = "peer.example", .port = address().port},
+                    {.round_trip_count = 1, .transfer_bytes = 1},
+                    [&] { ended = true; }};
+    EXPECT_FALSE(ended);
+    ASSERT_TRUE(bed.run_until([&] { return ended; }));
+    EXPECT_TRUE(probe.figures()) << probe.failure();
+}
+
+TEST_P(ProbeByName, SaysSoWhereTheNameDoesNotResolve) {
+    bed.sim()->name("peer.example", {});
+    bool ended = false;
+    const PathProbe probe{
+        bed.transport(), {.host = "peer.example", .port = 1}, {}, [&] { ended = true; }};
+    ASSERT_TRUE(bed.run_until([&] { return ended; }));
+    EXPECT_FALSE(probe.figures());
+    EXPECT_THAT(probe.failure(), HasSubstr("peer.example"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, ProbeAcceptFailed, simulated_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, ProbeByName, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace apps
