@@ -44,6 +44,14 @@ TEST_P(Reaching, APublisherIsFoundAtTheSecondAddressOfItsName) {
     EXPECT_THAT(subscriber.actor.closed, IsEmpty());
 }
 
+TEST_P(Reaching, TheSecondAddressIsTriedAgainWithBuffersAsLargeAsItWants) {
+    auto publisher = buffered({.page_bytes = std::size_t{512} * 1024});
+    name({nobody, address.host});
+    auto& subscriber = subscribe({range(1, 1)}, {.wait_for_publisher = false});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty());
+}
+
 TEST_P(Reaching, WhenNoAddressAnswersTheReasonOfEachIsTold) {
     auto publisher = buffered({});
     name({nobody, "10.9.9.8"});
@@ -120,6 +128,25 @@ TEST_P(Reaching, WhoClosesWhileTheNameIsResolvedIsToldAtOnceAndNothingFollows) {
         EXPECT_FALSE(actor->last_retrying);
     }
     EXPECT_THAT(destroyed.actor.closed, IsEmpty());
+    EXPECT_EQ(publisher_actor.connected, 0);
+}
+
+TEST_P(Reaching, WhoClosesWhileAnAddressIsTriedWantsNoOther) {
+    auto publisher = buffered({});
+    name({nobody, address.host});
+    bed.sim()->ignore_connects(true);
+    auto& closed = subscribe({range(1, 1)}, {.reconnect = true});
+    auto& aborted = subscribe({range(1, 1)}, {.reconnect = true});
+    ASSERT_TRUE(run_for(1ms));
+    bed.sim()->ignore_connects(false);
+    closed.socket->close();
+    aborted.socket->abort();
+    ASSERT_TRUE(run_for(60s));
+    for (const auto* actor : {&closed.actor, &aborted.actor}) {
+        ASSERT_THAT(actor->closed, SizeIs(1));
+        EXPECT_EQ(actor->closed[0].reason, CloseReason::local);
+        EXPECT_FALSE(actor->last_retrying);
+    }
     EXPECT_EQ(publisher_actor.connected, 0);
 }
 
