@@ -19,7 +19,7 @@ enum class Service : std::uint8_t {
     stream = 3,
 };
 
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 inline constexpr std::size_t hello_bytes = 24;
 inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
 

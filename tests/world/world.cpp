@@ -230,7 +230,12 @@ void World::block(std::uint32_t from, std::uint32_t to, const Step& step) {
 }
 
 void World::kill(std::uint32_t process, bool host) {
-    oracle_.happens(host ? Trouble::vanished : Trouble::gone, process);
+    // Nobody tells its peers that a host has vanished: that lasts until they find out.
+    if (host) {
+        oracle_.begin(Trouble::vanished, process);
+    } else {
+        oracle_.happens(Trouble::gone, process);
+    }
     network_.kill(process, host);
     pubsub_.vanishes(process);
     pubsub_.ended(process, false, true);
