@@ -20,14 +20,14 @@ Conversation::Conversation(StreamSocket& socket, bool accepts)
       out_{socket.options_.send_limit_count}, wake_{socket.transport_.loop(),
                                                     [this] { progress(); }} {}
 
-Conversation::Conversation(StreamSocket& socket, const std::string& provider, const Address& remote)
-    : Conversation{socket, false} {
+Conversation::Conversation(StreamSocket& socket, const Route& route) : Conversation{socket, false} {
     session_ = std::make_unique<Session>(
         socket.transport_,
-        Session::Target{.provider = provider,
-                        .remote = remote,
-                        .local_host = socket.options_.local_host,
-                        .required_receive_bytes = frame_limit_bytes},
+        Session::Target{.provider = route.provider,
+                        .remote = route.remote,
+                        .local_host = route.local_host,
+                        .required_receive_bytes = frame_limit_bytes,
+                        .offer = route.offer},
         hello(), socket.options_.session, static_cast<Session::Handler&>(*this));
 }
 
@@ -333,7 +333,6 @@ void Conversation::drain() {
 }
 
 void Conversation::end() {
-    const bool was_open = state_ != State::opening;
     state_ = State::ended;
     wake_.cancel();
     const DestructionWatch watch{destroyed_};
@@ -345,7 +344,7 @@ void Conversation::end() {
         socket_.handler_.on_received(socket_, *received);
         if (watch.destroyed()) return;
     }
-    socket_.on_ended(closed_, was_open); // destroys this
+    socket_.on_ended(closed_); // destroys this
 }
 
 } // namespace netio::stream::inline v0_2

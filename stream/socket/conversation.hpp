@@ -32,7 +32,7 @@ namespace netio::stream::inline v0_2 {
 class Conversation final : private Session::Handler {
   public:
     // Connects. Throws FabricError.
-    Conversation(StreamSocket& socket, const std::string& provider, const Address& remote);
+    Conversation(StreamSocket& socket, const Route& route);
     // Accepts. Throws FabricError.
     Conversation(StreamSocket& socket, IncomingSession& incoming);
     ~Conversation();

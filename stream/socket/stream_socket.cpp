@@ -38,26 +38,27 @@ void validate(const StreamSocket::Options& options) {
 }
 
 StreamSocket::StreamSocket(Transport& transport, Options options, Handler& handler)
-    : transport_{transport}, options_{(validate(options), std::move(options))}, handler_{handler} {}
+    : transport_{transport}, options_{(validate(options), std::move(options))}, handler_{handler},
+      connector_{transport, *this} {}
 
 StreamSocket::~StreamSocket() = default;
 
 // --- connecting -----------------------------------------------------------------------------
 
 void StreamSocket::connect(const Address& remote) {
-    NETIO_CHECK_MSG(!conversation_, "the socket is connected or connecting");
+    NETIO_CHECK_MSG(!conversation_ && !connector_.is_connecting(),
+                    "the socket is connected or connecting");
     shut_down_ = false;
     last_counters_ = {};
-    remote_ = remote;
-    providers_ = transport_.providers_to(remote);
-    std::ranges::reverse(providers_);
-    try_next_provider();
+    connector_.connect(remote, options_.local_host);
 }
 
-void StreamSocket::try_next_provider() {
-    const std::string provider = providers_.back();
-    providers_.pop_back();
-    conversation_ = std::make_unique<Conversation>(*this, provider, remote_);
+void StreamSocket::on_route(const Route& route) {
+    conversation_ = std::make_unique<Conversation>(*this, route);
+}
+
+void StreamSocket::on_connect_failed(const Closed& closed) {
+    handler_.on_closed(*this, closed); // may destroy this socket
 }
 
 void StreamSocket::accept(IncomingSession& incoming) {
@@ -65,27 +66,20 @@ void StreamSocket::accept(IncomingSession& incoming) {
 }
 
 void StreamSocket::on_open() {
-    providers_.clear();
+    connector_.cancel();
     if (shut_down_) conversation_->shutdown_send();
     handler_.on_connected(*this); // may destroy this socket
 }
 
-void StreamSocket::on_ended(const Closed& closed, bool was_open) {
+void StreamSocket::on_ended(const Closed& closed) {
     const std::unique_ptr<Conversation> ended = std::move(conversation_);
-    if (!was_open && !providers_.empty() && closed.reason != CloseReason::local) {
-        try {
-            return try_next_provider();
-        } catch (const FabricError& error) {
-            return tell_closed({.reason = CloseReason::failed, .detail = error.what()});
-        }
+    // What was closed here wants no other route.
+    if (connector_.is_connecting()) {
+        if (closed.reason != CloseReason::local) return connector_.try_next(closed);
+        connector_.cancel();
     }
     last_counters_ = ended->counters();
-    tell_closed(Closed{closed}); // it is the conversation's own
-}
-
-void StreamSocket::tell_closed(const Closed& closed) {
-    providers_.clear();
-    handler_.on_closed(*this, closed); // may destroy this socket
+    handler_.on_closed(*this, Closed{closed}); // may destroy this socket
 }
 
 // --- the user's calls -----------------------------------------------------------------------
@@ -99,21 +93,20 @@ Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
 }
 
 void StreamSocket::shutdown_send() {
-    if (!conversation_) return;
+    if (!conversation_ && !connector_.is_connecting()) return;
     shut_down_ = true;
-    if (conversation_->is_open()) conversation_->shutdown_send();
+    if (is_connected()) conversation_->shutdown_send();
 }
 
 void StreamSocket::close() {
-    if (!conversation_) return;
     shut_down_ = true;
-    conversation_->close();
+    if (conversation_) return conversation_->close();
+    if (connector_.is_connecting()) connector_.close();
 }
 
 void StreamSocket::abort() {
-    if (!conversation_) return;
-    providers_.clear();
-    conversation_->abort();
+    if (conversation_) return conversation_->abort();
+    if (connector_.is_connecting()) connector_.close();
 }
 
 // --- what can be asked ----------------------------------------------------------------------

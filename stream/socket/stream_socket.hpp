@@ -30,6 +30,7 @@
 #include "stream/core/counters.hpp"
 #include "stream/core/options.hpp"
 
+#include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
 
 #include <chrono>
@@ -59,7 +60,7 @@ struct Received {
     bool end_of_stream = false;
 };
 
-class NETIO_EXPORT StreamSocket final {
+class NETIO_EXPORT StreamSocket final : private Connector::Handler {
   public:
     struct Options {
         // Policies and sizes of the two directions. receiver.ring_bytes is the ring that is
@@ -117,8 +118,8 @@ class NETIO_EXPORT StreamSocket final {
     StreamSocket(const StreamSocket&) = delete;
     StreamSocket& operator=(const StreamSocket&) = delete;
 
-    // Tries the providers that reach the address, best first; on_connected or on_closed follows.
-    // Not while connected or connecting (checked). Throws FabricError: no provider reaches it.
+    // Tries every address of the host over every provider that reaches it, best first;
+    // on_connected or on_closed follows. Not while connected or connecting (checked).
     void connect(const Address& remote);
 
     // ok, again (send_limit_count are outstanding; on_writable follows), closed (not connected, or
@@ -155,18 +156,17 @@ class NETIO_EXPORT StreamSocket final {
     friend class IncomingStream;
 
     void accept(IncomingSession& incoming);
-    void try_next_provider();
+    void on_route(const Route& route) override;
+    void on_connect_failed(const Closed& closed) override;
     // What a conversation reports.
     void on_open();
-    void on_ended(const Closed& closed, bool was_open);
-    void tell_closed(const Closed& closed);
+    void on_ended(const Closed& closed);
 
     Transport& transport_;
     const Options options_;
     Handler& handler_;
-    Address remote_;
-    std::vector<std::string> providers_; // still to be tried, best last
-    bool shut_down_ = false;             // shutdown_send() was called
+    Connector connector_;
+    bool shut_down_ = false; // shutdown_send() was called
     std::unique_ptr<Conversation> conversation_;
     Counters last_counters_;
 };

@@ -114,5 +114,51 @@ TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Attempts, netio::test::all_beds(), netio::test::bed_name);
 
+// By the name "peer.example", which the simulator takes for these hosts.
+class AttemptsByName : public PairOnBed {
+  protected:
+    void connect_by_name(std::vector<std::string> hosts) {
+        netio::Address address = listener->endpoints().front().address;
+        if (hosts.back().empty()) hosts.back() = address.host;
+        bed.sim()->name("peer.example", std::move(hosts));
+        address.host = "peer.example";
+        client.socket =
+            std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
+        client.socket->connect(address);
+    }
+};
+
+TEST_P(AttemptsByName, FindItAtTheSecondAddressOfItsName) {
+    listen();
+    connect_by_name({"10.9.9.9", ""});
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    EXPECT_FALSE(client.closed);
+}
+
+TEST_P(AttemptsByName, EndOnceWithTheReasonOfEveryAddress) {
+    listen();
+    connect_by_name({"10.9.9.9", "10.9.9.8"});
+    ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+    EXPECT_EQ(client.closed->reason, CloseReason::refused);
+    EXPECT_NE(client.closed->detail.find("10.9.9.9"), std::string::npos);
+    EXPECT_NE(client.closed->detail.find("10.9.9.8"), std::string::npos);
+}
+
+TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
+    listen();
+    for (const bool in_order : {true, false}) {
+        client.closed.reset();
+        connect_by_name({""});
+        in_order ? client.socket->close() : client.socket->abort();
+        EXPECT_FALSE(client.closed) << "a call does not call back";
+        ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+        EXPECT_EQ(client.closed->reason, CloseReason::local);
+        EXPECT_FALSE(client.connected);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, AttemptsByName, netio::test::simulated_beds(),
+                         netio::test::bed_name);
+
 } // namespace
 } // namespace netio::stream::test
