@@ -53,6 +53,7 @@ TEST_P(AcceptFailed, ForWantOfAnEndpointTheOthersGoOnAndALaterAttemptSucceeds) {
 TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
     listen();
     connect();
+    bed.loop().run_once(); // this side has registered what it needs
     bed.sim()->refuse_registrations(true);
     expect_accept_failed();
     EXPECT_THAT(accept_failed, ElementsAre(HasSubstr("ulimit -l")));

@@ -25,7 +25,7 @@ Hello example() {
 TEST(Hello, HasTheDocumentedBytes) {
     ConnectionData data;
     ASSERT_EQ(encode(example(), data), 28U);
-    const std::vector<int> expected{'N',  'T',  'I',  'O',  1,    0,    2,    0,    4,    3,
+    const std::vector<int> expected{'N',  'T',  'I',  'O',  2,    0,    2,    0,    4,    3,
                                     2,    1,    6,    5,    8,    7,    0x18, 0x17, 0x16, 0x15,
                                     0x14, 0x13, 0x12, 0x11, 0xa0, 0xa1, 0xa2, 0xa3};
     for (std::size_t i = 0; i < expected.size(); ++i)
