@@ -2,8 +2,10 @@
 #include "netio/fabric/route_finder.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <sys/eventfd.h>
@@ -12,6 +14,50 @@
 #include <utility>
 
 namespace netio::fabric {
+namespace {
+
+// The searches of the process that are under way. libfabric's destructors take apart what a thread
+// in it uses, so that exit() waits for them, and begins none; not for ever, since a name server may
+// not answer.
+class RunningSearches {
+  public:
+    static RunningSearches& of_the_process() {
+        static auto* const searches = new RunningSearches; // threads may be left when all else ends
+        return *searches;
+    }
+    // False: the process is ending.
+    bool begin() {
+        const std::lock_guard lock{mutex_};
+        if (!ending_) ++count_;
+        return !ending_;
+    }
+    void end() {
+        const std::lock_guard lock{mutex_};
+        --count_;
+        changed_.notify_all();
+    }
+
+  private:
+    // Behind the longest that libfabric takes to ask a peer.
+    static constexpr std::chrono::seconds exit_wait{5};
+
+    // What is registered here runs before the destructors of libraries that were loaded before.
+    RunningSearches() {
+        [[maybe_unused]] const int unused = std::atexit([] { of_the_process().wait(); });
+    }
+    void wait() {
+        std::unique_lock lock{mutex_};
+        ending_ = true;
+        changed_.wait_for(lock, exit_wait, [&] { return count_ == 0; });
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t count_ = 0;
+    bool ending_ = false;
+};
+
+} // namespace
 
 struct RouteFinder::Job {
     Address remote;
@@ -42,7 +88,9 @@ struct RouteFinder::Shared {
             const std::shared_ptr<Job> job = std::move(shared->waiting.front());
             shared->waiting.pop_front();
             lock.unlock();
+            if (!RunningSearches::of_the_process().begin()) return;
             job->answer = shared->search(job->remote, job->local_host);
+            RunningSearches::of_the_process().end();
             lock.lock();
             shared->done.push_back(job);
             const std::uint64_t one = 1;
@@ -74,6 +122,7 @@ class RouteFinder::Ticket final : public RouteSearch {
 
 RouteFinder::RouteFinder(EventLoop& loop, Search search)
     : loop_{loop}, shared_{std::make_shared<Shared>(std::move(search))} {
+    static_cast<void>(RunningSearches::of_the_process());
     loop_.add(*this);
 }
 

@@ -7,8 +7,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <future>
 #include <optional>
+#include <unistd.h>
 
 namespace netio::test {
 namespace {
@@ -99,6 +102,30 @@ TEST(Routes, SlowNamesDoNotKeepOthersWaiting) {
     release.set_value();
     loop.run();
     EXPECT_THAT(answers, testing::ElementsAre("fast.example", "slow.example"));
+}
+
+// What is registered with atexit() last runs first.
+[[noreturn]] void exit_while_searching() {
+    static std::promise<void> started;
+    static std::promise<void> release;
+    static std::atomic<bool> finished{false};
+    if (std::atexit([] { ::_exit(finished ? 0 : 1); }) != 0) ::_exit(2);
+    EventLoop loop;
+    fabric::RouteFinder finder{loop, [](const Address&, const std::string&) {
+                                   started.set_value();
+                                   release.get_future().wait();
+                                   finished = true;
+                                   return FoundRoutes{};
+                               }};
+    const auto search = finder.find({.host = "anybody", .port = 1}, {}, [](FoundRoutes) {});
+    started.get_future().wait();
+    if (std::atexit([] { release.set_value(); }) != 0) ::_exit(2);
+    std::exit(2);
+}
+
+TEST(RoutesDeathTest, TheProcessDoesNotEndUnderASearch) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(exit_while_searching(), testing::ExitedWithCode(0), "");
 }
 
 } // namespace
