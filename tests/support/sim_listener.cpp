@@ -37,6 +37,10 @@ class SimListener::Request final : public ConnectionRequest {
     }
     MemoryDomain& domain() override { return listener_.domain_; }
     bool is_answered() const noexcept override { return answered_; }
+    // The listener goes, and the request with it.
+    void abandon() {
+        if (!answered_) reject({});
+    }
 
   private:
     SimListener& listener_;
@@ -57,6 +61,7 @@ SimListener::SimListener(SimTransport& transport, Address address, const SimProf
 
 SimListener::~SimListener() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+    if (pending_ != nullptr) pending_->abandon();
     for (const auto& [connection, data] : requests_)
         network_.turn_away(connection, CloseReason::refused, {});
     transport_.loop_.remove(*this);
@@ -82,7 +87,10 @@ std::size_t SimListener::drain(std::size_t budget) {
         requests_.pop_front();
         ++done;
         Request request{*this, connection, data};
+        pending_ = &request;
         handler_.on_request(request);
+        if (watch.destroyed()) break;
+        pending_ = nullptr;
         if (!request.is_answered()) request.reject({});
     }
     return done;

@@ -37,6 +37,7 @@ class SimListener final : public Listener, public EventSource {
     SimTransport::Domain& domain_;
     Listener::Handler& handler_;
     std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> requests_;
+    Request* pending_ = nullptr; // in on_request now
     bool* destroyed_ = nullptr;
 };
 
