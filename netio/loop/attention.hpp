@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <utility>
 
 namespace netio::inline v0_2 {
 
@@ -28,12 +29,19 @@ class Attention {
 
     // A look, from `begin` to `end`, that was to take until `deadline` at most.
     void looked(TimePoint begin, TimePoint end, TimePoint deadline) noexcept {
-        miss(begin - last_look_);
+        miss(begin - std::clamp(rested_until_, last_look_, begin));
+        rested_until_ = TimePoint::min();
         // A process that is stopped while it waits comes back late.
         if (deadline < end) miss(end - std::max(begin, deadline));
         last_look_ = end;
         turns_since_look_ = 0;
         if (deadline > begin) ++sleep_count_;
+    }
+    // Nothing is left to do, and somebody else waits for the loop's descriptor now.
+    void rest() noexcept { resting_ = true; }
+    // The loop goes on. It did not look meanwhile, but until `due` it had no reason to.
+    void go_on(TimePoint due) noexcept {
+        if (std::exchange(resting_, false)) rested_until_ = due;
     }
     // All that the last look has found was handed over.
     void caught_up() noexcept { caught_up_ = last_look_; }
@@ -51,8 +59,10 @@ class Attention {
 
     TimePoint last_look_;
     TimePoint caught_up_;
+    TimePoint rested_until_ = TimePoint::min();
     Duration stalled_{0};
     unsigned turns_since_look_ = 0;
+    bool resting_ = false;
     std::uint64_t sleep_count_ = 0;
 };
 

@@ -92,7 +92,9 @@ int EventLoop::pollable_fd() {
 
 bool EventLoop::dispatch(Duration budget) {
     const Running running{*this};
-    const TimePoint end = later(poller_.now(), budget);
+    const TimePoint begin = poller_.now();
+    const TimePoint end = later(begin, budget);
+    attention_.go_on(std::min(begin, timers_.next_due()));
     bool left = true;
     do {
         // It looks at the descriptors when nothing else is to do, which clears what made ours
@@ -100,7 +102,11 @@ bool EventLoop::dispatch(Duration budget) {
         left = step(TimePoint::min()) || !may_wait();
     } while (left && !stop_requested_.load() && poller_.now() < end);
     stop_requested_.store(false);
-    if (left) poller_.wake();
+    if (left) {
+        poller_.wake();
+    } else {
+        attention_.rest();
+    }
     poller_.pollable_fd(timers_.next_due());
     return left;
 }

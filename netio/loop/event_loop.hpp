@@ -94,7 +94,8 @@ class NETIO_EXPORT EventLoop {
 
     // For those who judge how long others were silent. How long this loop has not looked, in all
     // since it exists: because a handler took its time, or because the process was stopped. Nobody
-    // is to blame for a silence that nobody could have heard.
+    // is to blame for a silence that nobody could have heard. Behind a dispatch() that left nothing
+    // to do it counts from when a timer was due.
     Duration stalled() const noexcept { return attention_.stalled(); }
     // All that had arrived by then was handed over.
     TimePoint caught_up() const noexcept { return attention_.last_caught_up(); }

@@ -33,7 +33,12 @@ class SimProcess final : public Poller {
     void remove(EventSource& source) override { std::erase(ready_, &source); }
     void wait(TimePoint deadline, std::vector<EventSource*>& fired) override;
     void wake() noexcept override { woken_.store(true); }
-    int pollable_fd(TimePoint) override { return -1; }
+    int pollable_fd(TimePoint deadline) override {
+        sleeps_until_ = deadline;
+        return -1;
+    }
+    // Alone: what another loop does that waits until pollable_fd() is readable.
+    void sleep_outside() { wait_alone(sleeps_until_); }
 
     SimClock& clock() noexcept { return clock_; }
     void at(TimePoint when, std::function<void()> event) { clock_.at(when, std::move(event)); }

@@ -47,6 +47,30 @@ TEST(Attention, AStopWhileOnlyLookingCountsFromTheLook) {
     EXPECT_EQ(attention.sleep_count(), 0U);
 }
 
+TEST(Attention, ARestInAnotherLoopIsLookingUntilSomethingIsDue) {
+    Attention attention{begin};
+    attention.rest();
+    attention.go_on(begin + 40s); // woken then by a descriptor
+    attention.looked(begin + 40s, begin + 40s, TimePoint::min());
+    EXPECT_EQ(attention.stalled(), 0s);
+    attention.rest();
+    attention.go_on(begin + 50s); // a timer was due then, and the other loop was busy
+    attention.looked(begin + 57s, begin + 57s, TimePoint::min());
+    EXPECT_EQ(attention.stalled(), 7s - Attention::tolerance);
+}
+
+TEST(Attention, ARestExcusesOneGapOnly) {
+    Attention attention{begin};
+    attention.go_on(begin + 40s); // without a rest
+    attention.looked(begin + 40s, begin + 40s, TimePoint::min());
+    EXPECT_EQ(attention.stalled(), 40s - Attention::tolerance);
+    attention.rest();
+    attention.go_on(begin + 50s);
+    attention.looked(begin + 50s, begin + 50s, TimePoint::min());
+    attention.looked(begin + 60s, begin + 60s, TimePoint::min());
+    EXPECT_EQ(attention.stalled(), 50s - 2 * Attention::tolerance);
+}
+
 TEST(Attention, LooksAreDueByTimeAndByTurns) {
     Attention attention{begin};
     EXPECT_FALSE(attention.look_is_due(begin, 1ms));

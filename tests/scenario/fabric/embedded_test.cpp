@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Sockets over real tcp whose loop lives in an epoll loop of the program's own.
+
+#include "netio/fabric.hpp"
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
+
+#include <gtest/gtest.h>
+
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The program's own loop: it sleeps until one of the loops in it has something to do.
+class OuterLoop {
+  public:
+    OuterLoop() : epoll_{epoll_create1(EPOLL_CLOEXEC)} {}
+    ~OuterLoop() { close(epoll_); }
+    OuterLoop(const OuterLoop&) = delete;
+    OuterLoop& operator=(const OuterLoop&) = delete;
+
+    void add(EventLoop& loop) {
+        epoll_event event{.events = EPOLLIN, .data = {.ptr = &loop}};
+        ASSERT_EQ(epoll_ctl(epoll_, EPOLL_CTL_ADD, loop.pollable_fd(), &event), 0);
+        loops_.push_back(&loop);
+    }
+    bool run_until(const std::function<bool()>& done, Duration limit) {
+        const TimePoint end = Clock::now() + limit;
+        for (EventLoop* const loop : loops_)
+            loop->dispatch();
+        while (!done() && Clock::now() < end) {
+            epoll_event event{};
+            const auto left =
+                std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+            const int count =
+                epoll_wait(epoll_, &event, 1, static_cast<int>(std::max(left, 1ms).count()));
+            if (count == 1) static_cast<EventLoop*>(event.data.ptr)->dispatch();
+        }
+        return done();
+    }
+
+  private:
+    int epoll_;
+    std::vector<EventLoop*> loops_;
+};
+
+struct Sender final : SendSocket::Handler {
+    void on_connected(SendSocket&) override { connected = true; }
+    void on_closed(SendSocket&, const Closed& why) override { closed.push_back(why); }
+    bool connected = false;
+    std::vector<Closed> closed;
+};
+
+struct Receiver final : ListenSocket::Handler {
+    void on_connected(ReceiveSocket&) override { ++connected; }
+    void on_message(ReceiveSocket&, std::span<const std::byte>,
+                    std::optional<std::uint64_t>) override {}
+    int connected = 0;
+};
+
+// The kernel throws away all that arrives at the sockets that were accepted at this port, as if
+// their host had vanished. The number of such sockets.
+int make_deaf(std::uint16_t port) {
+    sock_filter drop_all{.code = BPF_RET | BPF_K, .jt = 0, .jf = 0, .k = 0};
+    const sock_fprog program{.len = 1, .filter = &drop_all};
+    int count = 0;
+    for (int fd = 0; fd < 1024; ++fd) {
+        sockaddr_in local{};
+        sockaddr_in peer{};
+        socklen_t size = sizeof(local);
+        if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) continue;
+        if (local.sin_family != AF_INET || ntohs(local.sin_port) != port) continue;
+        size = sizeof(peer);
+        if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+        if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0) ++count;
+    }
+    return count;
+}
+
+// Nearly all the time is spent sleeping in the outer loop, and none of it may count as a time in
+// which nobody looked: with a heartbeat of a second nine tenths did.
+TEST(Embedded, AVanishedPeerIsJudgedSilent) {
+    EventLoop near_loop;
+    EventLoop far_loop;
+    const auto near_transport = open_fabric(near_loop, {.provider = "tcp"});
+    const auto far_transport = open_fabric(far_loop, {.provider = "tcp"});
+    SessionOptions mute{.send_count = 16, .heartbeat = 0ms, .dead_after = 0ms};
+    Receiver receiver;
+    ListenSocket far{*far_transport, {.addresses = {{"127.0.0.1", 0}}, .session = mute}, receiver};
+    Sender sender;
+    SendSocket near{*near_transport,
+                    {.session = {.receive_bytes = 256,
+                                 .receive_count = 16,
+                                 .heartbeat = 1s,
+                                 .dead_after = 2s,
+                                 .connect_timeout = 60s},
+                     .local_host = {}},
+                    sender};
+    OuterLoop outer;
+    outer.add(near_loop);
+    outer.add(far_loop);
+    const Address address = far.endpoints().front().address;
+    near.connect(address);
+    ASSERT_TRUE(
+        outer.run_until([&] { return receiver.connected == 1 || !sender.closed.empty(); }, 60s));
+    ASSERT_TRUE(sender.connected);
+    ASSERT_EQ(make_deaf(address.port), 1);
+    ASSERT_TRUE(outer.run_until([&] { return !sender.closed.empty(); }, 15s));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::silent) << sender.closed[0].detail;
+}
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Sessions of a loop that lives in another one: between two dispatch() the other loop sleeps until
+// ours has something to do. That is no stall, so silence and time-outs are judged as ever.
+
+#include "tests/unit/netio/session/session_fixture.hpp"
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class EmbeddedSession : public SessionTest {
+  protected:
+    // As long as virtual time allows.
+    bool dispatch_until(const std::function<bool()>& done, Duration limit) {
+        const TimePoint end = bed.world()->now() + limit;
+        bed.loop().dispatch();
+        while (!done() && bed.world()->now() < end) {
+            bed.world()->sleep_outside();
+            bed.loop().dispatch();
+        }
+        return done();
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, EmbeddedSession, simulated_beds(), bed_name);
+
+TEST_P(EmbeddedSession, AVanishedPeerIsJudgedSilent) {
+    const std::uint64_t number = bed.sim()->next_connection();
+    connect();
+    bed.sim()->cut(number);
+    const TimePoint cut = bed.world()->now();
+    ASSERT_TRUE(dispatch_until([&] { return !near.closed.empty(); }, 5min));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::silent) << near.closed[0].detail;
+    EXPECT_LE(bed.world()->now() - cut, 30s + 3 * 5s);
+}
+
+TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
+    listener = std::make_unique<SessionListener>(
+        bed.transport(),
+        SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+        static_cast<SessionListener::Handler&>(*this));
+    bed.sim()->ignore_connects(true);
+    const TimePoint begin = bed.world()->now();
+    dial({});
+    ASSERT_TRUE(dispatch_until([&] { return !near.closed.empty(); }, 5min));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::connect_timeout) << near.closed[0].detail;
+    EXPECT_LE(bed.world()->now() - begin, 5s + 200ms);
+}
+
+TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
+    connect();
+    bool over = false;
+    Timer end{bed.loop(), [&] { over = true; }};
+    end.start(30min);
+    for (int i = 0; i < 10; ++i) {
+        bed.loop().dispatch();
+        bed.world()->spend(2min);
+    }
+    dispatch_until([&] { return over; }, 1h);
+    EXPECT_TRUE(over);
+    EXPECT_TRUE(near.closed.empty());
+    EXPECT_TRUE(far.closed.empty());
+}
+
+} // namespace
+} // namespace netio::test
