@@ -18,7 +18,8 @@ set_target_properties(netio_daq PROPERTIES
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_include_directories(netio_daq PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_features(netio_daq PUBLIC cxx_std_20)
-target_link_libraries(netio_daq PUBLIC Threads::Threads PRIVATE PkgConfig::LIBFABRIC)
+target_link_libraries(netio_daq PUBLIC Threads::Threads
+    PRIVATE PkgConfig::LIBFABRIC OpenSSL::Crypto)
 if(NOT NETIO_SANITIZE)
     # A symbol that nobody defines is an error here and not at a user's.
     target_link_options(netio_daq PRIVATE -Wl,--no-undefined
@@ -67,8 +68,8 @@ file(RELATIVE_PATH libdir ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
 cmake_path(ABSOLUTE_PATH NETIO_INCLUDE_DIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}
     OUTPUT_VARIABLE includedir)
 file(RELATIVE_PATH includedir ${CMAKE_INSTALL_PREFIX} ${includedir})
-# A static library cannot bring libfabric along by itself.
-set(libfabric "libfabric >= ${NETIO_LIBFABRIC_MINIMUM}")
+# A static library cannot bring along by itself what it is made with.
+set(libfabric "libfabric >= ${NETIO_LIBFABRIC_MINIMUM}, libcrypto >= ${NETIO_OPENSSL_MINIMUM}")
 set(requires "")
 set(requires_private "")
 if(NETIO_LIBRARY_TYPE STREQUAL "STATIC_LIBRARY")

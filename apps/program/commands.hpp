@@ -21,5 +21,6 @@ Command add_cat(CLI::App& program);
 Command add_copy(CLI::App& program);
 Command add_info(CLI::App& program);
 Command add_doctor(CLI::App& program);
+Command add_key(CLI::App& program);
 
 } // namespace apps

@@ -13,15 +13,15 @@ import sys
 # From below; a folder uses what stands before it. Those of one line do not know each other.
 LEVELS = (
     ("netio/base",),
-    ("netio/coalescing", "netio/loop", "stream/core"),
+    ("netio/access", "netio/coalescing", "netio/loop", "stream/core"),
     ("netio/memory", "pubsub/core"),
     ("netio/transport.hpp",),
     ("netio/fabric.hpp", "netio/session"),
     ("netio/fabric", "netio/messages", "pubsub/publisher", "pubsub/subscriber", "stream/socket"),
     ("apps/common",),
     ("apps/program",),
-    ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/publish", "apps/pump",
-     "apps/subscribe"),
+    ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/key", "apps/publish",
+     "apps/pump", "apps/subscribe"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio key: makes, lists and checks the keys that decide who may connect.
+
+#include "apps/common/exit_status.hpp"
+#include "apps/common/standard_output.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/access/key_file.hpp"
+#include "netio/access/key_source.hpp"
+#include "netio/access/right_words.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+
+namespace apps {
+namespace {
+
+using netio::access::Key;
+using netio::access::KeyFile;
+using netio::access::KeyId;
+using netio::access::KeyRing;
+using netio::access::SystemKeySource;
+using netio::access::write_key_file;
+
+struct KeyArguments {
+    std::string action;
+    std::string file;
+    unsigned id = 0; // 0: the lowest that is free
+    std::string name;
+    std::string rights = "services=all";
+    std::string client;
+    bool json = false;
+};
+
+// Of the folder of a file: two that add keys to it do so one after the other.
+class FolderLock {
+  public:
+    explicit FolderLock(const std::filesystem::path& file) {
+        const auto folder = file.has_parent_path() ? file.parent_path() : ".";
+        fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) {
+            const int error = errno;
+            if (fd_ >= 0) ::close(fd_);
+            throw std::system_error{error, std::system_category(), folder};
+        }
+    }
+    ~FolderLock() { ::close(fd_); }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+
+  private:
+    int fd_ = -1;
+};
+
+KeyRing read_ring(const std::string& path) {
+    SystemKeySource source;
+    KeyFile file{path, source};
+    file.load();
+    return file.ring();
+}
+
+KeyId free_id(const KeyRing& ring) {
+    for (unsigned id = 1; id < 256; ++id) {
+        if (ring.find(static_cast<KeyId>(id)) == nullptr) return static_cast<KeyId>(id);
+    }
+    throw std::runtime_error{"all 255 ids are taken; remove the lines of keys that nobody uses"};
+}
+
+// The client's copy first: a key that only the server has would be of no use, and nobody can show
+// it again.
+void write_both(const KeyArguments& arguments, const Key& key, const std::string& text,
+                bool replace) {
+    if (!arguments.client.empty())
+        write_key_file(arguments.client, netio::access::text_of_one(key), false);
+    try {
+        write_key_file(arguments.file, text, replace);
+    } catch (...) {
+        if (!arguments.client.empty()) ::unlink(arguments.client.c_str());
+        throw;
+    }
+}
+
+void make(const KeyArguments& arguments) {
+    netio::access::check_name(arguments.name);
+    Key key{.name = arguments.name,
+            .secret = netio::access::Secret::random(),
+            .rights = netio::access::parse_rights(arguments.rights)};
+    const FolderLock lock{arguments.file};
+    SystemKeySource source;
+    const bool exists = source.look(arguments.file).exists;
+    const KeyRing ring = exists ? read_ring(arguments.file) : KeyRing{};
+    key.id = arguments.id == 0 ? free_id(ring) : static_cast<KeyId>(arguments.id);
+    const std::string text =
+        exists ? netio::access::with_key(source.read(arguments.file).text, key, arguments.file)
+               : netio::access::text_of_one(key);
+    write_both(arguments, key, text, exists);
+    spdlog::info("{}: key {} of {} ({})", arguments.file, key.id, key.name,
+                 key.secret.fingerprint());
+}
+
+void list(const KeyArguments& arguments) {
+    const KeyRing ring = read_ring(arguments.file);
+    nlohmann::ordered_json report{{"role", "key"}, {"file", arguments.file}};
+    report["keys"] = nlohmann::ordered_json::array();
+    std::string table;
+    for (const auto& [id, key] : ring.keys()) {
+        const std::string print = id == netio::access::anyone ? "-" : key.secret.fingerprint();
+        const std::string rights = to_string(key.rights);
+        report["keys"].push_back(
+            {{"id", id}, {"name", key.name}, {"fingerprint", print}, {"rights", rights}});
+        table += fmt::format("{:>3} {:20} {:8} {}\n", id, key.name, print, rights);
+    }
+    print_report(arguments.json ? report.dump() + "\n" : table);
+}
+
+int run(const KeyArguments& arguments) {
+    // No secret in a core file.
+    const rlimit none{};
+    ::setrlimit(RLIMIT_CORE, &none);
+    if (arguments.action == "list") {
+        list(arguments);
+    } else if (arguments.action == "check") {
+        const std::size_t count = read_ring(arguments.file).keys().size();
+        print_report(
+            fmt::format("{}: {} {}\n", arguments.file, count, count == 1 ? "key" : "keys"));
+    } else if (arguments.name.empty()) {
+        spdlog::error("--name says whose key it will be");
+        return to_integer(ExitStatus::wrong_usage);
+    } else {
+        make(arguments);
+    }
+    return to_integer(ExitStatus::done);
+}
+
+} // namespace
+
+Command add_key(CLI::App& program) {
+    auto* command =
+        program.add_subcommand("key", "Make, list and check the keys that decide who may connect");
+    const auto arguments = std::make_shared<KeyArguments>();
+    command
+        ->add_option("action", arguments->action,
+                     "new: add a key; list: without the secrets; "
+                     "check: say what is wrong with the file")
+        ->required()
+        ->check(CLI::IsMember({"new", "list", "check"}));
+    command->add_option("file", arguments->file, "The key file")->required();
+    command->add_option("--id", arguments->id, "new: the key's id; otherwise the lowest free one")
+        ->check(CLI::Range(1, 255));
+    command->add_option("--name", arguments->name, "new: whose key it is");
+    command
+        ->add_option("--rights", arguments->rights,
+                     "new: as in the file, such as 'services=pubsub fids=0-63:drop links=4'")
+        ->capture_default_str();
+    command->add_option("--client", arguments->client,
+                        "new: a file of its own for the client, with this key only");
+    command->add_flag("--json", arguments->json, "list: one JSON object on standard output");
+    return [arguments] { return run(*arguments); };
+}
+
+} // namespace apps

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/access/key_source.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace netio::access::inline v0_2 {
+namespace {
+
+class Descriptor {
+  public:
+    explicit Descriptor(int fd) noexcept : fd_{fd} {}
+    ~Descriptor() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int get() const noexcept { return fd_; }
+
+  private:
+    int fd_;
+};
+
+std::int64_t nanoseconds(const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+FileFacts facts_of(const struct stat& status) {
+    return {.exists = true,
+            .is_regular = S_ISREG(status.st_mode),
+            .mode = status.st_mode & 0777U,
+            .owner = status.st_uid,
+            .bytes = static_cast<std::uint64_t>(status.st_size),
+            .device = status.st_dev,
+            .inode = status.st_ino,
+            .changed_ns = nanoseconds(status.st_mtim),
+            .touched_ns = nanoseconds(status.st_ctim)};
+}
+
+FileFacts facts_of(int fd) {
+    struct stat status {};
+    return ::fstat(fd, &status) == 0 ? facts_of(status) : FileFacts{};
+}
+
+std::string last_error() {
+    return std::system_category().message(errno);
+}
+
+[[noreturn]] void fail(const std::string& what) {
+    throw std::system_error{errno, std::system_category(), what};
+}
+
+void write_all(int fd, std::string_view text, const std::string& path) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(fd, text.data(), text.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) fail(path);
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    if (::fsync(fd) != 0) fail(path);
+}
+
+} // namespace
+
+FileFacts SystemKeySource::look(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? facts_of(status) : FileFacts{};
+}
+
+KeySource::Content SystemKeySource::read(const std::string& path) {
+    Content content;
+    // Not blocking: it could be a pipe.
+    const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+    if (file.get() < 0) {
+        content.error = last_error();
+        content.before = look(path);
+        return content;
+    }
+    content.before = facts_of(file.get());
+    if (!content.before.is_regular || content.before.bytes > key_file_limit_bytes) return content;
+    std::array<char, 4096> piece{};
+    for (;;) {
+        const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) content.error = last_error();
+        if (got <= 0 || content.text.size() > key_file_limit_bytes) break;
+        content.text.append(piece.data(), static_cast<std::size_t>(got));
+    }
+    wipe(std::as_writable_bytes(std::span{piece}));
+    content.after = facts_of(file.get());
+    return content;
+}
+
+std::uint32_t SystemKeySource::user() const {
+    return ::geteuid();
+}
+
+void write_key_file(const std::string& path, const std::string& text, bool replace) {
+    std::string fresh = path + ".XXXXXX";
+    const Descriptor file{::mkostemp(fresh.data(), O_CLOEXEC)}; // mode 0600
+    if (file.get() < 0) fail(fresh);
+    try {
+        struct stat earlier {};
+        // Its owner is who reads it, also where root has added a key.
+        const bool foreign =
+            replace && ::stat(path.c_str(), &earlier) == 0 && earlier.st_uid != ::geteuid();
+        if (foreign && ::fchown(file.get(), earlier.st_uid, earlier.st_gid) != 0) fail(path);
+        write_all(file.get(), text, fresh);
+        // A link fails where there is something; a rename does not.
+        const int done =
+            replace ? ::rename(fresh.c_str(), path.c_str()) : ::link(fresh.c_str(), path.c_str());
+        if (done != 0) fail(path);
+        if (!replace) ::unlink(fresh.c_str());
+    } catch (...) {
+        ::unlink(fresh.c_str());
+        throw;
+    }
+}
+
+} // namespace netio::access::inline v0_2

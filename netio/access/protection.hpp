@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How what travels on a session is protected once its peer was let in, and how that stands in the
+// flag byte of the hello. Both sides' proofs cover that byte.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace netio::access::inline v0_2 {
+
+// Each protects what the one before it does, and more.
+enum class Protection : std::uint8_t {
+    none,      // nothing: who is at the other end was shown when it connected
+    peers,     // frames that change a session's state are tagged; data travels as it is
+    integrity, // every frame is tagged, and looked at before it is delivered
+    privacy,   // every frame is encrypted
+};
+
+constexpr std::string_view to_string(Protection protection) noexcept {
+    switch (protection) {
+    case Protection::none:
+        return "none";
+    case Protection::peers:
+        return "peers";
+    case Protection::integrity:
+        return "integrity";
+    case Protection::privacy:
+        return "privacy";
+    }
+    return "?";
+}
+
+// Of sealed records and of the handshake before them.
+enum class Cipher : std::uint8_t { aes_256_gcm, chacha20_poly1305 };
+
+// The flag byte: bit 0 a key follows the service's data; bits 1 and 2 the protection; bit 3 this
+// side has no instructions for AES; the others zero.
+struct GateFlags {
+    bool has_key = false;
+    Protection protection = Protection::none;
+    bool lacks_aes = false;
+
+    friend bool operator==(const GateFlags&, const GateFlags&) = default;
+};
+
+constexpr std::uint8_t encode(const GateFlags& flags) noexcept {
+    const unsigned level = static_cast<unsigned>(flags.protection);
+    return static_cast<std::uint8_t>((flags.has_key ? 1U : 0U) | level << 1 |
+                                     (flags.lacks_aes ? 8U : 0U));
+}
+
+// Nothing: bits that have no meaning, or a protection without a key.
+constexpr std::optional<GateFlags> decode_flags(std::uint8_t byte) noexcept {
+    const GateFlags flags{.has_key = (byte & 1U) != 0,
+                          .protection = static_cast<Protection>(byte >> 1 & 3U),
+                          .lacks_aes = (byte & 8U) != 0};
+    const bool wrong = byte > 15 || (!flags.has_key && byte != 0);
+    return wrong ? std::nullopt : std::optional{flags};
+}
+
+} // namespace netio::access::inline v0_2

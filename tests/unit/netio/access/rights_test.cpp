@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/access/right_words.hpp"
+#include "netio/session/hello.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace netio::access {
+namespace {
+
+constexpr std::uint64_t last_fid = std::numeric_limits<std::uint64_t>::max();
+
+std::string problem_of(const std::string& words) {
+    try {
+        static_cast<void>(parse_rights(words));
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+TEST(Rights, ComeBackAsTheyWereWritten) {
+    for (const std::string words :
+         {"services=pubsub links=64", "services=messages,pubsub,stream,probe links=1 rma",
+          "services=pubsub fids=0-63:drop,64:block!,100-200:disconnect,18446744073709551615 "
+          "links=4",
+          "services=stream folder=.:overwrite folder=incoming folder=data/run-7_x links=4096"}) {
+        const Rights rights = parse_rights(words);
+        EXPECT_EQ(to_string(rights), words);
+        EXPECT_EQ(parse_rights(to_string(rights)), rights);
+    }
+    EXPECT_EQ(parse_rights("services=all"), parse_rights("services=probe,stream,pubsub,messages"));
+    EXPECT_EQ(parse_rights(" \tfids=0x10-0x1f\t services=pubsub ").fids,
+              (std::vector<FidRight>{{.first = 16, .last = 31}}));
+}
+
+TEST(Rights, ThatMeanNothingAreRefusedWithWhatIsAllowed) {
+    EXPECT_NE(problem_of("").find("add services="), std::string::npos);
+    for (const std::string words : {"links=4",
+                                    "services=",
+                                    "services=pubsub,",
+                                    "services=mail",
+                                    "services=pubsub services=all",
+                                    "services=pubsub fids=",
+                                    "services=pubsub fids=1,,2",
+                                    "services=pubsub fids=5-4",
+                                    "services=pubsub fids=0-5,5",
+                                    "services=pubsub fids=x",
+                                    "services=pubsub fids=-1",
+                                    "services=pubsub fids=0x",
+                                    "services=pubsub fids=18446744073709551616",
+                                    "services=pubsub fids=1:",
+                                    "services=pubsub fids=1:!",
+                                    "services=pubsub fids=1:keep",
+                                    "services=pubsub fids=1-2-3",
+                                    "services=pubsub links=0",
+                                    "services=pubsub links=4097",
+                                    "services=pubsub links=4x",
+                                    "services=pubsub links",
+                                    "services=pubsub rma=no",
+                                    "services=pubsub rma rma",
+                                    "services=pubsub write",
+                                    "services=stream folder=",
+                                    "services=stream folder=/etc",
+                                    "services=stream folder=a/../b",
+                                    "services=stream folder=a/",
+                                    "services=stream folder=..",
+                                    "services=stream folder=./a",
+                                    "services=stream folder=a:write",
+                                    "services=stream folder=\x01"}) {
+        EXPECT_NE(problem_of(words), "nothing") << words;
+    }
+    const std::string secret = "nk1-" + std::string(20, 'a');
+    EXPECT_EQ(problem_of("services=pubsub " + secret).find(secret), std::string::npos);
+}
+
+TEST(Rights, NameTheServicesOfTheHello) {
+    const auto has = [](const char* words, Service service) {
+        return parse_rights(words).may_use(static_cast<std::uint8_t>(service));
+    };
+    EXPECT_TRUE(has("services=messages", Service::messages));
+    EXPECT_TRUE(has("services=pubsub", Service::publish_subscribe));
+    EXPECT_TRUE(has("services=stream", Service::stream));
+    EXPECT_TRUE(parse_rights("services=probe").may_use(4)); // the doctor's
+    EXPECT_FALSE(has("services=messages,stream", Service::publish_subscribe));
+    EXPECT_FALSE(Rights{}.may_use(1));
+}
+
+TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
+    const Rights rights = parse_rights("services=pubsub fids=10-19,20-29,40,18446744073709551615");
+    const auto may = [&](std::uint64_t first, std::uint64_t last) {
+        return rights.subscribe(first, last, {}).permitted;
+    };
+    for (std::uint64_t first = 0; first < 45; ++first) {
+        for (std::uint64_t last = first; last < 45; ++last) {
+            bool every = true;
+            for (std::uint64_t fid = first; fid <= last; ++fid)
+                every = every && ((fid >= 10 && fid <= 29) || fid == 40);
+            EXPECT_EQ(may(first, last), every) << first << "-" << last;
+        }
+    }
+    EXPECT_TRUE(may(last_fid, last_fid));
+    EXPECT_FALSE(may(last_fid - 1, last_fid));
+    EXPECT_FALSE(may(0, last_fid));
+    EXPECT_TRUE(parse_rights("services=pubsub fids=0-18446744073709551615")
+                    .subscribe(0, last_fid, {})
+                    .permitted);
+    EXPECT_FALSE(Rights{}.subscribe(0, 0, {}).permitted);
+}
+
+TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
+    const std::optional<Patience> none;
+    const std::vector<std::optional<Patience>> wishes{none, Patience::drop, Patience::disconnect,
+                                                      Patience::block};
+    const Rights rights =
+        parse_rights("services=pubsub fids=1,2:drop,3:disconnect,4:block,5:drop!,6:block!");
+    // Of each fid and wish: what it gets; "-" nothing, "own" the publisher's own.
+    const std::vector<std::vector<std::string>> expected{
+        {"own", "drop", "disconnect", "block"},    {"drop", "drop", "-", "-"},
+        {"disconnect", "drop", "disconnect", "-"}, {"block", "drop", "disconnect", "block"},
+        {"drop", "drop", "drop", "drop"},          {"block", "block", "block", "block"}};
+    const std::vector<std::string> names{"drop", "disconnect", "block"};
+    for (std::uint64_t fid = 1; fid <= 6; ++fid) {
+        for (std::size_t wish = 0; wish < wishes.size(); ++wish) {
+            const auto answer = rights.subscribe(fid, fid, wishes[wish]);
+            const std::string got = !answer.permitted ? "-"
+                                    : answer.patience
+                                        ? names[static_cast<std::size_t>(*answer.patience)]
+                                        : "own";
+            EXPECT_EQ(got, expected[fid - 1][wish]) << "fid " << fid << ", wish " << wish;
+        }
+    }
+    // One request, one policy.
+    EXPECT_FALSE(rights.subscribe(1, 2, none).permitted);
+    EXPECT_TRUE(rights.subscribe(1, 4, Patience::drop).permitted);
+}
+
+TEST(Rights, LetACopyIntoItsFoldersOnly) {
+    const Rights rights = parse_rights("services=stream folder=in:overwrite folder=logs/a");
+    EXPECT_TRUE(rights.may_write("in/file", false));
+    EXPECT_TRUE(rights.may_write("in/deep/file", true));
+    EXPECT_TRUE(rights.may_write("logs/a/file", false));
+    EXPECT_FALSE(rights.may_write("logs/a/file", true));
+    for (const char* path : {"in", "in/", "inside/file", "file", "logs/file", "logs/ab/file", ""})
+        EXPECT_FALSE(rights.may_write(path, false)) << path;
+    EXPECT_TRUE(parse_rights("services=stream folder=.").may_write("any", false));
+    EXPECT_FALSE(Rights{}.may_write("file", false));
+}
+
+} // namespace
+} // namespace netio::access
