@@ -44,20 +44,11 @@ enum class [[nodiscard]] CreditError : std::uint8_t{
     unpermitted, // a message for which the peer had no credit
 };
 
-// The rules a mutation test can switch off; the product uses this type, whose members are
-// constants, so that nothing of the seam is left in its code.
-struct NoCreditFlaws {
-    static constexpr bool no_credit_reserve = false;
-    static constexpr bool no_credit_check = false;
-    static constexpr bool any_credit_threshold = false;
-};
-
-template <class Flaws = NoCreditFlaws>
-class BasicCredits {
+class Credits {
   public:
     // Throws std::invalid_argument naming the value that is out of range.
-    explicit BasicCredits(const CreditOptions& options, Flaws flaws = {})
-        : options_{options}, flaws_{flaws}, available_{options.peer_receive_count} {
+    explicit Credits(const CreditOptions& options)
+        : options_{options}, available_{options.peer_receive_count} {
         const std::uint32_t most = options_.receive_count - 1;
         require(options_.receive_count >= least_receive_count &&
                     options_.receive_count <= most_receive_count,
@@ -67,15 +58,14 @@ class BasicCredits {
                 "peer_receive_count", options_.peer_receive_count);
         std::uint32_t& threshold = options_.return_threshold_count;
         if (threshold == 0) threshold = options_.receive_count < 4 ? 2 : options_.receive_count / 2;
-        require((threshold >= 2 && threshold <= most) || flaws_.any_credit_threshold,
-                "return_threshold_count", threshold);
+        require(threshold >= 2 && threshold <= most, "return_threshold_count", threshold);
     }
 
     bool can_send_frame() const noexcept {
-        return flaws_.no_credit_check || available_ > reserve() ||
+        return available_ > reserve ||
                (available_ == 1 && owed_ > 0); // it leaves the peer with a credit
     }
-    bool can_write() const noexcept { return flaws_.no_credit_check || available_ > reserve(); }
+    bool can_write() const noexcept { return available_ > reserve; }
     // A credit frame is to be sent now; it may take the reserve.
     bool must_return() const noexcept {
         return available_ > 0 && owed_ >= options_.return_threshold_count;
@@ -112,7 +102,8 @@ class BasicCredits {
     std::uint32_t owed() const noexcept { return owed_; }
 
   private:
-    std::uint32_t reserve() const noexcept { return flaws_.no_credit_reserve ? 0U : 1U; }
+    static constexpr std::uint32_t reserve = 1; // for returning credits alone
+
     static void require(bool condition, const char* option, std::uint32_t value) {
         if (condition) return;
         throw std::invalid_argument{std::string{"credit option "} + option + " is " +
@@ -125,11 +116,8 @@ class BasicCredits {
     }
 
     CreditOptions options_;
-    [[no_unique_address]] Flaws flaws_;
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
 };
-
-using Credits = BasicCredits<>;
 
 } // namespace netio::inline v0_2

@@ -18,8 +18,8 @@ namespace netio::stream::inline v0_2 {
 // Adds to `message` until it is full or nothing is left to tell. `complete_advert(LocalAdvert)`
 // gives the Advert with the address and key of the memory. Send the message only if it has items:
 // what was taken from the receiver counts as sent.
-template <class Flaws, class CompleteAdvert>
-void collect_control(BasicReceiver<Flaws>& receiver, CompleteAdvert&& complete_advert,
+template <class CompleteAdvert>
+void collect_control(Receiver& receiver, CompleteAdvert&& complete_advert,
                      ControlMessage& message) {
     const ReceiverOptions& options = receiver.options();
     const std::size_t limit = std::min(options.batch_limit_count, adverts_per_message + 1);

@@ -29,7 +29,6 @@
 
 #include "stream/core/counters.hpp"
 #include "stream/core/fifo.hpp"
-#include "stream/core/flaws.hpp"
 #include "stream/core/options.hpp"
 #include "stream/core/protocol.hpp"
 #include "stream/core/ring_span.hpp"
@@ -41,11 +40,10 @@
 
 namespace netio::stream::inline v0_2 {
 
-template <class Flaws = NoFlaws>
-class BasicReceiver {
+class Receiver {
   public:
     // Throws std::invalid_argument (stream/core/options.hpp).
-    explicit BasicReceiver(const ReceiverOptions& options, Flaws flaws = {});
+    explicit Receiver(const ReceiverOptions& options);
 
     // A user's receive; receives are filled in the order of posting. It completes with what one
     // transfer, or the ring, had for it, or with `wait_all` only when it is full (R9). One of 0
@@ -98,20 +96,17 @@ class BasicReceiver {
         return receives_.empty() ? 0 : receives_.front().filled;
     }
     // The peer has ended the stream and every byte of it is in a receive.
-    bool is_finished() const noexcept {
-        return ended_ && (ring_used_bytes() == 0 || flaws_.end_before_ring_is_empty);
-    }
+    bool is_finished() const noexcept { return ended_ && ring_used_bytes() == 0; }
     ProtocolError error() const noexcept { return error_; }
     const ReceiverOptions& options() const noexcept { return options_; }
     const ReceiverCounters& counters() const noexcept { return counters_; }
 
     // Aborts if the state contradicts itself.
     void check_invariants() const;
-    // Gives every number that determines the future to `sink`; for checkers that compare states.
-    template <class Sink>
-    void describe(Sink&& sink) const;
 
   private:
+    friend struct Describe; // of tests/model: tells states apart
+
     struct Receive {
         ReceiveId id;
         std::uint64_t bytes;
@@ -134,7 +129,6 @@ class BasicReceiver {
     Sequence advert_sequence() const;
 
     ReceiverOptions options_;
-    [[no_unique_address]] Flaws flaws_;
 
     Sequence delivered_;                 // S_r
     Sequence estimate_;                  // S'_r, kept up to date in both settings of R5
@@ -161,37 +155,5 @@ class BasicReceiver {
     ProtocolError error_ = ProtocolError::none;
     ReceiverCounters counters_;
 };
-
-template <class Flaws>
-template <class Sink>
-void BasicReceiver<Flaws>::describe(Sink&& sink) const {
-    sink(delivered_.value());
-    sink(options_.advert_number == AdvertNumber::estimated ? estimate_.value() : 0);
-    sink(phase_.value());
-    sink(receives_.size());
-    for (std::size_t i = 0; i < receives_.size(); ++i) {
-        const Receive& receive = receives_[i];
-        sink(receive.bytes << 2U | (receive.wait_all ? 2U : 0U) | (receive.advertised ? 1U : 0U));
-        sink(receive.filled);
-    }
-    sink(first_unadvertised_);
-    sink(open_adverts_);
-    sink(completions_.size());
-    sink(ring_.begin);
-    sink(ring_.bytes);
-    sink(old_ring_ ? old_ring_->begin + 1 : 0);
-    sink(unused_ring_ ? *unused_ring_ + 1 : 0);
-    sink(announced_ring_bytes_);
-    sink(wanted_ring_.value_or(0) << 1U | (ring_refused_ ? 1U : 0U));
-    sink(ring_received_);
-    sink(ring_copied_);
-    sink(ring_acked_);
-    sink(copying_bytes_);
-    sink(last_indirect_bytes_ >= options_.advert_threshold_bytes ? 1U : 0U);
-    sink((ended_ ? 2U : 0U) | (owes_answer_ ? 1U : 0U));
-}
-
-using Receiver = BasicReceiver<>;
-extern template class BasicReceiver<NoFlaws>;
 
 } // namespace netio::stream::inline v0_2

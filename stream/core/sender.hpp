@@ -28,7 +28,6 @@
 
 #include "stream/core/counters.hpp"
 #include "stream/core/fifo.hpp"
-#include "stream/core/flaws.hpp"
 #include "stream/core/options.hpp"
 #include "stream/core/protocol.hpp"
 #include "stream/core/ring_span.hpp"
@@ -41,11 +40,10 @@
 
 namespace netio::stream::inline v0_2 {
 
-template <class Flaws = NoFlaws>
-class BasicSender {
+class Sender {
   public:
     // Throws std::invalid_argument (stream/core/options.hpp).
-    explicit BasicSender(const SenderOptions& options, Flaws flaws = {});
+    explicit Sender(const SenderOptions& options);
 
     // A user's send; sends travel in the order of submission. One of 0 bytes completes in its turn
     // and puts nothing on the wire (R11). Not after finish().
@@ -87,11 +85,10 @@ class BasicSender {
 
     // Aborts if the state contradicts itself.
     void check_invariants() const;
-    // Gives every number that determines the future to `sink`; for checkers that compare states.
-    template <class Sink>
-    void describe(Sink&& sink) const;
 
   private:
+    friend struct Describe; // of tests/model: tells states apart
+
     struct Send {
         SendId id;
         Sequence begin;
@@ -129,7 +126,6 @@ class BasicSender {
     void gather(std::uint64_t room, std::span<Piece> pieces, Transfer& transfer);
 
     SenderOptions options_;
-    [[no_unique_address]] Flaws flaws_;
 
     Sequence submitted_;     // end of the last send
     Sequence next_;          // S_s
@@ -162,49 +158,5 @@ class BasicSender {
     Wait wait_ = Wait::none; // since the last transfer
     SenderCounters counters_;
 };
-
-template <class Flaws>
-template <class Sink>
-void BasicSender<Flaws>::describe(Sink&& sink) const {
-    sink(submitted_.value());
-    sink(next_.value());
-    sink(done_.value());
-    sink(phase_.value());
-    sink(ring_sent_);
-    sink(ring_acked_);
-    sink(ring_.bytes);
-    sink(ring_.begin);
-    if (options_.report_ring_waits) {
-        sink((ring_is_new_ ? 4U : 0U) | (ring_asked_ ? 2U : 0U) |
-             (wait_ == Wait::for_ring ? 1U : 0U));
-    }
-    if (options_.drain) {
-        sink(excursion_bytes_);
-        sink(ring_sent_ - excursion_begin_);
-        sink(std::min(direct_run_bytes_, excursion_bytes_) << 1U | (peer_receives_ ? 1U : 0U));
-    }
-    if (options_.patience_threshold_bytes != unlimited_bytes) {
-        sink(std::min(burst_bytes_, options_.patience_threshold_bytes) << 2U |
-             (patient_ ? 2U : 0U) | (answered_ ? 1U : 0U));
-    }
-    sink(sends_.size() << 2U | (finishing_ ? 2U : 0U) | (fin_given_ ? 1U : 0U));
-    for (std::size_t i = 0; i < sends_.size(); ++i)
-        sink(sends_[i].bytes);
-    sink(adverts_.size());
-    for (std::size_t i = 0; i < adverts_.size(); ++i) {
-        const Advert& advert = adverts_[i];
-        sink(advert.terms.sequence.value());
-        sink(advert.terms.phase.value());
-        sink(advert.terms.bytes << 1U | (advert.terms.wait_all ? 1U : 0U));
-        sink(advert.address);
-    }
-    sink(posted_.size());
-    for (std::size_t i = 0; i < posted_.size(); ++i) {
-        sink(posted_[i].bytes << 1U | (posted_[i].done ? 1U : 0U));
-    }
-}
-
-using Sender = BasicSender<>;
-extern template class BasicSender<NoFlaws>;
 
 } // namespace netio::stream::inline v0_2

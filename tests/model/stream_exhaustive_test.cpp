@@ -201,14 +201,14 @@ class StreamExhaustive : public testing::TestWithParam<Case> {};
 TEST(StreamExhaustiveGrowth, IsReachedInEveryWorldWithARingThatGrows) {
     for (Case& one : growing_cases()) {
         one.options.forbidden_ring_bytes = one.options.receiver.ring_limit_bytes;
-        EXPECT_EQ(explore(World<>{one.options}).violation.empty(), one.options.refuses_rings)
+        EXPECT_EQ(explore(World{one.options}).violation.empty(), one.options.refuses_rings)
             << one.name;
     }
 }
 
 TEST_P(StreamExhaustive, DeliversEveryByteInEveryExecution) {
     const Exploration result =
-        explore(World<>{GetParam().options}, {.find_cycles = GetParam().find_cycles});
+        explore(World{GetParam().options}, {.find_cycles = GetParam().find_cycles});
 
     EXPECT_EQ(result.violation, "");
     EXPECT_FALSE(result.hit_limit);

@@ -10,9 +10,10 @@
 // A write lands when it is posted, the earliest moment that a network allows.
 
 #include "stream/core/control.hpp"
-#include "stream/core/receiver_impl.hpp"
-#include "stream/core/sender_impl.hpp"
+#include "stream/core/receiver.hpp"
+#include "stream/core/sender.hpp"
 #include "tests/model/action.hpp"
+#include "tests/model/describe.hpp"
 #include "tests/model/ring_memory.hpp"
 #include "tests/model/world_options.hpp"
 
@@ -21,17 +22,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace netio::stream {
 
-template <class Flaws = NoFlaws>
 class World {
   public:
     // `options` outlives the world and its copies.
-    explicit World(const WorldOptions& options, Flaws flaws = {})
-        : options_{&options}, sender_{options.sender, flaws}, receiver_{options.receiver, flaws},
+    explicit World(const WorldOptions& options)
+        : options_{&options}, sender_{options.sender}, receiver_{options.receiver},
           rings_{options.receiver.ring_bytes} {}
 
     // --- What may happen ---
@@ -79,8 +79,8 @@ class World {
         return finished_ && data_.empty() && control_.empty() && receiver_.is_finished() &&
                delivered_ == submitted_ && completed_sends_ == submitted_count_ && rings_.is_tidy();
     }
-    const BasicSender<Flaws>& sender() const { return sender_; }
-    const BasicReceiver<Flaws>& receiver() const { return receiver_; }
+    const Sender& sender() const { return sender_; }
+    const Receiver& receiver() const { return receiver_; }
     template <class Sink>
     void describe(Sink&& sink) const;
 
@@ -147,8 +147,8 @@ class World {
     void check_efficiency();
 
     const WorldOptions* options_;
-    BasicSender<Flaws> sender_;
-    BasicReceiver<Flaws> receiver_;
+    Sender sender_;
+    Receiver receiver_;
     Fifo<Arrival> data_;
     Fifo<Told> control_;
     // The oracle's own books
@@ -168,288 +168,10 @@ class World {
     std::optional<std::vector<std::string>> log_;
 };
 
-// ------------------------------------------------------------------------------------------------
-
-template <class Flaws>
-std::vector<Action> World<Flaws>::enabled() const {
-    using Kind = Action::Kind;
-    std::vector<Action> actions;
-    const auto add = [&](Kind kind, std::uint64_t bytes = 0, bool wait_all = false) {
-        actions.push_back(Action{kind, static_cast<std::uint8_t>(bytes), wait_all});
-    };
-    const std::uint64_t least = options_->empty_operations ? 0 : 1;
-    const std::uint64_t left = options_->stream_bytes - submitted_;
-    if (!finished_ && submitted_count_ - completed_sends_ < options_->queued_send_limit) {
-        // Sends of 0 bytes complete at once; one between two others is enough.
-        const bool after_empty = submitted_count_ > submitted_ + 1;
-        for (std::uint64_t n = after_empty ? 1 : least;
-             n <= std::min(left, options_->longest_send_bytes); ++n) {
-            add(Kind::submit, n);
-        }
-    }
-    if (!finished_ && left == 0) add(Kind::finish);
-    if (!options_->eager) {
-        add(Kind::pump);
-        add(Kind::tell);
-    }
-    if (done_number_ < posted_number_) add(Kind::done);
-    if (!control_.empty()) add(Kind::deliver_control);
-    if (!data_.empty()) add(Kind::deliver_data);
-    if (!receiver_.is_finished() && receives_.size() < options_->open_receive_limit) {
-        // An empty receive at the front would complete at once and could be posted for ever.
-        for (std::uint64_t n = receives_.empty() ? 1 : least; n <= options_->longest_receive_bytes;
-             ++n) {
-            if (options_->wait_all != WaitAll::always) add(Kind::post, n, false);
-            if (options_->wait_all != WaitAll::never && n > 0) add(Kind::post, n, true);
-        }
-    }
-    if (receiver_.ring_used_bytes() > 0 && !receives_.empty() && !options_->prompt_copies) {
-        const std::uint64_t most = options_->partial_copies ? receiver_.ring_used_bytes() : 1;
-        for (std::uint64_t n = 1; n <= most; ++n) {
-            add(Kind::copy, options_->partial_copies ? n : 255);
-        }
-    }
-    return actions;
-}
-
-template <class Flaws>
-void World<Flaws>::apply(const Action& action) {
-    switch (action.kind) {
-    case Action::Kind::submit:
-        submit(action.bytes);
-        break;
-    case Action::Kind::finish:
-        finish();
-        break;
-    case Action::Kind::pump:
-        pump();
-        break;
-    case Action::Kind::done:
-        transfer_done();
-        break;
-    case Action::Kind::deliver_control:
-        deliver_control();
-        break;
-    case Action::Kind::post:
-        post(action.bytes, action.wait_all);
-        break;
-    case Action::Kind::deliver_data:
-        deliver_data();
-        break;
-    case Action::Kind::copy:
-        copy(action.bytes);
-        break;
-    case Action::Kind::tell:
-        tell();
-        break;
-    }
-    if constexpr (std::is_same_v<Flaws, NoFlaws>) {
-        sender_.check_invariants();
-        receiver_.check_invariants();
-    }
-}
-
-template <class Flaws>
-bool World<Flaws>::pump() {
-    std::array<Piece, 8> pieces{};
-    const auto transfer = sender_.next_transfer(
-        std::span{pieces}.first(std::min(options_->piece_limit, pieces.size())));
-    expect_none(sender_.error());
-    if (!transfer) {
-        const auto end = sender_.next_fin();
-        if (end) {
-            data_.push_back(Arrival{.phase = sender_.phase(), .is_end = true, .end_bytes = *end});
-        }
-        while (sender_.next_completion())
-            ++completed_sends_;
-        return end.has_value();
-    }
-    std::uint64_t piece_bytes = 0;
-    for (std::size_t i = 0; i < transfer->piece_count; ++i)
-        piece_bytes += pieces[i].bytes;
-    expect(piece_bytes == transfer->bytes && transfer->bytes > 0, "pieces do not add up"); // R11
-    expect(transfer->number == posted_number_, "transfers are not numbered in order");
-    ++posted_number_;
-    land(*transfer);
-    data_.push_back(Arrival{.transfer = *transfer, .phase = sender_.phase()});
-    if (!options_->separate_done) finish_write(done_number_++);
-    return true;
-}
-
-template <class Flaws>
-void World<Flaws>::land(const Transfer& transfer) {
-    if (transfer.kind == TransferKind::direct) {
-        const std::uint64_t receive = transfer.address >> offset_bits;
-        log("D;A" + std::to_string(transfer.key), transfer.sequence, transfer.bytes,
-            sender_.phase());
-        // R8: nobody writes into memory that the user has back.
-        expect(receive >= first_receive_, "direct transfer into a completed receive");
-        return;
-    }
-    log("I" + std::to_string(++indirect_count_), transfer.sequence, transfer.bytes, sender_.phase(),
-        "@" + std::to_string(transfer.ring_offset));
-    if (options_->check_efficiency) check_efficiency();
-    expect_good(rings_.write(transfer.ring_offset, transfer.bytes, transfer.sequence.value()));
-}
-
-template <class Flaws>
-void World<Flaws>::check_efficiency() {
-    if (!data_.empty() || !control_.empty() || receiver_.ring_used_bytes() > 0) return;
-    expect(!receiver_.phase().is_direct() || receiver_.open_advert_count() == 0,
-           "quiet, a valid advert, and yet indirect");
-    // R7: nothing holds an advert back in this state.
-    expect(!options_->receiver.readvertise || receives_.empty(),
-           "quiet, an open receive, and yet indirect");
-}
-
-template <class Flaws>
-void World<Flaws>::finish_write(std::uint64_t number) {
-    sender_.on_transfer_done(number);
-    if (options_->separate_done && options_->eager) pump_all();
-    while (sender_.next_completion())
-        ++completed_sends_;
-}
-
-template <class Flaws>
-void World<Flaws>::deliver_control() {
-    const Told told = control_.pop_front();
-    for (const Advert& advert : told.adverts)
-        expect_none(sender_.on_advert(advert));
-    if (told.acknowledged_bytes) expect_none(sender_.on_ack(*told.acknowledged_bytes));
-    if (told.ring_bytes > 0) {
-        expect_none(sender_.on_ring(told.ring_bytes));
-        rings_.on_sender_told();
-    }
-    if (options_->eager) pump_all();
-}
-
-template <class Flaws>
-void World<Flaws>::deliver_data() {
-    const Arrival arrival = data_.pop_front();
-    if (arrival.is_end) {
-        expect(arrival.end_bytes == submitted_, "the end announces a wrong total"); // R12
-        expect_none(receiver_.on_fin(arrival.end_bytes));
-    } else if (arrival.transfer.kind == TransferKind::direct) {
-        arrive_direct(arrival);
-    } else {
-        expect(arrival.transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
-               "indirect transfer out of order");
-        if (arrival.transfer.notice.first) rings_.on_receiver_told();
-        expect_none(receiver_.on_transfer(TransferKind::indirect, arrival.transfer.bytes,
-                                          arrival.transfer.notice));
-    }
-    settle_receiver();
-}
-
-template <class Flaws>
-void World<Flaws>::arrive_direct(const Arrival& arrival) {
-    const Transfer& transfer = arrival.transfer;
-    expect(receiver_.ring_used_bytes() == 0, "direct transfer while the ring holds bytes");
-    expect(options_->data_checks_only || arrival.phase == receiver_.phase(),
-           "phases differ on a direct transfer");
-    expect(transfer.sequence.value() == delivered_, "direct transfer out of order");
-    if (receives_.empty() || transfer.address >> offset_bits != first_receive_) {
-        return violate("direct transfer to a receive that is not at the head");
-    }
-    OpenReceive& front = receives_.front();
-    expect((transfer.address & ((1U << offset_bits) - 1)) == front.filled,
-           "direct transfer not at the fill level");
-    expect(transfer.bytes <= front.bytes - front.filled, "direct transfer beyond its receive");
-    if (!violation_.empty()) return;
-    front.filled += transfer.bytes;
-    delivered_ += transfer.bytes;
-    expect_none(receiver_.on_transfer(TransferKind::direct, transfer.bytes));
-}
-
-template <class Flaws>
-void World<Flaws>::copy(std::uint64_t limit_bytes) {
-    const auto run = receiver_.next_copy(limit_bytes);
-    if (!run) return;
-    OpenReceive& front = receives_.front();
-    expect(run->id == ReceiveId{first_receive_} && run->receive_offset == front.filled,
-           "copy not to the fill level of the head receive");
-    expect(run->bytes <= front.bytes - front.filled, "copy beyond its receive");
-    expect_good(rings_.copy(run->ring, run->ring_offset, run->bytes, delivered_));
-    front.filled += run->bytes;
-    delivered_ += run->bytes;
-    receiver_.on_copied();
-    settle_receiver();
-}
-
-template <class Flaws>
-void World<Flaws>::settle_receiver() {
-    while (const auto completion = receiver_.next_completion()) {
-        if (receives_.empty()) return violate("a completion without a receive");
-        const OpenReceive front = receives_.pop_front();
-        expect(completion->id == ReceiveId{first_receive_++}, "completions out of order");
-        expect(completion->bytes == front.filled, "completion with a wrong length");
-        log("R" + std::to_string(first_receive_) + "=", completion->bytes);
-        // R9, R12
-        if (!completion->end_of_stream && front.bytes > 0) {
-            expect(front.wait_all ? front.filled == front.bytes : front.filled > 0,
-                   "a receive completed too early");
-        }
-    }
-    if (const auto unused = receiver_.next_unused_ring()) expect_good(rings_.release(*unused));
-    expect(options_->forbidden_ring_bytes == 0 ||
-               receiver_.counters().ring_bytes != options_->forbidden_ring_bytes,
-           "the ring has grown");
-    if (!violation_.empty()) return;
-    if (options_->prompt_copies && receiver_.ring_used_bytes() > 0 && !receives_.empty()) {
-        return copy();
-    }
-    if (options_->eager) tell_all();
-}
-
-// P11
-template <class Flaws>
-bool World<Flaws>::tell_of_ring() {
-    const auto bytes = receiver_.wanted_ring();
-    if (!bytes) return false;
-    if (options_->refuses_rings) {
-        receiver_.refuse_ring();
-        return true;
-    }
-    rings_.add(*bytes);
-    receiver_.announce_ring();
-    control_.push_back(Told{.adverts = {}, .acknowledged_bytes = {}, .ring_bytes = *bytes});
-    return true;
-}
-
-template <class Flaws>
-bool World<Flaws>::tell() {
-    const bool was_indirect = !receiver_.phase().is_direct();
-    ControlMessage message;
-    collect_control(
-        receiver_,
-        [this](const LocalAdvert& advert) {
-            const auto receive = static_cast<std::uint64_t>(advert.id);
-            return Advert{advert.terms, receive << offset_bits | advert.offset, ++advert_count_};
-        },
-        message);
-    if (message.item_count() == 0) return tell_of_ring();
-    Told told{{message.adverts.begin(),
-               message.adverts.begin() + static_cast<std::ptrdiff_t>(message.advert_count)},
-              message.acknowledged_bytes,
-              0};
-    for (const Advert& advert : told.adverts) {
-        log("A" + std::to_string(advert.key), advert.terms.sequence, advert.terms.bytes,
-            advert.terms.phase);
-    }
-    if (told.acknowledged_bytes) log("ACK=", *told.acknowledged_bytes);
-    if (was_indirect && !told.adverts.empty() && !options_->data_checks_only) {
-        expect(told.adverts[0].terms.sequence.value() == delivered_,
-               "the first advert of a phase is not exact"); // R5
-    }
-    control_.push_back(std::move(told));
-    return true;
-}
-
-template <class Flaws>
 template <class Sink>
-void World<Flaws>::describe(Sink&& sink) const {
-    sender_.describe(sink);
-    receiver_.describe(sink);
+void World::describe(Sink&& sink) const {
+    Describe::state(sender_, sink);
+    Describe::state(receiver_, sink);
     sink(data_.size());
     for (std::size_t i = 0; i < data_.size(); ++i) {
         const Arrival& arrival = data_[i];

@@ -29,7 +29,9 @@ struct WorldOptions {
     bool prompt_copies = false;    // ... or as soon as there is a receive
     bool check_efficiency = false; // a quiet system with a valid advert must go direct
     bool data_checks_only = false; // look at the bytes' places only, not at numbers and phases
-    bool refuses_rings = false;    // there is never memory for a larger ring (P11)
+    bool look_from_outside =
+        false;                  // do not ask the state machines whether they contradict themselves
+    bool refuses_rings = false; // there is never memory for a larger ring (P11)
     // A ring of this size is a violation: the trace of a search for it. 0: none is.
     std::uint64_t forbidden_ring_bytes = 0;
 };

@@ -42,15 +42,17 @@ class Fault:
     says: str = ""  # what the output then has in it
 
 
-def fault_of(entry):
-    known = {"name", "file", "line", "with", "after", "also", "test", "filter", "says"}
+def fault_of(entry, shared):
+    known = {"name", "file", "line", "with", "after", "also", "shared", "test", "filter", "says"}
     if unknown := set(entry) - known:
         raise TableError(f"{entry.get('name')}: unknown: {', '.join(sorted(unknown))}")
     if missing := {"name", "file", "line", "with", "test", "filter"} - set(entry):
         raise TableError(f"{entry.get('name')}: missing: {', '.join(sorted(missing))}")
+    if entry.get("shared", "") not in ("", *shared):
+        raise TableError(f"{entry['name']}: there are no shared changes {entry['shared']}")
     changes = [
         Change(part.get("file", entry["file"]), part["line"], part["with"], part.get("after", ""))
-        for part in (entry, *entry.get("also", []))
+        for part in (entry, *entry.get("also", []), *shared.get(entry.get("shared"), []))
     ]
     return Fault(entry["name"], tuple(changes), entry["test"], entry["filter"], entry.get("says", ""))
 
@@ -60,7 +62,9 @@ def read_table(folder):
     faults = []
     for path in sorted(pathlib.Path(folder).glob("faults*.toml")):
         with path.open("rb") as file:
-            faults += [fault_of(entry) for entry in tomllib.load(file).get("fault", [])]
+            content = tomllib.load(file)
+        shared = content.get("shared", {})  # changes that several faults need besides their own
+        faults += [fault_of(entry, shared) for entry in content.get("fault", [])]
     names = [fault.name for fault in faults]
     if twice := {name for name in names if names.count(name) > 1}:
         raise TableError(f"names that are there twice: {', '.join(sorted(twice))}")

@@ -17,10 +17,8 @@ FUNCTION_LIMIT = 30
 EXCEPTION_LIMIT = 5
 PURE = "without I/O, explored exhaustively as one: its state is the protocol's"
 EXCEPTIONS = {
-    "Sender": PURE,  # stream/core, by either name
-    "BasicSender": PURE,
+    "Sender": PURE,  # stream/core
     "Receiver": PURE,
-    "BasicReceiver": PURE,
 }
 # Too large, and to be cut by their clusters of members; nothing may be added.
 TO_BE_CUT = {"BufferedPublishSocket", "Conversation", "CopySender", "Domain", "PublishRun", "PumpEnd",
