@@ -19,8 +19,11 @@ set(NETIO_PUBLIC_HEADERS
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp
     netio/messages/send_socket.hpp
+    netio/session/session_options.hpp
     netio/transport.hpp
+    pubsub/core/arrival_counter.hpp
     pubsub/core/fid.hpp
+    pubsub/core/fid_map.hpp
     pubsub/core/publish_ticket.hpp
     pubsub/core/slow_policy.hpp
     pubsub/publisher/buffered_publish_socket.hpp

@@ -49,10 +49,8 @@ class PageWriter {
         return out + page::record_header_bytes;
     }
 
-    // Takes no more than so many bytes from now on, or what it has already.
-    void limit(std::size_t bytes) noexcept {
-        memory_ = memory_.first(std::min(memory_.size(), std::max(bytes, used_)));
-    }
+    // Takes so many bytes in all from now on, or what it has already. The page has as many.
+    void resize(std::size_t bytes) noexcept { memory_ = {memory_.data(), std::max(bytes, used_)}; }
 
     std::size_t used() const noexcept { return used_; }
     std::size_t messages() const noexcept { return messages_; }

@@ -5,7 +5,6 @@
 // orderly end. No I/O.
 
 #include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/frames.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +12,13 @@
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
+
+// Which kinds of frames have brought messages. A fragment may be of either kind of publishing.
+struct FramesSeen {
+    bool pages = false;
+    bool messages = false;
+    bool fragments = false;
+};
 
 // Of one fid since its subscription was accepted.
 struct Arrivals {

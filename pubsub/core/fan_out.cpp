@@ -15,7 +15,7 @@ constexpr std::array policies{SlowPolicy::block, SlowPolicy::drop, SlowPolicy::d
 
 } // namespace
 
-void FanOut::refresh(Fid fid, FidState& state) {
+void FanOut::refresh(Fid fid, detail::FidState& state) {
     const GroupId id = table_.find(fid);
     const auto at = static_cast<std::size_t>(id);
     if (at >= groups_.size()) groups_.resize(at + 1);
@@ -24,15 +24,15 @@ void FanOut::refresh(Fid fid, FidState& state) {
         groups_[at] = std::make_unique<Group>();
         groups_[at]->members.assign(members.begin(), members.end());
     }
-    state.group = groups_[at].get();
-    state.generation = generation_;
+    state.lane = groups_[at].get();
+    state.generation = fids_.generation;
 }
 
 void FanOut::void_groups() {
     for (const auto& group : groups_)
         NETIO_CHECK(!group || group->place == Group::nowhere);
     groups_.clear();
-    ++generation_;
+    ++fids_.generation;
 }
 
 // --- changes --------------------------------------------------------------------------------
@@ -149,21 +149,21 @@ SlowPolicy FanOut::policy_of(SubscriberId subscriber, Fid fid) const {
 void FanOut::note_published_before(SubscriberId subscriber, const FidRange& range) {
     FidMap<std::uint64_t>& before = published_before_[subscriber];
     const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
-    if (width < fids_.size()) {
+    if (width < fids_.fids.size()) {
         for (std::uint64_t i = 0; i <= width; ++i) {
             const Fid fid{to_integer(range.first) + i};
-            const FidState* const state = fids_.find(fid);
+            const detail::FidState* const state = fids_.fids.find(fid);
             if (state != nullptr && state->published > 0) before[fid] = state->published;
         }
     } else {
-        fids_.for_each([&](Fid fid, const FidState& state) {
+        fids_.fids.for_each([&](Fid fid, const detail::FidState& state) {
             if (state.published > 0 && contains(range, fid)) before[fid] = state.published;
         });
     }
 }
 
 void FanOut::begin_totals() {
-    fids_.for_each([&](Fid fid, const FidState& state) {
+    fids_.fids.for_each([&](Fid fid, const detail::FidState& state) {
         if (state.published > 0) published_fids_.push_back(fid);
     });
     std::ranges::sort(published_fids_);
@@ -178,7 +178,7 @@ std::size_t FanOut::totals(SubscriberId subscriber, std::size_t& next,
         if (!wants(subscriber, fid)) continue;
         const std::uint64_t* const earlier =
             before == published_before_.end() ? nullptr : before->second.find(fid);
-        const std::uint64_t published = fids_.find(fid)->published;
+        const std::uint64_t published = fids_.fids.find(fid)->published;
         out[count++] = {.fid = fid, .count = published - (earlier != nullptr ? *earlier : 0)};
     }
     return count;

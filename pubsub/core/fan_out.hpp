@@ -7,7 +7,7 @@
 // Fids with equal sets of (subscriber, policy) share a group. Groups, and what lookup() returned,
 // are void after every change, so the caller sends what it has coalesced for them before it.
 
-#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/fid_table.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/subscription_table.hpp"
 
@@ -20,7 +20,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-struct Group {
+struct Group : detail::Lane {
     static constexpr std::size_t nowhere = SIZE_MAX;
 
     std::vector<Interest> members;
@@ -34,23 +34,19 @@ class FanOut {
         : own_policy_{own_policy},
           ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_per_subscriber_limit} {}
 
-    struct FidState {
-        std::uint64_t published = 0; // messages accepted for at least one subscriber
-        std::uint64_t generation = 0;
-        Group* group = nullptr; // of that generation
+    struct Found {
+        std::uint64_t&
+            published; // messages accepted for at least one subscriber: the caller counts
+        Group* group;  // its members are none if nobody wants the fid
     };
-    // The state of a fid with its group looked up; group->members is empty if nobody wants it.
-    FidState& lookup(Fid fid) {
-        FidState& state = fids_[fid];
-        if (state.generation != generation_) refresh(fid, state);
-        return state;
+    // Good until the next lookup or change.
+    Found lookup(Fid fid) {
+        detail::FidState& state = fids_.fids[fid];
+        if (state.generation != fids_.generation) refresh(fid, state);
+        return {.published = state.published, .group = static_cast<Group*>(state.lane)};
     }
-
-    // The same, if it was looked up since the last change; nullptr: it was not.
-    FidState* find_current(Fid fid) noexcept {
-        FidState* const state = fids_.find(fid);
-        return state != nullptr && state->generation == generation_ ? state : nullptr;
-    }
+    // For those who look for themselves among what was looked up.
+    detail::FidTable& fids() noexcept { return fids_; }
 
     // All of a request or nothing.
     SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request);
@@ -80,7 +76,7 @@ class FanOut {
         FidRange range;
         bool added = false;
     };
-    void refresh(Fid fid, FidState& state);
+    void refresh(Fid fid, detail::FidState& state);
     void void_groups();
     bool add(Interest interest, const FidRange& range, std::vector<Step>& steps);
     bool remove(Interest interest, const FidRange& range, std::vector<Step>& steps);
@@ -91,8 +87,7 @@ class FanOut {
     SlowPolicy own_policy_;
     std::size_t ranges_limit_;
     SubscriptionTable table_;
-    std::uint64_t generation_ = 1; // of the groups
-    FidMap<FidState> fids_;
+    detail::FidTable fids_;
     std::vector<std::unique_ptr<Group>> groups_; // by GroupId; made when first looked up
     // Messages published before the subscription, where there were any.
     std::unordered_map<SubscriberId, FidMap<std::uint64_t>> published_before_;

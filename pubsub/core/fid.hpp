@@ -41,6 +41,14 @@ inline std::string to_string(const FidRange& range) {
                                      : to_string(range.first) + "-" + to_string(range.last);
 }
 
+// A number of messages of a fid.
+struct FidCount {
+    Fid fid{};
+    std::uint64_t count = 0;
+
+    friend bool operator==(const FidCount&, const FidCount&) = default;
+};
+
 // A subscriber's connection to one publish socket; never used twice in its life.
 enum class SubscriberId : std::uint64_t {};
 

@@ -79,12 +79,6 @@ std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out);
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body);
 
 // Gaps and totals: a list of (fid, number of messages).
-struct FidCount {
-    Fid fid{};
-    std::uint64_t count = 0;
-
-    friend bool operator==(const FidCount&, const FidCount&) = default;
-};
 inline constexpr std::size_t fid_count_bytes = 16;
 std::size_t encode(std::span<const FidCount> counts, std::span<std::byte> out);
 std::optional<std::vector<FidCount>> decode_counts(std::span<const std::byte> body);

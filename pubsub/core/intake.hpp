@@ -26,12 +26,6 @@ class Intake {
         left,   // the sink did not want the rest of a page's messages
         totals, // taken, and now the publisher has told all its totals
     };
-    // Which kinds of frames have brought messages. A fragment may be of either kind of publishing.
-    struct Seen {
-        bool pages = false;
-        bool messages = false;
-        bool fragments = false;
-    };
 
     explicit Intake(std::size_t largest_message_bytes) noexcept
         : reassembly_{largest_message_bytes} {}
@@ -51,7 +45,7 @@ class Intake {
     void end_subscription(const FidRange& range) { arrivals_.forget(range); }
 
     const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
-    const Seen& seen() const noexcept { return seen_; }
+    const FramesSeen& seen() const noexcept { return seen_; }
 
   private:
     // nullptr: nobody asked for it. Whoever has an account was asked for.
@@ -77,7 +71,7 @@ class Intake {
 
     ArrivalCounter arrivals_;
     Reassembly reassembly_;
-    Seen seen_;
+    FramesSeen seen_;
 };
 
 template <typename Sink>

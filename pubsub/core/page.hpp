@@ -56,8 +56,8 @@ class PageWriter {
         return out;
     }
 
-    // Takes no more than so many bytes from now on, or what it has already.
-    void limit(std::size_t bytes) noexcept { writer_.limit(bytes); }
+    // Takes so many bytes in all from now on, or what it has already. The page has as many.
+    void resize(std::size_t bytes) noexcept { writer_.resize(bytes); }
 
     std::size_t used() const noexcept { return writer_.used(); }
     std::size_t messages() const noexcept { return writer_.messages(); }

@@ -15,22 +15,21 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
-#include "netio/coalescing/flush_pace.hpp"
 #include "netio/coalescing/message_parts.hpp"
-#include "pubsub/publisher/open_pages.hpp"
-#include "pubsub/publisher/page_store.hpp"
+#include "pubsub/core/fid_table.hpp"
 #include "pubsub/publisher/publisher.hpp"
-#include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
-class NETIO_EXPORT BufferedPublishSocket final : public Publisher,
-                                                 private SubscriberSessions::Owner {
+class BufferedPublisher;
+
+class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
   public:
     struct Options {
         Publisher::Options publisher;
@@ -60,20 +59,18 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher,
     // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken;
     // on_writable says when to try again. too_large: never possible. closed: after close().
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
-        // The usual case is a few dozen instructions: an open page has room. None is open after
-        // close().
-        FanOut::FidState* const state = sessions_.find_current(fid);
+        // The usual case is a few dozen instructions: the fid's group has an open page with room.
+        // None is open after close().
+        detail::FidState* const state = fids_->find_current(fid);
         if (state == nullptr || message.size() > message_limit_) {
             return publishv(fid, {&message, 1}, status);
         }
-        const std::size_t place = state->group->place;
-        if (place == Group::nowhere) return publishv(fid, {&message, 1}, status);
-        PageWriter& writer = open_.writer(place);
-        std::byte* const out = writer.append(fid, status, message.size());
+        std::byte* const out = state->lane->writer.append(fid, status, message.size());
         if (out == nullptr) return publishv(fid, {&message, 1}, status);
         copy_message(out, message);
-        count(*state, message.size());
-        if (writer.used() >= options_.watermark_bytes) flush_page(place);
+        ++state->published;
+        ++counters_.messages;
+        counters_.bytes += message.size();
         return Status::ok;
     }
     // The parts, one behind the other, are one message.
@@ -91,48 +88,10 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher,
     std::size_t message_limit() const noexcept { return message_limit_; }
 
   private:
-    void before_change() override { flush(); }
-    void on_returned(const SendQueue::Returned& returned) override;
-    void on_taken_back(const Subscriber& subscriber, Cookie page, GapLedger& gap) override;
-    void on_progress() override;
-
-    void count(FanOut::FidState& state, std::size_t bytes) noexcept {
-        ++state.published;
-        ++counters_.messages;
-        counters_.bytes += bytes;
-    }
-    std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
-    bool open_page(Group& group, std::size_t record_bytes);
-    bool block_for_slow(const Group& group);
-    std::size_t share_of(SlowPolicy policy) const noexcept;
-    bool has_its_share(const Interest& member);
-    Status publish_large(Group& group, Fid fid, std::span<const std::span<const std::byte>> parts,
-                         std::size_t bytes, std::uint8_t status);
-    std::vector<std::uint32_t> take_pages(std::size_t bytes);
-    std::vector<Interest> takers_of(const Group& group, Fid fid);
-    void send_page(std::uint32_t page, Subscriber& subscriber, const Interest& member,
-                   std::span<const std::byte> extension);
-    void tell_missed(std::uint32_t page, GapLedger& gap);
-    void drop_page(std::uint32_t page, Subscriber& subscriber);
-    void flush_page(std::size_t place);
-    void flush_old();
-    void flush_idle();
-    bool is_idle(const Group& group);
-    Status refuse();
-
-    Options options_;
-    Handler& handler_;
-    EventLoop& loop_;
-    std::size_t message_limit_;
-    PageStore pages_;
-    OpenPages open_;
-    FlushPace flush_pace_;
-    std::uint32_t next_number_ = 0;
     Counters counters_;
-    bool capacity_wanted_ = false;
-    Timer flush_timer_;
-    Timer idle_timer_;
-    SubscriberSessions sessions_; // last: goes first
+    std::unique_ptr<BufferedPublisher> publisher_;
+    detail::FidTable* fids_; // the publisher's
+    std::size_t message_limit_;
 };
 
 } // namespace netio::pubsub::inline v0_2

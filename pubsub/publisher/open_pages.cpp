@@ -7,8 +7,8 @@
 namespace netio::pubsub::inline v0_2 {
 
 bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
-    const std::size_t part = set_aside_ / (pages_.size() + 1);
-    const std::size_t bytes = std::max(record_bytes, std::min({page_bytes_, most, part}));
+    const std::size_t part = terms_.set_aside() / (pages_.size() + 1);
+    const std::size_t bytes = std::max(record_bytes, std::min({terms_.page_bytes(), most, part}));
     auto page = store_.open(record_bytes, bytes);
     if (!page) {
         // Groups that are seldom published to must not keep the memory of the others.
@@ -20,25 +20,43 @@ bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
         page = store_.open(record_bytes, bytes);
     }
     if (!page) return false;
-    group.place =
-        pages_.take({.group = &group, .page = *page, .writer = PageWriter{store_.memory(*page)}});
-    writer(group.place).limit(std::max(record_bytes, page_bytes_));
+    const std::size_t room =
+        std::min(store_.memory(*page).size(), std::max(record_bytes, terms_.page_bytes()));
+    group.place = pages_.take({.group = &group, .page = *page, .bytes = room});
+    group.writer = PageWriter{store_.memory(*page)};
     return true;
+}
+
+std::byte* OpenPages::append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes) {
+    const Open& open = pages_[static_cast<std::uint32_t>(group.place)];
+    group.writer.resize(open.bytes);
+    std::byte* const out = group.writer.append(fid, status, bytes);
+    limit_lane(open);
+    return out;
+}
+
+// It is to leave when it reaches the watermark, so nothing that does goes past us.
+void OpenPages::limit_lane(const Open& open) noexcept {
+    open.group->writer.resize(std::min(open.bytes, terms_.watermark_bytes() - 1));
 }
 
 OpenPages::Filled OpenPages::take(std::size_t place) {
     const Open open = pages_.release(static_cast<std::uint32_t>(place));
-    open.group->place = Group::nowhere;
-    return {.page = open.page, .bytes = open.writer.used(), .group = open.group};
+    Group& group = *open.group;
+    group.place = Group::nowhere;
+    const std::size_t used = group.writer.used();
+    group.writer = PageWriter{};
+    return {.page = open.page, .bytes = used, .group = &group};
 }
 
 void OpenPages::shrink(std::size_t bytes) {
     for_each([&](std::uint32_t place) {
         Open& open = pages_[place];
-        const std::size_t kept = ByteArena::rounded(std::max(bytes, open.writer.used()));
+        const std::size_t kept = ByteArena::rounded(std::max(bytes, open.group->writer.used()));
         if (kept >= store_.size(open.page)) return;
         store_.shorten(open.page, kept);
-        open.writer.limit(kept);
+        open.bytes = std::min(open.bytes, kept);
+        limit_lane(open);
     });
 }
 

@@ -3,10 +3,14 @@
 
 // The pages that are being filled, one for a group at most; a group knows the place of its own.
 // They share a part of the store: the more of them there are, the less is set aside for each.
+//
+// Whoever publishes may write through a group's lane as long as that has room. It has none for the
+// record that reaches the watermark: this one comes here.
 
 #include "netio/base/slot_pool.hpp"
 #include "pubsub/core/fan_out.hpp"
 #include "pubsub/core/page.hpp"
+#include "pubsub/core/page_terms.hpp"
 #include "pubsub/publisher/page_store.hpp"
 
 #include <cstdint>
@@ -15,13 +19,8 @@ namespace netio::pubsub::inline v0_2 {
 
 class OpenPages {
   public:
-    // `set_aside`: bytes of the store that pages may take which are not filled yet.
-    OpenPages(PageStore& store, std::size_t page_bytes, std::size_t set_aside) noexcept
-        : store_{store}, page_bytes_{page_bytes}, set_aside_{set_aside} {}
+    OpenPages(PageStore& store, const PageTerms& terms) noexcept : store_{store}, terms_{terms} {}
 
-    PageWriter& writer(std::size_t place) noexcept {
-        return pages_[static_cast<std::uint32_t>(place)].writer;
-    }
     const Group& group(std::size_t place) const noexcept {
         return *pages_[static_cast<std::uint32_t>(place)].group;
     }
@@ -29,6 +28,12 @@ class OpenPages {
     // A page for the group with room for a record of so many bytes, and for `most` where there are
     // as many. False: there is no memory for it.
     bool open(Group& group, std::size_t record_bytes, std::size_t most);
+    // Where a message goes in the group's open page; nullptr: there is no room for it.
+    std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
+    // The group's page is to leave now.
+    bool is_due(const Group& group) const noexcept {
+        return group.writer.used() >= terms_.watermark_bytes();
+    }
     // What nobody else will write to: the group's open page, which is not open any more.
     struct Filled {
         std::uint32_t page = 0;
@@ -51,12 +56,12 @@ class OpenPages {
     struct Open {
         Group* group = nullptr;
         std::uint32_t page = 0;
-        PageWriter writer;
+        std::size_t bytes = 0; // that may be filled of it
     };
+    void limit_lane(const Open& open) noexcept;
 
     PageStore& store_;
-    std::size_t page_bytes_;
-    std::size_t set_aside_;
+    const PageTerms& terms_;
     SlotPool<Open> pages_;
 };
 

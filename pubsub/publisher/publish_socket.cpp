@@ -1,304 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/publish_socket.hpp"
 
-#include "netio/base/check.hpp"
-#include "netio/base/destruction_watch.hpp"
-#include "netio/base/option_check.hpp"
-
-#include <algorithm>
-#include <string>
-#include <utility>
+#include "pubsub/publisher/lent_publisher.hpp"
 
 namespace netio::pubsub::inline v0_2 {
 
-namespace {
-
-constexpr std::size_t usual_remainder = 64;
-
-PublishSocket::Options checked(PublishSocket::Options options) {
-    validate(options.publisher);
-    require_between("outstanding_limit", options.outstanding_limit, 1, UINT32_MAX);
-    const std::size_t most = std::max<std::size_t>(1, options.outstanding_limit / 2);
-    require_option(options.remainder_limit <= most,
-                   "remainder_limit is " + std::to_string(options.remainder_limit) +
-                       "; one stopped subscriber must not keep more than half of "
-                       "outstanding_limit, which is " +
-                       std::to_string(options.outstanding_limit) + ", from the others");
-    if (options.remainder_limit == 0) {
-        options.remainder_limit =
-            std::clamp<std::size_t>(options.outstanding_limit / 4, 1, usual_remainder);
-    }
-    return options;
-}
-
-} // namespace
-
 PublishSocket::PublishSocket(Transport& transport, const Options& options, Handler& handler)
-    : options_{checked(options)}, handler_{handler}, tracker_{options.outstanding_limit},
-      publications_(options.outstanding_limit),
-      due_timer_{transport.loop(), [this] { do_what_is_due(); }}, partial_{[this] {
-          due_timer_.start(Duration::zero());
-      }},
-      sessions_{transport,
-                options_.publisher,
-                {.pool = options_.outstanding_limit, .required_receive_bytes = 0},
-                static_cast<SubscriberSessions::Owner&>(*this),
-                {.publisher = *this, .handler = handler}} {}
+    : publisher_{std::make_unique<LentPublisher>(transport, options, handler, *this)} {}
 
-PublishSocket::~PublishSocket() {
-    if (destroyed_ != nullptr) *destroyed_ = true;
-}
-
-std::vector<Endpoint> PublishSocket::endpoints() const {
-    return sessions_.endpoints();
-}
+PublishSocket::~PublishSocket() = default;
 
 Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,
                                const Extras& extras) {
-    std::size_t total_bytes = 0;
-    const Status possible = check(slices, extras, total_bytes);
-    if (possible != Status::ok) return possible;
-    FanOut::FidState& state = sessions_.lookup(fid);
-    const Group& group = *state.group;
-    if (group.members.empty()) {
-        ++counters_.without_subscribers;
-        return Status::no_subscribers;
-    }
-    sessions_.make_others_give_way();
-    if (partial_.holds(fid) || block_for_slow(group)) return refuse();
-    const std::optional<PublicationId> id = begin(cookie);
-    if (!id) return refuse();
-    ++state.published;
-    keep(*id, fid, slices, total_bytes, extras);
-    for (const Interest& member : group.members) {
-        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
-        const bool misses = member.policy == SlowPolicy::drop && !takes(subscriber);
-        misses ? miss(subscriber, fid) : hand_over(*id, subscriber, member.policy);
-    }
-    seal(*id);
-    return Status::ok;
+    return publisher_->publish(fid, slices, cookie, extras);
 }
 
 PublishSocket::Attempt PublishSocket::try_publishv(Fid fid, std::span<const Slice> slices,
                                                    Cookie cookie, const Extras& extras) {
-    std::size_t total_bytes = 0;
-    const Status possible = check(slices, extras, total_bytes);
-    if (possible != Status::ok) return {.status = possible, .ticket = {}};
-    FanOut::FidState& state = sessions_.lookup(fid);
-    const std::vector<Interest>& members = state.group->members;
-    // Nothing is queued: who is to miss messages misses this one.
-    const auto can_take = [this](const Interest& each) {
-        return each.policy == SlowPolicy::drop ||
-               sessions_.subscriber(each.subscriber).can_send_now();
-    };
-    const Status outlook = partial_.outlook(fid, members, can_take);
-    if (outlook == Status::no_subscribers) {
-        ++counters_.without_subscribers;
-        return {.status = outlook, .ticket = {}};
-    }
-    for (const Interest& member : members)
-        if (!can_take(member)) wait_for(member);
-    std::optional<PublicationId> id;
-    if (outlook != Status::again) {
-        sessions_.make_others_give_way();
-        id = begin(cookie);
-    }
-    if (!id) return {.status = refuse(), .ticket = {}};
-    ++state.published;
-    keep(*id, fid, slices, total_bytes, extras);
-    std::vector<SubscriberId> left;
-    for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
-        if (subscriber.can_send_now()) {
-            hand_over(*id, subscriber, member.policy);
-        } else if (member.policy == SlowPolicy::drop) {
-            miss(subscriber, fid);
-        } else {
-            left.push_back(member.subscriber);
-        }
-    }
-    if (left.empty()) {
-        seal(*id);
-        return {.status = Status::ok, .ticket = {}};
-    }
-    ++counters_.partial;
-    capacity_wanted_ = true;
-    return {.status = Status::partial, .ticket = partial_.open(*id, fid, std::move(left))};
+    return publisher_->try_publish(fid, slices, cookie, extras);
 }
 
 Status PublishSocket::resume(PublishTicket& ticket) {
-    const std::optional<PublicationId> id = partial_.find(ticket);
-    const Status status = partial_.resume(ticket, [&](SubscriberId waiting) {
-        Subscriber& subscriber = sessions_.subscriber(waiting);
-        const Fid fid = publications_[DeliveryTracker::place_of(*id)].fid;
-        const Interest member{.subscriber = waiting, .policy = sessions_.policy_of(waiting, fid)};
-        const bool taken = subscriber.can_send_now();
-        taken ? hand_over(*id, subscriber, member.policy) : wait_for(member);
-        return taken;
-    });
-    if (status == Status::ok) {
-        seal(*id);
-        due_timer_.start(Duration::zero()); // the fid may be published to again
-    } else if (status == Status::partial) {
-        capacity_wanted_ = true;
-    }
-    return status;
-}
-
-// What does not depend on the subscribers.
-Status PublishSocket::check(std::span<const Slice> slices, const Extras& extras,
-                            std::size_t& total_bytes) const {
-    NETIO_CHECK_MSG(extras.header.size() <= header_limit, "a user header has at most 8 bytes");
-    if (sessions_.is_closing()) return Status::closed;
-    if (slices.size() > slice_limit) return Status::too_many_segments;
-    total_bytes = extras.header.size();
-    for (const Slice& slice : slices)
-        total_bytes += slice.size;
-    return total_bytes > options_.publisher.largest_message_bytes ? Status::too_large : Status::ok;
-}
-
-// Whether it may have another one, at once or later.
-bool PublishSocket::takes(const Subscriber& subscriber) noexcept {
-    if (subscriber.stage() == Subscriber::Stage::gone) return false;
-    const Holding& holding = subscriber.holding();
-    return subscriber.can_send_now() ||
-           (holding.waiting < options_.remainder_limit &&
-            (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX)));
-}
-
-bool PublishSocket::block_for_slow(const Group& group) {
-    bool blocked = false;
-    for (const Interest& member : group.members) {
-        if (member.policy == SlowPolicy::drop || takes(sessions_.subscriber(member.subscriber)))
-            continue;
-        sessions_.note_waited_for(member);
-        blocked = true;
-    }
-    return blocked;
-}
-
-Status PublishSocket::refuse() {
-    ++counters_.again;
-    capacity_wanted_ = true;
-    return Status::again;
-}
-
-void PublishSocket::wait_for(const Interest& member) {
-    sessions_.note_waited_for(member);
-    sessions_.subscriber(member.subscriber).request_capacity();
-}
-
-std::optional<PublicationId> PublishSocket::begin(Cookie cookie) {
-    const std::optional<PublicationId> id = tracker_.begin(cookie);
-    if (id) sessions_.shares().use(1);
-    return id;
-}
-
-void PublishSocket::keep(PublicationId id, Fid fid, std::span<const Slice> slices,
-                         std::size_t total_bytes, const Extras& extras) {
-    LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
-    publication.fid = fid;
-    publication.status = extras.status;
-    publication.header_bytes = static_cast<std::uint8_t>(extras.header.size());
-    std::ranges::copy(extras.header, publication.header.begin());
-    publication.number = next_number_++;
-    publication.slice_count = slices.size();
-    std::ranges::copy(slices, publication.slices.begin());
-    publication.total_bytes = total_bytes;
-    ++counters_.messages;
-    counters_.bytes += total_bytes;
-}
-
-void PublishSocket::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy) {
-    const LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
-    tracker_.add_debt(id, subscriber.frames_for(publication));
-    subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
-                                          .amount = 1,
-                                          .droppable = policy == SlowPolicy::drop});
-    sessions_.keep_watch();
-}
-
-void PublishSocket::miss(Subscriber& subscriber, Fid fid) {
-    subscriber.add_gap(fid, 1);
-    ++counters_.dropped;
-}
-
-std::optional<Cookie> PublishSocket::settle(PublicationId id, std::size_t frames) {
-    const std::optional<Cookie> cookie = tracker_.settle(id, frames);
-    if (cookie) sessions_.shares().give_back(1);
-    return cookie;
-}
-
-// Everybody who gets it has it now.
-void PublishSocket::seal(PublicationId id) {
-    const auto cookie = settle(id, 1);
-    if (!cookie) return;
-    // Nothing of it is on its way: the completion comes from the loop all the same.
-    undelivered_.push_back(*cookie);
-    due_timer_.start(Duration::zero());
+    return publisher_->resume(ticket);
 }
 
 void PublishSocket::close() {
-    finish_rest(partial_.take_over_all());
-    sessions_.close();
+    publisher_->close();
 }
 
 void PublishSocket::abort() {
-    finish_rest(partial_.take_over_all());
-    sessions_.abort();
+    publisher_->abort();
 }
 
-void PublishSocket::finish_rest(const PartialDeliveries::Rest& rest) {
-    for (const auto& [id, left] : rest) {
-        const Fid fid = publications_[DeliveryTracker::place_of(id)].fid;
-        for (const SubscriberId each : left)
-            hand_over(id, sessions_.subscriber(each), sessions_.policy_of(each, fid));
-        seal(id);
-    }
-}
-
-void PublishSocket::do_what_is_due() {
-    finish_rest(partial_.take_over_abandoned());
-    const DestructionWatch watch{destroyed_};
-    for (const Cookie cookie : std::exchange(undelivered_, {})) {
-        handler_.on_publish_completed(*this, cookie);
-        if (watch.destroyed()) return;
-    }
-    on_progress();
+std::vector<Endpoint> PublishSocket::endpoints() const {
+    return publisher_->endpoints();
 }
 
 const Publisher::Counters& PublishSocket::counters() noexcept {
-    counters_.subscribers = sessions_.subscriber_count();
-    return counters_;
+    return publisher_->counters();
 }
 
-void PublishSocket::on_unwanted(SubscriberId subscriber, const FidRange& fids) {
-    partial_.forget(subscriber, fids);
-}
-
-void PublishSocket::on_returned(const SendQueue::Returned& returned) {
-    const PublicationId id{static_cast<std::uint64_t>(returned.cookie)};
-    const auto cookie = settle(id, returned.frames);
-    if (!cookie) return;
-    const DestructionWatch watch{destroyed_};
-    handler_.on_publish_completed(*this, *cookie);
-    if (!watch.destroyed()) on_progress(); // one publication less is outstanding
-}
-
-void PublishSocket::on_taken_back(const Subscriber& subscriber, Cookie publication,
-                                  GapLedger& gap) {
-    const PublicationId id{static_cast<std::uint64_t>(publication)};
-    const LentMessage& message = publications_[DeliveryTracker::place_of(id)];
-    gap.add(message.fid, 1);
-    ++counters_.dropped;
-    const auto cookie = settle(id, subscriber.frames_for(message));
-    if (!cookie) return;
-    undelivered_.push_back(*cookie); // this is within a call of the user's
-    due_timer_.start(Duration::zero());
-}
-
-void PublishSocket::on_progress() {
-    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(*this);
+std::size_t PublishSocket::outstanding() const noexcept {
+    return publisher_->outstanding();
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -26,19 +26,19 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
-#include "pubsub/core/delivery_tracker.hpp"
-#include "pubsub/core/partial_deliveries.hpp"
+#include "pubsub/core/publish_ticket.hpp"
 #include "pubsub/publisher/publisher.hpp"
-#include "pubsub/publisher/subscriber_sessions.hpp"
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
-class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberSessions::Owner {
+class LentPublisher;
+
+class NETIO_EXPORT PublishSocket final : public Publisher {
   public:
     struct Options {
         Publisher::Options publisher;
@@ -109,42 +109,10 @@ class NETIO_EXPORT PublishSocket final : public Publisher, private SubscriberSes
 
     std::vector<Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
-    std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
+    std::size_t outstanding() const noexcept;
 
   private:
-    void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
-    void on_returned(const SendQueue::Returned& returned) override;
-    void on_taken_back(const Subscriber& subscriber, Cookie publication, GapLedger& gap) override;
-    void on_progress() override;
-
-    Status check(std::span<const Slice> slices, const Extras& extras,
-                 std::size_t& total_bytes) const;
-    bool takes(const Subscriber& subscriber) noexcept;
-    bool block_for_slow(const Group& group);
-    Status refuse();
-    void wait_for(const Interest& member);
-    std::optional<PublicationId> begin(Cookie cookie);
-    void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
-              const Extras& extras);
-    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy);
-    void miss(Subscriber& subscriber, Fid fid);
-    std::optional<Cookie> settle(PublicationId id, std::size_t frames);
-    void seal(PublicationId id);
-    void finish_rest(const PartialDeliveries::Rest& rest);
-    void do_what_is_due();
-
-    Options options_;
-    Handler& handler_;
-    DeliveryTracker tracker_;
-    std::vector<LentMessage> publications_; // by the tracker's place
-    std::uint32_t next_number_ = 0;
-    Counters counters_;
-    bool capacity_wanted_ = false;
-    bool* destroyed_ = nullptr;
-    std::vector<Cookie> undelivered_; // they complete without anything having been sent last
-    Timer due_timer_;                 // what a call has left to the loop
-    PartialDeliveries partial_;
-    SubscriberSessions sessions_; // last: goes first
+    std::unique_ptr<LentPublisher> publisher_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -5,7 +5,8 @@
 
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
-#include "netio/session/session.hpp"
+#include "netio/session/session_options.hpp"
+#include "netio/transport.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <chrono>

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
-// Subscribers come and go, and what they want. Who is slow, and the end, are in publisher_end.cpp.
-
 #include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include "netio/base/destruction_watch.hpp"
@@ -43,9 +40,12 @@ SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Op
                                        const Terms& terms, Owner& owner, const User& user)
     : options_{options}, owner_{owner}, user_{user}, loop_{transport.loop()},
       fan_out_{options.slow_policy, options.ranges_per_subscriber_limit}, shares_{terms.pool},
-      watch_{std::min(options.disconnect_after, options.close_timeout)},
-      watch_timer_{loop_, [this] { look_timer_.start(Duration::zero()); }},
-      look_timer_{loop_, [this] { look(); }}, closed_timer_{loop_, [this] { tell_closed(); }} {
+      closed_timer_{loop_, [this] { user_.handler.on_closed(user_.publisher, end_.told()); }},
+      slow_{loop_,
+            {.disconnect_after = options.disconnect_after, .close_timeout = options.close_timeout},
+            shares_,
+            end_,
+            subscribers_} {
     listener_ = std::make_unique<SessionListener>(
         transport,
         SessionListener::Options{.service = Service::publish_subscribe,
@@ -62,7 +62,7 @@ SubscriberSessions::~SubscriberSessions() {
 // --- coming and going -----------------------------------------------------------------------
 
 void SubscriberSessions::on_incoming(IncomingSession& incoming) {
-    if (end_.begun || subscribers_.size() >= options_.subscriber_limit) {
+    if (end_.has_begun() || subscribers_.size() >= options_.subscriber_limit) {
         return incoming.reject({.code = RejectCode::full});
     }
     const auto largest = wire::load<std::uint32_t>(incoming.peer().service_data.bytes.data());
@@ -73,16 +73,10 @@ void SubscriberSessions::on_incoming(IncomingSession& incoming) {
     }
     const Hello hello{.service = Service::publish_subscribe,
                       .service_data = service_data(options_.largest_message_bytes)};
-    // The number's upper half is never used twice; its lower half is the place.
-    const std::uint32_t slot = subscribers_.take(nullptr);
-    const SubscriberId id{next_serial_++ << 32 | slot};
-    try {
-        subscribers_[slot] = std::make_unique<Subscriber>(id, incoming, hello, options_.session,
-                                                          static_cast<Subscriber::Owner&>(*this));
-    } catch (...) {
-        subscribers_.release(slot);
-        throw;
-    }
+    subscribers_.enter([&](SubscriberId id) {
+        return std::make_unique<Subscriber>(id, incoming, hello, options_.session,
+                                            static_cast<Subscriber::Owner&>(*this));
+    });
 }
 
 void SubscriberSessions::on_accept_failed(const std::string& peer_address, const FabricError& why) {
@@ -90,7 +84,7 @@ void SubscriberSessions::on_accept_failed(const std::string& peer_address, const
 }
 
 void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
-    if (end_.begun) return subscriber.leave();
+    if (end_.has_begun()) return subscriber.leave();
     subscriber.set_stage(Subscriber::Stage::subscribing);
     subscriber.announce();
     shares_.set_subscribers(++announced_count_);
@@ -100,7 +94,7 @@ void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
 void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
     const bool confirmed =
         subscriber.stage() == Subscriber::Stage::leaving && subscriber.queue().has_drained();
-    if (end_.begun && subscriber.is_announced() && !confirmed) ++end_.unconfirmed;
+    if (subscriber.is_announced() && !confirmed) end_.note_unconfirmed();
     subscriber.set_stage(Subscriber::Stage::gone);
     owner_.before_change();
     fan_out_.remove(subscriber.id());
@@ -108,7 +102,7 @@ void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
 }
 
 void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
-    const std::unique_ptr<Subscriber> last = subscribers_.release(slot_of(subscriber.id()));
+    const std::unique_ptr<Subscriber> last = subscribers_.take(subscriber.id());
     if (last->is_announced()) shares_.set_subscribers(--announced_count_);
     check_closed();
     const DestructionWatch watch{destroyed_};
@@ -126,7 +120,7 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
         const auto request = decode_request(frame.body);
         if (request && (subscribing || !request->policy)) {
             // Who is leaving is told so by the goodbye.
-            if (end_.begun || subscriber.stage() != Subscriber::Stage::subscribing) return;
+            if (end_.has_begun() || subscriber.stage() != Subscriber::Stage::subscribing) return;
             owner_.before_change();
             return subscribing ? take_subscribe(subscriber, *request)
                                : take_unsubscribe(subscriber, *request);
@@ -195,7 +189,7 @@ void SubscriberSessions::on_progress() {
 void SubscriberSessions::make_others_give_way(std::size_t needed) {
     while (shares_.is_short(needed)) {
         Subscriber* most = nullptr;
-        for_each([&](Subscriber& each) {
+        subscribers_.for_each([&](Subscriber& each) {
             if (most == nullptr || each.holding().droppable > most->holding().droppable)
                 most = &each;
         });
@@ -209,6 +203,39 @@ void SubscriberSessions::make_others_give_way(std::size_t needed) {
                 owner_.on_taken_back(*most, cookie, *taken.gap);
         }
     }
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+// Everybody gets what is still due to it, then the number of messages that were published to it
+// per fid, and answers that it has them.
+void SubscriberSessions::close() {
+    if (!end_.begin(loop_.now() + options_.close_limit)) return;
+    fan_out_.begin_totals();
+    subscribers_.for_each([this](Subscriber& each) { ask(each); });
+    slow_.keep_watch();
+    check_closed();
+}
+
+void SubscriberSessions::ask(Subscriber& subscriber) {
+    subscriber.idle = {.progress = subscriber.queue().progress()};
+    if (subscriber.stage() != Subscriber::Stage::subscribing) return;
+    subscriber.set_stage(Subscriber::Stage::asked);
+    subscriber.send_totals(
+        [this, id = subscriber.id(), next = std::size_t{0}](std::span<FidCount> out) mutable {
+            return fan_out_.totals(id, next, out);
+        });
+}
+
+void SubscriberSessions::abort() {
+    end_.begin_at_once();
+    subscribers_.for_each([](Subscriber& each) { each.abort(); });
+    check_closed();
+}
+
+void SubscriberSessions::check_closed() {
+    if (!end_.has_begun() || subscribers_.size() > 0) return;
+    if (!closed_timer_.armed()) closed_timer_.start(Duration::zero());
 }
 
 } // namespace netio::pubsub::inline v0_2

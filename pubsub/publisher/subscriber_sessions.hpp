@@ -3,17 +3,17 @@
 
 // What both publish sockets are built on: the listener, the sessions of the subscribers and their
 // requests, and the orderly end with its totals. Who wants what is in FanOut, who may hold how much
-// in Shares, who is slow in SlowWatch. It does not know pages or publications: the socket above is
-// told when what it has sent is not used any more.
+// in Shares, who is slow in SlowSubscribers. It does not know pages or publications: the publisher
+// above is told when what it has sent is not used any more.
 
-#include "netio/base/slot_pool.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
 #include "pubsub/core/fan_out.hpp"
+#include "pubsub/core/publisher_end.hpp"
 #include "pubsub/core/shares.hpp"
-#include "pubsub/core/slow_watch.hpp"
 #include "pubsub/publisher/publisher.hpp"
-#include "pubsub/publisher/subscriber.hpp"
+#include "pubsub/publisher/slow_subscribers.hpp"
+#include "pubsub/publisher/subscriber_table.hpp"
 
 #include <memory>
 #include <string>
@@ -62,46 +62,23 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     std::vector<Endpoint> endpoints() const { return listener_->endpoints(); }
     std::size_t subscriber_count() const noexcept { return announced_count_; }
 
-    // The state of a fid with its group looked up. Good until the next lookup or event.
-    FanOut::FidState& lookup(Fid fid) { return fan_out_.lookup(fid); }
-    // The same, if it was looked up since the last change; nullptr: it was not.
-    FanOut::FidState* find_current(Fid fid) noexcept { return fan_out_.find_current(fid); }
-    SlowPolicy policy_of(SubscriberId subscriber, Fid fid) const {
-        return fan_out_.policy_of(subscriber, fid);
-    }
+    // Who gets what. The next of the loop's events may change it.
+    FanOut& fan_out() noexcept { return fan_out_; }
     // One of a group's members.
-    Subscriber& subscriber(SubscriberId id) { return *subscribers_[slot_of(id)]; }
+    Subscriber& subscriber(SubscriberId id) { return subscribers_[id]; }
+    SlowSubscribers& slow() noexcept { return slow_; }
 
     Shares& shares() noexcept { return shares_; }
     // Where the pool is short: takes back what waits for those who may miss messages.
     void make_others_give_way(std::size_t needed = 0);
-    // Publishing has to wait for this one: with policy disconnect its time without progress counts.
-    void note_waited_for(const Interest& interest);
-    // Something waits for a subscriber, or is on its way to one.
-    void keep_watch();
 
     // Totals to every subscriber behind what it still has to be sent, then goodbye.
     void close();
     // Every session ends at once.
     void abort();
-    bool is_closing() const noexcept { return end_.begun; }
+    bool is_closing() const noexcept { return end_.has_begun(); }
 
   private:
-    struct End {
-        bool begun = false;
-        bool at_once = false;
-        std::size_t unconfirmed = 0; // subscribers that are gone without having answered the totals
-        TimePoint limit = TimePoint::max();
-    };
-    static std::uint32_t slot_of(SubscriberId id) noexcept {
-        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id));
-    }
-    template <class Visit>
-    void for_each(Visit visit) const {
-        for (std::uint32_t i = 0; i < subscribers_.end(); ++i)
-            if (subscribers_[i]) visit(*subscribers_[i]);
-    }
-
     void on_incoming(IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
     void on_subscriber_open(Subscriber& subscriber) override;
@@ -115,12 +92,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result);
-    void look();
-    void judge(Subscriber& subscriber);
-    void close_who_keeps_most_posts();
     void ask(Subscriber& subscriber);
     void check_closed();
-    void tell_closed();
 
     Publisher::Options options_;
     Owner& owner_;
@@ -128,15 +101,12 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     EventLoop& loop_;
     FanOut fan_out_;
     Shares shares_;
-    SlowWatch watch_;
-    End end_;
+    PublisherEnd end_;
     std::size_t announced_count_ = 0;
-    std::uint64_t next_serial_ = 1;
     bool* destroyed_ = nullptr;
-    Timer watch_timer_; // the next look is due
-    Timer look_timer_;  // what had arrived by then has been taken in
     Timer closed_timer_;
-    SlotPool<std::unique_ptr<Subscriber>> subscribers_; // by the lower half of the id
+    SubscriberTable subscribers_;
+    SlowSubscribers slow_;
     std::unique_ptr<SessionListener> listener_;
 };
 

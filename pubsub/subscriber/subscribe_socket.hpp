@@ -19,14 +19,11 @@
 // handlers.
 
 #include "netio/base/export.hpp"
-#include "netio/session/connector.hpp"
-#include "netio/session/session.hpp"
+#include "netio/session/session_options.hpp"
+#include "netio/transport.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/intake.hpp"
 #include "pubsub/core/slow_policy.hpp"
-#include "pubsub/core/subscription_book.hpp"
-#include "pubsub/subscriber/request_queue.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -38,7 +35,9 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class NETIO_EXPORT SubscribeSocket final : private Session::Handler, private Connector::Handler {
+class SubscriberCore;
+
+class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher;
@@ -111,48 +110,13 @@ class NETIO_EXPORT SubscribeSocket final : private Session::Handler, private Con
     std::vector<FidRange> wanted() const;
     bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.
-    const std::string& provider() const noexcept { return route_.provider; }
+    const std::string& provider() const noexcept;
     // Which kinds of frames have arrived.
-    const Intake::Seen& seen() const noexcept { return intake_.seen(); }
-    const ArrivalCounter& arrivals() const noexcept { return intake_.arrivals(); }
+    const FramesSeen& seen() const noexcept;
+    const ArrivalCounter& arrivals() const noexcept;
 
   private:
-    struct Sink; // what the intake finds, for the handler
-
-    void start();
-    void retry();
-    void connect();
-    void attempt_failed(const Closed& closed, RejectCode rejection);
-    // The user is to be told of the end of a connection, or of an attempt at one.
-    void conclude(const Closed& closed);
-    // Whether to go on by itself after that.
-    bool may_retry(const Closed& closed) const noexcept;
-    bool may_enlarge(const Closed& closed) const noexcept;
-
-    void on_route(const Route& route) override;
-    void on_connect_failed(const Closed& closed) override;
-    void on_open(Session& session) override;
-    void on_frame(Session& session, const IncomingFrame& frame) override;
-    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
-    void on_writable(Session& session) override;
-    void on_closed(Session& session, const Closed& closed) override;
-    Intake::Outcome take_answer(std::span<const std::byte> body);
-
-    Transport& transport_;
-    Options options_;
-    Handler& handler_;
-    SubscriptionBook book_;
-    RequestQueue requests_;
-    Intake intake_;
-    Connector connector_;
-    Route route_;                             // in use, or tried last
-    RejectCode rejection_ = RejectCode::none; // of this attempt's routes, one that may pass if any
-    bool was_open_ = false;                   // this connection has been established
-    bool closing_ = false;
-    bool enlarged_ = false; // in this attempt
-    bool* destroyed_ = nullptr;
-    Timer retry_timer_;
-    std::unique_ptr<Session> session_; // last: goes first
+    std::unique_ptr<SubscriberCore> core_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -3,6 +3,7 @@
 // The end in all its forms: subscribers and publishers that go away in mid-transfer, sockets that
 // are destroyed inside their own handlers, subscribers that wait for their publisher.
 
+#include "netio/session/session_listener.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <gmock/gmock.h>

@@ -61,13 +61,16 @@ TEST(PageCodec, PutsMarksAndPrefixInFrontOfTheMessage) {
     EXPECT_EQ(memory[3], std::byte{0x40});
 }
 
-TEST(PageCodec, ALimitBeyondThePageAddsNothingToIt) {
+TEST(PageCodec, APageThatIsResizedKeepsWhatItHas) {
     std::vector<std::byte> memory(64);
     PageWriter writer{std::span{memory}.first(32)};
-    writer.limit(64);
-    EXPECT_EQ(writer.append(40), nullptr);
     EXPECT_NE(writer.append(20), nullptr);
-    EXPECT_EQ(writer.append(20), nullptr);
+    writer.resize(10);
+    EXPECT_EQ(writer.append(0), nullptr);
+    EXPECT_EQ(writer.used(), 24U);
+    writer.resize(64);
+    EXPECT_EQ(writer.append(37), nullptr);
+    EXPECT_EQ(writer.append(36), memory.data() + 28);
 }
 
 TEST(PageCodec, RefusesWhatDoesNotFitAndStaysAsItWas) {

@@ -153,15 +153,15 @@ TEST(Page, SurvivesRandomBytes) {
     }
 }
 
-TEST(Page, ALimitNeverGivesMoreThanThereIs) {
+TEST(Page, APageThatIsResizedKeepsWhatItHas) {
     std::vector<std::byte> memory(100);
     PageWriter writer{memory};
-    writer.limit(1000);
-    EXPECT_EQ(writer.append(Fid{1}, 0, 90), nullptr);
     EXPECT_NE(writer.append(Fid{1}, 0, 20), nullptr);
-    writer.limit(10);
+    writer.resize(10);
     EXPECT_EQ(writer.append(Fid{1}, 0, 0), nullptr);
     EXPECT_EQ(writer.used(), 32U);
+    writer.resize(36);
+    EXPECT_NE(writer.append(Fid{1}, 0, 0), nullptr);
 }
 
 } // namespace

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Who has to go because it takes nothing, and why. Values in, verdicts out: no I/O, no clock.
+
+#include "netio/base/cookie.hpp"
+#include "pubsub/core/fid.hpp"
+#include "pubsub/core/publisher_end.hpp"
+#include "pubsub/core/shares.hpp"
+#include "pubsub/core/slow_watch.hpp"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class SlowJudge {
+  public:
+    // Who keeps what is posted for so long may have to give it up for the others.
+    static constexpr std::chrono::seconds post_patience{1};
+
+    struct Patience {
+        std::chrono::milliseconds disconnect_after{}; // of those that publishing has to wait for
+        std::chrono::milliseconds close_timeout{};    // of all, while the publisher is ending
+    };
+    explicit SlowJudge(const Patience& patience) noexcept : patience_{patience} {}
+
+    // What is said to a subscriber that has to go; empty: it stays.
+    std::string verdict(const Idleness& idle, const PublisherEnd& end, TimePoint now) const;
+
+    // Somebody who has stalled, and what the fabric has of it.
+    struct Keeper {
+        SubscriberId subscriber{};
+        Duration idle{};
+        std::vector<std::pair<Cookie, std::size_t>> posts; // with what each takes of the pool
+    };
+    // Who has to go for the others to have enough: those that have waited longest, and no more of
+    // them than are needed.
+    static std::vector<SubscriberId> who_gives_way(std::vector<Keeper> keepers,
+                                                   const Shares& shares);
+
+  private:
+    Patience patience_;
+};
+
+} // namespace netio::pubsub::inline v0_2

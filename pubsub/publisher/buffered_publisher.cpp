@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/publisher/buffered_publisher.hpp"
+
+#include "netio/base/option_check.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+PageTerms checked(const BufferedPublishSocket::Options& options) {
+    validate(options.publisher);
+    require_at_least("flush_time", options.flush_time.count(), 0);
+    return PageTerms{{.page_bytes = options.page_bytes,
+                      .page_count = options.page_count,
+                      .share_bytes = options.share_bytes,
+                      .watermark_bytes = options.watermark_bytes,
+                      .largest_message_bytes = options.publisher.largest_message_bytes}};
+}
+
+// Subscribers are told at connect what they must be able to take.
+Publisher::Options announced(Publisher::Options publisher, std::size_t message_limit) {
+    publisher.largest_message_bytes = message_limit;
+    return publisher;
+}
+
+} // namespace
+
+BufferedPublisher::BufferedPublisher(Transport& transport,
+                                     const BufferedPublishSocket::Options& options,
+                                     Publisher::Handler& handler, Publisher& socket,
+                                     Publisher::Counters& counters)
+    : socket_{socket}, handler_{handler}, counters_{counters}, terms_{checked(options)},
+      pages_{terms_.pool()}, open_{pages_, terms_}, delivery_{terms_, pages_, sessions_, counters_},
+      clock_{transport.loop(),
+             {.flush_time = options.flush_time, .when_idle = options.flush_when_idle},
+             [this] { flush_old(); },
+             [this] { flush_idle(); }},
+      sessions_{transport,
+                announced(options.publisher, terms_.message_limit()),
+                {.pool = terms_.pool(),
+                 .required_receive_bytes =
+                     terms_.page_bytes() + fragment_extension_bytes + frame_header_bytes},
+                static_cast<SubscriberSessions::Owner&>(*this),
+                {.publisher = socket, .handler = handler}} {}
+
+Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t status) {
+    if (sessions_.is_closing()) return Status::closed;
+    const std::size_t bytes = size_of(parts);
+    if (bytes > terms_.message_limit()) return Status::too_large;
+
+    const FanOut::Found found = sessions_.fan_out().lookup(fid);
+    if (found.group->members.empty()) {
+        ++counters_.without_subscribers;
+        return Status::no_subscribers;
+    }
+    const bool fits = bytes + page::header_bytes <= terms_.page_bytes();
+    const Status outcome = fits ? append(*found.group, fid, parts, bytes, status)
+                                : publish_large(*found.group, fid, parts, bytes, status);
+    if (outcome != Status::ok) return outcome;
+    ++found.published;
+    ++counters_.messages;
+    counters_.bytes += bytes;
+    return Status::ok;
+}
+
+Status BufferedPublisher::refuse() {
+    ++counters_.again;
+    capacity_wanted_ = true;
+    return Status::again;
+}
+
+// --- pages that are being filled ------------------------------------------------------------
+
+Status BufferedPublisher::append(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
+                                 std::uint8_t status) {
+    std::byte* const out = reserve(group, fid, status, bytes);
+    if (out == nullptr) return refuse();
+    copy_parts(parts, 0, {out, bytes});
+    if (open_.is_due(group)) flush_page(group.place);
+    return Status::ok;
+}
+
+// Where a message goes in the group's open page, or in a new one; nullptr: nowhere now.
+std::byte* BufferedPublisher::reserve(Group& group, Fid fid, std::uint8_t status,
+                                      std::size_t bytes) {
+    if (group.place != Group::nowhere) {
+        std::byte* const out = open_.append(group, fid, status, bytes);
+        if (out != nullptr) return out;
+        flush_page(group.place);
+    }
+    if (!open_page(group, bytes + page::header_bytes)) return nullptr;
+    return open_.append(group, fid, status, bytes);
+}
+
+bool BufferedPublisher::open_page(Group& group, std::size_t record_bytes) {
+    sessions_.make_others_give_way();
+    if (delivery_.must_wait_for(group.members)) return false;
+    if (!open_.open(group, record_bytes, sessions_.shares().piece(terms_.page_bytes()))) {
+        flush(); // what leaves makes room, sooner or later
+        return false;
+    }
+    clock_.on_page_opened();
+    return true;
+}
+
+Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts parts,
+                                        std::size_t bytes, std::uint8_t status) {
+    if (group.place != Group::nowhere) flush_page(group.place); // the order of the fid
+    sessions_.make_others_give_way(bytes);
+    if (delivery_.must_wait_for(group.members)) return refuse();
+    const std::vector<std::uint32_t> pages = take_pages(bytes);
+    if (pages.empty()) return refuse();
+    delivery_.send(
+        {.fid = fid, .number = next_number_++, .status = status, .parts = parts, .bytes = bytes},
+        pages, group.members);
+    return Status::ok;
+}
+
+// All that a message needs, or none.
+std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
+    constexpr std::size_t smallest = 1024; // a fragment that is worth its frame
+    std::vector<std::uint32_t> pages;
+    open_.shrink(0);
+    for (std::size_t left = bytes; left > 0;) {
+        const std::size_t most = std::min(left, terms_.page_bytes());
+        const auto page = pages_.open(std::min(smallest, most), most);
+        if (!page) {
+            for (const std::uint32_t taken : pages)
+                pages_.abandon(taken);
+            flush();
+            return {};
+        }
+        pages.push_back(*page);
+        left -= std::min(most, pages_.memory(*page).size());
+    }
+    return pages;
+}
+
+// --- when they leave ------------------------------------------------------------------------
+
+void BufferedPublisher::flush_page(std::size_t place) {
+    const OpenPages::Filled filled = open_.take(place);
+    delivery_.send(filled.page, filled.bytes, filled.group->members);
+}
+
+void BufferedPublisher::flush() {
+    open_.for_each([this](std::size_t place) { flush_page(place); });
+    clock_.on_all_flushed();
+}
+
+// All that are open have been opened since the last time, so all of them are due.
+void BufferedPublisher::flush_old() {
+    if (open_.empty()) return;
+    clock_.on_flushed_in_time();
+    flush();
+}
+
+void BufferedPublisher::flush_idle() {
+    open_.for_each([this](std::size_t place) {
+        if (is_idle(open_.group(place))) flush_page(place);
+    });
+}
+
+// Nobody is asked who would only miss messages: if all of them are such, one that is idle will do.
+bool BufferedPublisher::is_idle(const Group& group) {
+    bool anybody_idle = false;
+    for (const Interest& member : group.members) {
+        const bool idle = sessions_.subscriber(member.subscriber).is_idle();
+        if (!idle && member.policy != SlowPolicy::drop) return false;
+        anybody_idle = anybody_idle || idle;
+    }
+    return anybody_idle;
+}
+
+void BufferedPublisher::close() {
+    flush();
+    sessions_.close();
+}
+
+void BufferedPublisher::abort() {
+    flush();
+    sessions_.abort();
+}
+
+void BufferedPublisher::on_returned(const SendQueue::Returned& returned) {
+    pages_.release(static_cast<std::uint32_t>(returned.cookie), sessions_.shares());
+    on_progress();
+}
+
+void BufferedPublisher::on_taken_back(const Subscriber&, Cookie cookie, GapLedger& gap) {
+    const auto page = static_cast<std::uint32_t>(cookie);
+    delivery_.tell_missed(page, gap);
+    pages_.release(page, sessions_.shares());
+}
+
+void BufferedPublisher::on_progress() {
+    clock_.on_progress();
+    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(socket_);
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a BufferedPublishSocket is made of: the pages, those that are being filled, who is sent
+// them, and when they leave.
+
+#include "netio/coalescing/message_parts.hpp"
+#include "pubsub/core/page_terms.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+#include "pubsub/publisher/flush_clock.hpp"
+#include "pubsub/publisher/open_pages.hpp"
+#include "pubsub/publisher/page_delivery.hpp"
+#include "pubsub/publisher/page_store.hpp"
+#include "pubsub/publisher/subscriber_sessions.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class BufferedPublisher final : private SubscriberSessions::Owner {
+  public:
+    // The socket is the user's, and counts there.
+    BufferedPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
+                      Publisher::Handler& handler, Publisher& socket,
+                      Publisher::Counters& counters);
+
+    Status publish(Fid fid, MessageParts parts, std::uint8_t status);
+    void flush();
+    void close();
+    void abort();
+
+    SubscriberSessions& sessions() noexcept { return sessions_; }
+    std::size_t message_limit() const noexcept { return terms_.message_limit(); }
+
+  private:
+    void before_change() override { flush(); }
+    void on_returned(const SendQueue::Returned& returned) override;
+    void on_taken_back(const Subscriber& subscriber, Cookie page, GapLedger& gap) override;
+    void on_progress() override;
+
+    Status append(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
+                  std::uint8_t status);
+    std::byte* reserve(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
+    bool open_page(Group& group, std::size_t record_bytes);
+    Status publish_large(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
+                         std::uint8_t status);
+    std::vector<std::uint32_t> take_pages(std::size_t bytes);
+    void flush_page(std::size_t place);
+    void flush_old();
+    void flush_idle();
+    bool is_idle(const Group& group);
+    Status refuse();
+
+    Publisher& socket_;
+    Publisher::Handler& handler_;
+    Publisher::Counters& counters_;
+    PageTerms terms_;
+    PageStore pages_;
+    OpenPages open_;
+    PageDelivery delivery_;
+    FlushClock clock_;
+    std::uint32_t next_number_ = 0;
+    bool capacity_wanted_ = false;
+    SubscriberSessions sessions_; // last: goes first
+};
+
+} // namespace netio::pubsub::inline v0_2

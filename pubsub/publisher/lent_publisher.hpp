@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a PublishSocket is made of: publications whose memory is lent, who still has to take which
+// of them, and when their cookies come back.
+
+#include "pubsub/core/delivery_tracker.hpp"
+#include "pubsub/core/partial_deliveries.hpp"
+#include "pubsub/publisher/publish_socket.hpp"
+#include "pubsub/publisher/subscriber_sessions.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class LentPublisher final : private SubscriberSessions::Owner {
+  public:
+    // The socket is the user's.
+    LentPublisher(Transport& transport, const PublishSocket::Options& options,
+                  PublishSocket::Handler& handler, PublishSocket& socket);
+    ~LentPublisher();
+    LentPublisher(const LentPublisher&) = delete;
+    LentPublisher& operator=(const LentPublisher&) = delete;
+
+    Status publish(Fid fid, std::span<const Slice> slices, Cookie cookie,
+                   const PublishSocket::Extras& extras);
+    PublishSocket::Attempt try_publish(Fid fid, std::span<const Slice> slices, Cookie cookie,
+                                       const PublishSocket::Extras& extras);
+    Status resume(PublishTicket& ticket);
+    void close();
+    void abort();
+
+    std::vector<Endpoint> endpoints() const { return sessions_.endpoints(); }
+    const Publisher::Counters& counters() noexcept;
+    std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
+
+  private:
+    void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
+    void on_returned(const SendQueue::Returned& returned) override;
+    void on_taken_back(const Subscriber& subscriber, Cookie publication, GapLedger& gap) override;
+    void on_progress() override;
+
+    Status check(std::span<const Slice> slices, const PublishSocket::Extras& extras,
+                 std::size_t& total_bytes) const;
+    bool takes(const Subscriber& subscriber) noexcept;
+    bool block_for_slow(const Group& group);
+    Status refuse();
+    void wait_for(const Interest& member);
+    std::optional<PublicationId> begin(Cookie cookie);
+    void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
+              const PublishSocket::Extras& extras);
+    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy);
+    void miss(Subscriber& subscriber, Fid fid);
+    std::optional<Cookie> settle(PublicationId id, std::size_t frames);
+    void seal(PublicationId id);
+    void finish_rest(const PartialDeliveries::Rest& rest);
+    void do_what_is_due();
+
+    PublishSocket& socket_;
+    PublishSocket::Options options_;
+    PublishSocket::Handler& handler_;
+    DeliveryTracker tracker_;
+    std::vector<LentMessage> publications_; // by the tracker's place
+    std::uint32_t next_number_ = 0;
+    Publisher::Counters counters_;
+    bool capacity_wanted_ = false;
+    bool* destroyed_ = nullptr;
+    std::vector<Cookie> undelivered_; // they complete without anything having been sent last
+    Timer due_timer_;                 // what a call has left to the loop
+    PartialDeliveries partial_;
+    SubscriberSessions sessions_; // last: goes first
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/publisher/slow_subscribers.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+SlowSubscribers::SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& patience,
+                                 const Shares& shares, const PublisherEnd& end,
+                                 SubscriberTable& subscribers)
+    : loop_{loop}, judge_{patience}, watch_{std::min(patience.disconnect_after,
+                                                     patience.close_timeout)},
+      shares_{shares}, end_{end}, subscribers_{subscribers},
+      watch_timer_{loop, [this] { look_timer_.start(Duration::zero()); }}, look_timer_{loop,
+                                                                                       [this] {
+                                                                                           look();
+                                                                                       }} {}
+
+void SlowSubscribers::note_waited_for(Subscriber& subscriber, SlowPolicy policy) {
+    if (policy != SlowPolicy::disconnect) return;
+    subscriber.idle.waited_for = true;
+    keep_watch();
+}
+
+void SlowSubscribers::keep_watch() {
+    if (!watch_timer_.armed() && !look_timer_.armed()) watch_timer_.start(watch_.period());
+}
+
+void SlowSubscribers::look() {
+    watch_.look(loop_.now());
+    bool busy = false;
+    subscribers_.for_each([&](Subscriber& each) {
+        const bool has_something =
+            end_.has_begun() || each.idle.waited_for || each.holding().all() > 0;
+        watch_.see(each.idle, has_something, each.queue().progress());
+        const std::string why = judge_.verdict(each.idle, end_, loop_.now());
+        if (!why.empty()) each.fail(CloseReason::too_slow, why);
+        busy = busy || end_.has_begun() || each.idle.waited_for || each.holding().all() > 0;
+    });
+    make_who_keeps_most_posts_give_way();
+    busy ? keep_watch() : watch_.rest();
+}
+
+void SlowSubscribers::make_who_keeps_most_posts_give_way() {
+    const auto keeps_posts = [](const Subscriber& each) {
+        return each.is_open() && SlowWatch::stalled(each.idle) && each.holding().posted > 0;
+    };
+    std::size_t sum = 0;
+    subscribers_.for_each([&](const Subscriber& each) {
+        if (keeps_posts(each)) sum += each.holding().posted;
+    });
+    if (!shares_.posts_hold_too_much(sum)) return; // however much of it several have
+    std::vector<SlowJudge::Keeper> keepers;
+    subscribers_.for_each([&](const Subscriber& each) {
+        if (!keeps_posts(each)) return;
+        SlowJudge::Keeper keeper{.subscriber = each.id(), .idle = each.idle.time, .posts = {}};
+        each.queue().for_each_posted(
+            [&](Cookie cookie, std::size_t amount) { keeper.posts.emplace_back(cookie, amount); });
+        keepers.push_back(std::move(keeper));
+    });
+    for (const SubscriberId each : SlowJudge::who_gives_way(std::move(keepers), shares_)) {
+        subscribers_[each].fail(
+            CloseReason::too_slow,
+            "took nothing of what was being sent to it, and the others need the memory");
+    }
+}
+
+} // namespace netio::pubsub::inline v0_2

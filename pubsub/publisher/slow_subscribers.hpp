@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Looks from time to time at what the subscribers of a publisher have taken, and lets those go that
+// have to (pubsub/core/slow_judge.hpp). It looks as long as somebody has something to take.
+
+#include "netio/loop/event_loop.hpp"
+#include "pubsub/core/publisher_end.hpp"
+#include "pubsub/core/shares.hpp"
+#include "pubsub/core/slow_judge.hpp"
+#include "pubsub/publisher/subscriber_table.hpp"
+
+namespace netio::pubsub::inline v0_2 {
+
+class SlowSubscribers {
+  public:
+    // It reads the others, and ends the sessions of subscribers.
+    SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& patience, const Shares& shares,
+                    const PublisherEnd& end, SubscriberTable& subscribers);
+
+    // Publishing has to wait for this one: if its policy is to disconnect, its time without
+    // progress counts.
+    void note_waited_for(Subscriber& subscriber, SlowPolicy policy);
+    // Something waits for a subscriber, or is on its way to one.
+    void keep_watch();
+
+  private:
+    void look();
+    void make_who_keeps_most_posts_give_way();
+
+    EventLoop& loop_;
+    SlowJudge judge_;
+    SlowWatch watch_;
+    const Shares& shares_;
+    const PublisherEnd& end_;
+    SubscriberTable& subscribers_;
+    Timer watch_timer_; // the next look is due
+    Timer look_timer_;  // what had arrived by then has been taken in
+};
+
+} // namespace netio::pubsub::inline v0_2

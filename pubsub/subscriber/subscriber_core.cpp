@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/subscriber/subscriber_core.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+Closed ended(CloseReason reason, std::string detail = {}) {
+    return {.reason = reason, .detail = std::move(detail), .required_receive_bytes = 0};
+}
+
+void check(const SubscribeSocket::Options& options) {
+    validate(options.session);
+    if (options.largest_message_bytes == 0 || options.largest_message_bytes > UINT32_MAX) {
+        throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
+    }
+    if (options.receive_bytes_limit < options.session.receive_bytes) {
+        throw std::invalid_argument{"receive_bytes_limit must be at least session.receive_bytes"};
+    }
+    if (options.retry_interval.count() <= 0) {
+        throw std::invalid_argument{"retry_interval must be positive"};
+    }
+}
+
+} // namespace
+
+// Gives the handler what is found, as long as it lets us.
+struct SubscriberCore::Sink {
+    SubscriberCore& core;
+    DestructionWatch watch{core.destroyed_};
+
+    bool is_gone() const noexcept { return watch.destroyed(); }
+    bool goes_on() const noexcept { return !is_gone() && !core.closing_; }
+    bool take_message(Fid fid, std::span<const std::byte> message, std::uint8_t status) const {
+        core.handler_.on_message(core.socket_, fid, message, status);
+        return goes_on();
+    }
+    bool take_gap(Fid fid, std::uint64_t count) const {
+        core.handler_.on_gap(core.socket_, fid, count);
+        return goes_on();
+    }
+};
+
+SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options options,
+                               SubscribeSocket::Handler& handler, SubscribeSocket& socket)
+    : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
+      requests_{book_}, intake_{options_.largest_message_bytes}, connector_{transport, *this},
+      retry_timer_{transport.loop(), [this] { retry(); }} {
+    check(options_);
+    start();
+}
+
+SubscriberCore::~SubscriberCore() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+// --- connecting -----------------------------------------------------------------------------
+
+void SubscriberCore::start() {
+    enlarged_ = false;
+    rejection_ = RejectCode::none;
+    connector_.connect(options_.publisher, options_.local_host);
+}
+
+void SubscriberCore::retry() {
+    if (closing_) return handler_.on_closed(socket_, ended(CloseReason::local), false);
+    start();
+}
+
+void SubscriberCore::on_route(const Route& route) {
+    route_ = route;
+    connect();
+}
+
+void SubscriberCore::on_connect_failed(const Closed& closed) {
+    conclude(closed);
+}
+
+void SubscriberCore::connect() {
+    Hello hello{.service = Service::publish_subscribe, .service_data = {}};
+    wire::store(hello.service_data.bytes.data(),
+                static_cast<std::uint32_t>(options_.largest_message_bytes));
+    hello.service_data.size = 4;
+    session_ =
+        std::make_unique<Session>(transport_,
+                                  Session::Target{.provider = route_.provider,
+                                                  .remote = route_.remote,
+                                                  .local_host = route_.local_host,
+                                                  .offer = route_.offer},
+                                  hello, options_.session, static_cast<Session::Handler&>(*this));
+}
+
+void SubscriberCore::on_open(Session& session) {
+    was_open_ = true;
+    connector_.cancel();
+    intake_.begin_connection();
+    requests_.begin(session);
+    handler_.on_connected(socket_);
+}
+
+void SubscriberCore::close() {
+    if (closing_) return;
+    closing_ = true;
+    if (session_) {
+        session_->close();
+    } else {
+        connector_.cancel();
+        retry_timer_.start(Duration::zero()); // reports the end, for there is no session to do so
+    }
+}
+
+void SubscriberCore::abort() {
+    if (session_) {
+        closing_ = true;
+        session_->abort();
+    } else {
+        close();
+    }
+}
+
+// --- the end of a connection ----------------------------------------------------------------
+
+bool SubscriberCore::may_retry(const Closed& closed) const noexcept {
+    if (closing_ || closed.reason == CloseReason::local) return false;
+    if (!was_open_) {
+        // What stays wrong until somebody changes the configuration is not tried again.
+        const bool may_change =
+            closed.reason != CloseReason::rejected || may_pass(rejection_) || may_enlarge(closed);
+        return options_.wait_for_publisher && may_change &&
+               closed.reason != CloseReason::protocol_error;
+    }
+    if (closed.reason != CloseReason::orderly) return options_.reconnect;
+    // The publisher let us go because nothing was wanted any more, and meanwhile something is.
+    return intake_.arrivals().complete() ? options_.reconnect : !book_.empty();
+}
+
+// A publisher that wants larger buffers is believed within bounds.
+bool SubscriberCore::may_enlarge(const Closed& closed) const noexcept {
+    return !was_open_ && closed.reason == CloseReason::rejected &&
+           closed.required_receive_bytes > options_.session.receive_bytes &&
+           closed.required_receive_bytes <= options_.receive_bytes_limit;
+}
+
+void SubscriberCore::on_closed(Session& session, const Closed& closed) {
+    const Closed last = closed; // the session goes now
+    const RejectCode rejection = session.rejection();
+    // One that let us in and never said a word was too busy to hear us: it is not there yet.
+    was_open_ = was_open_ && session.has_heard();
+    session_.reset();
+    requests_.end();
+    intake_.end_connection();
+    if (connector_.is_connecting() && !closing_) return attempt_failed(last, rejection);
+    connector_.cancel();
+    conclude(last);
+}
+
+// One route that cannot be used is not the last one.
+void SubscriberCore::attempt_failed(const Closed& closed, RejectCode rejection) {
+    if (!may_pass(rejection_)) rejection_ = rejection;
+    // Once; whoever then wants still more has to wait as for a publisher that is not there.
+    if (!may_enlarge(closed) || enlarged_) return connector_.try_next(closed);
+    enlarged_ = true;
+    options_.session.receive_bytes = closed.required_receive_bytes;
+    try {
+        connect();
+    } catch (const FabricError& error) {
+        connector_.try_next(ended(CloseReason::failed, error.what()));
+    }
+}
+
+void SubscriberCore::conclude(const Closed& closed) {
+    Closed last = closed;
+    const bool retrying = may_retry(last);
+    if (retrying) {
+        if (may_enlarge(last)) options_.session.receive_bytes = last.required_receive_bytes;
+        const bool at_once =
+            was_open_ && last.reason == CloseReason::orderly && !intake_.arrivals().complete();
+        retry_timer_.start(at_once ? std::chrono::milliseconds{0} : options_.retry_interval);
+    } else if (last.required_receive_bytes > options_.receive_bytes_limit) {
+        last.detail += "; receive_bytes_limit is " + std::to_string(options_.receive_bytes_limit);
+    }
+    was_open_ = false;
+    handler_.on_closed(socket_, last, retrying);
+}
+
+// --- requests -------------------------------------------------------------------------------
+
+void SubscriberCore::subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy) {
+    for (const FidRange& range : ranges) {
+        if (range.last < range.first) {
+            throw std::invalid_argument{"a range of fids ends before it begins: " +
+                                        to_string(range)};
+        }
+    }
+    book_.subscribe(ranges, policy);
+    if (is_connected()) {
+        requests_.send(*session_);
+    } else if (!session_ && !closing_ && !connector_.is_connecting() && !retry_timer_.armed()) {
+        retry_timer_.start(Duration::zero()); // we were let go
+    }
+}
+
+void SubscriberCore::unsubscribe(const FidRange& range) {
+    book_.unsubscribe(range);
+    if (is_connected()) requests_.send(*session_);
+}
+
+void SubscriberCore::on_sent(Session& session, Cookie cookie, Completion::Outcome) {
+    requests_.on_sent(cookie);
+    requests_.send(session);
+}
+
+void SubscriberCore::on_writable(Session& session) {
+    requests_.send(session);
+}
+
+// --- what arrives ---------------------------------------------------------------------------
+
+void SubscriberCore::on_frame(Session& session, const IncomingFrame& frame) {
+    const bool is_message =
+        frame.kind == page_kind || frame.kind == message_kind || frame.kind == fragment_kind;
+    if (closing_) return session.add_unread(is_message ? 1 : 0); // the user wants no more
+    Sink sink{*this};
+    const Intake::Outcome outcome =
+        frame.kind == subscription_answer_kind && frame.flags == 0
+            ? take_answer(frame.body)
+            : intake_.take(frame.kind, frame.flags, frame.body, book_, sink);
+    if (sink.is_gone()) return;
+    if (outcome == Intake::Outcome::left) session.add_unread(1);
+    if (closing_) return;
+    if (outcome == Intake::Outcome::malformed) {
+        session.fail(CloseReason::protocol_error, session.peer_address() +
+                                                      " sent a malformed frame of kind " +
+                                                      std::to_string(frame.kind));
+    } else if (outcome == Intake::Outcome::totals) {
+        requests_.answer_totals(session);
+        handler_.on_totals(socket_);
+    }
+}
+
+Intake::Outcome SubscriberCore::take_answer(std::span<const std::byte> body) {
+    const auto answer = decode_answer(body);
+    if (!answer) return Intake::Outcome::malformed;
+    const auto request = book_.answered(*answer);
+    if (!request) return Intake::Outcome::malformed;
+    const Sink sink{*this};
+    const bool accepted = answer->result == SubscriptionResult::accepted;
+    for (const FidRange& range : request->ranges) {
+        if (accepted && request->subscribe) {
+            handler_.on_subscribed(socket_, range);
+        } else if (accepted) {
+            intake_.end_subscription(range);
+            handler_.on_unsubscribed(socket_, range);
+        } else if (!request->subscribe) {
+            handler_.on_unsubscription_refused(socket_, range);
+        } else if (answer->result == SubscriptionResult::table_full) {
+            handler_.on_subscription_refused(socket_, range);
+        } else {
+            handler_.on_policy_refused(socket_, range);
+        }
+        if (!sink.goes_on()) break;
+    }
+    return Intake::Outcome::taken;
+}
+
+} // namespace netio::pubsub::inline v0_2
