@@ -92,6 +92,7 @@ class Reader {
                        "the id " + std::to_string(key.id) + " stands in line " +
                            std::to_string(earlier->second) + " already; give one of them another");
             }
+            refuse_known_secret(ring, key);
             ring.add(std::move(key));
         }
         if (!rest_.empty()) refuse(file_, number_ + 1, "nothing stands behind 'end'; remove it");
@@ -115,6 +116,17 @@ class Reader {
         const std::string_view line = rest_.substr(0, size);
         rest_.remove_prefix(size + 1);
         return line;
+    }
+
+    // With one secret under two names nobody could say who is there.
+    void refuse_known_secret(const KeyRing& ring, const Key& key) const {
+        for (const auto& [id, other] : ring.keys()) {
+            if (id != anyone && key.id != anyone && other.secret == key.secret) {
+                refuse(file_, number_,
+                       "the key " + std::to_string(id) +
+                           " has the same secret; make another with 'netio key new'");
+            }
+        }
     }
 
     Key parse(std::string_view line) const {

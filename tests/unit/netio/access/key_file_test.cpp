@@ -116,6 +116,8 @@ TEST(KeyText, WhatIsWrongIsToldWithFileLineAndRemedy) {
         {replaced(text, "monitor", std::string(33, 'm')), ":3: a key's name is 1 to 32 letters"},
         {replaced(text, "monitor ", ""), ":3: a key's name is 1 to 32 letters"},
         {replaced(text, key, key.substr(0, 50)), ":3: the third word is no secret"},
+        {replaced(text, secret_of(8).text(), key),
+         ":4: the key 7 has the same secret; make another with 'netio key new'"},
         {replaced(text, "fids=0-63:drop", "fids=0-63:keep"), ":3: '0-63:keep' is no range"},
         {replaced(text, "services=stream", "services=mail"), ":4: there is no service 'mail'"},
         {text + "9 more\n", ":6: nothing stands behind 'end'"},

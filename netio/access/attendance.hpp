@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Who is connected: how many connections a key has, and how many a host. No I/O.
+
+#include "netio/access/gate_transcript.hpp"
+#include "netio/access/key_ring.hpp"
+
+#include <cstdint>
+#include <map>
+
+namespace netio::access::inline v0_2 {
+
+class Attendance {
+  public:
+    explicit Attendance(std::uint32_t per_host) noexcept : per_host_{per_host} {}
+
+    enum class Entry { entered, key_has_enough, host_has_enough };
+    // Entered: leave() follows, once.
+    Entry enter(KeyId id, const Rights& rights, const Host& source) {
+        if (of_key(id) >= rights.links) return Entry::key_has_enough;
+        if (of_host(source) >= per_host_) return Entry::host_has_enough;
+        ++keys_[id];
+        ++hosts_[source];
+        return Entry::entered;
+    }
+    void leave(KeyId id, const Host& source) {
+        drop(keys_, id);
+        drop(hosts_, source);
+    }
+
+    std::uint32_t of_key(KeyId id) const { return count(keys_, id); }
+    std::uint32_t of_host(const Host& source) const { return count(hosts_, source); }
+
+  private:
+    template <typename Map, typename Name>
+    static std::uint32_t count(const Map& map, const Name& name) {
+        const auto found = map.find(name);
+        return found == map.end() ? 0 : found->second;
+    }
+    template <typename Map, typename Name>
+    static void drop(Map& map, const Name& name) {
+        const auto found = map.find(name);
+        if (found != map.end() && --found->second == 0) map.erase(found);
+    }
+
+    std::uint32_t per_host_;
+    std::map<KeyId, std::uint32_t> keys_;
+    std::map<Host, std::uint32_t> hosts_;
+};
+
+} // namespace netio::access::inline v0_2

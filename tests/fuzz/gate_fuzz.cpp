@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Strangers at the gate of a server, and false servers at that of a client. What they say is made
+// of an honest conversation, with bytes of theirs put over it.
+
+#include "netio/access/gate.hpp"
+#include "netio/access/gate_client.hpp"
+#include "netio/access/right_words.hpp"
+#include "tests/fuzz/target.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace netio::fuzz {
+namespace {
+
+using namespace netio::access;
+using Message = std::vector<std::byte>;
+
+constexpr GateAddress address{.host = {}, .port = 12345};
+
+Key key_of(KeyId id) {
+    std::array<std::byte, secret_bytes> secret{};
+    secret.fill(std::byte{id});
+    return {
+        .id = id, .name = "key", .secret = Secret{secret}, .rights = parse_rights("services=all")};
+}
+
+class Conversation {
+  public:
+    Conversation() : gate_{Secret{}, {.replay_limit = 4}}, client_{key_of(1), options, address} {
+        KeyRing ring;
+        ring.add(key_of(1));
+        ring.add(key_of(2));
+        gate_.use(ring);
+    }
+
+    void request(Input& input) {
+        std::array<std::byte, gate_request_bytes> data{};
+        data[gate_service_at] = std::byte{1};
+        ClientNonce nonce{};
+        nonce[0] = static_cast<std::byte>(++requests_);
+        const std::size_t size = client_.request(data, nonce);
+        const Message honest{data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
+        if (size == gate_request_bytes) made_.insert(honest);
+        judge(spoiled(honest, input));
+    }
+    void judge(const Message& message) {
+        const auto verdict = gate_.judge({.data = message, .dialled = address}, now_);
+        look_at(verdict.challenge);
+        answer_.clear();
+        switch (verdict.outcome) {
+        case Gate::Verdict::Outcome::challenged:
+            answer_.resize(gate_rejection_bytes);
+            answer_.insert(answer_.end(), verdict.challenge.begin(), verdict.challenge.end());
+            break;
+        case Gate::Verdict::Outcome::admitted: {
+            // Only what the client has made, and padding.
+            Message first = message;
+            first.resize(gate_request_bytes);
+            NETIO_CHECK(made_.contains(first));
+            answer_.resize(gate_answer_bytes);
+            NETIO_CHECK(verdict.admission->answer(std::span{answer_}.first<gate_answer_bytes>()) ==
+                        gate_answer_bytes);
+            genuine_.insert(answer_);
+            break;
+        }
+        case Gate::Verdict::Outcome::refused:
+        case Gate::Verdict::Outcome::busy:
+            break;
+        }
+    }
+    void answer(Input& input) {
+        Message message = spoiled(answer_, input);
+        if (client_.take_answer(message) == GateClient::Answer::genuine) {
+            message.resize(gate_answer_bytes);
+            NETIO_CHECK(genuine_.contains(message));
+            NETIO_CHECK(client_.keys().has_value());
+        }
+    }
+    void reject(Input& input) {
+        if (input.flag()) {
+            static_cast<void>(client_.take_refusal());
+        } else {
+            static_cast<void>(client_.take_challenge(spoiled(answer_, input)));
+        }
+    }
+    void wait(std::uint64_t seconds) { now_ += std::chrono::seconds{seconds}; }
+
+  private:
+    static constexpr GateClient::Options options{.protection = Protection::peers};
+
+    static Message spoiled(Message message, Input& input) {
+        if (input.flag()) return message;
+        message.resize(input.below(80));
+        const std::size_t at = message.empty() ? 0 : input.below(message.size());
+        const Bytes bytes = input.take(input.below(message.size() - at + 1));
+        std::ranges::copy(bytes, message.begin() + static_cast<std::ptrdiff_t>(at));
+        return message;
+    }
+
+    Gate gate_;
+    GateClient client_;
+    TimePoint now_{};
+    std::set<Message> made_;
+    std::set<Message> genuine_;
+    Message answer_; // the server's last one
+    int requests_ = 0;
+};
+
+const Target gate{"gate", [](Bytes bytes) {
+                      Input input{bytes};
+                      Conversation conversation;
+                      while (!input.empty()) {
+                          switch (input.below(5)) {
+                          case 0:
+                              conversation.request(input);
+                              break;
+                          case 1: {
+                              const Bytes raw = input.take(input.below(70));
+                              conversation.judge({raw.begin(), raw.end()});
+                              break;
+                          }
+                          case 2:
+                              conversation.answer(input);
+                              break;
+                          case 3:
+                              conversation.reject(input);
+                              break;
+                          default:
+                              conversation.wait(input.below(32));
+                              break;
+                          }
+                      }
+                  }};
+
+} // namespace
+} // namespace netio::fuzz

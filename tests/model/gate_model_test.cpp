@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Every execution of the gate, up to a bound, in a network that belongs to an attacker: it has all
+// messages, delivers each to whom it likes, from its own host or the client's, as often as it
+// likes, lets time pass, and may change or make messages itself. It has a key of its own, which
+// both servers know. What must hold:
+//   - a server admits the client only for a request that the client made for that very server, and
+//     each once;
+//   - the client takes an answer only from the server that it dialled, which has admitted that very
+//     request, and then both have the same keys and the same protection.
+
+#include "netio/access/digest.hpp"
+#include "tests/unit/netio/access/gate_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace netio::access {
+namespace {
+
+constexpr KeyId clients = 1;
+constexpr KeyId attackers = 2;
+
+struct Limits {
+    int changed_messages;
+    int client_requests;
+    int slots;
+};
+
+struct World {
+    TestClient client{key_of(clients), address_a, {.protection = Protection::integrity}};
+    std::array<TestServer, 2> servers{TestServer{address_a, {key_of(1), key_of(2)}, 200},
+                                      TestServer{address_b, {key_of(1), key_of(2)}, 201}};
+    bool waiting = false; // the client has connected, and has no answer
+    bool ended = false;
+    int changed = 0;
+    int slots = 0;
+    std::set<Message> network; // all that the attacker has
+    // What has happened in truth.
+    std::vector<Message> made;                 // the client's requests
+    std::array<std::set<Message>, 2> admitted; // the client's requests that each server took
+    std::map<Message, std::pair<Message, Digest>> given; // its answers, and what its keys are
+    std::string told;                                    // to the client: with `made`, its state
+
+    std::string name() const {
+        std::string name = told + char(waiting) + char(ended) + char(changed) + char(slots);
+        const auto add = [&](const Message& message) {
+            name += static_cast<char>(message.size());
+            for (const std::byte byte : message)
+                name += static_cast<char>(byte);
+        };
+        std::ranges::for_each(network, add);
+        for (const auto& of_server : admitted) {
+            name += '|';
+            std::ranges::for_each(of_server, add);
+        }
+        return name;
+    }
+};
+
+Digest print_of(const GateKeys& keys) {
+    Digest print{};
+    std::ranges::copy(keys.tags_up.bytes(), print.begin());
+    for (std::size_t at = 0; at < print.size(); ++at)
+        print[at] ^= keys.tags_down.bytes()[at] ^ keys.psk.bytes()[at];
+    return print;
+}
+
+class Exploration {
+  public:
+    explicit Exploration(const Limits& limits) : limits_{limits} {}
+
+    void run() {
+        push(World{});
+        while (!open_.empty() && !testing::Test::HasFailure()) {
+            const World world = std::move(open_.front());
+            open_.pop_front();
+            client_connects(world);
+            time_passes(world);
+            for (const Message& message : world.network) {
+                for (const std::size_t server : {0U, 1U}) {
+                    for (const Host& source : {client_host, attacker_host})
+                        enter(world, message, server, source);
+                }
+                if (world.waiting) to_client(world, message);
+            }
+            if (world.changed < limits_.changed_messages) attack(world);
+        }
+    }
+
+    std::size_t states() const { return seen_.size(); }
+    int admissions = 0;
+    int genuine = 0;
+
+  private:
+    void push(World world) {
+        if (seen_.insert(std::hash<std::string>{}(world.name())).second)
+            open_.push_back(std::move(world));
+    }
+
+    // A message that is new to the network is at once shown to everybody: what a server says to
+    // whom it does not admit changes nothing there, so that is no step of its own.
+    static void publish(World& world, const Message& message) {
+        if (!world.network.insert(message).second) return;
+        // Without the mark of a key it is a visitor's, who is answered and never admitted here.
+        if ((message[gate_flags_at] & std::byte{1}) == std::byte{0}) return;
+        for (TestServer& server : world.servers) {
+            for (const Host& source : {client_host, attacker_host}) {
+                TestServer copy = server;
+                const Message answer = copy.take(message, source);
+                if (copy.verdict.outcome != Outcome::admitted) publish(world, answer);
+            }
+        }
+    }
+
+    void client_connects(World world) {
+        if (world.waiting || world.ended || world.client.requests >= limits_.client_requests)
+            return;
+        world.made.push_back(world.client.request());
+        publish(world, world.made.back());
+        world.waiting = true;
+        push(std::move(world));
+    }
+
+    void time_passes(World world) {
+        if (world.slots >= limits_.slots) return;
+        ++world.slots;
+        for (TestServer& server : world.servers)
+            server.now += Gate::slot_length;
+        const std::set<Message> before = std::exchange(world.network, {});
+        for (const Message& message : before)
+            publish(world, message);
+        push(std::move(world));
+    }
+
+    void enter(World world, const Message& message, std::size_t number, const Host& source) {
+        TestServer& server = world.servers[number];
+        const Message answer = server.take(message, source);
+        if (server.verdict.outcome != Outcome::admitted) return;
+        if (server.verdict.admission->id() == clients) {
+            ++admissions;
+            EXPECT_EQ(number, 0U) << "the client has dialled the other server";
+            EXPECT_TRUE(std::ranges::count(world.made, message)) << "the client never said this";
+            EXPECT_TRUE(world.admitted[number].insert(message).second) << "for the second time";
+            EXPECT_EQ(server.verdict.admission->protection(), Protection::integrity);
+            world.given[message] = {answer, print_of(*server.keys)};
+        }
+        publish(world, answer);
+        push(std::move(world));
+    }
+
+    // As a rejection of either kind, or as an answer.
+    void to_client(const World& world, const Message& message) {
+        World challenged = world;
+        challenged.waiting = false;
+        if (challenged.client.gate.take_challenge(message) == GateClient::Next::again) {
+            challenged.told += "c" + std::string{reinterpret_cast<const char*>(message.data()),
+                                                 gate_challenge_bytes};
+            push(std::move(challenged));
+        }
+        World refused = world;
+        refused.waiting = false;
+        refused.told += "r";
+        refused.ended = refused.client.gate.take_refusal() == GateClient::Next::give_up;
+        push(std::move(refused));
+
+        World answered = world;
+        answered.waiting = false;
+        answered.ended = true; // whatever it is, the connection was accepted
+        answered.told += "a";
+        if (answered.client.gate.take_answer(message) == GateClient::Answer::genuine) {
+            ++genuine;
+            const auto given = world.given.find(world.made.back());
+            ASSERT_NE(given, world.given.end()) << "the server has not admitted this request";
+            EXPECT_EQ(given->second.first, message);
+            EXPECT_EQ(given->second.second, print_of(*answered.client.gate.keys()));
+        }
+        push(std::move(answered));
+    }
+
+    // The attacker makes one message, of one that it has; it is delivered like any other.
+    void attack(const World& world) {
+        std::set<Message> fresh;
+        for (const Message& message : world.network) {
+            const auto change = [&](std::size_t at, std::byte mask) {
+                if (at >= message.size()) return;
+                Message other = message;
+                other[at] ^= mask;
+                fresh.insert(other);
+            };
+            for (const unsigned mask : {1U, 2U, 4U, 6U, 8U})
+                change(gate_flags_at, static_cast<std::byte>(mask));
+            for (const std::size_t at : {gate_service_at, gate_instance_at, gate_kind_at,
+                                         gate_slot_at, gate_nonce_at, gate_proof_at})
+                change(at, std::byte{1});
+            change(gate_id_at, std::byte{clients ^ attackers});
+            make_proofs(world, message, fresh);
+        }
+        for (const Message& message : fresh) {
+            if (world.network.contains(message)) continue;
+            World next = world;
+            publish(next, message);
+            ++next.changed;
+            push(std::move(next));
+        }
+    }
+
+    // Proofs with the attacker's own key, of any request and any nonce, below either id.
+    static void make_proofs(const World& world, const Message& message, std::set<Message>& fresh) {
+        if (message.size() != gate_request_bytes) return;
+        const Secret key = derive(secret_of(attackers), Purpose::gate);
+        for (const Message& challenge : world.network) {
+            if (challenge.size() != gate_challenge_bytes) continue;
+            ServerNonce nonce;
+            std::copy_n(challenge.begin() + 14, nonce.size(), nonce.begin());
+            for (const KeyId id : {clients, attackers}) {
+                Message request = message;
+                request[gate_id_at] = std::byte{id};
+                const GateTranscript transcript{Bytes{request}.first<gate_proof_at>(), nonce,
+                                                address_a};
+                std::ranges::copy(transcript.client_proof(key), request.begin() + gate_proof_at);
+                fresh.insert(request);
+                Message answer = hello_of(66);
+                answer[gate_flags_at] = request[gate_flags_at];
+                const Proof proof =
+                    transcript.server_proof(key, Bytes{answer}.first<gate_hello_bytes>());
+                answer.insert(answer.end(), proof.begin(), proof.end());
+                fresh.insert(answer);
+            }
+        }
+    }
+
+    Limits limits_;
+    std::set<std::size_t> seen_;
+    std::deque<World> open_;
+};
+
+TEST(GateModel, NobodyButTheClientIsAdmittedAndNobodyButItsServerBelieved) {
+    Exploration exploration{{.changed_messages = 0, .client_requests = 3, .slots = 1}};
+    exploration.run();
+    std::printf("%zu states, %d admissions, %d genuine answers\n", exploration.states(),
+                exploration.admissions, exploration.genuine);
+    EXPECT_GT(exploration.genuine, 0);
+}
+
+TEST(GateModel, TheSameHoldsWhenAMessageIsChangedOrMadeByAnAttackerWithAKeyOfItsOwn) {
+    Exploration exploration{{.changed_messages = 1, .client_requests = 2, .slots = 0}};
+    exploration.run();
+    std::printf("%zu states, %d admissions, %d genuine answers\n", exploration.states(),
+                exploration.admissions, exploration.genuine);
+    EXPECT_GT(exploration.genuine, 0);
+}
+
+} // namespace
+} // namespace netio::access
