@@ -42,4 +42,13 @@ void Doorkeeper::look() {
     if (!suspects_.empty()) timer_.start(stranger_timeout_);
 }
 
+std::size_t Doorkeeper::clear_out() {
+    std::size_t count = 0;
+    socket_.for_each_stranger([&](const Address&, int fd) {
+        cut_off(fd);
+        ++count;
+    });
+    return count;
+}
+
 } // namespace netio::fabric

@@ -9,6 +9,7 @@
 #include "netio/loop/event_loop.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <map>
 
 namespace netio::fabric {
@@ -31,6 +32,8 @@ class Doorkeeper {
     KernelSocket admit(const Address& peer);
     // Cuts off those that were strangers at the last look already.
     void look();
+    // Cuts off everybody who has not finished, however long they have been there; their number.
+    std::size_t clear_out();
 
   private:
     using Guests = std::map<int, Address>; // by descriptor

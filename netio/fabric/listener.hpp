@@ -35,6 +35,7 @@ class Listener final : public netio::Listener, private EventSource {
     bool handle_request(const CmEvent& event);
     CmReader::Result read();
     void rest();
+    void clear_out();
 
     EventLoop& loop_;
     Fabric& fabric_;

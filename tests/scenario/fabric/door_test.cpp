@@ -4,6 +4,7 @@
 
 #include "tests/scenario/fabric/ends.hpp"
 #include "tests/support/descriptor_limit.hpp"
+#include "tests/support/open_descriptors.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 namespace netio::test {
 namespace {
@@ -82,6 +84,25 @@ TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOffAtAnyAddressOfTheHost) {
     const auto stranger = PlainSocket::make();
     stranger->connect({.host = "127.0.0.1", .port = door.listener->address().port});
     EXPECT_TRUE(fabric.run_until([&] { return stranger->is_over(); }));
+}
+
+TEST(Door, AListenerThatClosesLeavesNobodyHalfWayIn) {
+    Fabric fabric{{.stranger_timeout = 60s}};
+    std::optional<Door> door{std::in_place, *fabric.transport,
+                             Address{.host = "127.0.0.1", .port = 0}};
+    const auto before = open_descriptors();
+    const auto first = PlainSocket::make();
+    const auto second = PlainSocket::make();
+    first->connect(door->listener->address());
+    second->connect(door->listener->address());
+    const TimePoint deadline = Clock::now() + 60s;
+    while (open_descriptors().size() < before.size() + 4 && Clock::now() < deadline)
+        fabric.loop.run_once(Clock::now() + 10ms);
+    ASSERT_EQ(open_descriptors().size(), before.size() + 4) << "the provider has accepted both";
+    door.reset();
+    EXPECT_TRUE(first->is_over());
+    EXPECT_TRUE(second->is_over());
+    EXPECT_LT(open_descriptors().size(), before.size() + 2) << "theirs, and none of the listener's";
 }
 
 TEST(Door, TwoListenersWithOnePortLeaveEachOthersPeersAlone) {

@@ -3,13 +3,12 @@
 // What opening the fabric asks for, and what it leaves behind in the process.
 
 #include "tests/scenario/fabric/ends.hpp"
+#include "tests/support/open_descriptors.hpp"
 
 #include <gmock/gmock.h>
 
-#include <dirent.h>
 #include <fcntl.h>
 
-#include <cstdlib>
 #include <set>
 #include <stdexcept>
 
@@ -19,17 +18,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::set<int> open_descriptors() {
-    std::set<int> descriptors;
-    DIR* const directory = ::opendir("/proc/self/fd");
-    while (const dirent* entry = ::readdir(directory)) {
-        const int fd = std::atoi(entry->d_name);
-        if (fd != ::dirfd(directory)) descriptors.insert(fd);
-    }
-    ::closedir(directory);
-    return descriptors;
-}
 
 TEST(SetUp, ProgramsThatAreStartedInheritNothing) {
     const std::set<int> before = open_descriptors();
