@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/route_finder.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <sys/eventfd.h>
 #include <thread>
@@ -57,6 +59,22 @@ class RunningSearches {
     bool ending_ = false;
 };
 
+// Threads begin with the signals that are blocked where they are made.
+class AllSignalsBlocked {
+  public:
+    AllSignalsBlocked() noexcept {
+        sigset_t all{};
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+    AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+  private:
+    sigset_t before_{};
+};
+
 } // namespace
 
 struct RouteFinder::Job {
@@ -78,23 +96,40 @@ struct RouteFinder::Shared {
     Shared(const Shared&) = delete;
     Shared& operator=(const Shared&) = delete;
 
-    static void serve(const std::shared_ptr<Shared>& shared) {
+    struct Worker {
+        std::thread thread;
+        bool searching = false;
+    };
+
+    static void serve(const std::shared_ptr<Shared>& shared, Worker& self) {
         std::unique_lock lock{shared->mutex};
         for (;;) {
-            ++shared->idle;
             shared->changed.wait(lock, [&] { return shared->ended || !shared->waiting.empty(); });
-            --shared->idle;
             if (shared->ended) return;
             const std::shared_ptr<Job> job = std::move(shared->waiting.front());
             shared->waiting.pop_front();
+            self.searching = true;
             lock.unlock();
             if (!RunningSearches::of_the_process().begin()) return;
             job->answer = shared->search(job->remote, job->local_host);
             RunningSearches::of_the_process().end();
             lock.lock();
+            self.searching = false;
             shared->done.push_back(job);
             const std::uint64_t one = 1;
             [[maybe_unused]] const auto written = ::write(shared->wake, &one, sizeof one);
+        }
+    }
+
+    // The lock is held. Throws std::system_error: the process may have no further thread.
+    static void start_worker(const std::shared_ptr<Shared>& shared) {
+        const AllSignalsBlocked blocked; // the program's signals are for its own threads
+        Worker& worker = shared->workers.emplace_back();
+        try {
+            worker.thread = std::thread{&Shared::serve, shared, std::ref(worker)};
+        } catch (...) {
+            shared->workers.pop_back();
+            throw;
         }
     }
 
@@ -104,9 +139,12 @@ struct RouteFinder::Shared {
     std::condition_variable changed;
     std::deque<std::shared_ptr<Job>> waiting;
     std::deque<std::shared_ptr<Job>> done;
-    std::size_t threads = 0;
-    std::size_t idle = 0;
+    std::deque<Worker> workers; // they stay where they are
     bool ended = false;
+
+    std::size_t idle() const {
+        return static_cast<std::size_t>(std::ranges::count(workers, false, &Worker::searching));
+    }
 };
 
 class RouteFinder::Ticket final : public RouteSearch {
@@ -128,10 +166,22 @@ RouteFinder::RouteFinder(EventLoop& loop, Search search)
 
 RouteFinder::~RouteFinder() {
     loop_.remove(*this);
-    const std::lock_guard lock{shared_->mutex};
-    shared_->ended = true;
-    shared_->waiting.clear();
-    shared_->changed.notify_all();
+    std::vector<std::thread> idle;
+    {
+        const std::lock_guard lock{shared_->mutex};
+        shared_->ended = true;
+        shared_->waiting.clear();
+        for (Shared::Worker& worker : shared_->workers) {
+            if (worker.searching) {
+                worker.thread.detach();
+            } else {
+                idle.push_back(std::move(worker.thread));
+            }
+        }
+        shared_->changed.notify_all();
+    }
+    for (std::thread& thread : idle)
+        thread.join();
 }
 
 int RouteFinder::wait_fd() const noexcept {
@@ -143,15 +193,8 @@ std::unique_ptr<RouteSearch> RouteFinder::find(const Address& remote, const std:
     const auto job = std::make_shared<Job>(
         Job{.remote = remote, .local_host = local_host, .found = std::move(found), .answer = {}});
     const std::lock_guard lock{shared_->mutex};
-    if (shared_->waiting.size() >= shared_->idle && shared_->threads < thread_limit) {
-        // The program's signals are for its own threads.
-        sigset_t all{};
-        sigset_t before{};
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        std::thread{&Shared::serve, shared_}.detach();
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        ++shared_->threads;
+    if (shared_->waiting.size() >= shared_->idle() && shared_->workers.size() < thread_limit) {
+        Shared::start_worker(shared_);
     }
     shared_->waiting.push_back(job);
     shared_->changed.notify_one();

@@ -3,8 +3,8 @@
 
 // Looks for routes on threads of its own: resolving a name takes as long as its servers take, and
 // asking verbs for a peer blocks for up to two seconds (libfabric 1.17, rdma_resolve_addr). The
-// answers come back to the loop through a descriptor. A search cannot be interrupted, so its thread
-// is left alone when nobody wants the answer any more.
+// answers come back to the loop through a descriptor. A search cannot be interrupted, so the
+// thread of one that is under way is left alone when this finder ends; the others are joined.
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
