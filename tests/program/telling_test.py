@@ -112,9 +112,12 @@ class Telling(Case):
 
     def test_a_fid_that_nobody_publishes_is_no_success(self):
         publisher = self.start("publish", self.config(self.PATTERN))
-        process = self.start("subscribe", publisher.address(), "--fid", "999", "--duration", "1s")
+        process = self.start("subscribe", publisher.address(), "--fid", "999")
+        process.wait_for("subscribed to 0x3e7")
+        publisher.process.send_signal(signal.SIGINT)
         status, report, log = process.end()
-        self.assertEqual((status, report["outcome"], report["lost"]), (4, "nothing", 0), log)
+        self.assertEqual((status, report["outcome"], report["end"], report["lost"]),
+                         (4, "nothing", "orderly", 0), log)
 
     def test_whoever_is_interrupted_before_all_has_come_is_incomplete(self):
         publisher = self.start("publish", self.config(self.PATTERN))
