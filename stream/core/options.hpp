@@ -9,7 +9,6 @@
 // patient sender a receiver that says when it has nothing to advertise (P1, P10).
 
 #include "netio/base/export.hpp"
-#include "stream/core/protocol.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -36,6 +35,9 @@ inline constexpr std::uint64_t unlimited_bytes = std::numeric_limits<std::uint64
 constexpr std::uint64_t prompt_ack_bytes(std::uint64_t ring_bytes) {
     return std::clamp<std::uint64_t>(ring_bytes / 64, 1, 16 * 1024);
 }
+
+// The length field of the immediate data has 29 bits (stream/core/wire.hpp).
+inline constexpr std::uint32_t transfer_limit_bytes = (1U << 29) - 1;
 
 struct SenderOptions {
     std::uint64_t ring_bytes = 0; // of the peer's ring; 0 only with direct_only

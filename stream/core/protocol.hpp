@@ -29,9 +29,6 @@ struct RingNotice {
     friend bool operator==(const RingNotice&, const RingNotice&) = default;
 };
 
-// The length field of the immediate data has 29 bits (stream/core/wire.hpp).
-inline constexpr std::uint32_t transfer_limit_bytes = (1U << 29) - 1;
-
 // What the peer did that the protocol does not allow. The connection cannot be used any more: after
 // the first error a state machine takes nothing and gives nothing but the completions of what was
 // finished before. `none` is success.

@@ -2,6 +2,7 @@
 #include "stream/core/wire.hpp"
 
 #include "netio/base/check.hpp"
+#include "stream/core/options.hpp"
 
 #include <concepts>
 

@@ -6,14 +6,14 @@
 //
 //     opening --the peer's ring is known--> open --the session is gone--> draining --> ended
 //
-// Draining: what arrived before the session was lost is still given to the user. It calls the
-// socket's handler, and at the end StreamSocket::on_ended; the socket may be destroyed, and the
+// Draining: what arrived before the session was lost is still given to the user. The user is called
+// by its Delivery, and at the end by Core::on_ended; the socket may be destroyed, and the
 // conversation with it, in each of these.
 
-#include "stream/core/ring_gauge.hpp"
-#include "stream/core/round_trip.hpp"
 #include "stream/core/wire.hpp"
-#include "stream/socket/control_slots.hpp"
+#include "stream/socket/control_channel.hpp"
+#include "stream/socket/delivery.hpp"
+#include "stream/socket/distance.hpp"
 #include "stream/socket/incoming.hpp"
 #include "stream/socket/outgoing.hpp"
 #include "stream/socket/stream_socket.hpp"
@@ -23,7 +23,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -32,10 +31,9 @@ namespace netio::stream::inline v0_2 {
 class Conversation final : private Session::Handler {
   public:
     // Connects. Throws FabricError.
-    Conversation(StreamSocket& socket, const Route& route);
+    Conversation(StreamSocket::Core& core, const Route& route);
     // Accepts. Throws FabricError.
-    Conversation(StreamSocket& socket, IncomingSession& incoming);
-    ~Conversation();
+    Conversation(StreamSocket::Core& core, IncomingSession& incoming);
     Conversation(const Conversation&) = delete;
     Conversation& operator=(const Conversation&) = delete;
 
@@ -53,16 +51,8 @@ class Conversation final : private Session::Handler {
 
   private:
     enum class State : std::uint8_t { opening, open, draining, ended };
-    // What the user has been told, and is still to be told.
-    struct Told {
-        bool end_of_stream = false;
-        bool loss = false;
-        bool wants_writable = false;
-    };
 
-    Conversation(StreamSocket& socket, bool accepts);
-    netio::Hello hello() const;
-    std::chrono::nanoseconds now() const;
+    Conversation(StreamSocket::Core& core, bool accepts);
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
@@ -81,34 +71,25 @@ class Conversation final : private Session::Handler {
     // What there is to do is done in a turn of its own, never in a call of the user's.
     void wake();
     void progress();
-    // These answer false if a handler has destroyed this conversation.
-    bool deliver_received();
-    bool deliver_sent();
     void tell_peer();
-    bool send_control(const ControlMessage& message);
-    Status announce(const RemoteRing& ring);
     void shut_down_when_done();
     void drain();
     void end();
 
-    StreamSocket& socket_;
-    const bool accepts_;
+    StreamSocket::Core& core_;
     State state_ = State::opening;
     Hello peer_;
+    Distance distance_;
     // These outlive the session.
     Incoming in_;
-    std::optional<ControlSlots> controls_;
+    ControlChannel controls_;
     std::unique_ptr<Session> session_;
     Outgoing out_;
-    RoundTrip round_trip_;
-    std::optional<RingGauge> gauge_; // once the peer has answered our first ring
-    std::uint64_t control_count_ = 0;
-    Told told_;
+    Delivery delivery_;
     bool end_sent_ = false;
     bool peer_closes_ = false;
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // how the session ended, while draining
-    bool* destroyed_ = nullptr;
     Timer wake_;
 };
 

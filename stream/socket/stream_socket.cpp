@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/stream_socket.hpp"
 
-#include "stream/socket/conversation.hpp"
 #include "stream/socket/frames.hpp"
+#include "stream/socket/stream_socket_core.hpp"
 
-#include "netio/base/check.hpp"
-
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -38,101 +35,63 @@ void validate(const StreamSocket::Options& options) {
 }
 
 StreamSocket::StreamSocket(Transport& transport, Options options, Handler& handler)
-    : transport_{transport}, options_{(validate(options), std::move(options))}, handler_{handler},
-      connector_{transport, *this} {}
+    : core_{std::make_unique<Core>(*this, transport, std::move(options), handler)} {}
 
 StreamSocket::~StreamSocket() = default;
 
-// --- connecting -----------------------------------------------------------------------------
-
 void StreamSocket::connect(const Address& remote) {
-    NETIO_CHECK_MSG(!conversation_ && !connector_.is_connecting(),
-                    "the socket is connected or connecting");
-    shut_down_ = false;
-    last_counters_ = {};
-    connector_.connect(remote, options_.local_host);
-}
-
-void StreamSocket::on_route(const Route& route) {
-    conversation_ = std::make_unique<Conversation>(*this, route);
-}
-
-void StreamSocket::on_connect_failed(const Closed& closed) {
-    handler_.on_closed(*this, closed); // may destroy this socket
+    core_->connect(remote);
 }
 
 void StreamSocket::accept(IncomingSession& incoming) {
-    conversation_ = std::make_unique<Conversation>(*this, incoming);
+    core_->accept(incoming);
 }
-
-void StreamSocket::on_open() {
-    connector_.cancel();
-    if (shut_down_) conversation_->shutdown_send();
-    handler_.on_connected(*this); // may destroy this socket
-}
-
-void StreamSocket::on_ended(const Closed& closed) {
-    const std::unique_ptr<Conversation> ended = std::move(conversation_);
-    // What was closed here wants no other route.
-    if (connector_.is_connecting()) {
-        if (closed.reason != CloseReason::local) return connector_.try_next(closed);
-        connector_.cancel();
-    }
-    last_counters_ = ended->counters();
-    handler_.on_closed(*this, Closed{closed}); // may destroy this socket
-}
-
-// --- the user's calls -----------------------------------------------------------------------
 
 Status StreamSocket::send(const Slice& slice, Cookie cookie) {
-    return conversation_ && !shut_down_ ? conversation_->send(slice, cookie) : Status::closed;
+    return core_->send(slice, cookie);
 }
 
 Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
-    return conversation_ ? conversation_->receive(slice, cookie, fill) : Status::closed;
+    Conversation* const conversation = core_->conversation();
+    return conversation != nullptr ? conversation->receive(slice, cookie, fill) : Status::closed;
 }
 
 void StreamSocket::shutdown_send() {
-    if (!conversation_ && !connector_.is_connecting()) return;
-    shut_down_ = true;
-    if (is_connected()) conversation_->shutdown_send();
+    core_->shutdown_send();
 }
 
 void StreamSocket::close() {
-    shut_down_ = true;
-    if (conversation_) return conversation_->close();
-    if (connector_.is_connecting()) connector_.close();
+    core_->close();
 }
 
 void StreamSocket::abort() {
-    if (conversation_) return conversation_->abort();
-    if (connector_.is_connecting()) connector_.close();
+    core_->abort();
 }
 
-// --- what can be asked ----------------------------------------------------------------------
-
 bool StreamSocket::is_connected() const noexcept {
-    return conversation_ && conversation_->is_open();
+    return core_->is_connected();
 }
 
 bool StreamSocket::peer_closes() const noexcept {
-    return conversation_ && conversation_->peer_closes();
+    const Conversation* const conversation = core_->conversation();
+    return conversation != nullptr && conversation->peer_closes();
 }
 
 std::uint64_t StreamSocket::queued_bytes() const noexcept {
-    return conversation_ ? conversation_->queued_bytes() : 0;
+    const Conversation* const conversation = core_->conversation();
+    return conversation != nullptr ? conversation->queued_bytes() : 0;
 }
 
 StreamSocket::Counters StreamSocket::counters() const {
-    return conversation_ ? conversation_->counters() : last_counters_;
+    return core_->counters();
 }
 
 std::string StreamSocket::peer_address() const {
-    return conversation_->session().peer_address();
+    return core_->conversation()->session().peer_address();
 }
 
 const std::string& StreamSocket::provider() const noexcept {
-    return conversation_->session().capabilities().provider;
+    return core_->conversation()->session().capabilities().provider;
 }
 
 } // namespace netio::stream::inline v0_2

@@ -30,22 +30,19 @@
 #include "stream/core/counters.hpp"
 #include "stream/core/options.hpp"
 
-#include "netio/session/connector.hpp"
-#include "netio/session/session.hpp"
+#include "netio/session/session_options.hpp"
+#include "netio/transport.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace netio::inline v0_2 {
 class IncomingSession;
 } // namespace netio::inline v0_2
 
 namespace netio::stream::inline v0_2 {
-
-class Conversation;
 
 // When a receive is complete.
 enum class Fill : std::uint8_t {
@@ -60,7 +57,7 @@ struct Received {
     bool end_of_stream = false;
 };
 
-class NETIO_EXPORT StreamSocket final : private Connector::Handler {
+class NETIO_EXPORT StreamSocket final {
   public:
     struct Options {
         // Policies and sizes of the two directions. receiver.ring_bytes is the ring that is
@@ -152,23 +149,14 @@ class NETIO_EXPORT StreamSocket final : private Connector::Handler {
     const std::string& provider() const noexcept;
 
   private:
-    friend class Conversation;
+    friend class Conversation; // what is behind it
+    friend class Delivery;
     friend class IncomingStream;
+    class Core;
 
     void accept(IncomingSession& incoming);
-    void on_route(const Route& route) override;
-    void on_connect_failed(const Closed& closed) override;
-    // What a conversation reports.
-    void on_open();
-    void on_ended(const Closed& closed);
 
-    Transport& transport_;
-    const Options options_;
-    Handler& handler_;
-    Connector connector_;
-    bool shut_down_ = false; // shutdown_send() was called
-    std::unique_ptr<Conversation> conversation_;
-    Counters last_counters_;
+    std::unique_ptr<Core> core_;
 };
 
 // The 2014 study's policy with a ring of this size.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/core/wire.hpp"
 
+#include "stream/core/options.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
