@@ -50,6 +50,8 @@ class SimProcess final : public Poller {
     void leap(Duration by) noexcept { ahead_ += by; }
     // What it does now takes so long: its clock goes on, and its loop does not turn meanwhile.
     void spend(Duration time);
+    // In this turn so far; only as one of several.
+    Duration spent() const noexcept { return spent_; }
 
     // --- for who turns its loop ---
     // When the loop wants a turn, in the time of all; now or before: at once.

@@ -49,6 +49,11 @@ void Oracle::happens(Trouble trouble, std::uint32_t process) {
     troubles_.back().to = now();
 }
 
+void Oracle::lasts(Trouble trouble, std::uint32_t process, Duration time) {
+    begin(trouble, process);
+    troubles_.back().to = now() + time;
+}
+
 Duration Oracle::overlap(const Period& period, TimePoint since) const {
     const TimePoint from = std::max(period.from, since);
     const TimePoint to = std::min(period.to, now());
@@ -77,6 +82,16 @@ bool Oracle::happened(Trouble trouble, std::uint32_t process, TimePoint since) c
     return std::ranges::any_of(troubles_, [&](const Period& period) {
         return period.trouble == trouble && period.process == process && period.to >= since;
     });
+}
+
+TimePoint Oracle::looked_before(std::uint32_t process, TimePoint when) const {
+    TimePoint earliest = when;
+    for (const Period& period : troubles_) {
+        if (period.trouble != Trouble::stopped && period.trouble != Trouble::busy) continue;
+        if (period.process == process && period.from <= when && when <= period.to)
+            earliest = std::min(earliest, period.from);
+    }
+    return earliest;
 }
 
 bool Oracle::was_free(std::uint32_t process, TimePoint since) const {

@@ -52,10 +52,14 @@ class Oracle {
     void begin(Trouble trouble, std::uint32_t process, std::uint32_t other = nobody);
     void end(Trouble trouble, std::uint32_t process, std::uint32_t other = nobody);
     void happens(Trouble trouble, std::uint32_t process);
+    // From now on for so long.
+    void lasts(Trouble trouble, std::uint32_t process, Duration time);
     // How long, of the time since then, this went on; `other`: of the way to it, either direction.
     Duration lasted(Trouble trouble, std::uint32_t process, TimePoint since) const;
     Duration blocked_between(std::uint32_t one, std::uint32_t other, TimePoint since) const;
     bool happened(Trouble trouble, std::uint32_t process, TimePoint since) const;
+    // Since when what this process hears at that time may have waited for it: it did not look.
+    TimePoint looked_before(std::uint32_t process, TimePoint when) const;
     // Nothing held this process up since then.
     bool was_free(std::uint32_t process, TimePoint since) const;
     // Nor anybody else.

@@ -88,7 +88,7 @@ TEST_P(WorldSeeds, BreakNoRule) {
         expect_no_violation(World{draw(seed)}.run());
     }
 }
-INSTANTIATE_TEST_SUITE_P(Tens, WorldSeeds, testing::Values(0, 10, 30, 40, 60, 70, 80, 90, 100));
+INSTANTIATE_TEST_SUITE_P(Tens, WorldSeeds, testing::Range<std::uint64_t>(0, 200, 10));
 
 // --- what seeds have found ------------------------------------------------------------------
 
@@ -117,6 +117,15 @@ TEST(World, AStreamHearsThatItsPeerWasKilledBehindABlockedWay) {
                 "at 774 process 0 send bytes=1007 count=17\n"
                 "at 13892 process 1 block us=2791\n"
                 "at 14888 process 1 kill\n");
+}
+
+TEST(World, WhoIsBusyForLongHearsLateThatItsPeerWasKilledMeanwhile) {
+    expect_good("world\n"
+                "process 3 stream\n"
+                "process 4 stream of=3\n"
+                "at 0 process 4 connect\n"
+                "at 82 process 4 busy us=15991854\n"
+                "at 14153 process 3 kill\n");
 }
 
 TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {

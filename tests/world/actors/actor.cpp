@@ -44,8 +44,8 @@ bool Actor::react(Event event) {
 
 void Actor::dawdle(Duration time) {
     if (time <= Duration{}) return;
-    world_.oracle().happens(Trouble::busy, number_);
     process_.poller.spend(time);
+    world_.oracle().lasts(Trouble::busy, number_, process_.poller.spent());
 }
 
 SessionOptions Actor::session_options(SessionOptions options) const {
