@@ -44,14 +44,18 @@ class SlowWatch {
     // Nobody has anything to take: the time until the next look does not count.
     void rest() noexcept { last_ = TimePoint::min(); }
 
-    // `progress` is any number that changes when the subscriber takes something; `busy`: there is
-    // something for it to take.
-    void see(Idleness& idle, bool busy, std::uint64_t progress) const noexcept {
-        if (busy && progress == idle.progress) {
-            idle.time += looked_;
-        } else {
-            idle = {.progress = progress};
-        }
+    struct Queue {
+        bool has_more = false;      // for the subscriber to take, waited for or not
+        std::uint64_t progress = 0; // any number that changes when it takes something
+    };
+    // Who has more to take goes on to be waited for: what it took may have been before the wait
+    // began, or not enough to end it.
+    void see(Idleness& idle, const Queue& queue) const noexcept {
+        const bool taken = queue.progress != idle.progress;
+        idle.progress = queue.progress;
+        idle.waited_for = idle.waited_for && (queue.has_more || !taken);
+        const bool counts = !taken && (queue.has_more || idle.waited_for);
+        idle.time = counts ? idle.time + looked_ : Duration{};
     }
     static bool stalled(const Idleness& idle) noexcept { return idle.time >= stalled_after; }
 

@@ -33,12 +33,11 @@ void SlowSubscribers::look() {
     watch_.look(loop_.now());
     bool busy = false;
     subscribers_.for_each([&](Subscriber& each) {
-        const bool has_something =
-            end_.has_begun() || each.idle.waited_for || each.holding().all() > 0;
-        watch_.see(each.idle, has_something, each.queue().progress());
+        const bool has_more = end_.has_begun() || each.holding().all() > 0;
+        watch_.see(each.idle, {.has_more = has_more, .progress = each.queue().progress()});
         const std::string why = judge_.verdict(each.idle, end_, loop_.now());
         if (!why.empty()) each.fail(CloseReason::too_slow, why);
-        busy = busy || end_.has_begun() || each.idle.waited_for || each.holding().all() > 0;
+        busy = busy || has_more || each.idle.waited_for;
     });
     make_who_keeps_most_posts_give_way();
     busy ? keep_watch() : watch_.rest();

@@ -56,6 +56,8 @@ class SimProcess final : public Poller {
     // --- for who turns its loop ---
     // When the loop wants a turn, in the time of all; now or before: at once.
     TimePoint due() const noexcept;
+    // Its last turn takes until then.
+    TimePoint busy_until() const noexcept { return busy_until_; }
     // Before a turn, and behind it: what the turn took has passed only then.
     void begin_turn() noexcept { asleep_ = false; }
     void end_turn() noexcept;

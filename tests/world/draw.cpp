@@ -95,8 +95,10 @@ class Drawing {
         if (dice_.percent(30)) {
             const std::int64_t heartbeat = dice_.one_of(std::vector<std::int64_t>{20, 100, 1000});
             options.set("heartbeat_ms", heartbeat);
-            // Who takes nobody for dead waits for ever for one that has vanished.
-            const bool trusts = dice_.percent(20) && !has("vanish");
+            // Who takes nobody for dead waits for ever for one that has vanished, or whose device
+            // has given up while nothing passed.
+            const bool breaks = schedule_.world.has("device") && has("block");
+            const bool trusts = dice_.percent(20) && !has("vanish") && !breaks;
             options.set("dead_ms", trusts ? 0 : std::max<std::int64_t>(3000, heartbeat * 3));
         }
         if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));

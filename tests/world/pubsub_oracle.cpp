@@ -82,7 +82,8 @@ void PubSubOracle::peer_subscribed(std::uint32_t publisher, std::uint64_t connec
     link.publisher = publisher;
     link.incarnation = publishers_[publisher].incarnation;
     for (const std::uint64_t fid : fids)
-        if (link.subscribed.insert(fid).second) link.accounts[fid].missed = 0;
+        ++link.accounts[fid].requests;
+    link.subscribed.insert(fids.begin(), fids.end());
 }
 
 void PubSubOracle::peer_unsubscribed(std::uint32_t publisher, std::uint64_t connection,
@@ -92,6 +93,7 @@ void PubSubOracle::peer_unsubscribed(std::uint32_t publisher, std::uint64_t conn
     for (const std::uint64_t fid : fids) {
         link.subscribed.erase(fid);
         Account& account = link.accounts[fid];
+        ++account.requests;
         if (it.tickets.contains(fid) && !account.expected.empty()) {
             account.expected.back().may_miss = true;
         }
@@ -121,7 +123,9 @@ void PubSubOracle::accepted(std::uint32_t publisher, std::uint64_t fid, std::siz
     for (auto& [connection, link] : links_) {
         if (link.publisher != publisher || !takes(link, fid)) continue;
         wanted = true;
-        link.accounts[fid].expected.push_back({.number = number, .bytes = bytes, .status = status});
+        Account& account = link.accounts[fid];
+        account.expected.push_back(
+            {.number = number, .bytes = bytes, .status = status, .request = account.requests});
     }
     if (!wanted) {
         oracle_.violate(RuleId::told_who_wants_it, "publish said ok for fid " +
@@ -181,12 +185,24 @@ void PubSubOracle::connected(std::uint32_t subscriber, std::uint32_t publisher,
     }
 }
 
+void PubSubOracle::subscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids) {
+    Link& link = links_[subscribers_[subscriber].connection];
+    for (const std::uint64_t fid : fids)
+        ++link.accounts[fid].answers;
+}
+
+// What was published before the request comes before its answer, whatever it has asked for since.
 void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids) {
     Link& link = links_[subscribers_[subscriber].connection];
-    std::set<std::uint64_t> gone;
-    for (const std::uint64_t fid : fids)
-        if (!link.subscribed.contains(fid)) gone.insert(fid); // it may have asked again since
-    expect_everything(subscriber, link, gone, "unsubscribed");
+    for (const std::uint64_t fid : fids) {
+        Account& account = link.accounts[fid];
+        account.missed = 0;
+        const std::uint64_t answer = ++account.answers;
+        const auto due = std::ranges::count_if(account.expected, [&](const Expected& one) {
+            return one.request < answer && !one.may_miss;
+        });
+        if (due > 0) not_told(subscriber, fid, account, due, "unsubscribed");
+    }
 }
 
 void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
@@ -258,11 +274,16 @@ void PubSubOracle::expect_everything(std::uint32_t subscriber, const Link& link,
         if (!fids.contains(fid)) continue;
         const auto due = std::ranges::count(account.expected, false, &Expected::may_miss);
         if (due == 0) continue;
-        oracle_.violate(RuleId::orderly_is_everything,
-                        name_of(subscriber, fid) + ": " + when + ", and " + std::to_string(due) +
-                            " messages were neither delivered nor told as missing, the first is " +
-                            std::to_string(account.expected.front().number));
+        not_told(subscriber, fid, account, due, when);
     }
+}
+
+void PubSubOracle::not_told(std::uint32_t subscriber, std::uint64_t fid, const Account& account,
+                            std::ptrdiff_t due, const char* when) {
+    oracle_.violate(RuleId::orderly_is_everything,
+                    name_of(subscriber, fid) + ": " + when + ", and " + std::to_string(due) +
+                        " messages were neither delivered nor told as missing, the first is " +
+                        std::to_string(account.expected.front().number));
 }
 
 void PubSubOracle::totals(std::uint32_t subscriber, std::uint64_t missing, std::uint64_t surplus) {

@@ -60,6 +60,8 @@ class PubSubOracle {
     // --- subscribers ---
     void asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids, bool drop);
     void connected(std::uint32_t subscriber, std::uint32_t publisher, std::uint64_t connection);
+    // The answers to its requests.
+    void subscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids);
     void unsubscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids);
     void message(std::uint32_t subscriber, std::uint64_t fid, std::span<const std::byte> bytes,
                  std::uint8_t status);
@@ -85,11 +87,14 @@ class PubSubOracle {
         std::uint64_t number = 0;
         std::size_t bytes = 0;
         std::uint8_t status = 0;
-        bool may_miss = false; // an explicit publication that it unsubscribed from
+        std::uint64_t request = 0; // the last before it
+        bool may_miss = false;     // an explicit publication that it unsubscribed from
     };
     struct Account { // of one connection and fid
         std::deque<Expected> expected;
-        std::uint64_t missed = 0; // told, since it subscribed
+        std::uint64_t missed = 0;   // told, since it subscribed
+        std::uint64_t requests = 0; // that the publisher has granted
+        std::uint64_t answers = 0;  // that the subscriber has heard
     };
     struct Link {
         std::uint32_t publisher = 0;
@@ -121,6 +126,8 @@ class PubSubOracle {
     bool may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
     void expect_everything(std::uint32_t subscriber, const Link& link,
                            const std::set<std::uint64_t>& fids, const char* when);
+    void not_told(std::uint32_t subscriber, std::uint64_t fid, const Account& account,
+                  std::ptrdiff_t due, const char* when);
     // Until when a wait for this fid may last; max(): a rule holds it up.
     TimePoint patience(std::uint32_t publisher, std::uint64_t fid, TimePoint since) const;
 

@@ -128,6 +128,56 @@ TEST(World, WhoIsBusyForLongHearsLateThatItsPeerWasKilledMeanwhile) {
                 "at 14153 process 3 kill\n");
 }
 
+TEST(World, EverybodyIsServedAfterAUserWhoTookLongForAll) {
+    expect_good("world\n"
+                "process 0 publisher\n"
+                "process 1 subscriber\n"
+                "at 4404 process 1 subscribe\n"
+                "at 8851 process 1 busy us=28850481\n"
+                "at 12340 process 1 busy us=34538273\n"
+                "at 15199 process 1 busy us=32161765\n");
+}
+
+TEST(World, AnAnswerSaysNothingOfWhatWasAskedForBehindIt) {
+    expect_good("world\n"
+                "process 0 publisher\n"
+                "process 2 subscriber\n"
+                "at 4657 process 0 block delay_us=2798 other=2 us=131987\n"
+                "at 7129 process 2 unsubscribe\n"
+                "at 7942 process 2 subscribe\n"
+                "at 9714 process 2 unsubscribe\n"
+                "at 10021 process 0 publish count=14\n");
+}
+
+TEST(World, WhatWasMissedBeforeAnUnsubscriptionIsNotInTheBooksOfTheNext) {
+    expect_good("world\n"
+                "process 0 publisher mode=1 outstanding=12\n"
+                "process 3 subscriber receives=5\n"
+                "at 0 process 3 subscribe policy=1\n"
+                "at 975 process 3 stop us=2842146\n"
+                "at 4209 process 3 subscribe last=-1\n"
+                "at 7034 process 3 unsubscribe\n"
+                "at 13370 process 0 publish count=9\n"
+                "at 19564 process 3 subscribe\n");
+}
+
+TEST(World, ADeviceGivesUpLongBeforeTheWayIsFreeAgain) {
+    expect_good("world device=1\n"
+                "process 0 publisher\n"
+                "process 1 subscriber\n"
+                "at 1642136 process 0 block both=0 other=1 us=28645318\n");
+}
+
+TEST(World, WhoIsWaitedForIsCutOffAlsoIfItTookSomethingJustBefore) {
+    expect_good("world\n"
+                "process 0 publisher page_bytes=1000 policy=2\n"
+                "process 3 subscriber\n"
+                "at 3617 process 3 subscribe\n"
+                "at 10187 process 0 publish\n"
+                "at 12831 process 3 vanish\n"
+                "at 15835 process 0 publish bytes=1873 count=6\n");
+}
+
 TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256\n"

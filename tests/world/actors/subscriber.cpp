@@ -143,6 +143,7 @@ void SubscribeActor::on_connected(SubscribeSocket&) {
 void SubscribeActor::on_subscribed(SubscribeSocket&, const FidRange& range) {
     note("subscribed", to_integer(range.first), to_integer(range.last));
     asking_ = false;
+    world_.pubsub().subscribed(number_, fids_of(range));
     react(Event::subscribed);
 }
 

@@ -16,7 +16,7 @@ struct Watched {
     void look_after(Duration time, bool busy, std::uint64_t progress) {
         now += time;
         watch.look(now);
-        watch.see(idle, busy, progress);
+        watch.see(idle, {.has_more = busy, .progress = progress});
     }
 };
 
@@ -30,6 +30,26 @@ TEST(SlowWatch, CountsTheTimeInWhichNothingIsTaken) {
     watched.look_after(watched.watch.period(), true, 8);
     EXPECT_EQ(watched.idle.time, 0s);
     EXPECT_FALSE(SlowWatch::stalled(watched.idle));
+}
+
+TEST(SlowWatch, WhoTookSomethingBeforeTheWaitIsWaitedForAllTheSame) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.idle.waited_for = true; // behind the eighth, and before the look that sees it
+    watched.look_after(watched.watch.period(), true, 8);
+    watched.look_after(watched.watch.period(), true, 8);
+    EXPECT_TRUE(watched.idle.waited_for);
+    EXPECT_EQ(watched.idle.time, watched.watch.period());
+}
+
+TEST(SlowWatch, WhoHasTakenEverythingIsNotWaitedForAnyMore) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.idle.waited_for = true;
+    watched.look_after(watched.watch.period(), false, 8);
+    watched.look_after(1h, false, 8);
+    EXPECT_FALSE(watched.idle.waited_for);
+    EXPECT_EQ(watched.idle.time, 0s);
 }
 
 TEST(SlowWatch, APauseOfThePublishersOwnCountsForTwoPeriodsAtMost) {
