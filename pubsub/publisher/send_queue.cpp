@@ -28,7 +28,8 @@ void SendQueue::hold(Item& item, const Handling& handling) {
     item.handling = handling;
     // A message is dropped whole or not at all, and the head of this one may have left already.
     const bool head_waits = items_.size() > 1 && items_[items_.size() - 2].handling.droppable;
-    if (handling.continues && !head_waits) item.handling.droppable = false;
+    item.handling.begun = handling.droppable && handling.continues && !head_waits;
+    if (item.handling.begun) item.handling.droppable = false;
     holding_.waiting += handling.amount;
     if (item.handling.droppable) holding_.droppable += handling.amount;
 }
@@ -245,6 +246,7 @@ void SendQueue::keep_head_for_good() {
         Handling& handling = items_[i].handling;
         if (!handling.droppable) return;
         handling.droppable = false;
+        handling.begun = true;
         holding_.droppable -= handling.amount;
         ++i;
     } while (i < items_.size() && items_[i].handling.continues);

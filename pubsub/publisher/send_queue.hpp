@@ -69,6 +69,7 @@ class SendQueue {
         std::size_t amount = 0;
         bool droppable = false; // may be taken back
         bool continues = false; // the rest of what the item before it begins
+        bool begun = false;     // was droppable until the first of it left
     };
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
                    const Handling& handling);
@@ -111,11 +112,22 @@ class SendQueue {
     std::size_t answers() const noexcept { return answers_; }
     // Changes whenever the peer has taken something.
     std::uint64_t progress() const noexcept { return progress_; }
-    // Calls visit(cookie, amount) for each item that is posted.
+    // Calls visit(cookie, amount) for each item that nothing can bring back: it is posted, or,
+    // where the rest may be dropped, belongs to a message that has begun to leave.
     template <class Visit>
-    void for_each_posted(Visit visit) const {
+    void for_each_kept(Visit visit) const {
         for (std::uint32_t i = 0; i < posted_.end(); ++i)
             if (posted_[i].amount > 0) visit(posted_[i].cookie, posted_[i].amount);
+        for (const Item& item : items_) {
+            if (!item.handling.begun) break;
+            visit(item.handling.cookie, item.handling.amount);
+        }
+    }
+    // The sum of it.
+    std::size_t kept() const {
+        std::size_t sum = 0;
+        for_each_kept([&](Cookie, std::size_t amount) { sum += amount; });
+        return sum;
     }
 
   private:

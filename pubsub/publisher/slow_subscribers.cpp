@@ -39,24 +39,24 @@ void SlowSubscribers::look() {
         if (!why.empty()) each.fail(CloseReason::too_slow, why);
         busy = busy || has_more || each.idle.waited_for;
     });
-    make_who_keeps_most_posts_give_way();
+    make_who_keeps_most_give_way();
     busy ? keep_watch() : watch_.rest();
 }
 
-void SlowSubscribers::make_who_keeps_most_posts_give_way() {
+void SlowSubscribers::make_who_keeps_most_give_way() {
     const auto keeps_posts = [](const Subscriber& each) {
         return each.is_open() && SlowWatch::stalled(each.idle) && each.holding().posted > 0;
     };
     std::size_t sum = 0;
     subscribers_.for_each([&](const Subscriber& each) {
-        if (keeps_posts(each)) sum += each.holding().posted;
+        if (keeps_posts(each)) sum += each.queue().kept();
     });
     if (!shares_.posts_hold_too_much(sum)) return; // however much of it several have
     std::vector<SlowJudge::Keeper> keepers;
     subscribers_.for_each([&](const Subscriber& each) {
         if (!keeps_posts(each)) return;
         SlowJudge::Keeper keeper{.subscriber = each.id(), .idle = each.idle.time, .posts = {}};
-        each.queue().for_each_posted(
+        each.queue().for_each_kept(
             [&](Cookie cookie, std::size_t amount) { keeper.posts.emplace_back(cookie, amount); });
         keepers.push_back(std::move(keeper));
     });

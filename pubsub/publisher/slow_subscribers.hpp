@@ -26,7 +26,7 @@ class SlowSubscribers {
 
   private:
     void look();
-    void make_who_keeps_most_posts_give_way();
+    void make_who_keeps_most_give_way();
 
     EventLoop& loop_;
     SlowJudge judge_;

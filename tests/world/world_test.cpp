@@ -178,6 +178,16 @@ TEST(World, WhoIsWaitedForIsCutOffAlsoIfItTookSomethingJustBefore) {
                 "at 15835 process 0 publish bytes=1873 count=6\n");
 }
 
+TEST(World, TheRestOfAMessageThatHasBegunToLeaveHoldsUpNobodyForLong) {
+    expect_good("world\n"
+                "process 0 publisher flush_us=0 page_bytes=256 pages=8 policy=1\n"
+                "process 3 subscriber\n"
+                "at 6648 process 3 subscribe\n"
+                "at 13087 process 0 publish count=47\n"
+                "at 16683 process 0 publish bytes=1009 count=5 gap_us=1000\n"
+                "at 17687 process 3 vanish\n");
+}
+
 TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256\n"

@@ -195,6 +195,19 @@ TEST(SendQueue, KeepsWhatFollowsAHeadThatHadLeftBefore) {
     EXPECT_THAT(peer.queue.take_back().cookies, ElementsAre(Cookie{4}));
 }
 
+TEST(SendQueue, KeepsWhatIsPostedAndTheRestOfWhatHasBegunToLeave) {
+    Peer peer;
+    Frames frames;
+    frames.add(peer.queue, frames.dropping(1));
+    frames.add(peer.queue, frames.dropping(2, true));
+    frames.add(peer.queue, frames.dropping(3));
+    EXPECT_EQ(peer.queue.kept(), 0U);
+    peer.take_one();
+    EXPECT_EQ(peer.queue.kept(), 2 * frames.dropping(1).amount);
+    frames.add(peer.queue, {.cookie = Cookie{4}, .amount = 10});
+    EXPECT_EQ(peer.queue.kept(), 2 * frames.dropping(1).amount);
+}
+
 TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
     Peer peer;
     Frames frames;
