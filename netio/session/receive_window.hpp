@@ -49,8 +49,7 @@ class ReceiveWindow {
 
     // There is a place for each receive that the peer knows of.
     void push(const Arrival& arrival) noexcept {
-        if (arrival.kind >= first_service_kind ||
-            arrival.kind == static_cast<std::uint8_t>(FrameKind::written)) {
+        if (is_of_service(arrival)) {
             ++frames_;
             bytes_ += arrival.body.size();
         }
@@ -83,13 +82,21 @@ class ReceiveWindow {
         return was_paused;
     }
     bool is_paused() const noexcept { return paused_; }
-    bool has_work() const noexcept { return !paused_ && count_ > 0; }
+    // What is the session's own does not wait, unless something of the service does before it.
+    bool has_work() const noexcept {
+        return count_ > 0 && (!paused_ || !is_of_service(arrivals_[first_]));
+    }
 
     // Of the service, so far.
     std::uint64_t frames() const noexcept { return frames_; }
     std::uint64_t bytes() const noexcept { return bytes_; }
 
   private:
+    static bool is_of_service(const Arrival& arrival) noexcept {
+        return arrival.kind >= first_service_kind ||
+               arrival.kind == static_cast<std::uint8_t>(FrameKind::written);
+    }
+
     std::size_t receive_bytes_;
     RegisteredBuffer memory_;
     std::vector<Arrival> arrivals_; // a ring

@@ -23,7 +23,7 @@ class Intake {
     enum class Outcome : std::uint8_t {
         malformed, // behind what the sink was given
         taken,
-        left,   // the sink did not want the rest of a page's messages
+        left,   // the sink did not want what follows in the frame: rest()
         totals, // taken, and now the publisher has told all its totals
     };
 
@@ -32,9 +32,17 @@ class Intake {
 
     // All frames but answers. sink.take_message(fid, bytes, status) and sink.take_gap(fid, count)
     // return whether to go on; if not, sink.is_gone() says whether this object still is.
+    struct Frame {
+        std::uint8_t kind = 0;
+        std::uint8_t flags = 0;
+        std::span<const std::byte> body;
+        bool continued = false; // the body is the rest that was left
+    };
     template <typename Sink>
-    Outcome take(std::uint8_t kind, std::uint8_t flags, std::span<const std::byte> body,
-                 const SubscriptionBook& book, Sink& sink);
+    Outcome take(const Frame& frame, const SubscriptionBook& book, Sink& sink);
+    // The end of the body of which something was left. It comes as a frame of its own, before any
+    // other.
+    std::span<const std::byte> rest() const noexcept { return rest_; }
 
     // Half a message does not survive its connection.
     void begin_connection() {
@@ -63,7 +71,7 @@ class Intake {
         return Outcome::taken;
     }
     template <typename Sink>
-    Outcome take_page(std::span<const std::byte> body, const SubscriptionBook& book, Sink& sink);
+    Outcome take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink);
     template <typename Sink>
     Outcome take_gaps(std::span<const std::byte> body, const SubscriptionBook& book, Sink& sink);
     Outcome take_totals(std::uint8_t flags, std::span<const std::byte> body,
@@ -72,11 +80,12 @@ class Intake {
     ArrivalCounter arrivals_;
     Reassembly reassembly_;
     FramesSeen seen_;
+    std::span<const std::byte> rest_;
+    Fid last_{}; // of the page of which something was left
 };
 
 template <typename Sink>
-Intake::Outcome Intake::take_page(std::span<const std::byte> body, const SubscriptionBook& book,
-                                  Sink& sink) {
+Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
     seen_.pages = true;
     // A fid's messages often come in a row. No call that the sink can make touches an account.
     Fid last{};
@@ -84,21 +93,28 @@ Intake::Outcome Intake::take_page(std::span<const std::byte> body, const Subscri
     bool asked_for = true;
     bool enough = false;
     bool left = false;
+    const std::byte* end = nullptr; // of the last message
+    const auto visit = [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+        if (enough) {
+            left = true;
+            return false;
+        }
+        if (account == nullptr || fid != last) {
+            account = account_of(last = fid, book);
+            if (account == nullptr) return asked_for = false;
+        }
+        arrivals_.add(*account, message.size());
+        end = message.data() + message.size();
+        enough = !sink.take_message(fid, message, status);
+        return !enough || !sink.is_gone();
+    };
     const bool sound =
-        visit_page(body, [&](Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-            if (enough) {
-                left = true;
-                return false;
-            }
-            if (account == nullptr || fid != last) {
-                account = account_of(last = fid, book);
-                if (account == nullptr) return asked_for = false;
-            }
-            arrivals_.add(*account, message.size());
-            enough = !sink.take_message(fid, message, status);
-            return !enough || !sink.is_gone();
-        });
-    if (left) return Outcome::left;
+        visit_page(frame.body, visit, frame.continued ? std::optional{last_} : std::nullopt);
+    if (left) {
+        rest_ = {end, frame.body.data() + frame.body.size()};
+        last_ = last;
+        return Outcome::left;
+    }
     return sound && asked_for ? Outcome::taken : Outcome::malformed;
 }
 
@@ -107,22 +123,26 @@ Intake::Outcome Intake::take_gaps(std::span<const std::byte> body, const Subscri
                                   Sink& sink) {
     const auto gaps = decode_counts(body);
     if (!gaps) return Outcome::malformed;
-    for (const FidCount& gap : *gaps) {
+    for (std::size_t i = 0; i < gaps->size(); ++i) {
+        const FidCount gap = (*gaps)[i];
         if (account_of(gap.fid, book) == nullptr) return Outcome::malformed;
         arrivals_.add_missed(gap.fid, gap.count);
-        if (!sink.take_gap(gap.fid, gap.count)) break;
+        if (sink.take_gap(gap.fid, gap.count)) continue;
+        if (sink.is_gone() || i + 1 == gaps->size()) break;
+        rest_ = body.subspan((i + 1) * fid_count_bytes);
+        return Outcome::left;
     }
     return Outcome::taken;
 }
 
 template <typename Sink>
-Intake::Outcome Intake::take(std::uint8_t kind, std::uint8_t flags, std::span<const std::byte> body,
-                             const SubscriptionBook& book, Sink& sink) {
+Intake::Outcome Intake::take(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
+    const auto [kind, flags, body, continued] = frame;
     if (kind == totals_kind) return take_totals(flags, body, book);
     // A fragmented message is not interrupted by another one; gaps may come between.
     const bool interrupts = kind == page_kind || kind == message_kind;
     if (flags != 0 || (interrupts && reassembly_.in_progress())) return Outcome::malformed;
-    if (kind == page_kind) return take_page(body, book, sink);
+    if (kind == page_kind) return take_page(frame, book, sink);
     if (kind == gap_kind) return take_gaps(body, book, sink);
     if (kind == message_kind) {
         seen_.messages = true;

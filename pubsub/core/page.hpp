@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace netio::pubsub::inline v0_2 {
@@ -68,11 +69,13 @@ class PageWriter {
 };
 
 // Calls visit(fid, message, status) for each message in order, as long as it returns true. False:
-// the page is malformed behind the messages that were visited.
+// the page is malformed behind the messages that were visited. `before`: this is the rest of a page
+// whose last message had that fid.
 template <typename Visit>
-bool visit_page(std::span<const std::byte> bytes, Visit visit) {
-    Fid fid{};
+bool visit_page(std::span<const std::byte> bytes, Visit visit, std::optional<Fid> before = {}) {
+    Fid fid = before.value_or(Fid{});
     std::uint32_t required = page::fid_present; // of the first
+    if (before) required = 0;
     return netio::visit_records(
         bytes,
         [&](std::uint32_t marks) {

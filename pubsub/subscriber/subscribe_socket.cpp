@@ -33,6 +33,22 @@ void SubscribeSocket::abort() {
     core_->abort();
 }
 
+void SubscribeSocket::pause() {
+    core_->pause();
+}
+
+void SubscribeSocket::resume() {
+    core_->resume();
+}
+
+bool SubscribeSocket::is_paused() const noexcept {
+    return core_->is_paused();
+}
+
+const SubscribeSocket::Counters& SubscribeSocket::counters() noexcept {
+    return core_->counters();
+}
+
 std::vector<FidRange> SubscribeSocket::wanted() const {
     return core_->wanted();
 }

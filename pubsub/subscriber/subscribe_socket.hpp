@@ -107,6 +107,26 @@ class NETIO_EXPORT SubscribeSocket final {
     // Ends at once: on_closed(local) follows, and no other call before it.
     void abort();
 
+    // Takes nothing more for the time being, from the next message, gap or answer on: what has
+    // arrived waits here, and when the receive buffers are full the rest waits at the publisher,
+    // which treats this subscriber as slow: by its policy others wait for it, or it misses messages
+    // and is told so behind those that had arrived, or it is disconnected. It stays connected
+    // otherwise, and stays paused when it has reconnected. on_connected and on_closed are told; if
+    // messages had arrived when the connection ended, they wait and on_closed behind them, until
+    // resume(), close() or abort().
+    void pause();
+    // Goes on in one of the loop's next turns.
+    void resume();
+    bool is_paused() const noexcept;
+
+    // Monotonic since construction.
+    struct Counters {
+        std::uint64_t messages = 0; // handed over
+        std::uint64_t bytes = 0;    // of those messages
+        std::uint64_t connections = 0;
+        std::uint64_t pauses = 0;
+    };
+    const Counters& counters() noexcept;
     std::vector<FidRange> wanted() const;
     bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.

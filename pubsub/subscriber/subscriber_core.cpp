@@ -35,21 +35,25 @@ struct SubscriberCore::Sink {
 
     bool is_gone() const noexcept { return watch.destroyed(); }
     bool goes_on() const noexcept { return !is_gone() && !core.closing_; }
+    bool wants_more() const noexcept { return goes_on() && !core.paused_; }
     bool take_message(Fid fid, std::span<const std::byte> message, std::uint8_t status) const {
         core.handler_.on_message(core.socket_, fid, message, status);
-        return goes_on();
+        return wants_more();
     }
     bool take_gap(Fid fid, std::uint64_t count) const {
         core.handler_.on_gap(core.socket_, fid, count);
-        return goes_on();
+        return wants_more();
     }
 };
 
 SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options options,
                                SubscribeSocket::Handler& handler, SubscribeSocket& socket)
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
-      requests_{book_}, intake_{options_.largest_message_bytes}, connector_{transport, *this},
-      retry_timer_{transport.loop(), [this] { retry(); }} {
+      requests_{book_}, intake_{options_.largest_message_bytes},
+      rule_{{.wait_for_publisher = options_.wait_for_publisher,
+             .reconnect = options_.reconnect,
+             .receive_bytes_limit = options_.receive_bytes_limit}},
+      connector_{transport, *this}, retry_timer_{transport.loop(), [this] { retry(); }} {
     check(options_);
     start();
 }
@@ -61,8 +65,7 @@ SubscriberCore::~SubscriberCore() {
 // --- connecting -----------------------------------------------------------------------------
 
 void SubscriberCore::start() {
-    enlarged_ = false;
-    rejection_ = RejectCode::none;
+    rule_.begin_attempt();
     connector_.connect(options_.publisher, options_.local_host);
 }
 
@@ -92,10 +95,12 @@ void SubscriberCore::connect() {
                                                   .local_host = route_.local_host,
                                                   .offer = route_.offer},
                                   hello, options_.session, static_cast<Session::Handler&>(*this));
+    if (paused_) session_->pause();
 }
 
 void SubscriberCore::on_open(Session& session) {
-    was_open_ = true;
+    rule_.on_open();
+    ++counters_.connections;
     connector_.cancel();
     intake_.begin_connection();
     requests_.begin(session);
@@ -107,6 +112,7 @@ void SubscriberCore::close() {
     closing_ = true;
     if (session_) {
         session_->close();
+        session_->resume(); // what waits is not wanted any more, and the publisher is to know
     } else {
         connector_.cancel();
         retry_timer_.start(Duration::zero()); // reports the end, for there is no session to do so
@@ -124,32 +130,10 @@ void SubscriberCore::abort() {
 
 // --- the end of a connection ----------------------------------------------------------------
 
-bool SubscriberCore::may_retry(const Closed& closed) const noexcept {
-    if (closing_ || closed.reason == CloseReason::local) return false;
-    if (!was_open_) {
-        // What stays wrong until somebody changes the configuration is not tried again.
-        const bool may_change =
-            closed.reason != CloseReason::rejected || may_pass(rejection_) || may_enlarge(closed);
-        return options_.wait_for_publisher && may_change &&
-               closed.reason != CloseReason::protocol_error;
-    }
-    if (closed.reason != CloseReason::orderly) return options_.reconnect;
-    // The publisher let us go because nothing was wanted any more, and meanwhile something is.
-    return intake_.arrivals().complete() ? options_.reconnect : !book_.empty();
-}
-
-// A publisher that wants larger buffers is believed within bounds.
-bool SubscriberCore::may_enlarge(const Closed& closed) const noexcept {
-    return !was_open_ && closed.reason == CloseReason::rejected &&
-           closed.required_receive_bytes > options_.session.receive_bytes &&
-           closed.required_receive_bytes <= options_.receive_bytes_limit;
-}
-
 void SubscriberCore::on_closed(Session& session, const Closed& closed) {
     const Closed last = closed; // the session goes now
     const RejectCode rejection = session.rejection();
-    // One that let us in and never said a word was too busy to hear us: it is not there yet.
-    was_open_ = was_open_ && session.has_heard();
+    rule_.on_closed(session.has_heard());
     session_.reset();
     requests_.end();
     intake_.end_connection();
@@ -160,10 +144,10 @@ void SubscriberCore::on_closed(Session& session, const Closed& closed) {
 
 // One route that cannot be used is not the last one.
 void SubscriberCore::attempt_failed(const Closed& closed, RejectCode rejection) {
-    if (!may_pass(rejection_)) rejection_ = rejection;
-    // Once; whoever then wants still more has to wait as for a publisher that is not there.
-    if (!may_enlarge(closed) || enlarged_) return connector_.try_next(closed);
-    enlarged_ = true;
+    rule_.on_refused(may_pass(rejection));
+    if (!rule_.may_enlarge(closed, options_.session.receive_bytes)) {
+        return connector_.try_next(closed);
+    }
     options_.session.receive_bytes = closed.required_receive_bytes;
     try {
         connect();
@@ -174,16 +158,19 @@ void SubscriberCore::attempt_failed(const Closed& closed, RejectCode rejection) 
 
 void SubscriberCore::conclude(const Closed& closed) {
     Closed last = closed;
-    const bool retrying = may_retry(last);
+    std::size_t& receive_bytes = options_.session.receive_bytes;
+    const RetryRule::Wishes wishes{.any = !book_.empty(), .totals = intake_.arrivals().complete()};
+    const RetryRule::Next next =
+        closing_ ? RetryRule::Next::nothing : rule_.next(last, receive_bytes, wishes);
+    const bool retrying = next != RetryRule::Next::nothing;
     if (retrying) {
-        if (may_enlarge(last)) options_.session.receive_bytes = last.required_receive_bytes;
-        const bool at_once =
-            was_open_ && last.reason == CloseReason::orderly && !intake_.arrivals().complete();
-        retry_timer_.start(at_once ? std::chrono::milliseconds{0} : options_.retry_interval);
+        if (rule_.wants_larger(last, receive_bytes)) receive_bytes = last.required_receive_bytes;
+        retry_timer_.start(next == RetryRule::Next::at_once ? std::chrono::milliseconds{0}
+                                                            : options_.retry_interval);
     } else if (last.required_receive_bytes > options_.receive_bytes_limit) {
         last.detail += "; receive_bytes_limit is " + std::to_string(options_.receive_bytes_limit);
     }
-    was_open_ = false;
+    rule_.conclude();
     handler_.on_closed(socket_, last, retrying);
 }
 
@@ -220,17 +207,40 @@ void SubscriberCore::on_writable(Session& session) {
 
 // --- what arrives ---------------------------------------------------------------------------
 
+void SubscriberCore::pause() {
+    if (paused_) return;
+    paused_ = true;
+    ++counters_.pauses;
+    if (session_) session_->pause();
+}
+
+void SubscriberCore::resume() {
+    paused_ = false;
+    if (session_) session_->resume();
+}
+
+const SubscribeSocket::Counters& SubscriberCore::counters() noexcept {
+    counters_.messages = intake_.arrivals().messages();
+    counters_.bytes = intake_.arrivals().bytes();
+    return counters_;
+}
+
 void SubscriberCore::on_frame(Session& session, const IncomingFrame& frame) {
     const bool is_message =
         frame.kind == page_kind || frame.kind == message_kind || frame.kind == fragment_kind;
     if (closing_) return session.add_unread(is_message ? 1 : 0); // the user wants no more
     Sink sink{*this};
-    const Intake::Outcome outcome =
-        frame.kind == subscription_answer_kind && frame.flags == 0
-            ? take_answer(frame.body)
-            : intake_.take(frame.kind, frame.flags, frame.body, book_, sink);
+    const Intake::Outcome outcome = frame.kind == subscription_answer_kind && frame.flags == 0
+                                        ? take_answer(frame.body)
+                                        : intake_.take({.kind = frame.kind,
+                                                        .flags = frame.flags,
+                                                        .body = frame.body,
+                                                        .continued = frame.continued},
+                                                       book_, sink);
     if (sink.is_gone()) return;
-    if (outcome == Intake::Outcome::left) session.add_unread(1);
+    if (outcome == Intake::Outcome::left) {
+        closing_ ? session.add_unread(is_message ? 1 : 0) : session.keep(intake_.rest());
+    }
     if (closing_) return;
     if (outcome == Intake::Outcome::malformed) {
         session.fail(CloseReason::protocol_error, session.peer_address() +

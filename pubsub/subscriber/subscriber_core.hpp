@@ -7,6 +7,7 @@
 #include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
 #include "pubsub/core/intake.hpp"
+#include "pubsub/core/retry_rule.hpp"
 #include "pubsub/core/subscription_book.hpp"
 #include "pubsub/subscriber/request_queue.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
@@ -32,10 +33,14 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     void unsubscribe(const FidRange& range);
     void close();
     void abort();
+    void pause();
+    void resume();
 
     std::vector<FidRange> wanted() const { return book_.wanted(); }
     bool is_connected() const noexcept { return session_ && session_->is_open(); }
     const std::string& provider() const noexcept { return route_.provider; }
+    bool is_paused() const noexcept { return paused_; }
+    const SubscribeSocket::Counters& counters() noexcept;
     const Intake& intake() const noexcept { return intake_; }
 
   private:
@@ -47,9 +52,6 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     void attempt_failed(const Closed& closed, RejectCode rejection);
     // The user is to be told of the end of a connection, or of an attempt at one.
     void conclude(const Closed& closed);
-    // Whether to go on by itself after that.
-    bool may_retry(const Closed& closed) const noexcept;
-    bool may_enlarge(const Closed& closed) const noexcept;
 
     void on_route(const Route& route) override;
     void on_connect_failed(const Closed& closed) override;
@@ -67,12 +69,12 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     SubscriptionBook book_;
     RequestQueue requests_;
     Intake intake_;
+    RetryRule rule_;
     Connector connector_;
-    Route route_;                             // in use, or tried last
-    RejectCode rejection_ = RejectCode::none; // of this attempt's routes, one that may pass if any
-    bool was_open_ = false;                   // this connection has been established
+    Route route_; // in use, or tried last
+    SubscribeSocket::Counters counters_;
     bool closing_ = false;
-    bool enlarged_ = false; // in this attempt
+    bool paused_ = false;
     bool* destroyed_ = nullptr;
     Timer retry_timer_;
     std::unique_ptr<Session> session_; // last: goes first

@@ -39,7 +39,7 @@ class IntakeTest : public testing::Test {
         intake.begin_connection();
     }
     Outcome take(std::uint8_t kind, std::span<const std::byte> body, std::uint8_t flags = 0) {
-        return intake.take(kind, flags, body, book, sink);
+        return intake.take({.kind = kind, .flags = flags, .body = body}, book, sink);
     }
     static std::vector<std::byte> page(std::initializer_list<std::uint64_t> fids) {
         std::vector<std::byte> memory(1024);
@@ -161,6 +161,36 @@ TEST_F(IntakeTest, FramesThatNoPublisherSendsAreRefused) {
     const std::vector<std::byte> torn(15);
     for (const std::uint8_t kind : {page_kind, message_kind, fragment_kind, gap_kind, totals_kind})
         EXPECT_EQ(take(kind, torn), Outcome::malformed) << int{kind};
+}
+
+TEST_F(IntakeTest, TheRestOfAPageGoesOnWithTheFidThatWasLast) {
+    sink.limit = 2;
+    const auto body = page({1, 2, 2, 2, 3});
+    ASSERT_EQ(take(page_kind, body), Outcome::left);
+    const std::size_t left = intake.rest().size();
+    sink.limit = 3;
+    ASSERT_EQ(
+        intake.take({.kind = page_kind, .body = intake.rest(), .continued = true}, book, sink),
+        Outcome::left);
+    EXPECT_LT(intake.rest().size(), left);
+    sink.limit = SIZE_MAX;
+    EXPECT_EQ(
+        intake.take({.kind = page_kind, .body = intake.rest(), .continued = true}, book, sink),
+        Outcome::taken);
+    EXPECT_THAT(sink.messages, ElementsAre("0x1:5", "0x2:5", "0x2:5", "0x2:5", "0x3:5"));
+    EXPECT_EQ(intake.arrivals().messages(), 5U);
+}
+
+TEST_F(IntakeTest, TheRestOfSomeGapsIsCountedWhenItIsTaken) {
+    sink.limit = 1;
+    ASSERT_EQ(take(gap_kind, counts({{Fid{1}, 5}, {Fid{2}, 6}, {Fid{3}, 7}})), Outcome::left);
+    EXPECT_EQ(intake.arrivals().lost(), 5U);
+    sink.limit = SIZE_MAX;
+    const std::vector<std::byte> rest{intake.rest().begin(), intake.rest().end()};
+    EXPECT_EQ(intake.take({.kind = gap_kind, .body = rest, .continued = true}, book, sink),
+              Outcome::taken);
+    EXPECT_THAT(sink.gaps, ElementsAre("0x1:5", "0x2:6", "0x3:7"));
+    EXPECT_EQ(intake.arrivals().lost(), 18U);
 }
 
 } // namespace

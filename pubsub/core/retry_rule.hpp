@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Whether a subscriber tries again after its connection has ended, or an attempt at one, and with
+// which receive buffers. Values in, decisions out: no I/O, no clock.
+
+#include "netio/base/status.hpp"
+
+#include <cstddef>
+
+namespace netio::pubsub::inline v0_2 {
+
+class RetryRule {
+  public:
+    struct Options {
+        bool wait_for_publisher = true;
+        bool reconnect = false;
+        std::size_t receive_bytes_limit = 0;
+    };
+    explicit RetryRule(const Options& options) noexcept : options_{options} {}
+
+    // An attempt begins: one route after the other is tried.
+    void begin_attempt() noexcept {
+        enlarged_ = false;
+        may_be_let_in_later_ = false;
+    }
+    // A route was refused; `may_pass`: it may be let in later, though nothing is changed here.
+    void on_refused(bool may_pass) noexcept {
+        may_be_let_in_later_ = may_be_let_in_later_ || may_pass;
+    }
+    void on_open() noexcept { was_open_ = true; }
+    // One that let us in and never said a word was too busy to hear us: it is not there yet.
+    void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
+    // The user has been told of the end.
+    void conclude() noexcept { was_open_ = false; }
+
+    // The publisher refused us and wants larger buffers; it is believed within bounds.
+    bool wants_larger(const Closed& closed, std::size_t receive_bytes) const noexcept {
+        return !was_open_ && closed.reason == CloseReason::rejected &&
+               closed.required_receive_bytes > receive_bytes &&
+               closed.required_receive_bytes <= options_.receive_bytes_limit;
+    }
+    // The same route again with larger ones: once. Whoever then wants still more has to wait as for
+    // a publisher that is not there.
+    bool may_enlarge(const Closed& closed, std::size_t receive_bytes) noexcept {
+        if (enlarged_ || !wants_larger(closed, receive_bytes)) return false;
+        return enlarged_ = true;
+    }
+
+    enum class Next : unsigned char { nothing, wait, at_once };
+    struct Wishes {
+        bool any = false;    // something is wanted
+        bool totals = false; // the publisher has ended, and told its totals
+    };
+    // After the end of a connection, or of all routes of an attempt.
+    Next next(const Closed& closed, std::size_t receive_bytes,
+              const Wishes& wishes) const noexcept {
+        if (closed.reason == CloseReason::local) return Next::nothing;
+        if (!was_open_) {
+            // What stays wrong until somebody changes the configuration is not tried again.
+            const bool may_change = closed.reason != CloseReason::rejected ||
+                                    may_be_let_in_later_ || wants_larger(closed, receive_bytes);
+            const bool again = options_.wait_for_publisher && may_change &&
+                               closed.reason != CloseReason::protocol_error;
+            return again ? Next::wait : Next::nothing;
+        }
+        if (closed.reason == CloseReason::orderly && !wishes.totals) {
+            // It let us go because nothing was wanted any more, and meanwhile something may be.
+            return wishes.any ? Next::at_once : Next::nothing;
+        }
+        return options_.reconnect ? Next::wait : Next::nothing;
+    }
+
+  private:
+    Options options_;
+    bool was_open_ = false; // this connection has been established
+    bool enlarged_ = false; // in this attempt
+    bool may_be_let_in_later_ = false;
+};
+
+} // namespace netio::pubsub::inline v0_2

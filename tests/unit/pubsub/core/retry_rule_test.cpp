@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/retry_rule.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::pubsub {
+namespace {
+
+using Next = RetryRule::Next;
+
+Closed ended(CloseReason reason, std::uint32_t required = 0) {
+    return {.reason = reason, .detail = {}, .required_receive_bytes = required};
+}
+
+constexpr RetryRule::Wishes some{.any = true};
+
+TEST(RetryRule, BeforeAPublisherHasAnsweredItWaitsForOneOnlyIfToldTo) {
+    for (const bool wait : {false, true}) {
+        const RetryRule rule{{.wait_for_publisher = wait, .reconnect = !wait}};
+        EXPECT_EQ(rule.next(ended(CloseReason::refused), 1000, some),
+                  wait ? Next::wait : Next::nothing);
+    }
+}
+
+TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
+    for (const bool reconnect : {false, true}) {
+        RetryRule rule{{.wait_for_publisher = !reconnect, .reconnect = reconnect}};
+        rule.on_open();
+        rule.on_closed(true);
+        const Next expected = reconnect ? Next::wait : Next::nothing;
+        EXPECT_EQ(rule.next(ended(CloseReason::lost), 1000, some), expected);
+        EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, {.any = true, .totals = true}),
+                  expected);
+        EXPECT_EQ(rule.next(ended(CloseReason::local), 1000, some), Next::nothing);
+        rule.conclude();
+        EXPECT_EQ(rule.next(ended(CloseReason::refused), 1000, some),
+                  reconnect ? Next::nothing : Next::wait);
+    }
+}
+
+TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
+    RetryRule rule{{}};
+    rule.on_open();
+    rule.on_closed(true);
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, some), Next::at_once);
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, {}), Next::nothing);
+}
+
+TEST(RetryRule, APublisherThatNeverSaidAWordIsNotThereYet) {
+    RetryRule rule{{}};
+    rule.on_open();
+    rule.on_closed(false);
+    EXPECT_EQ(rule.next(ended(CloseReason::lost), 1000, some), Next::wait);
+}
+
+TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
+    RetryRule rule{{.receive_bytes_limit = 5000}};
+    rule.begin_attempt();
+    EXPECT_EQ(rule.next(ended(CloseReason::protocol_error), 1000, some), Next::nothing);
+    rule.on_refused(false);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5001), 1000, some), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5000), 1000, some), Next::wait);
+    rule.on_refused(true);
+    rule.on_refused(false);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::wait)
+        << "one of the routes may let us in later";
+    rule.begin_attempt();
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
+}
+
+TEST(RetryRule, BuffersAreEnlargedOnceInAnAttemptAndWithinTheLimit) {
+    RetryRule rule{{.receive_bytes_limit = 5000}};
+    rule.begin_attempt();
+    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 1000), 1000));
+    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::lost, 2000), 1000));
+    EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 2000), 1000));
+    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 3000), 2000));
+    rule.begin_attempt();
+    EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 3000), 2000));
+    rule.on_open();
+    EXPECT_FALSE(rule.wants_larger(ended(CloseReason::rejected, 4000), 3000));
+}
+
+} // namespace
+} // namespace netio::pubsub
