@@ -123,4 +123,9 @@ PatternCounts PatternChecker::counts(Fid fid) const {
     return stream != nullptr ? stream->counts : PatternCounts{};
 }
 
+std::optional<std::uint64_t> PatternChecker::first(Fid fid) const {
+    const Stream* stream = streams_.find(fid);
+    return stream != nullptr && stream->started ? std::optional{stream->first} : std::nullopt;
+}
+
 } // namespace apps

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace apps {
@@ -42,6 +43,8 @@ class PatternChecker {
     void check(netio::pubsub::Fid fid, std::span<const std::byte> message);
     PatternCounts total() const;
     PatternCounts counts(netio::pubsub::Fid fid) const;
+    // The sequence number of its first sound message; nullopt: there was none.
+    std::optional<std::uint64_t> first(netio::pubsub::Fid fid) const;
 
   private:
     struct Stream {

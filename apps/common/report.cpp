@@ -46,6 +46,9 @@ std::string to_json(const PublishReport& report) {
     json["again"] = report.again;
     json["dropped"] = report.dropped;
     json["pages"] = report.pages;
+    json["fids"] = Json::object();
+    for (const PublishedFid& fid : report.fids)
+        json["fids"][to_string(fid.fid)] = {{"messages", fid.messages}};
     return json.dump();
 }
 
@@ -67,10 +70,11 @@ std::string to_json(const SubscribeReport& report) {
     json["verified"] = report.verified;
     json["fids"] = Json::object();
     for (const FidReport& fid : report.fids) {
-        json["fids"][to_string(fid.fid)] = {{"messages", fid.messages},
-                                            {"bytes", fid.bytes},
-                                            {"lost", fid.lost},
-                                            {"surplus", fid.surplus}};
+        Json& row = json["fids"][to_string(fid.fid)] = {{"messages", fid.messages},
+                                                        {"bytes", fid.bytes},
+                                                        {"lost", fid.lost},
+                                                        {"surplus", fid.surplus}};
+        if (fid.first) row["first"] = *fid.first;
     }
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

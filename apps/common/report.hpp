@@ -30,6 +30,12 @@ struct Throughput {
 // Three digits, and k, M, G or T to put before a unit: "1.23 M", "7 ".
 std::string short_number(double value);
 
+// What a publisher has published of a fid; also what nobody wanted.
+struct PublishedFid {
+    netio::pubsub::Fid fid{};
+    std::uint64_t messages = 0;
+};
+
 struct PublishReport {
     std::string provider; // several: joined by '+'
     std::string mode;     // buffered, unbuffered
@@ -39,6 +45,7 @@ struct PublishReport {
     std::uint64_t again = 0;
     std::uint64_t dropped = 0;
     std::uint64_t pages = 0;
+    std::vector<PublishedFid> fids;
 };
 
 struct FidReport {
@@ -47,6 +54,8 @@ struct FidReport {
     std::uint64_t bytes = 0;
     std::uint64_t lost = 0;
     std::uint64_t surplus = 0;
+    std::optional<std::uint64_t>
+        first; // of a verified one: how many were published before its first
 };
 
 struct SubscribeReport {

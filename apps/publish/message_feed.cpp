@@ -107,6 +107,7 @@ void MessageFeed::accept() {
     stream.ready.pop_front();
     stream.wanted.reset();
     flow.source->accept();
+    ++flow.published;
     if (--flow.left == 0) {
         flow.source.reset();
     } else {
@@ -116,6 +117,15 @@ void MessageFeed::accept() {
         --stream.allowed;
         stream.pacer->sent(1);
     }
+}
+
+std::vector<PublishedFid> MessageFeed::published() const {
+    std::vector<PublishedFid> list;
+    for (const Stream& stream : streams_)
+        for (const Flow& flow : stream.flows)
+            list.push_back({.fid = flow.fid, .messages = flow.published});
+    std::ranges::sort(list, {}, &PublishedFid::fid);
+    return list;
 }
 
 void MessageFeed::refuse() {

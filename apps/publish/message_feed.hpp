@@ -6,6 +6,7 @@
 // that is refused stays in its source, and its fid waits, without holding up another. No network,
 // no clock.
 
+#include "apps/common/report.hpp"
 #include "apps/publish/pacer.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "apps/publish/sources.hpp"
@@ -50,6 +51,8 @@ class MessageFeed {
     };
     const Message& message() const noexcept { return message_; }
 
+    // Of each fid, how many were published.
+    std::vector<PublishedFid> published() const;
     std::size_t largest_bytes() const noexcept { return largest_bytes_; }
     netio::TimePoint next_due() const noexcept { return next_due_; } // max(): no rate is waited for
     const std::vector<int>& wait_fds() const noexcept { return wait_fds_; }
@@ -59,6 +62,7 @@ class MessageFeed {
         netio::pubsub::Fid fid{};
         std::unique_ptr<Source> source;
         std::uint64_t left = 0; // messages
+        std::uint64_t published = 0;
     };
     struct Stream {
         std::vector<Flow> flows;

@@ -153,7 +153,8 @@ PublishReport PublishRun::report() const {
             .without_subscribers = unwanted_,
             .again = sums.again,
             .dropped = sums.dropped,
-            .pages = sums.pages};
+            .pages = sums.pages,
+            .fids = feed_.published()};
 }
 
 void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,

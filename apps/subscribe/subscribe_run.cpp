@@ -148,7 +148,8 @@ SubscribeReport Run::report() const {
                             .messages = account.messages,
                             .bytes = account.bytes,
                             .lost = lost(fid),
-                            .surplus = arrivals.surplus(fid)};
+                            .surplus = arrivals.surplus(fid),
+                            .first = checker_.first(fid)};
         report.fids.push_back(row);
     });
     std::ranges::sort(report.fids, {}, &FidReport::fid);

@@ -40,6 +40,8 @@ class Publishing(Case):
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
         self.assertEqual(report["messages"], messages)
+        # Both sides say the same of each fid.
+        self.assertEqual({fid: row["messages"] for fid, row in report["fids"].items()}, arrived)
         for key in ("role", "provider", "mode", "bytes", "seconds", "messages_per_s",
                     "gbit_per_s"):
             self.assertIn(key, report)

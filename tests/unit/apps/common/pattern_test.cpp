@@ -63,6 +63,8 @@ TEST(Pattern, ALateSubscriberHasLostNothing) {
     checker.check(Fid{1}, message(Fid{1}, 999, 24)); // before the first: late, not lost
     EXPECT_EQ(checker.total().reordered, 1U);
     EXPECT_EQ(checker.total().lost, 0U);
+    EXPECT_EQ(checker.first(Fid{1}), 1000U);
+    EXPECT_EQ(checker.first(Fid{2}), std::nullopt);
 }
 
 TEST(Pattern, ADuplicateThatIsVeryOldIsStillADuplicate) {

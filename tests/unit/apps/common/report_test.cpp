@@ -12,19 +12,21 @@ using testing::HasSubstr;
 using testing::Not;
 
 SubscribeReport subscriber() {
-    return {.provider = "tcp",
-            .mode = "mixed",
-            .end = "orderly",
-            .outcome = "unsound",
-            .detail = "a \"quoted\"\nline",
-            .reached = true,
-            .throughput = {.messages = 1000, .bytes = 125000000, .seconds = 2},
-            .lost = 3,
-            .surplus = 9,
-            .verified = true,
-            .pattern = {.messages = 1000, .lost = 3, .reordered = 4, .duplicates = 5, .corrupt = 6},
-            .fids = {{.fid = Fid{0x10}, .messages = 600, .bytes = 7, .lost = 1, .surplus = 9},
-                     {.fid = Fid{0x11}, .messages = 400, .bytes = 8, .lost = 2, .surplus = 0}}};
+    return {
+        .provider = "tcp",
+        .mode = "mixed",
+        .end = "orderly",
+        .outcome = "unsound",
+        .detail = "a \"quoted\"\nline",
+        .reached = true,
+        .throughput = {.messages = 1000, .bytes = 125000000, .seconds = 2},
+        .lost = 3,
+        .surplus = 9,
+        .verified = true,
+        .pattern = {.messages = 1000, .lost = 3, .reordered = 4, .duplicates = 5, .corrupt = 6},
+        .fids = {
+            {.fid = Fid{0x10}, .messages = 600, .bytes = 7, .lost = 1, .surplus = 9, .first = 12},
+            {.fid = Fid{0x11}, .messages = 400, .bytes = 8, .lost = 2, .surplus = 0, .first = {}}}};
 }
 
 TEST(Report, JsonIsOneLineWithEveryKey) {
@@ -49,6 +51,8 @@ TEST(Report, JsonIsOneLineWithEveryKey) {
     EXPECT_EQ(json["fids"]["0x10"]["messages"], 600);
     EXPECT_EQ(json["fids"]["0x11"]["lost"], 2);
     EXPECT_EQ(json["fids"]["0x10"]["surplus"], 9);
+    EXPECT_EQ(json["fids"]["0x10"]["first"], 12);
+    EXPECT_FALSE(json["fids"]["0x11"].contains("first")) << "nothing sound came of it";
     EXPECT_EQ(json["detail"], "a \"quoted\"\nline");
 }
 
@@ -58,12 +62,14 @@ TEST(Report, JsonOfAPublisherHasItsKeys) {
                               .mode = "buffered",
                               .end = "finished",
                               .throughput = {.messages = 10, .bytes = 400, .seconds = 0},
-                              .pages = 2}));
+                              .pages = 2,
+                              .fids = {{.fid = Fid{0x10}, .messages = 10}}}));
     EXPECT_EQ(json["role"], "publisher");
     EXPECT_EQ(json["mode"], "buffered");
     EXPECT_EQ(json["messages"], 10);
     EXPECT_EQ(json["messages_per_s"], 0.0) << "no time, no rate";
     EXPECT_EQ(json["pages"], 2);
+    EXPECT_EQ(json["fids"]["0x10"]["messages"], 10);
 }
 
 TEST(Report, TextForPeopleNamesWhatMatters) {

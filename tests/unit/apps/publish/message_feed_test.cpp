@@ -90,6 +90,19 @@ TEST(MessageFeed, AFidThatWaitsForRoomHoldsUpNoOther) {
     EXPECT_EQ(feed.next(), Outcome::ended);
 }
 
+TEST(MessageFeed, CountsWhatIsPublishedOfEachFidAndNotWhatIsRefused) {
+    StreamConfig second = stream(1, 2);
+    second.count = 1;
+    Feed feed{{stream(7, 7), second}};
+    ASSERT_EQ(feed.next_refused(), Outcome::message);
+    for (int i = 0; i < 2; ++i)
+        ASSERT_EQ(feed.next(), Outcome::message);
+    std::map<std::uint64_t, std::uint64_t> published;
+    for (const PublishedFid& fid : feed.feed.published())
+        published[to_integer(fid.fid)] = fid.messages;
+    EXPECT_EQ(published, (std::map<std::uint64_t, std::uint64_t>{{1, 1}, {2, 1}, {7, 0}}));
+}
+
 TEST(MessageFeed, OfManyThatWaitAFewAreTriedEachTimeAndAllInTurn) {
     constexpr std::uint64_t fids = 3 * MessageFeed::retries_at_once;
     Feed feed{{stream(1, fids)}};
