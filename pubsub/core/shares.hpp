@@ -6,6 +6,9 @@
 //
 // What a subscriber holds waits in its queue or is posted to the fabric. As long as half of the
 // pool is free, everybody may hold what the options say. Beyond that,
+//   - who has stalled and may miss messages gives way, the one that has made no progress for the
+//     longest time first, until three quarters are free: so those who go on have something left
+//     when they are held up for a moment. Who has given way gets nothing until it takes something;
 //   - what waits for those who may miss messages is taken back, from whoever holds the most of it;
 //   - each may hold only a fraction of what is still free, one in `others` + the number of
 //     subscribers. So however many of them stop, in whatever order, part of the pool stays free for
@@ -49,6 +52,9 @@ class Shares {
     bool is_short(std::size_t needed = 0) const noexcept {
         return free() < std::max(pool_ / 2, needed);
     }
+
+    // Once the pool was short: those who have stalled have to give way still.
+    bool is_recovering() const noexcept { return free() < pool_ - pool_ / 4; }
 
     // What a subscriber may hold when the next piece comes for it, of a share of so much.
     std::size_t allowance(std::size_t share) const noexcept {

@@ -20,6 +20,7 @@ namespace netio::pubsub::inline v0_2 {
 struct Idleness {
     std::uint64_t progress = 0; // at the last look
     Duration time{};            // without any
+    bool gave_way = false;      // nothing is kept for it until it makes progress
     bool waited_for = false;    // publishing has to wait for it, and its policy limits that
 };
 
@@ -55,6 +56,7 @@ class SlowWatch {
         idle.progress = queue.progress;
         idle.waited_for = idle.waited_for && (queue.has_more || !taken);
         const bool counts = !taken && (queue.has_more || idle.waited_for);
+        idle.gave_way = idle.gave_way && counts;
         idle.time = counts ? idle.time + looked_ : Duration{};
     }
     static bool stalled(const Idleness& idle) noexcept { return idle.time >= stalled_after; }

@@ -69,7 +69,8 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
     keep(*id, fid, slices, total_bytes, extras);
     for (const Interest& member : group.members) {
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
-        const bool misses = member.policy == SlowPolicy::drop && !takes(subscriber);
+        const bool misses =
+            member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(subscriber));
         misses ? miss(subscriber, fid) : hand_over(*id, subscriber, member.policy);
     }
     seal(*id);
@@ -190,7 +191,10 @@ void LentPublisher::wait_for(const Interest& member) {
 
 std::optional<PublicationId> LentPublisher::begin(Cookie cookie) {
     const std::optional<PublicationId> id = tracker_.begin(cookie);
-    if (id) sessions_.shares().use(1);
+    if (id) {
+        sessions_.shares().use(1);
+        sessions_.make_others_give_way();
+    }
     return id;
 }
 

@@ -10,8 +10,10 @@
 namespace netio::pubsub::inline v0_2 {
 
 PageTerms::Turn PageDelivery::turn_of(const Interest& member) {
-    return terms_.turn_of(sessions_.subscriber(member.subscriber).holding(), member.policy,
-                          sessions_.shares());
+    const Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+    if (subscriber.idle.gave_way && member.policy == SlowPolicy::drop)
+        return PageTerms::Turn::misses;
+    return terms_.turn_of(subscriber.holding(), member.policy, sessions_.shares());
 }
 
 bool PageDelivery::must_wait_for(std::span<const Interest> members) {
@@ -26,6 +28,7 @@ bool PageDelivery::must_wait_for(std::span<const Interest> members) {
 
 void PageDelivery::send(std::uint32_t page, std::size_t bytes, std::span<const Interest> members) {
     pages_.seal(page, bytes, PageStore::Contents::records, {}, sessions_.shares());
+    sessions_.make_others_give_way();
     bool anybody = false;
     for (const Interest& member : members) {
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);

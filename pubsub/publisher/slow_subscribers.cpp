@@ -7,6 +7,13 @@
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+bool has_stalled_with_something(const Subscriber& subscriber) noexcept {
+    return SlowWatch::stalled(subscriber.idle) && subscriber.holding().droppable > 0;
+}
+
+} // namespace
 
 SlowSubscribers::SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& patience,
                                  const Shares& shares, const PublisherEnd& end,
@@ -32,15 +39,28 @@ void SlowSubscribers::keep_watch() {
 void SlowSubscribers::look() {
     watch_.look(loop_.now());
     bool busy = false;
+    stalled_have_something_ = false;
     subscribers_.for_each([&](Subscriber& each) {
-        const bool has_more = end_.has_begun() || each.holding().all() > 0;
+        const bool has_more = end_.has_begun() || !each.is_idle();
         watch_.see(each.idle, {.has_more = has_more, .progress = each.queue().progress()});
         const std::string why = judge_.verdict(each.idle, end_, loop_.now());
         if (!why.empty()) each.fail(CloseReason::too_slow, why);
         busy = busy || has_more || each.idle.waited_for;
+        if (has_stalled_with_something(each)) stalled_have_something_ = true;
     });
     make_who_keeps_most_give_way();
     busy ? keep_watch() : watch_.rest();
+}
+
+Subscriber* SlowSubscribers::longest_stalled_with_something() noexcept {
+    Subscriber* longest = nullptr;
+    if (!stalled_have_something_) return longest;
+    subscribers_.for_each([&](Subscriber& each) {
+        if (!has_stalled_with_something(each)) return;
+        if (longest == nullptr || each.idle.time > longest->idle.time) longest = &each;
+    });
+    stalled_have_something_ = longest != nullptr;
+    return longest;
 }
 
 void SlowSubscribers::make_who_keeps_most_give_way() {

@@ -23,6 +23,9 @@ class SlowSubscribers {
     void note_waited_for(Subscriber& subscriber, SlowPolicy policy);
     // Something waits for a subscriber, or is on its way to one.
     void keep_watch();
+    // Of those who have stalled and have something that can be taken back; nullptr: nobody had at
+    // the last look, or has now.
+    Subscriber* longest_stalled_with_something() noexcept;
 
   private:
     void look();
@@ -34,8 +37,9 @@ class SlowSubscribers {
     const Shares& shares_;
     const PublisherEnd& end_;
     SubscriberTable& subscribers_;
-    Timer watch_timer_; // the next look is due
-    Timer look_timer_;  // what had arrived by then has been taken in
+    bool stalled_have_something_ = false; // at the last look
+    Timer watch_timer_;                   // the next look is due
+    Timer look_timer_;                    // what had arrived by then has been taken in
 };
 
 } // namespace netio::pubsub::inline v0_2

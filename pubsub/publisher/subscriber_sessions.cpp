@@ -187,6 +187,13 @@ void SubscriberSessions::on_progress() {
 }
 
 void SubscriberSessions::make_others_give_way(std::size_t needed) {
+    if (!shares_.is_short(needed)) return;
+    while (shares_.is_recovering() || shares_.is_short(needed)) {
+        Subscriber* const longest = slow_.longest_stalled_with_something();
+        if (longest == nullptr) break;
+        longest->idle.gave_way = true;
+        take_back(*longest, 0, [] { return true; });
+    }
     while (shares_.is_short(needed)) {
         Subscriber* most = nullptr;
         subscribers_.for_each([&](Subscriber& each) {
@@ -196,12 +203,17 @@ void SubscriberSessions::make_others_give_way(std::size_t needed) {
         // Whoever holds no more than the others keeps it, unless there is nothing else.
         const std::size_t fair = shares_.free() < needed ? 0 : shares_.allowance(SIZE_MAX);
         if (most == nullptr || most->holding().droppable <= fair) return;
-        const std::size_t aim = std::max(fair, most->holding().droppable / 4 * 3);
-        while (most->holding().droppable > aim && shares_.is_short(needed)) {
-            const SendQueue::TakenBack taken = most->take_back();
-            for (const Cookie cookie : taken.cookies)
-                owner_.on_taken_back(*most, cookie, *taken.gap);
-        }
+        take_back(*most, std::max(fair, most->holding().droppable / 4 * 3),
+                  [&] { return shares_.is_short(needed); });
+    }
+}
+
+void SubscriberSessions::take_back(Subscriber& subscriber, std::size_t aim,
+                                   const std::function<bool()>& wanted) {
+    while (subscriber.holding().droppable > aim && wanted()) {
+        const SendQueue::TakenBack taken = subscriber.take_back();
+        for (const Cookie cookie : taken.cookies)
+            owner_.on_taken_back(subscriber, cookie, *taken.gap);
     }
 }
 

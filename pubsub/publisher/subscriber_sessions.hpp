@@ -15,6 +15,7 @@
 #include "pubsub/publisher/slow_subscribers.hpp"
 #include "pubsub/publisher/subscriber_table.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,7 +70,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     SlowSubscribers& slow() noexcept { return slow_; }
 
     Shares& shares() noexcept { return shares_; }
-    // Where the pool is short: takes back what waits for those who may miss messages.
+    // Where the pool is short: takes back what waits for those who may miss messages, first from
+    // those who have stalled.
     void make_others_give_way(std::size_t needed = 0);
 
     // Totals to every subscriber behind what it still has to be sent, then goodbye.
@@ -91,6 +93,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
 
     void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
+    void take_back(Subscriber& subscriber, std::size_t aim, const std::function<bool()>& wanted);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result);
     void ask(Subscriber& subscriber);
     void check_closed();

@@ -39,6 +39,14 @@ TEST(Shares, AreShortOfWhatIsNeededNow) {
     EXPECT_TRUE(shares.is_short(91));
 }
 
+TEST(Shares, HaveRecoveredWhenThreeQuartersAreFree) {
+    Shares shares{100};
+    shares.use(26);
+    EXPECT_TRUE(shares.is_recovering());
+    shares.give_back(1);
+    EXPECT_FALSE(shares.is_recovering());
+}
+
 TEST(Shares, PostsHoldTooMuchAtHalfOfThePool) {
     const Shares shares{100};
     EXPECT_FALSE(shares.posts_hold_too_much(49));

@@ -52,6 +52,20 @@ TEST(SlowWatch, WhoHasTakenEverythingIsNotWaitedForAnyMore) {
     EXPECT_EQ(watched.idle.time, 0s);
 }
 
+TEST(SlowWatch, NothingIsKeptForWhoGaveWayUntilItTakesSomething) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.look_after(watched.watch.period(), true, 7);
+    watched.idle.gave_way = true;
+    watched.look_after(watched.watch.period(), true, 7);
+    EXPECT_TRUE(watched.idle.gave_way);
+    watched.look_after(watched.watch.period(), true, 8);
+    EXPECT_FALSE(watched.idle.gave_way);
+    watched.idle.gave_way = true;
+    watched.look_after(watched.watch.period(), false, 8);
+    EXPECT_FALSE(watched.idle.gave_way) << "there is nothing that it could take";
+}
+
 TEST(SlowWatch, APauseOfThePublishersOwnCountsForTwoPeriodsAtMost) {
     Watched watched;
     watched.look_after(0s, true, 7);
