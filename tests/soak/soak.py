@@ -257,8 +257,15 @@ class Soak:
             self.complain(f"{program.name}: an orderly end, and {report['lost']} lost: {program.last_words()}")
         publisher = next((p for name, p in self.publishers.items() if f"-{name}-" in program.name), None)
         total = publisher.report() if publisher else None
-        if total and report["messages"] > total["messages"]:
-            self.complain(f"{program.name}: {report['messages']} received, {total['messages']} published")
+        if total is None or report["end"] != "orderly":
+            return
+        # Of each fid: what was published since its first message. What was missed before that is lost too.
+        for fid, row in report["fids"].items():
+            published = total["fids"][fid]["messages"]
+            account = row["messages"] + row["lost"]
+            since = published - row.get("first", published)
+            if account > published or account < since or (account > since and not may_lose):
+                self.complain(f"{program.name}: fid {fid}: {row} of {published} that were published")
 
     def check_copy(self, program, report):
         # A sender that ends well has been told that the file is whole.
