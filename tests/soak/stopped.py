@@ -82,7 +82,7 @@ class Case:
             if not wait_for_line(program, "subscribed to", 60):
                 raise RuntimeError(f"{program.name} did not subscribe: {program.last_words()}")
 
-    def sleep(self, seconds):
+    def let_pass(self, seconds):
         self.pause.wait(seconds)
 
     def end(self):
@@ -187,10 +187,10 @@ def bad_day(case, options):
     wants = [fids for pair in pairs for fids in pair if fids]
     case.begin(text, [all_shared] * others + wants, buffers)
     healthy = [program for program, _ in case.subscribers[:others]]
-    case.sleep(2)
+    case.let_pass(2)
     watch = RateWatch(healthy)
     before = time.monotonic()
-    case.sleep(BASELINE_S)
+    case.let_pass(BASELINE_S)
     begin = time.monotonic()
     victims = [program for program, _ in case.subscribers[others:]]
     for second in range(stopped + options.stop):
@@ -198,11 +198,11 @@ def bad_day(case, options):
             victims[second].stop()
         if second >= options.stop:
             victims[second - options.stop].go_on()
-        case.sleep(max(0.0, begin + second + 1 - time.monotonic()))
+        case.let_pass(max(0.0, begin + second + 1 - time.monotonic()))
     for program in victims:
         program.go_on()
     end = time.monotonic()
-    case.sleep(AFTER_S)
+    case.let_pass(AFTER_S)
     watch.end()
     case.end()
     rates = watch.rates(before, begin, BASELINE_S - 2)
@@ -231,12 +231,12 @@ def pause(case, _options):
     last = PAUSE_FIDS - 1
     text = "mode: buffered\nstreams:\n" + STREAM.format(fids=f"0-{last}", size=PAUSE_BYTES, rate=PAUSE_RATE)
     case.begin(text, [f"0-{last}"] * 2)
-    case.sleep(2)
+    case.let_pass(2)
     victim = case.subscribers[0][0]
     victim.stop()
-    case.sleep(PAUSES[case.name])
+    case.let_pass(PAUSES[case.name])
     victim.go_on()
-    case.sleep(3)
+    case.let_pass(3)
     case.end()
     reports = [(program.report() or {}).get("lost") for program, _ in case.subscribers]
     print(f"stopped: {case.name}: paused for {PAUSES[case.name]} s, lost {reports[0]}; the other lost {reports[1]}")
