@@ -9,12 +9,14 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace netio {
 namespace {
@@ -312,6 +314,21 @@ void destroy_a_loop_before_its_timer() {
 
 TEST(LoopBoundsDeathTest, ATimerMustNotOutliveItsLoop) {
     EXPECT_DEATH(destroy_a_loop_before_its_timer(), "timers must be destroyed before their loop");
+}
+
+void start_a_timer_of_a_loop_that_runs_elsewhere() {
+    EventLoop loop;
+    Timer timer{loop, [] {}};
+    std::atomic<bool> runs{false};
+    std::jthread runner{[&] { loop.run(); }};
+    static_cast<void>(loop.post([&] { runs = true; }));
+    while (!runs)
+        std::this_thread::yield();
+    timer.start(1h);
+}
+
+TEST(LoopBoundsDeathTest, AnotherThreadThatDoesMoreThanPostOrStopEndsTheProgram) {
+    EXPECT_DEATH(start_a_timer_of_a_loop_that_runs_elsewhere(), "from another thread");
 }
 
 TEST(LoopBounds, WhatIsRetiredWhileTheLoopIsDestroyedIsFreed) {
