@@ -130,6 +130,7 @@ Verdict Gate::decide(const Request& request, std::uint64_t now_slot) {
 
 Verdict Gate::admit_visitor(const Request& request, const GateFlags& flags) const {
     const Key& visitor = *ring_.find(anyone);
+    if (options_.least != Protection::none) return refused(Refusal::protection_too_low, anyone);
     const auto service = std::to_integer<std::uint8_t>(request.data[gate_service_at]);
     if (!visitor.rights.may_use(service)) return refused(Refusal::service_not_permitted, anyone);
     return admitted(Admission{visitor, flags});

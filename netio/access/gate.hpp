@@ -65,7 +65,7 @@ class Gate {
     static constexpr std::chrono::seconds slot_length{8};
 
     struct Options {
-        Protection least = Protection::none; // what a peer with a key must ask for at least
+        Protection least = Protection::none; // to be asked for; more than none: no visitors
         bool lacks_aes = false;              // this processor has no instructions for it
         std::size_t replay_limit = 65536;
     };

@@ -288,6 +288,9 @@ TEST(Gate, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
     EXPECT_EQ(open.verdict.admission->protection(), Protection::none);
     EXPECT_EQ(greeting.size(), gate_hello_bytes);
     EXPECT_EQ(greeting[gate_flags_at], std::byte{0});
+    TestServer strict{address_a, {key_of(1), visitor}, 200, {.least = Protection::peers}};
+    strict.take(hello_of(1), client_host);
+    EXPECT_EQ(strict.verdict.refusal, Refusal::protection_too_low);
     // The key of visitors is no key.
     Key zero = visitor;
     TestClient liar{zero, address_a};
