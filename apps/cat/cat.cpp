@@ -18,12 +18,12 @@
 #include <system_error>
 #include <vector>
 
-namespace apps {
+namespace apps::cat {
 namespace {
 
 using netio::stream::BlockingStream;
 
-struct CatArguments {
+struct Arguments {
     std::string peer;
     std::string listen;
     std::string provider = "auto";
@@ -95,7 +95,7 @@ void converse(BlockingStream& peer) {
     peer.close();
 }
 
-int run(const CatArguments& arguments) {
+int run(const Arguments& arguments) {
     BlockingStream::Options options;
     options.provider = arguments.provider;
     options.progress_timeout =
@@ -113,12 +113,10 @@ int run(const CatArguments& arguments) {
     return 0;
 }
 
-} // namespace
-
-Command add_cat(CLI::App& program) {
+Command add(CLI::App& program) {
     auto* command = program.add_subcommand(
         "cat", "Standard input to a stream, and the stream to standard output");
-    const auto arguments = std::make_shared<CatArguments>();
+    const auto arguments = std::make_shared<Arguments>();
     auto* const peer = command->add_option("peer", arguments->peer, "HOST:PORT to connect to");
     command->add_option("--listen", arguments->listen, "Wait here for one peer instead")
         ->excludes(peer);
@@ -137,4 +135,9 @@ Command add_cat(CLI::App& program) {
     };
 }
 
-} // namespace apps
+} // namespace
+} // namespace apps::cat
+
+apps::Command apps::add_cat(CLI::App& program) {
+    return cat::add(program);
+}

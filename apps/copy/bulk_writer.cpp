@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 // So much is written through the cache before the disk is asked to begin with it.
@@ -68,4 +68,4 @@ bool BulkWriter::set_bypass(bool on) noexcept {
     return on;
 }
 
-} // namespace apps
+} // namespace apps::copy

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-namespace apps {
+namespace apps::copy {
 
 class BulkWriter {
   public:
@@ -44,4 +44,4 @@ class BulkWriter {
     bool bypasses_ = false;
 };
 
-} // namespace apps
+} // namespace apps::copy

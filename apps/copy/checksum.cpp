@@ -9,7 +9,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 struct FreeXxh3 {
@@ -107,4 +107,4 @@ std::string to_string(ChecksumKind kind) {
     return kind == ChecksumKind::sha256 ? "sha256" : "xxh3-128";
 }
 
-} // namespace apps
+} // namespace apps::copy

@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-namespace apps {
+namespace apps::copy {
 
 enum class ChecksumKind : std::uint8_t { xxh3_128 = 1, sha256 = 2 };
 
@@ -46,4 +46,4 @@ class Checksum {
 using ChunkDigest = std::array<std::byte, 16>;
 ChunkDigest chunk_digest(std::span<const std::byte> bytes);
 
-} // namespace apps
+} // namespace apps::copy

@@ -3,10 +3,10 @@
 // netio copy: sends files to a server of the same program, or is that server.
 
 #include "apps/common/printable.hpp"
-#include "apps/copy/copy_path.hpp"
-#include "apps/copy/copy_report.hpp"
-#include "apps/copy/copy_sender.hpp"
-#include "apps/copy/copy_server.hpp"
+#include "apps/copy/path.hpp"
+#include "apps/copy/report.hpp"
+#include "apps/copy/sender.hpp"
+#include "apps/copy/server.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -26,19 +26,21 @@
 #include <set>
 #include <stdexcept>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
-struct CopyArguments {
+struct Arguments {
     std::vector<std::string> files_and_destination;
     std::string serve;
     std::string listen = "127.0.0.1:12346";
     std::string local;
     std::string provider = "auto";
-    std::size_t buffers = CopySender::Options{}.buffer_count;
-    std::size_t senders = CopyServer::Options{}.sender_limit_count;
-    std::size_t senders_per_host = CopyServer::Options{}.host_limit_count;
+    std::size_t buffers = Sender::Options{}.buffer_count;
+    std::size_t senders = Server::Options{}.sender_limit_count;
+    std::uint64_t least_rate = Session::Options{}.least_bytes_per_s;
+    std::size_t senders_per_host = Server::Options{}.host_limit_count;
     bool overwrite = false;
+    bool write_only = false;
     bool sha256 = false;
     bool json = false;
     bool progress = false;
@@ -47,26 +49,26 @@ struct CopyArguments {
 // --- the sender -----------------------------------------------------------------------------
 
 // HOST:PORT[/FOLDER]
-CopySender::Options sender_options(const CopyArguments& arguments) {
+Sender::Options sender_options(const Arguments& arguments) {
     const std::string& destination = arguments.files_and_destination.back();
     const std::size_t slash = std::min(destination.find('/'), destination.size());
     std::string folder = destination.substr(slash);
     folder.erase(0, folder.find_first_not_of('/'));
     folder.erase(folder.find_last_not_of('/') + 1);
-    CopySender::Options options{.server = netio::parse_address(destination.substr(0, slash)),
-                                .local_host = arguments.local,
-                                .files = {},
-                                .checksum = arguments.sha256 ? ChecksumKind::sha256
-                                                             : ChecksumKind::xxh3_128,
-                                .overwrite = arguments.overwrite,
-                                .buffer_count = arguments.buffers};
+    Sender::Options options{.server = netio::parse_address(destination.substr(0, slash)),
+                            .local_host = arguments.local,
+                            .files = {},
+                            .checksum =
+                                arguments.sha256 ? ChecksumKind::sha256 : ChecksumKind::xxh3_128,
+                            .overwrite = arguments.overwrite,
+                            .buffer_count = arguments.buffers};
     std::set<std::string> names;
     for (const std::string& path : std::span{arguments.files_and_destination}.first(
              arguments.files_and_destination.size() - 1)) {
         const std::string leaf = std::filesystem::path{path}.filename();
         const std::string name = folder.empty() ? leaf : fmt::format("{}/{}", folder, leaf);
         std::string flaw; // of this one; the others are copied
-        if (const PathFlaw of_path = check_copy_path(name); of_path != PathFlaw::none) {
+        if (const PathFlaw of_path = check_path(name); of_path != PathFlaw::none) {
             flaw = fmt::format("its name at the server, '{}', {}", printable(name),
                                to_string(of_path));
         } else if (!names.insert(name).second) {
@@ -83,9 +85,9 @@ std::size_t terminal_columns() {
     return known ? size.ws_col : 80;
 }
 
-class SendRun final : private CopySender::Handler {
+class SendRun final : private Sender::Handler {
   public:
-    SendRun(netio::EventLoop& loop, netio::Transport& transport, const CopyArguments& arguments)
+    SendRun(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
         : loop_{loop}, arguments_{arguments}, terminal_{::isatty(STDOUT_FILENO) == 1},
           display_timer_{loop, [this] { show(); }},
           signals_{loop,
@@ -106,16 +108,16 @@ class SendRun final : private CopySender::Handler {
     void on_finished(const std::string& problem) override;
 
     netio::EventLoop& loop_;
-    const CopyArguments& arguments_;
+    const Arguments& arguments_;
     bool terminal_;
     bool shown_ = false;
     bool interrupted_ = false;
-    CopyReport report_;
+    Report report_;
     std::uint64_t shown_bytes_ = 0;
     netio::TimePoint shown_at_;
     netio::Timer display_timer_;
     netio::SignalWatch signals_; // before the sender's thread begins
-    CopySender sender_;
+    Sender sender_;
 };
 
 int SendRun::run() {
@@ -144,7 +146,7 @@ int SendRun::run() {
 }
 
 void SendRun::show() {
-    const CopySender::Progress progress = sender_.progress();
+    const Sender::Progress progress = sender_.progress();
     const double seconds = std::chrono::duration<double>(loop_.now() - shown_at_).count();
     const double speed =
         seconds > 0 ? static_cast<double>(progress.moved_bytes - shown_bytes_) / seconds : 0;
@@ -187,7 +189,7 @@ void SendRun::on_finished(const std::string& problem) {
     loop_.stop();
 }
 
-int send(const CopyArguments& arguments) {
+int send(const Arguments& arguments) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     SendRun run{loop, *transport, arguments};
@@ -196,20 +198,23 @@ int send(const CopyArguments& arguments) {
 
 // --- the server -----------------------------------------------------------------------------
 
-int serve(const CopyArguments& arguments) {
+int serve(const Arguments& arguments) {
     netio::EventLoop loop;
     // Before threads begin, which is when a sender comes.
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
-    CopyServerReport report;
+    ServerReport report;
     {
-        CopyServer server{loop,
-                          *transport,
-                          {.folder = arguments.serve,
-                           .addresses = {netio::parse_address(arguments.listen)},
-                           .sender_limit_count = arguments.senders,
-                           .host_limit_count = arguments.senders_per_host,
-                           .buffer_count = arguments.buffers}};
+        Server server{loop,
+                      *transport,
+                      {.folder = arguments.serve,
+                       .addresses = {netio::parse_address(arguments.listen)},
+                       .sender_limit_count = arguments.senders,
+                       .host_limit_count = arguments.senders_per_host,
+                       .session = {.buffer_count = arguments.buffers,
+                                   .least_bytes_per_s = arguments.least_rate,
+                                   .access = arguments.write_only ? TargetFile::Access::write_only
+                                                                  : TargetFile::Access::full}}};
         for (const auto& endpoint : server.endpoints()) {
             spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
             if (report.provider.find(endpoint.provider) != std::string::npos) continue;
@@ -237,7 +242,7 @@ int serve(const CopyArguments& arguments) {
     return 0;
 }
 
-int run(const CopyArguments& arguments) {
+int run(const Arguments& arguments) {
     // A file that may grow no more is an error of its write, not the end of the program.
     std::signal(SIGXFSZ, SIG_IGN);
     if (!arguments.serve.empty()) {
@@ -253,11 +258,9 @@ int run(const CopyArguments& arguments) {
     return send(arguments);
 }
 
-} // namespace
-
-Command add_copy(CLI::App& program) {
+Command add(CLI::App& program) {
     auto* command = program.add_subcommand("copy", "Copy files to another machine");
-    const auto arguments = std::make_shared<CopyArguments>();
+    const auto arguments = std::make_shared<Arguments>();
     command->add_option("files", arguments->files_and_destination,
                         "FILE... HOST:PORT[/FOLDER], the folder beneath the served one");
     auto* serve = command->add_option("--serve", arguments->serve,
@@ -274,6 +277,18 @@ Command add_copy(CLI::App& program) {
                      "So many of them from one host; 0: half of --senders")
         ->capture_default_str()
         ->check(CLI::Range(0, 1024))
+        ->needs(serve);
+    command
+        ->add_option("--least-rate", arguments->least_rate,
+                     "Send away who sends fewer bytes per second for a minute; 0: only who sends "
+                     "none")
+        ->capture_default_str()
+        ->transform(CLI::AsSizeValue(false))
+        ->needs(serve);
+    command
+        ->add_flag("--write-only", arguments->write_only,
+                   "Senders learn nothing of what is there, go on behind no part, and replace "
+                   "nothing")
         ->needs(serve);
     command->add_flag("--overwrite", arguments->overwrite, "Replace files that exist there")
         ->excludes(serve);
@@ -293,4 +308,9 @@ Command add_copy(CLI::App& program) {
     return [arguments] { return run(*arguments); };
 }
 
-} // namespace apps
+} // namespace
+} // namespace apps::copy
+
+apps::Command apps::add_copy(CLI::App& program) {
+    return copy::add(program);
+}

@@ -2,15 +2,28 @@
 #include "apps/copy/disk_thread.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/destruction_watch.hpp"
 #include "netio/base/status.hpp"
 
+#include <sys/eventfd.h>
+
+#include <cerrno>
 #include <exception>
 #include <system_error>
 #include <utility>
 
-namespace apps {
+namespace apps::copy {
 
-DiskThread::DiskThread(netio::EventLoop& loop) : loop_{loop} {
+void DiskThread::start() {
+    if (is_started()) return;
+    wake_ = Descriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (!wake_.is_open()) {
+        throw netio::FabricError{std::error_code{errno, std::generic_category()},
+                                 "cannot begin a thread for the disk; the limit of descriptors may "
+                                 "be too low (ulimit -n, or LimitNOFILE= of a systemd unit)"};
+    }
+    watch_.emplace(loop_, wake_.get(), netio::DescriptorWatch::Interest::readable,
+                   [this] { tell(); });
     try {
         thread_ = std::jthread{[this](const std::stop_token& ending) { serve(ending); }};
     } catch (const std::system_error& error) {
@@ -21,10 +34,12 @@ DiskThread::DiskThread(netio::EventLoop& loop) : loop_{loop} {
 }
 
 DiskThread::~DiskThread() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
     drop();
 }
 
 void DiskThread::run(Task task, Then then) {
+    NETIO_CHECK(is_started());
     ++outstanding_;
     {
         const std::lock_guard lock{mutex_};
@@ -58,13 +73,27 @@ void DiskThread::serve(const std::stop_token& ending) {
         } catch (const std::exception& error) {
             problem = error.what();
         }
-        const bool posted =
-            loop_.post([this, then = std::move(work.then), problem = std::move(problem)] {
-                --outstanding_;
-                then(problem); // may destroy this
-            });
-        NETIO_CHECK_MSG(posted, "more work was given to a disk than the loop takes back");
+        const std::lock_guard lock{mutex_};
+        outcomes_.push_back({std::move(work.then), std::move(problem)});
+        ::eventfd_write(wake_.get(), 1);
     }
 }
 
-} // namespace apps
+void DiskThread::tell() {
+    eventfd_t count = 0;
+    ::eventfd_read(wake_.get(), &count);
+    const netio::DestructionWatch watch{destroyed_};
+    while (!watch.destroyed()) {
+        Outcome outcome;
+        {
+            const std::lock_guard lock{mutex_};
+            if (outcomes_.empty()) return;
+            outcome = std::move(outcomes_.front());
+            outcomes_.pop_front();
+        }
+        --outstanding_;
+        outcome.then(outcome.problem); // may destroy this
+    }
+}
+
+} // namespace apps::copy

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -68,4 +68,4 @@ Descriptor ServedFolder::open_step_by_step(const std::string& relative) const {
     return folder;
 }
 
-} // namespace apps
+} // namespace apps::copy

@@ -10,7 +10,7 @@
 
 #include <string>
 
-namespace apps {
+namespace apps::copy {
 
 class ServedFolder {
   public:
@@ -26,4 +26,4 @@ class ServedFolder {
     Descriptor root_;
 };
 
-} // namespace apps
+} // namespace apps::copy

@@ -2,7 +2,7 @@
 #include "apps/copy/target_file.hpp"
 
 #include "apps/common/printable.hpp"
-#include "apps/copy/copy_path.hpp"
+#include "apps/copy/path.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 constexpr std::size_t step_bytes = std::size_t{1} << 20;
@@ -46,14 +46,14 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
 
 } // namespace
 
-TargetFile::TargetFile(CopyOpen request)
-    : request_{std::move(request)}, checksum_{request_.checksum} {
-    const PathFlaw flaw = check_copy_path(request_.name);
+TargetFile::TargetFile(Open request, Access access)
+    : request_{std::move(request)}, access_{access}, checksum_{request_.checksum} {
+    const PathFlaw flaw = check_path(request_.name);
     if (flaw != PathFlaw::none) {
         throw std::runtime_error{"the name " + printable(request_.name, 64) + " " +
                                  std::string{to_string(flaw)}};
     }
-    const SplitPath path = split_copy_path(request_.name);
+    const SplitPath path = split_path(request_.name);
     leaf_ = path.leaf;
     part_name_ = partial_name(leaf_);
     folder_name_ = path.folder;
@@ -78,6 +78,10 @@ void TargetFile::look_for_target() {
         fail("cannot look for " + request_.name);
     }
     if (S_ISDIR(status.st_mode)) throw std::runtime_error{request_.name + " is a folder there"};
+    if (access_ == Access::write_only) {
+        throw std::runtime_error{request_.name +
+                                 " exists there already, and nothing is replaced there"};
+    }
     if (request_.overwrite) return;
     if (S_ISREG(status.st_mode) &&
         static_cast<std::uint64_t>(status.st_size) == request_.size_bytes) {
@@ -140,7 +144,7 @@ void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& sto
     }
 }
 
-CopyAnswer TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop) {
+Answer TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop) {
     folder_ = folder.open_folder(folder_name_);
     look_for_target();
     if (!present_.is_open()) {
@@ -149,7 +153,7 @@ CopyAnswer TargetFile::examine(const ServedFolder& folder, const std::stop_token
     }
     if (present_.is_open()) {
         take_in(present_.get(), request_.size_bytes, stop);
-        return {.outcome = CopyAnswer::Outcome::present,
+        return {.outcome = Answer::Outcome::present,
                 .offset_bytes = request_.size_bytes,
                 .digest = checksum_.digest(),
                 .text = {}};
@@ -157,13 +161,14 @@ CopyAnswer TargetFile::examine(const ServedFolder& folder, const std::stop_token
     struct stat status {};
     if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
     const auto size = static_cast<std::uint64_t>(status.st_size);
-    position_ = size <= request_.size_bytes ? size : 0; // a longer one is another file's
+    const bool may_go_on = access_ == Access::full && size <= request_.size_bytes;
+    position_ = may_go_on ? size : 0; // a longer one is another file's
     // To be written on past the cache, a large one goes on at a whole block.
     if (is_large() && position_ < request_.size_bytes) {
         position_ -= position_ % BulkWriter::alignment_bytes;
     }
     take_in(part_.get(), position_, stop);
-    return {.outcome = CopyAnswer::Outcome::accepted,
+    return {.outcome = Answer::Outcome::accepted,
             .offset_bytes = position_,
             .digest = checksum_.digest(),
             .text = {}};
@@ -241,4 +246,4 @@ void TargetFile::rename() {
     fail("cannot give " + request_.name + " its name");
 }
 
-} // namespace apps
+} // namespace apps::copy

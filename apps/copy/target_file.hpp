@@ -11,8 +11,8 @@
 
 #include "apps/copy/bulk_writer.hpp"
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/copy_protocol.hpp"
 #include "apps/copy/descriptor.hpp"
+#include "apps/copy/protocol.hpp"
 #include "apps/copy/served_folder.hpp"
 
 #include <cstdint>
@@ -20,19 +20,25 @@
 #include <stop_token>
 #include <string>
 
-namespace apps {
+namespace apps::copy {
 
 class TargetFile {
   public:
+    // How much a sender may learn of what is there, and change.
+    enum class Access : std::uint8_t {
+        full,       // compare with it, go on behind a part, replace it where the request says so
+        write_only, // nothing but that a name is taken
+    };
+
     // Refuses a path with a flaw.
-    explicit TargetFile(CopyOpen request);
+    explicit TargetFile(Open request, Access access = Access::full);
     ~TargetFile();
     TargetFile(const TargetFile&) = delete;
     TargetFile& operator=(const TargetFile&) = delete;
 
     // What is there already: accepted from an offset, or present. Refuses to replace a file, and a
     // part that another holds. Once.
-    CopyAnswer examine(const ServedFolder& folder, const std::stop_token& stop);
+    Answer examine(const ServedFolder& folder, const std::stop_token& stop);
     // Goes on behind the offset that examine() told, or from 0. Refuses what the disk
     // has no room for now.
     void start(std::uint64_t offset);
@@ -52,7 +58,8 @@ class TargetFile {
     bool is_large() const noexcept;
     void take_in(int fd, std::uint64_t bytes, const std::stop_token& stop);
 
-    CopyOpen request_;
+    Open request_;
+    const Access access_;
     std::string folder_name_;
     std::string leaf_;
     std::string part_name_;
@@ -65,4 +72,4 @@ class TargetFile {
     bool finished_ = false;
 };
 
-} // namespace apps
+} // namespace apps::copy

@@ -41,11 +41,9 @@ std::string providers_of(const netio::pubsub::Publisher& publisher) {
 PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
                        const PublisherConfig& config, const PublishArguments& arguments)
     : loop_{loop}, arguments_{arguments}, config_{config}, feed_{config.streams},
-      messages_left_{arguments.messages.value_or(UINT64_MAX)}, accept_failed_{loop},
-      subscribers_{loop}, continue_timer_{loop, [this] { pump(); }},
-      duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
-                                                                              feed_.largest_bytes(),
-                                                                              *this)},
+      messages_left_{arguments.messages.value_or(UINT64_MAX)}, subscribers_{loop},
+      continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
+      outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
       signals_{loop, end_signals(), [this](int) { interrupt(); }} {
     if (arguments.duration) duration_timer_.start(*arguments.duration);
     for (const auto& endpoint : outlet_->publisher().endpoints())
@@ -72,7 +70,9 @@ ExitStatus PublishRun::run() {
 }
 
 void PublishRun::start_when_ready() {
-    if (begin_ || !end_.empty() || subscribed_.size() < subscribers_to_wait_for(config_)) return;
+    if (begin_ || !end_.empty() ||
+        subscribers_.subscriber_count() < subscribers_to_wait_for(config_))
+        return;
     begin_ = netio::Clock::now();
     feed_.begin(*begin_);
     continue_timer_.start(netio::Duration::zero());
@@ -160,20 +160,18 @@ PublishReport PublishRun::report() const {
 void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,
                                const netio::pubsub::FidRange& range) {
     subscribers_.subscribed(peer, range);
-    subscribed_.insert(peer.id);
     start_when_ready();
 }
 
 void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
                                       const netio::pubsub::SubscriberPeer& peer,
                                       const netio::Closed& closed) {
-    subscribed_.erase(peer.id);
     subscribers_.closed(peer, closed);
 }
 
 void PublishRun::on_accept_failed(netio::pubsub::Publisher&, const std::string& peer_address,
                                   const netio::FabricError& why) {
-    accept_failed_.note(peer_address, why);
+    subscribers_.accept_failed(peer_address, why);
 }
 
 void PublishRun::on_writable(netio::pubsub::Publisher&) {

@@ -3,7 +3,6 @@
 
 // One run of `netio publish`: from the first subscriber to the report.
 
-#include "apps/common/accept_failure_log.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/report.hpp"
 #include "apps/publish/message_feed.hpp"
@@ -17,7 +16,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 namespace apps {
@@ -67,11 +65,9 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     MessageFeed feed_;
     std::uint64_t messages_left_;
     std::uint64_t unwanted_ = 0;
-    std::set<netio::pubsub::SubscriberId> subscribed_;
     std::optional<netio::TimePoint> begin_; // of the messages
     std::string end_;                       // why; empty: not yet
     std::string failure_;
-    AcceptFailureLog accept_failed_;
     SubscriberLog subscribers_;
     netio::Timer continue_timer_;
     netio::Timer duration_timer_;

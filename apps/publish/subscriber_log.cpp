@@ -14,13 +14,14 @@ SubscriberLog::SubscriberLog(netio::EventLoop& loop)
 
 SubscriberLog::SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform,
                              LimitedLog::Write warn)
-    : log_{loop, std::move(inform)}, warnings_{loop, std::move(warn)}, timer_{loop,
-                                                                              [this] { tell(); }} {}
+    : log_{loop, std::move(inform)}, warnings_{loop, std::move(warn)},
+      timer_{loop, [this] { tell(); }}, accept_failed_{loop} {}
 
 void SubscriberLog::subscribed(const netio::pubsub::SubscriberPeer& peer,
                                const netio::pubsub::FidRange& range) {
     if (count_ > 0 && peer.id != peer_.id) tell();
     peer_ = peer;
+    subscribed_.insert(peer.id);
     if (count_ < ranges_in_a_line) ranges_ += (count_ > 0 ? ", " : "") + to_string(range);
     if (count_++ == 0) timer_.start(netio::Duration::zero());
 }
@@ -37,6 +38,7 @@ void SubscriberLog::tell() {
 
 void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed) {
     tell();
+    subscribed_.erase(peer.id);
     using netio::CloseReason;
     if (closed.reason == CloseReason::local || closed.reason == CloseReason::orderly) {
         log_.note(fmt::format("{} has left", peer.address));

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a test publisher says of its subscribers: who comes, for what, and why they go. They decide
+// What a test publisher says of its subscribers, and how many there are: who comes, for what, why
+// they go, and who could not be accepted. They decide
 // how often, so what each asks for in a turn of the loop is one line, and there are so many lines
 // an interval (apps/common/limited_log.hpp). Belongs to the loop's thread.
 
+#include "apps/common/accept_failure_log.hpp"
 #include "apps/common/limited_log.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/publisher/publisher.hpp"
 
 #include <cstddef>
+#include <set>
 #include <string>
 
 namespace apps {
@@ -22,6 +25,12 @@ class SubscriberLog {
     void subscribed(const netio::pubsub::SubscriberPeer& peer,
                     const netio::pubsub::FidRange& range);
     void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
+    void accept_failed(const std::string& peer_address, const netio::FabricError& why) {
+        accept_failed_.note(peer_address, why);
+    }
+
+    // That have subscribed to something and are here.
+    std::size_t subscriber_count() const noexcept { return subscribed_.size(); }
 
   private:
     static constexpr std::size_t ranges_in_a_line = 4;
@@ -33,6 +42,8 @@ class SubscriberLog {
     std::string ranges_;    // the first ones of peer_, not told yet
     std::size_t count_ = 0; // of all of them
     netio::Timer timer_;
+    std::set<netio::pubsub::SubscriberId> subscribed_;
+    AcceptFailureLog accept_failed_;
 };
 
 } // namespace apps

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
@@ -60,4 +60,4 @@ std::optional<std::size_t> find_wrong_byte(std::span<const std::byte> bytes, std
     return search(tail, bytes.size());
 }
 
-} // namespace apps
+} // namespace apps::pump

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-namespace apps {
+namespace apps::pump {
 
 // Fills `bytes` with those of the stream from `position` on.
 void fill_stream(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t position) noexcept;
@@ -18,4 +18,4 @@ void fill_stream(std::span<std::byte> bytes, std::uint64_t seed, std::uint64_t p
 std::optional<std::size_t> find_wrong_byte(std::span<const std::byte> bytes, std::uint64_t seed,
                                            std::uint64_t position) noexcept;
 
-} // namespace apps
+} // namespace apps::pump

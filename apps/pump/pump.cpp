@@ -1,289 +1,309 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/pump.hpp"
 
-#include "apps/common/printable.hpp"
+// netio pump: the command line of the stream blaster.
 
+#include "apps/common/accept_failure_log.hpp"
+#include "apps/common/live_display.hpp"
+#include "apps/program/commands.hpp"
+#include "apps/pump/end.hpp"
+#include "apps/pump/report.hpp"
+#include "apps/pump/study.hpp"
+#include "netio/base/check.hpp"
+#include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
+
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 
-#include <sys/resource.h>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <vector>
 
-#include <algorithm>
-#include <cstring>
-#include <utility>
-
-namespace apps {
-
-using netio::Cookie;
-using netio::stream::Received;
-using netio::stream::StreamSocket;
-using Json = nlohmann::ordered_json;
-
+namespace apps::pump {
 namespace {
 
-constexpr std::size_t report_limit_bytes = 64 * 1024;
-constexpr std::size_t private_bytes = 2 * report_limit_bytes;
+// How much is moved, in what pieces.
+struct LoadArguments {
+    std::uint64_t bytes = 1 << 30;
+    std::size_t size = 64 * 1024;
+    std::size_t size_min = 0;
+    std::size_t sends = Settings{}.sends;
+    std::size_t receives = Settings{}.receives;
+    std::size_t receive_size = 0;
+    std::size_t receive_size_min = 0;
+    std::uint64_t seed = 1;
+    bool wait_all = false;
+    bool bidirectional = false;
+    bool verify = false;
+};
 
-double share(std::uint64_t part, std::uint64_t rest) {
-    return part + rest == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(part + rest);
+struct ServerArguments {
+    bool serve = false;
+    bool once = false;
+    std::string listen = "127.0.0.1:12350";
+};
+
+struct OutputArguments {
+    bool progress = false;
+    bool json = false;
+};
+
+// The variant of the protocol.
+struct VariantArguments {
+    std::uint64_t ring = 1 << 20;
+    std::optional<std::uint64_t> ring_limit;
+    std::string mode = "dynamic";
+    std::string policy = "improved";
+    std::string notify = "immediate";
+};
+
+struct Arguments {
+    std::string server; // empty: be one
+    ServerArguments serving;
+    LoadArguments load;
+    VariantArguments variant;
+    std::string provider = "auto";
+    std::string loop = "blocking";
+    std::string study; // folder
+    OutputArguments output;
+};
+
+// The baselines of the study keep the ring that they were given, unless they are told otherwise.
+std::uint64_t ring_limit_bytes(const Arguments& arguments) {
+    if (!arguments.variant.ring_limit) {
+        return arguments.variant.mode == "dynamic"
+                   ? netio::stream::StreamSocket::Options{}.receiver.ring_limit_bytes
+                   : 0;
+    }
+    if (arguments.variant.policy == "published" || arguments.variant.mode == "direct") {
+        throw std::invalid_argument{"--ring-limit: with --policy published the ring does not grow, "
+                                    "and with --mode direct there is none"};
+    }
+    return *arguments.variant.ring_limit;
+}
+
+netio::stream::StreamSocket::Options stream_options(const Arguments& arguments) {
+    netio::stream::StreamSocket::Options options;
+    options.receiver =
+        netio::stream::improved_receiver(arguments.variant.ring, ring_limit_bytes(arguments));
+    if (arguments.variant.policy == "published")
+        options = netio::stream::published_stream(arguments.variant.ring);
+    if (arguments.variant.mode == "indirect") {
+        options.sender.mode = options.receiver.mode = netio::stream::TransferMode::indirect_only;
+    } else if (arguments.variant.mode == "direct") {
+        options.sender.mode = options.receiver.mode = netio::stream::TransferMode::direct_only;
+        options.receiver.ring_bytes = 0;
+        options.receiver.ack_threshold_bytes = options.receiver.advert_threshold_bytes = 0;
+    }
+    options.session.never_immediate = arguments.variant.notify == "frames";
+    return options;
+}
+
+// Before anybody connects.
+const Arguments& checked(const Arguments& arguments) {
+    validate(stream_options(arguments));
+    return arguments;
+}
+
+Settings settings_of(const Arguments& arguments) {
+    return {.stream = stream_options(arguments),
+            .sends = arguments.load.sends,
+            .receives = arguments.load.receives,
+            .receive_size_min = arguments.load.receive_size_min,
+            .receive_size_max = arguments.load.receive_size,
+            .wait_all = arguments.load.wait_all};
+}
+
+void print(const End& end, bool json) {
+    if (!end.error().empty()) spdlog::error("{}", end.error());
+    if (json) {
+        nlohmann::ordered_json report = end.report();
+        report["error"] = end.error();
+        fmt::print("{}\n", report.dump());
+    } else {
+        fmt::print("{}", as_text(end.report()));
+    }
+    std::fflush(stdout);
+}
+
+int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
+    const Header header{.bytes = arguments.load.bytes,
+                        .seed = arguments.load.seed,
+                        .size_min = arguments.load.size_min != 0 ? arguments.load.size_min
+                                                                 : arguments.load.size,
+                        .size_max = arguments.load.size,
+                        .verify = arguments.load.verify,
+                        .bidirectional = arguments.load.bidirectional};
+    End end{loop,
+            transport,
+            netio::parse_address(arguments.server),
+            settings_of(arguments),
+            header,
+            [&](End&) { loop.stop(); }};
+    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { end.abort(); }};
+    {
+        const LiveDisplay display{
+            loop, live_form(arguments.output.json, arguments.output.progress), [&] {
+                return LiveDisplay::Sums{.messages = 0, .bytes = end.moved_bytes(), .lost = {}};
+            }};
+        loop.run();
+    }
+    print(end, arguments.output.json);
+    return end.error().empty() ? 0 : 1;
+}
+
+// Serves any number of clients at a time.
+class PumpServer final : private netio::stream::StreamListener::Handler {
+  public:
+    PumpServer(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
+        : arguments_{checked(arguments)}, loop_{loop},
+          listener_{transport, {netio::parse_address(arguments.serving.listen)}, *this},
+          signals_{loop, {SIGINT, SIGTERM}, [this](int) { loop_.stop(); }} {
+        for (const auto& endpoint : listener_.endpoints())
+            spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    }
+
+    int run() {
+        loop_.run();
+        return status_;
+    }
+
+  private:
+    static constexpr std::size_t client_limit_count = 64;
+    static constexpr std::size_t memory_limit_bytes = 128 * 1024 * 1024; // for one client
+
+    void on_incoming(netio::stream::IncomingStream& incoming) override {
+        const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
+        if (ends_.size() >= client_limit_count) {
+            return spdlog::warn("{} is turned away: {} clients are here already", peer,
+                                ends_.size());
+        }
+        Settings settings = settings_of(arguments_);
+        settings.memory_limit_bytes = memory_limit_bytes;
+        ends_.push_back(
+            std::make_unique<End>(loop_, incoming, settings, [this](End& end) { on_closed(end); }));
+        spdlog::info("{} pumps", peer);
+    }
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+        accept_failed_.note(peer_address, why);
+    }
+    void on_closed(End& end) {
+        print(end, arguments_.output.json);
+        if (!end.error().empty()) status_ = 1;
+        // Later: it is in its own handler.
+        const bool posted = loop_.post([this, ended = &end] {
+            std::erase_if(ends_, [&](const auto& one) { return one.get() == ended; });
+            if (arguments_.serving.once) loop_.stop();
+        });
+        NETIO_CHECK(posted);
+    }
+
+    const Arguments& arguments_;
+    netio::EventLoop& loop_;
+    AcceptFailureLog accept_failed_{loop_};
+    int status_ = 0;
+    std::vector<std::unique_ptr<End>> ends_;
+    netio::stream::StreamListener listener_;
+    netio::SignalWatch signals_;
+};
+
+int run(const Arguments& arguments) {
+    const netio::LoopMode mode = arguments.loop == "busy"       ? netio::LoopMode::busy
+                                 : arguments.loop == "adaptive" ? netio::LoopMode::adaptive
+                                                                : netio::LoopMode::blocking;
+    netio::EventLoop loop{{.mode = mode}};
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    if (!arguments.serving.serve) return run_client(arguments, loop, *transport);
+    return PumpServer{arguments, loop, *transport}.run();
+}
+
+void add_sizes(CLI::App& command, Arguments& arguments) {
+    const auto size = [&](const char* name, auto& value, const char* text) {
+        return command.add_option(name, value, text)
+            ->capture_default_str()
+            ->transform(CLI::AsSizeValue(false));
+    };
+    const CLI::Range one_message{std::size_t{1}, std::size_t{size_limit_bytes}};
+    size("--bytes", arguments.load.bytes, "Bytes to send in all, also as 20g");
+    size("--size", arguments.load.size, "Bytes of a send")->check(one_message);
+    size("--size-min", arguments.load.size_min, "Random sizes, from here to --size");
+    size("--receive-size", arguments.load.receive_size,
+         "Bytes of a receive; 0: as large as a send");
+    size("--receive-size-min", arguments.load.receive_size_min, "Random sizes, from here");
+    size("--ring", arguments.variant.ring, "Bytes of the ring on this side");
+    size("--ring-limit", arguments.variant.ring_limit,
+         "Bytes up to which it grows over a distance; as --ring: not at all");
+}
+
+Command add(CLI::App& program) {
+    auto* command =
+        program.add_subcommand("pump", "Blast a byte stream to a server, and measure or verify it");
+    const auto arguments = std::make_shared<Arguments>();
+    auto* const server = command->add_option("server", arguments->server, "HOST:PORT");
+    command->add_flag("--serve", arguments->serving.serve, "Be the server")->excludes(server);
+    command
+        ->add_option("--listen", arguments->serving.listen, "The server's address, port 0 for any")
+        ->capture_default_str();
+    command->add_flag("--once", arguments->serving.once, "Serve one client, then end");
+    add_sizes(*command, *arguments);
+    const CLI::Range count{1, 1024};
+    command->add_option("--sends", arguments->load.sends, "Sends outstanding")
+        ->capture_default_str()
+        ->check(count);
+    command
+        ->add_option("--receives", arguments->load.receives, "Receives outstanding, on this side")
+        ->capture_default_str()
+        ->check(count);
+    command->add_flag("--wait-all", arguments->load.wait_all, "Receives wait until they are full");
+    command->add_option("--mode", arguments->variant.mode, "dynamic, direct or indirect")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"dynamic", "direct", "indirect"}));
+    command
+        ->add_option("--policy", arguments->variant.policy, "improved, or that of the 2014 study")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"improved", "published"}));
+    command
+        ->add_option("--notify", arguments->variant.notify,
+                     "Tell of writes by immediate data or frames")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"immediate", "frames"}));
+    command->add_flag("--bidirectional", arguments->load.bidirectional,
+                      "The server sends as much back");
+    command->add_flag("--verify", arguments->load.verify, "Check every byte");
+    command->add_option("--seed", arguments->load.seed, "Of sizes and bytes")
+        ->capture_default_str();
+    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
+        ->capture_default_str();
+    command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));
+    command
+        ->add_option("--study", arguments->study,
+                     "Repeat the 2014 study on this machine, with tables and plots in a folder")
+        ->excludes(server);
+    command->add_flag("--progress", arguments->output.progress, "Log what moves, once a second");
+    command->add_flag("--json", arguments->output.json, "A JSON object for each connection");
+    return [arguments] {
+        if (!arguments->study.empty()) {
+            return run_study({.bytes = arguments->load.bytes,
+                              .message_bytes = std::max<std::uint64_t>(1, arguments->load.size),
+                              .provider = arguments->provider},
+                             arguments->study);
+        }
+        if (!arguments->serving.serve && arguments->server.empty()) {
+            throw std::invalid_argument{
+                "netio pump needs a server's HOST:PORT, --serve or --study"};
+        }
+        return run(*arguments);
+    };
 }
 
 } // namespace
+} // namespace apps::pump
 
-std::string text_in(const Json& report, const char* name) {
-    const auto found = report.find(name);
-    return found != report.end() && found->is_string() ? printable(found->get<std::string>())
-                                                       : std::string{};
+apps::Command apps::add_pump(CLI::App& program) {
+    return pump::add(program);
 }
-
-double number_in(const Json& report, const char* name) {
-    const auto found = report.find(name);
-    return found != report.end() && found->is_number() ? found->get<double>() : 0;
-}
-
-double processor_seconds() {
-    rusage usage{};
-    if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
-    const auto seconds = [](const timeval& time) {
-        return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-    };
-    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-PumpEnd::PumpEnd(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
-                 const PumpSettings& settings, const PumpHeader& header,
-                 std::function<void(PumpEnd&)> when_closed)
-    : loop_{loop}, is_client_{true}, settings_{settings}, header_{header}, when_closed_{std::move(
-                                                                               when_closed)},
-      private_memory_{private_bytes, netio::Access::remote_write}, begin_{loop.now()}, end_{begin_},
-      socket_{std::make_unique<StreamSocket>(transport, settings.stream,
-                                             static_cast<StreamSocket::Handler&>(*this))} {
-    socket_->connect(server);
-}
-
-PumpEnd::PumpEnd(netio::EventLoop& loop, netio::stream::IncomingStream& incoming,
-                 const PumpSettings& settings, std::function<void(PumpEnd&)> when_closed)
-    : loop_{loop}, is_client_{false}, settings_{settings}, when_closed_{std::move(when_closed)},
-      private_memory_{private_bytes, netio::Access::remote_write}, begin_{loop.now()}, end_{begin_},
-      socket_{incoming.accept(settings.stream, *this)} {}
-
-void PumpEnd::on_connected(StreamSocket& socket) {
-    provider_ = socket.provider();
-    if (!is_client_) {
-        const auto slice = private_memory_.slice(0, pump_header_bytes);
-        static_cast<void>(socket.receive(slice, private_key, netio::stream::Fill::all));
-        return;
-    }
-    const auto bytes = encode(*header_);
-    std::ranges::copy(bytes, private_memory_.data());
-    static_cast<void>(socket.send(private_memory_.slice(0, bytes.size()), private_key));
-    begin_flows();
-}
-
-// A stranger decides how large a message is, but not how much memory is spent on it.
-std::size_t PumpEnd::piece_bytes(std::uint64_t wanted, std::size_t count) const {
-    const std::size_t limit = settings_.memory_limit_bytes;
-    const std::uint64_t most = limit == 0 ? wanted : std::max<std::uint64_t>(1, limit / 2 / count);
-    return static_cast<std::size_t>(std::min(wanted, most));
-}
-
-void PumpEnd::begin_flows() {
-    begin_ = end_ = loop_.now();
-    processor_begin_ = processor_seconds();
-    const auto plan = [&](bool of_client) {
-        return PumpPlan{.bytes = header_->bytes,
-                        .seed = header_->seed + (of_client ? 0 : 1),
-                        .verify = header_->verify};
-    };
-    try {
-        if (is_client_ || header_->bidirectional) {
-            PumpPlan out = plan(is_client_);
-            out.outstanding = settings_.sends;
-            out.size_max = piece_bytes(header_->size_max, out.outstanding);
-            out.size_min = piece_bytes(header_->size_min, out.outstanding);
-            source_.emplace(*socket_, out);
-        }
-        if (!is_client_ || header_->bidirectional) {
-            PumpPlan in = plan(!is_client_);
-            in.outstanding = settings_.receives;
-            in.size_max = settings_.receive_size_max != 0
-                              ? settings_.receive_size_max
-                              : piece_bytes(header_->size_max, in.outstanding);
-            in.size_min = settings_.receive_size_min != 0
-                              ? std::min(settings_.receive_size_min, in.size_max)
-                              : in.size_max;
-            in.fill = settings_.wait_all ? netio::stream::Fill::all : netio::stream::Fill::some;
-            sink_.emplace(*socket_, in);
-        }
-    } catch (const std::exception& error) {
-        return fail(fmt::format("no memory for {} sends and {} receives of {} bytes: {}",
-                                settings_.sends, settings_.receives, header_->size_max,
-                                error.what()));
-    }
-    if (is_client_ && (!sink_ || sink_->is_complete())) receive_report();
-    drive();
-}
-
-void PumpEnd::drive() {
-    if (!header_ || finished_) return;
-    if (source_) source_->drive();
-    if (sink_) sink_->drive();
-    if (source_ && !source_->all_submitted()) return;
-    if (!is_client_) {
-        if (!sink_->is_complete()) return;
-        send_report();
-    }
-    finished_ = true;
-    socket_->shutdown_send();
-}
-
-void PumpEnd::on_send_completed(StreamSocket&, Cookie key, netio::Completion::Outcome outcome) {
-    if (outcome != netio::Completion::Outcome::done || key == private_key) return;
-    source_->on_send_completed(key);
-    drive();
-}
-
-void PumpEnd::on_received(StreamSocket& socket, const Received& received) {
-    if (received.outcome != netio::Completion::Outcome::done) return;
-    if (received.cookie == private_key) {
-        is_client_ ? take_report(received) : take_header(socket, received);
-        return;
-    }
-    sink_->on_received(received);
-    if (sink_->is_complete()) {
-        measure_end();
-        if (is_client_) receive_report();
-    }
-    if (finished_) {
-        sink_->drive(); // the other direction may have ended before this one
-    } else {
-        drive();
-    }
-}
-
-void PumpEnd::measure_end() {
-    end_ = netio::Clock::now();
-    processor_s_ = processor_seconds() - processor_begin_;
-}
-
-// --- header and report: the first half of the private memory is for the header ------------------
-
-void PumpEnd::take_header(const StreamSocket& socket, const Received& received) {
-    header_ =
-        decode_pump_header({private_memory_.data(), static_cast<std::size_t>(received.bytes)});
-    if (!header_) return fail(socket.peer_address() + " is no pump");
-    begin_flows();
-}
-
-void PumpEnd::receive_report() {
-    static_cast<void>(
-        socket_->receive(private_memory_.slice(report_limit_bytes, report_limit_bytes), private_key,
-                         netio::stream::Fill::some));
-}
-
-void PumpEnd::take_report(const Received& received) {
-    peer_report_.append(reinterpret_cast<const char*>(private_memory_.data() + report_limit_bytes),
-                        static_cast<std::size_t>(received.bytes));
-    if (peer_report_.size() > report_limit_bytes) return fail("the server's report has no end");
-    if (!received.end_of_stream) receive_report();
-}
-
-void PumpEnd::send_report() {
-    if (!sink_->is_complete()) return;
-    const std::string text = report().dump();
-    std::memcpy(private_memory_.data() + report_limit_bytes, text.data(), text.size());
-    static_cast<void>(
-        socket_->send(private_memory_.slice(report_limit_bytes, text.size()), private_key));
-}
-
-// --- the end --------------------------------------------------------------------------------
-
-void PumpEnd::fail(const std::string& what) {
-    if (error_.empty()) error_ = what;
-    socket_->abort();
-}
-
-void PumpEnd::on_end_of_stream(StreamSocket&) {
-    if (is_client_ && !sink_) measure_end();
-}
-
-void PumpEnd::on_closed(StreamSocket&, const netio::Closed& closed) {
-    const bool whole = finished_ && (!sink_ || sink_->is_complete());
-    if (error_.empty() && (closed.reason != netio::CloseReason::orderly || !whole)) {
-        error_ = closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
-    }
-    if (error_.empty() && sink_ && sink_->wrong_at()) {
-        error_ = fmt::format("a wrong byte at position {}", *sink_->wrong_at());
-    }
-    if (error_.empty() && is_client_) {
-        const Json theirs = Json::parse(peer_report_, nullptr, false);
-        if (!theirs.is_object()) {
-            error_ = "the server's report cannot be read";
-        } else if (const std::string problem = text_in(theirs, "error"); !problem.empty()) {
-            error_ = "the server reports " + problem;
-        }
-    }
-    when_closed_(*this); // may destroy this object
-}
-
-std::uint64_t PumpEnd::moved_bytes() const {
-    if (sink_) return sink_->received_bytes();
-    const netio::stream::SenderCounters sent = socket_->counters().sent;
-    return sent.direct_bytes + sent.indirect_bytes;
-}
-
-Json PumpEnd::report() const {
-    const netio::stream::StreamSocket::Counters counters = socket_->counters();
-    const netio::stream::SenderCounters& sent = counters.sent;
-    const netio::stream::ReceiverCounters& received = counters.received;
-    const double seconds = std::chrono::duration<double>(end_ - begin_).count();
-    const std::uint64_t bytes =
-        sink_ ? sink_->received_bytes() : sent.direct_bytes + sent.indirect_bytes;
-    std::string error = error_;
-    if (error.empty() && sink_ && sink_->wrong_at()) {
-        error = fmt::format("a wrong byte at position {}", *sink_->wrong_at());
-    }
-    Json report{{"role", is_client_ ? "pump" : "pump-server"},
-                {"provider", provider_},
-                {"error", error},
-                {"bytes", bytes},
-                {"seconds", seconds},
-                {"gbit_per_s", seconds > 0 ? 8e-9 * static_cast<double>(bytes) / seconds : 0.0},
-                {"processor_s", processor_s_},
-                {"processor_share", seconds > 0 ? processor_s_ / seconds : 0.0},
-                {"verified", header_ && header_->verify},
-                {"direct_share", sink_ ? share(received.direct_bytes, received.indirect_bytes)
-                                       : share(sent.direct_bytes, sent.indirect_bytes)},
-                {"direct_share_sent", share(sent.direct_bytes, sent.indirect_bytes)},
-                {"direct_share_received", share(received.direct_bytes, received.indirect_bytes)},
-                {"sent",
-                 {{"direct_bytes", sent.direct_bytes},
-                  {"indirect_bytes", sent.indirect_bytes},
-                  {"direct_transfers", sent.direct_transfers},
-                  {"indirect_transfers", sent.indirect_transfers},
-                  {"phase_switches", sent.phase_switches},
-                  {"adverts_received", sent.adverts_received},
-                  {"adverts_rejected_by_phase", sent.adverts_rejected_by_phase},
-                  {"adverts_rejected_by_sequence", sent.adverts_rejected_by_sequence},
-                  {"waits_for_ring", sent.waits_for_ring},
-                  {"ring_bytes", sent.ring_bytes},
-                  {"ring_growths", sent.ring_growths},
-                  {"waits_for_advert", sent.waits_for_advert},
-                  {"waits_for_capacity", counters.waits_for_capacity}}},
-                {"received",
-                 {{"direct_bytes", received.direct_bytes},
-                  {"indirect_bytes", received.indirect_bytes},
-                  {"phase_switches", received.phase_switches},
-                  {"adverts", received.adverts},
-                  {"adverts_revoked", received.adverts_revoked},
-                  {"acknowledgements", received.acks},
-                  {"ring_bytes", received.ring_bytes},
-                  {"ring_growths", received.ring_growths},
-                  {"ring_refusals", received.ring_refusals},
-                  {"control_messages", counters.controls}}}};
-    const Json theirs = Json::parse(peer_report_, nullptr, false);
-    if (is_client_ && theirs.is_object()) report["server"] = theirs;
-    return report;
-}
-
-} // namespace apps

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::pump {
 
 namespace {
 
@@ -393,4 +393,4 @@ StreamStudy study_stream(const StreamLink& link, const StreamLoad& load,
     return Simulation{link, filled, policy}.run();
 }
 
-} // namespace apps
+} // namespace apps::pump

@@ -20,7 +20,7 @@
 
 #include <cstdint>
 
-namespace apps {
+namespace apps::pump {
 
 struct StreamLink {
     double gigabits_per_second = 100;
@@ -73,4 +73,4 @@ struct StreamStudy {
 StreamStudy study_stream(const StreamLink& link, const StreamLoad& load,
                          const StreamPolicy& policy);
 
-} // namespace apps
+} // namespace apps::pump

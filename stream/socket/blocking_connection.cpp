@@ -51,7 +51,7 @@ void run_until(EventLoop& loop, const BlockingLimits& limits,
 
 BlockingStream::Connection::Connection(std::string_view address,
                                        const BlockingStream::Options& options)
-    : limits{options.call_timeout, options.progress_timeout},
+    : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout},
       engine_{std::make_unique<BlockingEngine>(options.provider)}, loop_{engine_->loop},
       socket_{std::make_unique<StreamSocket>(*engine_->transport,
                                              without_heartbeats(options.stream),
@@ -62,7 +62,7 @@ BlockingStream::Connection::Connection(std::string_view address,
 
 BlockingStream::Connection::Connection(IncomingStream& incoming,
                                        const BlockingStream::Options& options, EventLoop& loop)
-    : limits{options.call_timeout, options.progress_timeout}, loop_{loop},
+    : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout}, loop_{loop},
       socket_{incoming.accept(without_heartbeats(options.stream), *this)} {}
 
 // --- reading --------------------------------------------------------------------------------
@@ -129,9 +129,10 @@ std::size_t BlockingStream::Connection::nothing_more() {
 // The peer waits in close() until it knows that everything was read here, and perhaps this was the
 // last call.
 void BlockingStream::Connection::settle() {
+    if (limits.farewell.count() == 0) return;
     try {
         run_until(
-            loop_, {.call = settle_limit}, [] { return 0; },
+            loop_, {.call = limits.farewell}, [] { return 0; },
             [this] { return closed_.has_value(); });
     } catch (const StreamError&) {
         // It does not answer. Here everything has arrived; what it makes of that, it says itself.
@@ -263,19 +264,33 @@ void BlockingStream::Connection::on_end_of_stream(StreamSocket&) {
     end_ = End::arrived;
 }
 
-// It will be read, or not, by later calls.
-void BlockingStream::Connection::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
+// It will be read, or not, by later calls. Where there is no memory for all of it, the beginning is
+// kept, as much as there is memory for.
+void BlockingStream::Connection::on_lost(StreamSocket&, std::uint64_t arrived_bytes) {
+    std::uint64_t kept = arrived_bytes;
+    while (kept > 0 && !rescue(kept))
+        kept /= 2;
+    dropped_bytes_ = arrived_bytes - kept;
+}
+
+bool BlockingStream::Connection::rescue(std::uint64_t bytes) {
     try {
-        rescued_ = std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(arrived_bytes),
-                                                      Access::remote_write);
-        static_cast<void>(socket.receive(rescued_->slice(), rest_cookie, Fill::all));
+        auto memory = std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(bytes),
+                                                         Access::remote_write);
+        if (socket_->receive(memory->slice(), rest_cookie, Fill::all) != Status::ok) return false;
+        rescued_ = std::move(memory);
+        return true;
     } catch (const std::exception&) {
-        // No memory: the reads before the end throw, and say that the connection is lost.
+        return false;
     }
 }
 
 void BlockingStream::Connection::on_closed(StreamSocket&, const Closed& closed) {
     closed_ = closed;
+    if (dropped_bytes_ > 0) {
+        closed_->detail += "; " + std::to_string(dropped_bytes_) +
+                           " bytes that had arrived were dropped for want of memory";
+    }
 }
 
 } // namespace netio::stream::inline v0_2

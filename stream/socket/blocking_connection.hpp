@@ -30,6 +30,7 @@ struct BlockingEngine {
 struct BlockingLimits {
     std::chrono::milliseconds call{0};
     std::chrono::milliseconds progress{0};
+    std::chrono::milliseconds farewell{0}; // 0: not at all
 };
 // Runs the loop until it is done; `moved` counts what has moved, and so tells progress. Throws
 // StreamError::timed_out.
@@ -63,7 +64,6 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     // for one call costs less than the copy.
     static constexpr std::size_t copy_limit_bytes = 64 * 1024;
     static constexpr std::size_t write_slots = 8;
-    static constexpr std::chrono::seconds settle_limit{10};
     static constexpr Cookie standing_cookie{0};
     static constexpr Cookie direct_cookie{1};
     static constexpr Cookie rest_cookie{2};
@@ -79,6 +79,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     void run(const std::function<bool()>& done);
     std::uint64_t moved_bytes() const;
     [[noreturn]] void throw_closed() const;
+    bool rescue(std::uint64_t bytes);
 
     void on_connected(StreamSocket& socket) override;
     void on_send_completed(StreamSocket& socket, Cookie cookie,
@@ -93,6 +94,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     RegisteredBuffer incoming_{copy_limit_bytes, Access::remote_write};
     RegisteredBuffer outgoing_{write_slots * copy_limit_bytes, Access::send};
     std::unique_ptr<RegisteredBuffer> rescued_; // what the ring held when the connection was lost
+    std::uint64_t dropped_bytes_ = 0;           // of that, for want of memory
     std::span<const std::byte> arrived_;        // of incoming_, and not yet read
     std::span<const std::byte> rest_;           // of rescued_, to be read behind that
     bool standing_ = false;                     // a receive into incoming_ is posted

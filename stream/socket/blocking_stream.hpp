@@ -54,6 +54,9 @@ class NETIO_EXPORT BlockingStream {
         std::string provider = "auto";
         std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
         std::chrono::milliseconds progress_timeout{0}; // of a call while no byte moves; 0: none
+        // A read that tells the end of the stream waits so long, once, for a peer that is closing
+        // to hear that all of it was read: this may be the last call. 0: not at all.
+        std::chrono::milliseconds farewell_timeout{2'000};
     };
 
     // Throws FabricError (no provider reaches the address), std::invalid_argument (the address or

@@ -4,8 +4,8 @@
 // A copy server, senders, and peers that say whatever a test wants, on the fabric: disks do not
 // know the simulator's time.
 
-#include "apps/copy/copy_sender.hpp"
-#include "apps/copy/copy_server.hpp"
+#include "apps/copy/sender.hpp"
+#include "apps/copy/server.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -22,11 +22,11 @@
 #include <string>
 #include <vector>
 
-namespace apps::test {
+namespace apps::copy::test {
 
 namespace fs = std::filesystem;
 
-struct Outcome final : CopySender::Handler {
+struct Outcome final : Sender::Handler {
     void on_file(const CopiedFile& file) override { files.push_back(file); }
     void on_finished(const std::string& why) override { problem = why; }
 
@@ -52,27 +52,26 @@ class RawPeer final : public netio::stream::StreamSocket::Handler {
         std::ranges::copy(bytes, buffer->data());
         static_cast<void>(socket->send(buffer->slice(), netio::Cookie{0}));
     }
-    void send(const CopyChunk& chunk, std::string_view content) {
-        std::vector<std::byte> bytes(copy_chunk_header_bytes);
-        encode(chunk, std::span{bytes}.first<copy_chunk_header_bytes>());
+    void send(const Chunk& chunk, std::string_view content) {
+        std::vector<std::byte> bytes(chunk_header_bytes);
+        encode(chunk, std::span{bytes}.first<chunk_header_bytes>());
         const auto tail = std::as_bytes(std::span{content});
         bytes.insert(bytes.end(), tail.begin(), tail.end());
         send(bytes);
     }
     // The message at the front, if it is whole; it is taken away.
-    template <typename Message>
-    std::optional<Message> take() {
+    template <typename Body>
+    std::optional<Body> take() {
         const auto bytes = std::as_bytes(std::span{received});
-        CopyPrelude prelude;
-        if (bytes.size() < copy_prelude_bytes ||
-            decode(bytes.first(copy_prelude_bytes), prelude) != CopyFlaw::none ||
-            bytes.size() < copy_prelude_bytes + prelude.body_bytes) {
+        Prelude prelude;
+        if (bytes.size() < prelude_bytes ||
+            decode(bytes.first(prelude_bytes), prelude) != Flaw::none ||
+            bytes.size() < prelude_bytes + prelude.body_bytes) {
             return {};
         }
-        Message message;
-        EXPECT_EQ(decode(bytes.subspan(copy_prelude_bytes, prelude.body_bytes), message),
-                  CopyFlaw::none);
-        received.erase(0, copy_prelude_bytes + prelude.body_bytes);
+        Body message;
+        EXPECT_EQ(decode(bytes.subspan(prelude_bytes, prelude.body_bytes), message), Flaw::none);
+        received.erase(0, prelude_bytes + prelude.body_bytes);
         return message;
     }
 
@@ -105,15 +104,12 @@ class CopyBed : public testing::Test {
     }
     ~CopyBed() override { fs::remove_all(root); }
 
-    void serve(std::size_t sender_limit = 16,
-               std::chrono::milliseconds idle_limit = std::chrono::minutes{1}) {
-        server =
-            std::make_unique<CopyServer>(bed.loop(), bed.transport(),
-                                         CopyServer::Options{.folder = root + "/served",
-                                                             .addresses = {bed.address()},
-                                                             .sender_limit_count = sender_limit,
-                                                             .buffer_count = 3,
-                                                             .idle_limit = idle_limit});
+    void serve(std::size_t sender_limit = 16, Session::Options session = {.buffer_count = 3}) {
+        server = std::make_unique<Server>(bed.loop(), bed.transport(),
+                                          Server::Options{.folder = root + "/served",
+                                                          .addresses = {bed.address()},
+                                                          .sender_limit_count = sender_limit,
+                                                          .session = session});
     }
     netio::Address address() const { return server->endpoints().front().address; }
     std::string put(const std::string& name, const std::string& text) const {
@@ -124,15 +120,15 @@ class CopyBed : public testing::Test {
         std::ifstream in{root + "/" + name, std::ios::binary};
         return {std::istreambuf_iterator<char>{in}, {}};
     }
-    CopySender::Options options(std::vector<std::string> names) const {
-        CopySender::Options options{.server = address(), .buffer_count = 3};
+    Sender::Options options(std::vector<std::string> names) const {
+        Sender::Options options{.server = address(), .buffer_count = 3};
         for (const std::string& name : names)
             options.files.push_back({.path = root + "/source/" + name, .name = name});
         return options;
     }
-    Outcome copy(CopySender::Options what) {
+    Outcome copy(Sender::Options what) {
         Outcome outcome;
-        CopySender sender{bed.loop(), bed.transport(), std::move(what), outcome};
+        Sender sender{bed.loop(), bed.transport(), std::move(what), outcome};
         sender.start();
         EXPECT_TRUE(bed.run_until([&] { return outcome.problem.has_value(); }));
         return outcome;
@@ -143,20 +139,20 @@ class CopyBed : public testing::Test {
         peer.socket->connect(address());
         ASSERT_TRUE(bed.run_until([&] { return peer.connected || peer.closed; }));
     }
-    template <typename Message>
-    Message wait_for(RawPeer& peer) {
-        std::optional<Message> message;
+    template <typename Body>
+    Body wait_for(RawPeer& peer) {
+        std::optional<Body> message;
         EXPECT_TRUE(bed.run_until([&] {
-            if (!message) message = peer.take<Message>();
+            if (!message) message = peer.take<Body>();
             return message.has_value() || peer.closed;
         }));
         EXPECT_TRUE(message) << "closed before it said so";
-        return message.value_or(Message{});
+        return message.value_or(Body{});
     }
 
     std::string root = testing::TempDir() + "netio_copy_" + std::to_string(::getpid());
     netio::test::TestBed bed{netio::test::Bed::fabric_tcp};
-    std::unique_ptr<CopyServer> server;
+    std::unique_ptr<Server> server;
 };
 
-} // namespace apps::test
+} // namespace apps::copy::test

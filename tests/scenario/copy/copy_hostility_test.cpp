@@ -6,7 +6,7 @@
 
 #include <random>
 
-namespace apps::test {
+namespace apps::copy::test {
 namespace {
 
 using testing::HasSubstr;
@@ -22,7 +22,7 @@ class HostilePeer : public CopyBed {
         checksum.add(std::as_bytes(std::span{text}));
         return checksum.digest();
     }
-    static CopyChunk chunk(std::uint64_t position, std::string_view text) {
+    static Chunk chunk(std::uint64_t position, std::string_view text) {
         return {.position = position,
                 .bytes = text.size(),
                 .digest = chunk_digest(std::as_bytes(std::span{text}))};
@@ -30,9 +30,9 @@ class HostilePeer : public CopyBed {
     // Up to where the chunks begin.
     void begin(RawPeer& peer, const std::string& name, std::uint64_t size) {
         connect(peer);
-        peer.send(encode(CopyOpen{.name = name, .size_bytes = size, .mode = 0600}));
-        ASSERT_EQ(wait_for<CopyAnswer>(peer).outcome, CopyAnswer::Outcome::accepted);
-        peer.send(encode(CopyStart{}));
+        peer.send(encode(Open{.name = name, .size_bytes = size, .mode = 0600}));
+        ASSERT_EQ(wait_for<Answer>(peer).outcome, Answer::Outcome::accepted);
+        peer.send(encode(Start{}));
     }
     void expect_thrown_out(RawPeer& peer) {
         EXPECT_TRUE(bed.run_until([&] { return peer.closed; }));
@@ -45,7 +45,7 @@ class HostilePeer : public CopyBed {
             there.push_back(entry.path().filename());
         EXPECT_THAT(there, testing::UnorderedElementsAre("served", "source"));
         put("source/honest", "content");
-        CopySender::Options what = options({"honest"});
+        Sender::Options what = options({"honest"});
         what.overwrite = true;
         const Outcome outcome = copy(what);
         EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
@@ -68,9 +68,9 @@ TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
          {std::string{"../escaped"}, root + "/escaped", std::string{"up/escaped"},
           std::string{"a/../../escaped"}, std::string{"a\0b", 3}, std::string{"\x1b[2J"},
           std::string{}, std::string{".a.netio-part"}, std::string(1000, 'x'), std::string{".."}}) {
-        peer.send(encode(CopyOpen{.name = name, .size_bytes = 1, .mode = 0600}));
-        const auto answer = wait_for<CopyAnswer>(peer);
-        EXPECT_EQ(answer.outcome, CopyAnswer::Outcome::refused) << name;
+        peer.send(encode(Open{.name = name, .size_bytes = 1, .mode = 0600}));
+        const auto answer = wait_for<Answer>(peer);
+        EXPECT_EQ(answer.outcome, Answer::Outcome::refused) << name;
         EXPECT_NE(answer.text, "");
     }
     fs::remove(root + "/served/up");
@@ -83,7 +83,7 @@ TEST_F(HostilePeer, AChunkThatWasDamagedIsToldAndNotWritten) {
     RawPeer peer;
     begin(peer, "a", 8);
     peer.send(chunk(0, "good...."), "BAD.....");
-    const auto verdict = wait_for<CopyVerdict>(peer);
+    const auto verdict = wait_for<Verdict>(peer);
     EXPECT_FALSE(verdict.kept);
     EXPECT_THAT(verdict.text, HasSubstr("damaged"));
     peer.socket->close();
@@ -95,15 +95,15 @@ TEST_F(HostilePeer, AWrongChecksumOfTheWholeKeepsTheFileFromItsName) {
     RawPeer peer;
     begin(peer, "a", 4);
     peer.send(chunk(0, "good"), "good");
-    peer.send(encode(CopyEnd{.digest = digest("evil")}));
-    EXPECT_FALSE(wait_for<CopyVerdict>(peer).kept);
+    peer.send(encode(End{.digest = digest("evil")}));
+    EXPECT_FALSE(wait_for<Verdict>(peer).kept);
     peer.socket->close();
     expect_nothing_kept(peer);
 }
 
 TEST_F(HostilePeer, AChunkOfAnotherPlaceOrLengthEndsTheConnection) {
     serve();
-    for (const CopyChunk& bad : {chunk(1, "good"), chunk(0, "too long"), CopyChunk{}}) {
+    for (const Chunk& bad : {chunk(1, "good"), chunk(0, "too long"), Chunk{}}) {
         RawPeer peer;
         begin(peer, "a", 4);
         peer.send(bad, "good");
@@ -115,21 +115,20 @@ TEST_F(HostilePeer, AChunkOfAnotherPlaceOrLengthEndsTheConnection) {
 
 TEST_F(HostilePeer, MessagesOutOfTurnEndTheConnection) {
     serve();
-    const CopyMessage open = encode(CopyOpen{.name = "a", .size_bytes = 4, .mode = 0600});
-    const std::vector<CopyMessage> firsts = {encode(CopyStart{}), encode(CopyEnd{}),
-                                             encode(CopyAnswer{}), encode(CopyVerdict{}),
-                                             CopyMessage(copy_prelude_bytes)};
-    for (const CopyMessage& message : firsts) {
+    const Message open = encode(Open{.name = "a", .size_bytes = 4, .mode = 0600});
+    const std::vector<Message> firsts = {encode(Start{}), encode(End{}), encode(Answer{}),
+                                         encode(Verdict{}), Message(prelude_bytes)};
+    for (const Message& message : firsts) {
         RawPeer peer;
         connect(peer);
         peer.send(message);
         expect_thrown_out(peer);
     }
-    for (const CopyMessage& message : {open, encode(CopyEnd{}), encode(CopyStart{1})}) {
+    for (const Message& message : {open, encode(End{}), encode(Start{1})}) {
         RawPeer peer;
         connect(peer);
         peer.send(open);
-        static_cast<void>(wait_for<CopyAnswer>(peer));
+        static_cast<void>(wait_for<Answer>(peer));
         peer.send(message);
         expect_thrown_out(peer);
     }
@@ -141,7 +140,7 @@ TEST_F(HostilePeer, WhoAsksWithoutReadingIsNotAnsweredWithoutEnd) {
     serve();
     RawPeer peer;
     connect(peer);
-    const CopyMessage open = encode(CopyOpen{.name = "..", .size_bytes = 4, .mode = 0600});
+    const Message open = encode(Open{.name = "..", .size_bytes = 4, .mode = 0600});
     for (int i = 0; i < 500; ++i)
         peer.send(open);
     peer.socket->close();
@@ -156,11 +155,10 @@ TEST_F(HostilePeer, AServerOutlivesAnything) {
     for (int run = 0; run < 150; ++run) {
         const std::string text(1 + random() % 3000, 'x');
         std::vector<std::vector<std::byte>> parts = {
-            encode(
-                CopyOpen{.name = "a", .size_bytes = text.size(), .mode = 0600, .overwrite = true}),
-            encode(CopyStart{}), std::vector<std::byte>(copy_chunk_header_bytes), bytes(text),
-            encode(CopyEnd{.digest = digest(text)})};
-        encode(chunk(0, text), std::span{parts[2]}.first<copy_chunk_header_bytes>());
+            encode(Open{.name = "a", .size_bytes = text.size(), .mode = 0600, .overwrite = true}),
+            encode(Start{}), std::vector<std::byte>(chunk_header_bytes), bytes(text),
+            encode(End{.digest = digest(text)})};
+        encode(chunk(0, text), std::span{parts[2]}.first<chunk_header_bytes>());
         for (auto changes = random() % 4; changes > 0; --changes) {
             auto& part = parts[random() % parts.size()];
             if (random() % 4 == 0) part.resize(random() % (part.size() + 3));
@@ -194,9 +192,9 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
             static_cast<netio::stream::StreamListener::Handler&>(*this));
     }
     Outcome copy_from_it() {
-        CopySender::Options what{.server = listener_->endpoints().front().address,
-                                 .files = {{.path = root + "/source/a", .name = "a"},
-                                           {.path = root + "/source/b", .name = "b"}}};
+        Sender::Options what{.server = listener_->endpoints().front().address,
+                             .files = {{.path = root + "/source/a", .name = "a"},
+                                       {.path = root + "/source/b", .name = "b"}}};
         return copy(std::move(what));
     }
     std::function<void(RawPeer&)> say;
@@ -232,9 +230,9 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
 
 TEST_F(HostileServer, WhatItCannotSayIsAProblemThatIsTold) {
     const std::vector<std::vector<std::byte>> nonsense = {
-        bytes("HTTP/1.1 400 Bad Request\r\n\r\n"), encode(CopyVerdict{.kept = true, .text = {}}),
-        encode(CopyStart{}),
-        encode(CopyAnswer{.outcome = CopyAnswer::Outcome::accepted, .offset_bytes = 1U << 30U})};
+        bytes("HTTP/1.1 400 Bad Request\r\n\r\n"), encode(Verdict{.kept = true, .text = {}}),
+        encode(Start{}),
+        encode(Answer{.outcome = Answer::Outcome::accepted, .offset_bytes = 1U << 30U})};
     for (const auto& message : nonsense) {
         say = [&](RawPeer& peer) { peer.send(message); };
         const Outcome outcome = copy_from_it();
@@ -246,10 +244,10 @@ TEST_F(HostileServer, WhatItCannotSayIsAProblemThatIsTold) {
 
 TEST_F(HostileServer, AVerdictBeforeTheEndIsNotBelieved) {
     say = [](RawPeer& peer) {
-        peer.send(encode(CopyAnswer{.outcome = CopyAnswer::Outcome::accepted,
-                                    .offset_bytes = 0,
-                                    .digest = Checksum{ChecksumKind::xxh3_128}.digest()}));
-        peer.send(encode(CopyVerdict{.kept = true, .text = {}}));
+        peer.send(encode(Answer{.outcome = Answer::Outcome::accepted,
+                                .offset_bytes = 0,
+                                .digest = Checksum{ChecksumKind::xxh3_128}.digest()}));
+        peer.send(encode(Verdict{.kept = true, .text = {}}));
     };
     const Outcome outcome = copy_from_it();
     ASSERT_FALSE(outcome.files.empty());
@@ -261,14 +259,13 @@ TEST_F(HostileServer, ASenderOutlivesAnything) {
     for (int run = 0; run < 100; ++run) {
         say = [&](RawPeer& peer) {
             for (auto i = 1 + random() % 3; i > 0; --i) {
-                const auto outcome = static_cast<CopyAnswer::Outcome>(1 + random() % 3);
-                CopyMessage message =
-                    random() % 2 == 0
-                        ? encode(CopyAnswer{.outcome = outcome,
-                                            .offset_bytes = random() % 3,
-                                            .digest = digest("a"),
-                                            .text = "\x1b[2J"})
-                        : encode(CopyVerdict{.kept = random() % 2 == 0, .text = "no"});
+                const auto outcome = static_cast<Answer::Outcome>(1 + random() % 3);
+                Message message = random() % 2 == 0
+                                      ? encode(Answer{.outcome = outcome,
+                                                      .offset_bytes = random() % 3,
+                                                      .digest = digest("a"),
+                                                      .text = "\x1b[2J"})
+                                      : encode(Verdict{.kept = random() % 2 == 0, .text = "no"});
                 if (random() % 2 == 0)
                     message[random() % message.size()] = static_cast<std::byte>(random());
                 peer.send(message);
@@ -282,4 +279,4 @@ TEST_F(HostileServer, ASenderOutlivesAnything) {
 }
 
 } // namespace
-} // namespace apps::test
+} // namespace apps::copy::test

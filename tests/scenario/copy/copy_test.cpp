@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scenario/copy/copy_bed.hpp"
 
-namespace apps::test {
+namespace apps::copy::test {
 namespace {
 
 using testing::HasSubstr;
@@ -15,20 +15,15 @@ std::string pattern(std::size_t bytes) {
 
 TEST_F(CopyBed, FilesOfAllSizesArriveAsTheyAre) {
     serve();
-    const std::vector<std::size_t> sizes = {0,
-                                            1,
-                                            4096,
-                                            copy_chunk_bytes - 1,
-                                            copy_chunk_bytes,
-                                            copy_chunk_bytes + 1,
-                                            10 * copy_chunk_bytes + 12345};
+    const std::vector<std::size_t> sizes = {
+        0, 1, 4096, chunk_bytes - 1, chunk_bytes, chunk_bytes + 1, 10 * chunk_bytes + 12345};
     std::vector<std::string> names;
     for (const std::size_t size : sizes) {
         names.push_back(std::to_string(size));
         put("source/" + names.back(), pattern(size));
     }
     for (const ChecksumKind kind : {ChecksumKind::xxh3_128, ChecksumKind::sha256}) {
-        CopySender::Options what = options(names);
+        Sender::Options what = options(names);
         what.checksum = kind;
         what.overwrite = kind == ChecksumKind::sha256;
         const Outcome outcome = copy(what);
@@ -47,7 +42,7 @@ TEST_F(CopyBed, FilesOfAllSizesArriveAsTheyAre) {
 
 TEST_F(CopyBed, GoesOnBehindWhatIsThereAndOnlyIfItIsTheSame) {
     serve();
-    const std::string text = pattern(5 * copy_chunk_bytes);
+    const std::string text = pattern(5 * chunk_bytes);
     put("source/same", text);
     put("source/other", text);
     put("served/.same.netio-part", text.substr(0, 3'000'001));
@@ -62,7 +57,7 @@ TEST_F(CopyBed, GoesOnBehindWhatIsThereAndOnlyIfItIsTheSame) {
 
 TEST_F(CopyBed, ACompletePartNeedsItsNameOnly) {
     serve();
-    const std::string text = pattern(copy_chunk_bytes);
+    const std::string text = pattern(chunk_bytes);
     put("source/a", text);
     put("served/.a.netio-part", text);
     const Outcome outcome = copy(options({"a"}));
@@ -85,7 +80,7 @@ TEST_F(CopyBed, WhatIsThereAlreadyIsComparedAndNeverReplacedUntold) {
     EXPECT_THAT(outcome.files[1].detail, HasSubstr("--overwrite"));
     EXPECT_EQ(outcome.files[2].outcome, CopiedFile::Outcome::copied);
     EXPECT_EQ(content("served/other"), "CONTENT");
-    CopySender::Options what = options({"other"});
+    Sender::Options what = options({"other"});
     what.overwrite = true;
     EXPECT_EQ(copy(what).files.at(0).outcome, CopiedFile::Outcome::copied);
     EXPECT_EQ(content("served/other"), "content");
@@ -117,7 +112,7 @@ TEST_F(CopyBed, SeveralSendersAtOnce) {
     serve();
     constexpr std::size_t count = 5;
     std::deque<Outcome> outcomes(count);
-    std::deque<CopySender> senders;
+    std::deque<Sender> senders;
     for (std::size_t i = 0; i < count; ++i) {
         const std::string name = std::to_string(i);
         put("source/" + name, pattern(i * 1'500'000));
@@ -133,15 +128,15 @@ TEST_F(CopyBed, SeveralSendersAtOnce) {
 
 TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
     serve();
-    put("source/a", pattern(8 * copy_chunk_bytes));
+    put("source/a", pattern(8 * chunk_bytes));
     fs::create_directory(root + "/source/other");
-    put("source/other/a", std::string(8 * copy_chunk_bytes, 'x'));
+    put("source/other/a", std::string(8 * chunk_bytes, 'x'));
     Outcome one;
     Outcome two;
-    CopySender first{bed.loop(), bed.transport(), options({"a"}), one};
-    CopySender::Options what = options({"a"});
+    Sender first{bed.loop(), bed.transport(), options({"a"}), one};
+    Sender::Options what = options({"a"});
     what.files[0].path = root + "/source/other/a";
-    CopySender second{bed.loop(), bed.transport(), what, two};
+    Sender second{bed.loop(), bed.transport(), what, two};
     first.start();
     second.start();
     ASSERT_TRUE(bed.run_until([&] { return one.problem && two.problem; }));
@@ -149,11 +144,11 @@ TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
         return o.files.at(0).outcome == CopiedFile::Outcome::copied;
     };
     EXPECT_NE(copied(one), copied(two)) << "the other is refused";
-    EXPECT_TRUE(content("served/a") == (copied(one) ? pattern(8 * copy_chunk_bytes)
-                                                    : std::string(8 * copy_chunk_bytes, 'x')));
+    EXPECT_TRUE(content("served/a") ==
+                (copied(one) ? pattern(8 * chunk_bytes) : std::string(8 * chunk_bytes, 'x')));
 }
 
-TEST_F(CopyBed, MoreSendersThanAllowedAreAcceptFailed) {
+TEST_F(CopyBed, MoreSendersThanAllowedAreRejected) {
     serve(1);
     put("source/a", "a");
     RawPeer stays;
@@ -166,18 +161,45 @@ TEST_F(CopyBed, MoreSendersThanAllowedAreAcceptFailed) {
 }
 
 TEST_F(CopyBed, APeerThatSaysNothingLosesItsPlaceAndItsName) {
-    serve(16, std::chrono::milliseconds{50});
+    serve(16, {.buffer_count = 3, .idle_limit = std::chrono::milliseconds{50}});
     RawPeer silent;
     connect(silent);
     RawPeer begun;
     connect(begun);
-    begun.send(encode(CopyOpen{.name = "a", .size_bytes = 4, .mode = 0600}));
+    begun.send(encode(Open{.name = "a", .size_bytes = 4, .mode = 0600}));
     ASSERT_TRUE(bed.run_until([&] { return silent.closed && begun.closed; }));
     ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     server.reset();
     serve();
     put("source/a", "a");
     EXPECT_EQ(*copy(options({"a"})).problem, "");
+}
+
+// A byte in a millisecond: no chunk becomes whole in that time, and yet it comes.
+TEST_F(CopyBed, APeerWhoseBytesComeSlowlyIsServedUnlessARateIsAskedFor) {
+    using std::chrono::milliseconds;
+    for (const std::uint64_t least_bytes_per_s : {0U, 1'000'000U}) {
+        serve(16, {.buffer_count = 3,
+                   .idle_limit = milliseconds{50},
+                   .least_bytes_per_s = least_bytes_per_s});
+        RawPeer slow;
+        connect(slow);
+        slow.send(encode(Open{.name = "a", .size_bytes = chunk_bytes, .mode = 0600}));
+        EXPECT_EQ(wait_for<Answer>(slow).outcome, Answer::Outcome::accepted);
+        slow.send(encode(Start{0}));
+        netio::TimePoint last = netio::Clock::now();
+        const netio::TimePoint end = last + milliseconds{400};
+        ASSERT_TRUE(bed.run_until([&] {
+            const netio::TimePoint now = netio::Clock::now();
+            if (now - last >= milliseconds{1}) {
+                slow.send(std::array{std::byte{0}});
+                last = now;
+            }
+            return slow.closed || now >= end;
+        }));
+        EXPECT_EQ(slow.closed, least_bytes_per_s > 0);
+        server.reset();
+    }
 }
 
 TEST_F(CopyBed, OneHostDoesNotTakeEveryPlace) {
@@ -196,14 +218,14 @@ TEST_F(CopyBed, OneHostDoesNotTakeEveryPlace) {
 TEST_F(CopyBed, AServerThatIsNotThereOrGoesIsAProblemThatIsTold) {
     serve();
     put("source/a", pattern(1 << 20));
-    const CopySender::Options what = options({"a"});
+    const Sender::Options what = options({"a"});
     server.reset();
     const Outcome nobody = copy(what);
     EXPECT_NE(*nobody.problem, "");
 
     serve();
     Outcome outcome;
-    CopySender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
+    Sender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
     sender.start();
     ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 1; }));
     server.reset();
@@ -215,11 +237,11 @@ TEST_F(CopyBed, AServerThatIsNotThereOrGoesIsAProblemThatIsTold) {
 TEST_F(CopyBed, StoppingLeavesWhatTheServerHasForTheNextAttempt) {
     serve();
     put("source/a", "");
-    fs::resize_file(root + "/source/a", 64 * copy_chunk_bytes);
+    fs::resize_file(root + "/source/a", 64 * chunk_bytes);
     Outcome outcome;
-    CopySender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
+    Sender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
     sender.start();
-    ASSERT_TRUE(bed.run_until([&] { return sender.progress().done_bytes > 5 * copy_chunk_bytes; }));
+    ASSERT_TRUE(bed.run_until([&] { return sender.progress().done_bytes > 5 * chunk_bytes; }));
     sender.stop();
     ASSERT_TRUE(bed.run_until([&] { return outcome.problem && server->sender_count() == 0; }));
     EXPECT_EQ(*outcome.problem, "interrupted");
@@ -227,8 +249,8 @@ TEST_F(CopyBed, StoppingLeavesWhatTheServerHasForTheNextAttempt) {
     const Outcome again = copy(options({"a"}));
     EXPECT_EQ(again.files.at(0).outcome, CopiedFile::Outcome::copied);
     EXPECT_GT(again.files.at(0).resumed_bytes, 0U);
-    EXPECT_EQ(fs::file_size(root + "/served/a"), 64 * copy_chunk_bytes);
+    EXPECT_EQ(fs::file_size(root + "/served/a"), 64 * chunk_bytes);
 }
 
 } // namespace
-} // namespace apps::test
+} // namespace apps::copy::test

@@ -3,41 +3,10 @@
 // Several attempts to connect: nothing of one is left when the next begins.
 
 #include "tests/scenario/stream/pair.hpp"
+#include "tests/scenario/stream/two_ways.hpp"
 
 namespace netio::stream::test {
 namespace {
-
-// Reaches every address in two ways, as a machine with an RDMA device does.
-class TwoWays final : public netio::Transport {
-  public:
-    explicit TwoWays(netio::Transport& inner) : inner_{inner} {}
-
-    netio::EventLoop& loop() noexcept override { return inner_.loop(); }
-    std::vector<std::string> providers_to(const netio::Address& remote) override {
-        const std::string provider = inner_.providers_to(remote).front();
-        return {provider, provider};
-    }
-    std::vector<std::string> providers_at(const netio::Address& local) override {
-        return inner_.providers_at(local);
-    }
-    std::unique_ptr<netio::Connection>
-    make_connection(const std::string& provider, const netio::Address& remote,
-                    const std::string& local_host, const netio::QueueLimits& limits,
-                    netio::Connection::Handler& handler) override {
-        ++attempts;
-        return inner_.make_connection(provider, remote, local_host, limits, handler);
-    }
-    std::unique_ptr<netio::Listener> listen(const std::string& provider,
-                                            const netio::Address& local,
-                                            netio::Listener::Handler& handler) override {
-        return inner_.listen(provider, local, handler);
-    }
-
-    std::size_t attempts = 0;
-
-  private:
-    netio::Transport& inner_;
-};
 
 class Attempts : public PairOnBed {
   protected:

@@ -106,6 +106,21 @@ TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
     writing.join();
 }
 
+TEST_F(BlockingEnd, AReadThatTellsTheEndDoesNotWaitForAPeerThatClosesAndIsStoppedThen) {
+    connect({.call_timeout = 60s, .farewell_timeout = 20ms});
+    const std::vector<std::byte> bytes(1'000);
+    server->write(bytes);
+    server->set_call_timeout(200ms);
+    // Says that it closes, is not answered, and from then on nobody runs its loop.
+    EXPECT_EQ(error_of([&] { server->close(); }).first, StreamError::Kind::timed_out);
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::byte> got(bytes.size());
+    client->read_exactly(got);
+    EXPECT_EQ(client->read(got), 0U);
+    EXPECT_EQ(client->read(got), 0U);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "a limit that is not the user's";
+}
+
 TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionAndSaysSoAgain) {
     connect();
     client->set_call_timeout(1ms);

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 std::span<const std::byte> bytes(std::string_view text) {
@@ -51,4 +51,4 @@ TEST(ChecksumOfAChunk, IsTheBeginningOfTheFilesOfTheSameBytes) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::copy

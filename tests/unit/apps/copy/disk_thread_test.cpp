@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 using testing::ElementsAre;
@@ -16,6 +16,7 @@ using testing::ElementsAre;
 TEST(DiskThread, RunsTasksInOrderElsewhereAndTellsOnTheLoop) {
     netio::EventLoop loop;
     DiskThread disk{loop};
+    disk.start();
     std::vector<int> ran;
     std::vector<int> told;
     std::thread::id where;
@@ -42,6 +43,7 @@ TEST(DiskThread, RunsTasksInOrderElsewhereAndTellsOnTheLoop) {
 TEST(DiskThread, WhatATaskThrowsIsTold) {
     netio::EventLoop loop;
     DiskThread disk{loop};
+    disk.start();
     std::string told;
     disk.run([](const std::stop_token&) { throw std::runtime_error{"broken"}; },
              [&](const std::string& problem) {
@@ -55,6 +57,7 @@ TEST(DiskThread, WhatATaskThrowsIsTold) {
 TEST(DiskThread, DropStopsTheRunningTaskAndForgetsThoseBehindIt) {
     netio::EventLoop loop;
     DiskThread disk{loop};
+    disk.start();
     std::promise<void> running;
     bool forgotten_ran = false;
     std::vector<std::string> told;
@@ -84,6 +87,7 @@ TEST(DiskThread, DropStopsTheRunningTaskAndForgetsThoseBehindIt) {
 TEST(DiskThread, MayBeDestroyedWhereItTells) {
     netio::EventLoop loop;
     auto disk = std::make_unique<DiskThread>(loop);
+    disk->start();
     disk->run([](const std::stop_token&) {},
               [&](const std::string&) {
                   disk.reset();
@@ -93,5 +97,22 @@ TEST(DiskThread, MayBeDestroyedWhereItTells) {
     EXPECT_EQ(disk, nullptr);
 }
 
+TEST(DiskThread, TellsNothingOnceItIsDestroyedHoweverLongTheLoopGoesOn) {
+    netio::EventLoop loop;
+    int told = 0;
+    for (int i = 0; i < 20; ++i) {
+        DiskThread disk{loop};
+        disk.start();
+        std::promise<void> done;
+        disk.run([](const std::stop_token&) {}, [&](const std::string&) { ++told; });
+        disk.run([&](const std::stop_token&) { done.set_value(); },
+                 [&](const std::string&) { ++told; });
+        done.get_future().wait();
+    }
+    for (int i = 0; i < 20; ++i)
+        loop.run_once();
+    EXPECT_EQ(told, 0);
+}
+
 } // namespace
-} // namespace apps
+} // namespace apps::copy

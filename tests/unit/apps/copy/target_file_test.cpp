@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/path.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/source_file.hpp"
 #include "apps/copy/target_file.hpp"
@@ -17,7 +18,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +40,7 @@ class TargetFileTest : public testing::Test {
         checksum.add(bytes(text));
         return checksum.digest();
     }
-    static CopyOpen open(std::string name, std::string_view content) {
+    static Open open(std::string name, std::string_view content) {
         return {.name = std::move(name), .size_bytes = content.size(), .mode = 0644};
     }
     std::string path(const std::string& name) const { return root + "/served/" + name; }
@@ -50,7 +51,7 @@ class TargetFileTest : public testing::Test {
     void put(const std::string& name, const std::string& text) const {
         std::ofstream{path(name), std::ios::binary} << text;
     }
-    std::string refusal(const CopyOpen& request) const {
+    std::string refusal(const Open& request) const {
         try {
             TargetFile file{request};
             static_cast<void>(file.examine(*folder, {}));
@@ -59,7 +60,7 @@ class TargetFileTest : public testing::Test {
         }
         return "not refused";
     }
-    void receive(const CopyOpen& request, std::string_view text) const {
+    void receive(const Open& request, std::string_view text) const {
         TargetFile file{request};
         static_cast<void>(file.examine(*folder, {}));
         file.start(0);
@@ -91,7 +92,7 @@ TEST_F(TargetFileTest, AnEmptyFileIsAFile) {
 }
 
 TEST_F(TargetFileTest, HasTheDateAndThePermissionsOfTheSource) {
-    CopyOpen request = open("a", "x");
+    Open request = open("a", "x");
     request.mode = 0500;
     request.modified_ns = 1'234'567'890'123'456'789;
     receive(request, "x");
@@ -110,8 +111,8 @@ TEST_F(TargetFileTest, GoesOnWhereTheLastAttemptEnded) {
         file.write(bytes("one "));
     }
     TargetFile file{open("a", "one two")};
-    const CopyAnswer answer = file.examine(*folder, {});
-    EXPECT_EQ(answer.outcome, CopyAnswer::Outcome::accepted);
+    const Answer answer = file.examine(*folder, {});
+    EXPECT_EQ(answer.outcome, Answer::Outcome::accepted);
     EXPECT_EQ(answer.offset_bytes, 4U);
     EXPECT_EQ(answer.digest, digest("one "));
     file.start(4);
@@ -140,7 +141,7 @@ TEST_F(TargetFileTest, ALargeOneGoesOnAtAWholeBlock) {
     const AlignedText source{(16U << 20) + 777};
     put(".a.netio-part", std::string{source.text().substr(0, 5'000'001)});
     TargetFile file{open("a", source.text())};
-    const CopyAnswer answer = file.examine(*folder, {});
+    const Answer answer = file.examine(*folder, {});
     EXPECT_EQ(answer.offset_bytes, 4'997'120U);
     EXPECT_EQ(answer.digest, digest(source.text().substr(0, 4'997'120)));
     file.start(4'997'120);
@@ -183,7 +184,7 @@ TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
     put("a", "old content");
     EXPECT_THAT(refusal(open("a", "new")), HasSubstr("--overwrite"));
     EXPECT_FALSE(fs::exists(path(".a.netio-part")));
-    CopyOpen request = open("a", "new");
+    Open request = open("a", "new");
     request.overwrite = true;
     receive(request, "new");
     EXPECT_EQ(content("a"), "new");
@@ -202,8 +203,8 @@ TEST_F(TargetFileTest, AFileThatAppearsMeanwhileIsNotReplaced) {
 TEST_F(TargetFileTest, TellsWhatAFileOfTheSameSizeContains) {
     put("a", "same");
     TargetFile file{open("a", "same")};
-    const CopyAnswer answer = file.examine(*folder, {});
-    EXPECT_EQ(answer.outcome, CopyAnswer::Outcome::present);
+    const Answer answer = file.examine(*folder, {});
+    EXPECT_EQ(answer.outcome, Answer::Outcome::present);
     EXPECT_EQ(answer.digest, digest("same"));
 }
 
@@ -242,7 +243,7 @@ TEST_F(TargetFileTest, ALinkOfTheFinalNameIsReplacedAndNotFollowed) {
     std::ofstream{root + "/victim"} << "precious";
     fs::create_symlink(root + "/victim", path("a"));
     EXPECT_THAT(refusal(open("a", "precious")), HasSubstr("--overwrite"));
-    CopyOpen request = open("a", "new");
+    Open request = open("a", "new");
     request.overwrite = true;
     receive(request, "new");
     EXPECT_EQ(fs::file_size(root + "/victim"), 8U);
@@ -255,7 +256,7 @@ TEST_F(TargetFileTest, AFolderOfThatNameOrNoFolderIsSaid) {
 }
 
 TEST_F(TargetFileTest, MoreThanTheDiskHasIsRefusedBeforeTheFirstByte) {
-    CopyOpen request = open("a", "");
+    Open request = open("a", "");
     request.size_bytes = std::uint64_t{1} << 60;
     TargetFile file{request};
     static_cast<void>(file.examine(*folder, {}));
@@ -281,13 +282,32 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticed) {
     SourceFile changed{path("source"), ChecksumKind::xxh3_128};
     std::vector<std::byte> memory(7);
     changed.read(memory);
-    EXPECT_EQ(changed.finish(), digest("content"));
+    EXPECT_EQ(changed.finish({}), digest("content"));
     std::ofstream{path("source"), std::ios::app} << "more";
-    EXPECT_THROW(static_cast<void>(changed.finish()), std::runtime_error);
+    EXPECT_THROW(static_cast<void>(changed.finish({})), std::runtime_error);
 
     SourceFile shorter{path("source"), ChecksumKind::xxh3_128};
     fs::resize_file(path("source"), 3);
     EXPECT_THROW(shorter.read(memory), std::runtime_error);
+}
+
+TEST_F(TargetFileTest, WhoMayOnlyWriteLearnsNothingOfAPartAndReplacesNothing) {
+    constexpr auto write_only = TargetFile::Access::write_only;
+    put(partial_name("a"), "one ");
+    {
+        TargetFile file{open("a", "one two"), write_only};
+        const Answer answer = file.examine(*folder, {});
+        EXPECT_EQ(answer.outcome, Answer::Outcome::accepted);
+        EXPECT_EQ(answer.offset_bytes, 0U);
+        EXPECT_EQ(answer.digest, digest(""));
+    }
+    put("b", "one two");
+    for (const bool overwrite : {false, true}) {
+        Open request = open("b", "one two");
+        request.overwrite = overwrite;
+        TargetFile file{request, write_only};
+        EXPECT_THROW(static_cast<void>(file.examine(*folder, {})), std::runtime_error);
+    }
 }
 
 TEST_F(TargetFileTest, ASourceThatChangesIsNoticedAlsoIfItsDateIsSetBack) {
@@ -307,18 +327,18 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticedAlsoIfItsDateIsSetBack) {
     } while (after.st_ctim.tv_sec == before.st_ctim.tv_sec &&
              after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
     EXPECT_EQ(fs::last_write_time(path("source")), date);
-    EXPECT_THROW(static_cast<void>(changed.finish()), std::runtime_error);
+    EXPECT_THROW(static_cast<void>(changed.finish({})), std::runtime_error);
 }
 
 TEST_F(TargetFileTest, ASourceWhoseSizeIsNotItsLengthIsNotCopied) {
     SourceFile source{"/proc/self/status", ChecksumKind::xxh3_128};
     EXPECT_EQ(source.size_bytes(), 0U);
-    EXPECT_THROW(static_cast<void>(source.finish()), std::runtime_error);
+    EXPECT_THROW(static_cast<void>(source.finish({})), std::runtime_error);
 }
 
 TEST_F(TargetFileTest, AnyDateThatAStrangerSendsIsTakenOrRefused) {
     for (const std::int64_t date : {INT64_MIN, INT64_MIN + 1, std::int64_t{-1}, INT64_MAX}) {
-        CopyOpen request = open("dated", "content");
+        Open request = open("dated", "content");
         request.modified_ns = date;
         request.overwrite = true;
         TargetFile file{request};
@@ -338,7 +358,7 @@ TEST_F(TargetFileTest, ASourceIsReadFromWhereTheOtherSideGoesOn) {
     EXPECT_EQ(source.skip(4, {}), digest("one "));
     std::vector<std::byte> memory(3);
     source.read(memory);
-    EXPECT_EQ(source.finish(), digest("one two"));
+    EXPECT_EQ(source.finish({}), digest("one two"));
     source.rewind();
     EXPECT_EQ(source.skip(7, {}), digest("one two"));
 }
@@ -356,4 +376,4 @@ TEST_F(TargetFileTest, OnlyARegularFileIsASource) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::copy

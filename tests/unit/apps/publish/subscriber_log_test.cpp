@@ -51,5 +51,14 @@ TEST_F(SubscriberLogTest, ItIsToldBeforeThatItsSubscriberHasGone) {
     EXPECT_THAT(lines[1], testing::HasSubstr("took nothing"));
 }
 
+TEST_F(SubscriberLogTest, ItKnowsHowManyHaveSubscribedAndAreStillHere) {
+    ask(1, 300);
+    ask(2, 1);
+    EXPECT_EQ(log.subscriber_count(), 2U);
+    log.closed(peer_of(1), {});
+    log.closed(peer_of(3), {}); // never subscribed to anything
+    EXPECT_EQ(log.subscriber_count(), 1U);
+}
+
 } // namespace
 } // namespace apps

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 std::vector<std::byte> filled(std::size_t size, std::uint64_t seed, std::uint64_t position) {
@@ -49,4 +49,4 @@ TEST(BytePattern, AnotherSeedOrPositionIsWrong) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::pump

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 constexpr std::uint64_t kib = 1024;
@@ -248,4 +248,4 @@ TEST(StreamStudy, RefusesWhatCannotBeAndNamesIt) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::pump

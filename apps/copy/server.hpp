@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Receives files from several senders at once into one folder (apps/copy/copy_session.hpp). Belongs
+// Receives files from several senders at once into one folder (apps/copy/session.hpp). Belongs
 // to the loop's thread.
 
 #include "apps/common/accept_failure_log.hpp"
-#include "apps/copy/copy_session.hpp"
 #include "apps/copy/served_folder.hpp"
+#include "apps/copy/session.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
@@ -16,18 +16,16 @@
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::copy {
 
-class CopyServer final : private netio::stream::StreamListener::Handler,
-                         private CopySession::Handler {
+class Server final : private netio::stream::StreamListener::Handler, private Session::Handler {
   public:
     struct Options {
         std::string folder;
         std::vector<netio::Address> addresses;
-        std::size_t sender_limit_count = 16;          // at once; others are turned away
-        std::size_t host_limit_count = 0;             // of them from one host; 0: half
-        std::size_t buffer_count = 8;                 // of a chunk each, for each sender
-        std::chrono::milliseconds idle_limit{60'000}; // of a sender that is to say something
+        std::size_t sender_limit_count = 16; // at once; others are turned away
+        std::size_t host_limit_count = 0;    // of them from one host; 0: half
+        Session::Options session;
     };
     struct Counters {
         std::uint64_t files = 0; // that are on the disk under their names
@@ -36,7 +34,7 @@ class CopyServer final : private netio::stream::StreamListener::Handler,
     };
 
     // Throws std::system_error (the folder) and netio::FabricError (the addresses).
-    CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options);
+    Server(netio::EventLoop& loop, netio::Transport& transport, Options options);
 
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     Counters counters() const;
@@ -49,15 +47,15 @@ class CopyServer final : private netio::stream::StreamListener::Handler,
     }
     void on_file_kept(std::uint64_t moved_bytes) override;
     void on_file_failed(std::uint64_t moved_bytes) override;
-    void on_session_ended(CopySession& session) override;
+    void on_session_ended(Session& session) override;
 
     AcceptFailureLog accept_failed_;
     netio::EventLoop& loop_;
     Options options_;
     ServedFolder folder_;
     Counters counters_;
-    std::vector<std::unique_ptr<CopySession>> sessions_;
+    std::vector<std::unique_ptr<Session>> sessions_;
     netio::stream::StreamListener listener_;
 };
 
-} // namespace apps
+} // namespace apps::copy

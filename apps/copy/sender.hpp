@@ -6,10 +6,9 @@
 // (it cannot be read, the server refuses it or cannot write it) does not keep the others from being
 // sent; the loss of the connection does. Belongs to the loop's thread.
 
-#include "apps/copy/copy_channel.hpp"
+#include "apps/copy/channel.hpp"
 #include "apps/copy/disk_thread.hpp"
 #include "apps/copy/source_file.hpp"
-#include "stream/socket/stream_socket.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::copy {
 
 // What became of a file.
 struct CopiedFile {
@@ -34,7 +33,7 @@ struct CopiedFile {
     std::string detail;              // failed: why
 };
 
-class CopySender final : private netio::stream::StreamSocket::Handler {
+class Sender final : private Channel::Handler {
   public:
     struct File {
         std::string path; // here
@@ -67,10 +66,9 @@ class CopySender final : private netio::stream::StreamSocket::Handler {
         ~Handler() = default;
     };
 
-    CopySender(netio::EventLoop& loop, netio::Transport& transport, Options options,
-               Handler& handler);
+    Sender(netio::EventLoop& loop, netio::Transport& transport, Options options, Handler& handler);
 
-    // Throws netio::FabricError: no provider reaches the server.
+    // Throws netio::FabricError: no thread is left for the disk.
     void start();
     // What the server has of the current file stays there for the next attempt.
     void stop();
@@ -89,27 +87,40 @@ class CopySender final : private netio::stream::StreamSocket::Handler {
         finished,
     };
 
-    void on_connected(netio::stream::StreamSocket& socket) override;
-    void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
-                           netio::Completion::Outcome outcome) override;
-    void on_received(netio::stream::StreamSocket& socket,
-                     const netio::stream::Received& received) override;
-    void on_end_of_stream(netio::stream::StreamSocket& socket) override;
-    void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
+    // The file that is being sent.
+    struct Current {
+        CopiedFile file;
+        std::uint64_t read_position = 0;
+        std::uint64_t done_bytes = 0;
+        bool end_sent = false;
+    };
+    // What the disk's thread works on.
+    struct OnDisk {
+        std::unique_ptr<SourceFile> source;
+        Open open;       // until it is sent
+        Digest digest{}; // the same
+    };
+
+    void on_open() override;
+    void on_no_memory(const std::string& why) override;
+    void on_message() override;
+    void on_sent(Channel::Buffer buffer) override;
+    void on_flaw(std::string_view what) override;
+    void on_end() override;
+    void on_closed(const netio::Closed& closed) override;
 
     void next_file();
-    void take_message();
     void take_answer();
-    void compare(const CopyAnswer& answer);
+    void compare(const Answer& answer);
     void begin(std::uint64_t offset);
     void read_chunks();
-    void send_chunk(CopyChannel::Buffer buffer, std::size_t bytes);
+    void send_chunk(Channel::Buffer buffer, std::size_t bytes);
     void send_end();
     void take_verdict();
-    void send(const CopyMessage& message);
+    void send(const Message& message);
     // Runs on the disk's thread; a problem fails the file, else `then` follows on this one, unless
     // the file was given up.
-    void on_disk(DiskThread::Task task, std::function<void()> then);
+    void run_on_disk(DiskThread::Task task, std::function<void()> then);
     void settle(CopiedFile::Outcome outcome, const std::string& detail = {});
     // The current file has failed in a way that the connection does not survive.
     void give_up_file(const std::string& why);
@@ -117,23 +128,18 @@ class CopySender final : private netio::stream::StreamSocket::Handler {
     const File& file() const { return options_.files[position_]; }
 
     Options options_;
+    netio::Transport& transport_;
     Handler& handler_;
     State state_ = State::connecting;
     std::string provider_;
     std::string problem_;
     std::size_t position_ = 0;  // of the current file
     std::uint64_t attempt_ = 0; // tells what belongs to the current file from what came before
-    CopiedFile current_;
-    std::uint64_t read_position_ = 0;
-    std::uint64_t done_bytes_ = 0;
+    Current current_;
     std::uint64_t moved_bytes_ = 0;
-    bool end_sent_ = false;
-    std::unique_ptr<SourceFile> source_; // the disk's thread's
-    CopyOpen open_;                      // the disk's thread's until it is sent
-    Digest digest_{};                    // the same
-    CopyChannel channel_;
-    netio::stream::StreamSocket socket_;
+    OnDisk on_disk_;
+    Channel channel_;
     DiskThread disk_; // the last: it is gone before what it uses
 };
 
-} // namespace apps
+} // namespace apps::copy

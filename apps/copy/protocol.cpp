@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/copy_protocol.hpp"
+#include "apps/copy/protocol.hpp"
 
 #include "netio/base/check.hpp"
 #include "netio/base/wire.hpp"
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 constexpr std::uint32_t magic = 0x5950434E; // "NCPY"
@@ -17,7 +17,7 @@ constexpr std::uint32_t mode_limit = 0777;
 
 class Writer {
   public:
-    explicit Writer(CopyKind kind) : message_(copy_prelude_bytes) {
+    explicit Writer(Kind kind) : message_(prelude_bytes) {
         netio::wire::store(message_.data(), magic);
         netio::wire::store(message_.data() + 4, version);
         netio::wire::store(message_.data() + 6, kind);
@@ -35,19 +35,19 @@ class Writer {
     }
     // With its length in front.
     Writer& put(std::string_view text) {
-        text = text.substr(0, copy_text_limit_bytes);
+        text = text.substr(0, text_limit_bytes);
         put(static_cast<std::uint16_t>(text.size()));
         return put(std::as_bytes(std::span{text}));
     }
-    CopyMessage take() {
-        const std::size_t body = message_.size() - copy_prelude_bytes;
-        NETIO_CHECK(body <= copy_body_limit_bytes);
+    Message take() {
+        const std::size_t body = message_.size() - prelude_bytes;
+        NETIO_CHECK(body <= body_limit_bytes);
         netio::wire::store(message_.data() + 8, static_cast<std::uint32_t>(body));
         return std::move(message_);
     }
 
   private:
-    CopyMessage message_;
+    Message message_;
 };
 
 // Reads what is there, and remembers whether it was; zeroes take the place of what is not.
@@ -70,7 +70,7 @@ class Reader {
     }
     std::string get_text() {
         const auto size = get<std::uint16_t>();
-        if (size > copy_text_limit_bytes) good_ = false;
+        if (size > text_limit_bytes) good_ = false;
         const auto bytes = take(size);
         std::string text(bytes.size(), '\0');
         if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
@@ -93,27 +93,27 @@ class Reader {
 
 } // namespace
 
-std::string_view to_string(CopyFlaw flaw) {
+std::string_view to_string(Flaw flaw) {
     switch (flaw) {
-    case CopyFlaw::none:
+    case Flaw::none:
         return "none";
-    case CopyFlaw::no_copy_protocol:
+    case Flaw::no_copy_protocol:
         return "does not speak the copy protocol";
-    case CopyFlaw::other_version:
+    case Flaw::other_version:
         return "speaks another version of the copy protocol; ours is 1";
-    case CopyFlaw::unknown_kind:
+    case Flaw::unknown_kind:
         return "sent a message of an unknown kind";
-    case CopyFlaw::bad_length:
+    case Flaw::bad_length:
         return "sent a message of a wrong length";
-    case CopyFlaw::bad_value:
+    case Flaw::bad_value:
         return "sent a message with a value that cannot be";
     }
     return "unknown";
 }
 
-CopyMessage encode(const CopyOpen& open) {
-    NETIO_CHECK(open.name.size() <= copy_text_limit_bytes);
-    return Writer{CopyKind::open}
+Message encode(const Open& open) {
+    NETIO_CHECK(open.name.size() <= text_limit_bytes);
+    return Writer{Kind::open}
         .put(open.size_bytes)
         .put(open.modified_ns)
         .put(open.mode)
@@ -123,8 +123,8 @@ CopyMessage encode(const CopyOpen& open) {
         .take();
 }
 
-CopyMessage encode(const CopyAnswer& answer) {
-    return Writer{CopyKind::answer}
+Message encode(const Answer& answer) {
+    return Writer{Kind::answer}
         .put(answer.offset_bytes)
         .put(std::span<const std::byte>{answer.digest})
         .put(answer.outcome)
@@ -132,44 +132,44 @@ CopyMessage encode(const CopyAnswer& answer) {
         .take();
 }
 
-CopyMessage encode(const CopyStart& start) {
-    return Writer{CopyKind::start}.put(start.offset_bytes).take();
+Message encode(const Start& start) {
+    return Writer{Kind::start}.put(start.offset_bytes).take();
 }
 
-CopyMessage encode(const CopyEnd& end) {
-    return Writer{CopyKind::end}.put(std::span<const std::byte>{end.digest}).take();
+Message encode(const End& end) {
+    return Writer{Kind::end}.put(std::span<const std::byte>{end.digest}).take();
 }
 
-CopyMessage encode(const CopyVerdict& verdict) {
-    return Writer{CopyKind::verdict}
+Message encode(const Verdict& verdict) {
+    return Writer{Kind::verdict}
         .put(static_cast<std::uint8_t>(verdict.kept))
         .put(std::string_view{verdict.text})
         .take();
 }
 
-void encode(const CopyChunk& chunk, std::span<std::byte, copy_chunk_header_bytes> out) {
+void encode(const Chunk& chunk, std::span<std::byte, chunk_header_bytes> out) {
     netio::wire::store(out.data(), chunk.position);
     netio::wire::store(out.data() + 8, chunk.bytes);
     std::ranges::copy(chunk.digest, out.begin() + 16);
 }
 
-CopyFlaw decode(std::span<const std::byte> prelude, CopyPrelude& out) {
-    if (prelude.size() != copy_prelude_bytes) return CopyFlaw::bad_length;
+Flaw decode(std::span<const std::byte> prelude, Prelude& out) {
+    if (prelude.size() != prelude_bytes) return Flaw::bad_length;
     if (netio::wire::load<std::uint32_t>(prelude.data()) != magic) {
-        return CopyFlaw::no_copy_protocol;
+        return Flaw::no_copy_protocol;
     }
     if (netio::wire::load<std::uint16_t>(prelude.data() + 4) != version) {
-        return CopyFlaw::other_version;
+        return Flaw::other_version;
     }
-    out.kind = netio::wire::load<CopyKind>(prelude.data() + 6);
-    if (out.kind < CopyKind::open || out.kind > CopyKind::verdict) return CopyFlaw::unknown_kind;
+    out.kind = netio::wire::load<Kind>(prelude.data() + 6);
+    if (out.kind < Kind::open || out.kind > Kind::verdict) return Flaw::unknown_kind;
     out.body_bytes = netio::wire::load<std::uint32_t>(prelude.data() + 8);
-    if (out.body_bytes == 0 || out.body_bytes > copy_body_limit_bytes) return CopyFlaw::bad_length;
-    if (netio::wire::load<std::uint32_t>(prelude.data() + 12) != 0) return CopyFlaw::bad_value;
-    return CopyFlaw::none;
+    if (out.body_bytes == 0 || out.body_bytes > body_limit_bytes) return Flaw::bad_length;
+    if (netio::wire::load<std::uint32_t>(prelude.data() + 12) != 0) return Flaw::bad_value;
+    return Flaw::none;
 }
 
-CopyFlaw decode(std::span<const std::byte> body, CopyOpen& out) {
+Flaw decode(std::span<const std::byte> body, Open& out) {
     Reader reader{body};
     out.size_bytes = reader.get<std::uint64_t>();
     out.modified_ns = reader.get<std::int64_t>();
@@ -178,56 +178,55 @@ CopyFlaw decode(std::span<const std::byte> body, CopyOpen& out) {
     const auto flags = reader.get<std::uint8_t>();
     out.overwrite = flags == overwrite_flag;
     out.name = reader.get_text();
-    if (!reader.is_complete()) return CopyFlaw::bad_length;
+    if (!reader.is_complete()) return Flaw::bad_length;
     const bool known_checksum =
         out.checksum == ChecksumKind::xxh3_128 || out.checksum == ChecksumKind::sha256;
     if (!known_checksum || (flags & ~overwrite_flag) != 0 || out.mode > mode_limit ||
-        out.size_bytes > copy_size_limit_bytes) {
-        return CopyFlaw::bad_value;
+        out.size_bytes > size_limit_bytes) {
+        return Flaw::bad_value;
     }
-    return CopyFlaw::none;
+    return Flaw::none;
 }
 
-CopyFlaw decode(std::span<const std::byte> body, CopyAnswer& out) {
+Flaw decode(std::span<const std::byte> body, Answer& out) {
     Reader reader{body};
     out.offset_bytes = reader.get<std::uint64_t>();
     reader.get(out.digest);
-    out.outcome = reader.get<CopyAnswer::Outcome>();
+    out.outcome = reader.get<Answer::Outcome>();
     out.text = reader.get_text();
-    if (!reader.is_complete()) return CopyFlaw::bad_length;
+    if (!reader.is_complete()) return Flaw::bad_length;
     const bool known =
-        out.outcome >= CopyAnswer::Outcome::accepted && out.outcome <= CopyAnswer::Outcome::refused;
-    return known && out.offset_bytes <= copy_size_limit_bytes ? CopyFlaw::none
-                                                              : CopyFlaw::bad_value;
+        out.outcome >= Answer::Outcome::accepted && out.outcome <= Answer::Outcome::refused;
+    return known && out.offset_bytes <= size_limit_bytes ? Flaw::none : Flaw::bad_value;
 }
 
-CopyFlaw decode(std::span<const std::byte> body, CopyStart& out) {
+Flaw decode(std::span<const std::byte> body, Start& out) {
     Reader reader{body};
     out.offset_bytes = reader.get<std::uint64_t>();
-    return reader.is_complete() ? CopyFlaw::none : CopyFlaw::bad_length;
+    return reader.is_complete() ? Flaw::none : Flaw::bad_length;
 }
 
-CopyFlaw decode(std::span<const std::byte> body, CopyEnd& out) {
+Flaw decode(std::span<const std::byte> body, End& out) {
     Reader reader{body};
     reader.get(out.digest);
-    return reader.is_complete() ? CopyFlaw::none : CopyFlaw::bad_length;
+    return reader.is_complete() ? Flaw::none : Flaw::bad_length;
 }
 
-CopyFlaw decode(std::span<const std::byte> body, CopyVerdict& out) {
+Flaw decode(std::span<const std::byte> body, Verdict& out) {
     Reader reader{body};
     const auto kept = reader.get<std::uint8_t>();
     out.kept = kept == 1;
     out.text = reader.get_text();
-    if (!reader.is_complete()) return CopyFlaw::bad_length;
-    return kept <= 1 ? CopyFlaw::none : CopyFlaw::bad_value;
+    if (!reader.is_complete()) return Flaw::bad_length;
+    return kept <= 1 ? Flaw::none : Flaw::bad_value;
 }
 
-CopyFlaw decode(std::span<const std::byte> header, CopyChunk& out) {
+Flaw decode(std::span<const std::byte> header, Chunk& out) {
     Reader reader{header};
     out.position = reader.get<std::uint64_t>();
     out.bytes = reader.get<std::uint64_t>();
     reader.get(out.digest);
-    return reader.is_complete() ? CopyFlaw::none : CopyFlaw::bad_length;
+    return reader.is_complete() ? Flaw::none : Flaw::bad_length;
 }
 
-} // namespace apps
+} // namespace apps::copy

@@ -5,9 +5,9 @@
 // by remote writes where the fabric has them, while a thread of its own checks and writes the ones
 // before. What goes wrong with a file is told to the sender and ends the connection; what goes
 // wrong before its first byte (a name, a file that exists) is an answer, and the next file may
-// follow. Owned by the CopyServer; belongs to the loop's thread.
+// follow. Owned by the Server; belongs to the loop's thread.
 
-#include "apps/copy/copy_channel.hpp"
+#include "apps/copy/channel.hpp"
 #include "apps/copy/disk_thread.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/target_file.hpp"
@@ -18,9 +18,9 @@
 #include <memory>
 #include <string>
 
-namespace apps {
+namespace apps::copy {
 
-class CopySession final : private netio::stream::StreamSocket::Handler {
+class Session final : private Channel::Handler {
   public:
     class Handler {
       public:
@@ -28,18 +28,25 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
         virtual void on_file_kept(std::uint64_t moved_bytes) = 0;
         virtual void on_file_failed(std::uint64_t moved_bytes) = 0;
         // The last word; may destroy the session.
-        virtual void on_session_ended(CopySession& session) = 0;
+        virtual void on_session_ended(Session& session) = 0;
 
       protected:
         ~Handler() = default;
     };
 
-    // The folder outlives it. Throws as IncomingStream::accept, and FabricError if there is no
-    // memory for its buffers or no thread left.
-    // A sender that is to say something and does not for `idle_limit` is sent away.
-    CopySession(netio::EventLoop& loop, const ServedFolder& folder, std::size_t buffer_count,
-                std::chrono::milliseconds idle_limit, netio::stream::IncomingStream& incoming,
-                Handler& handler);
+    struct Options {
+        std::size_t buffer_count = 8; // of a chunk each
+        // A sender whose turn it is, and of whom in this time not a byte has come, or fewer than
+        // the rate below asks for, is sent away.
+        std::chrono::milliseconds idle_limit{60'000};
+        std::uint64_t least_bytes_per_s = 0;
+        TargetFile::Access access = TargetFile::Access::full;
+    };
+
+    // The folder outlives it. Throws as IncomingStream::accept. Buffers and a thread come with the
+    // connection: who does not finish the handshake costs none.
+    Session(netio::EventLoop& loop, const ServedFolder& folder, const Options& options,
+            netio::stream::IncomingStream& incoming, Handler& handler);
 
     const std::string& peer_address() const noexcept { return peer_; }
 
@@ -57,24 +64,24 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
         closed,
     };
 
-    void on_connected(netio::stream::StreamSocket& socket) override;
-    void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
-                           netio::Completion::Outcome outcome) override;
-    void on_received(netio::stream::StreamSocket& socket,
-                     const netio::stream::Received& received) override;
-    void on_end_of_stream(netio::stream::StreamSocket& socket) override;
-    void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
+    void on_open() override;
+    void on_no_memory(const std::string& why) override;
+    void on_message() override;
+    void on_chunk(Channel::Buffer buffer, std::uint64_t bytes) override;
+    void on_flaw(std::string_view what) override;
+    void on_end() override;
+    void on_closed(const netio::Closed& closed) override;
 
+    // It is the sender's turn.
     void wait_for_peer();
-    void lose_patience();
-    void take_message();
+    void wait_for_peer(std::chrono::milliseconds limit);
+    void look_for_progress();
     void take_open();
-    void answer(const CopyAnswer& answer);
-    void say(const CopyMessage& message);
+    void answer(const Answer& answer);
+    void say(const Message& message);
     void take_start();
     void take_end();
     void post_receives();
-    void take_chunk(CopyChannel::Buffer buffer, std::uint64_t bytes);
     // Runs on the disk's thread; a problem fails the file, else `then` follows on this one.
     void on_disk(DiskThread::Task task, std::function<void()> then);
     void fail(const std::string& why);
@@ -85,19 +92,19 @@ class CopySession final : private netio::stream::StreamSocket::Handler {
     const ServedFolder& folder_;
     Handler& handler_;
     std::string peer_;
-    std::chrono::milliseconds idle_limit_;
+    const Options options_;
     State state_ = State::idle;
-    CopyOpen open_;
+    Open open_;
     std::unique_ptr<TargetFile> target_; // the disk's thread's
-    CopyAnswer answer_;                  // the disk's thread's until it is sent
-    CopyEnd end_;
+    Answer answer_;                      // the disk's thread's until it is sent
+    End end_;
     std::uint64_t asked_position_ = 0;   // behind the chunks that receives are posted for
     std::uint64_t arrived_position_ = 0; // behind those that have arrived
     std::uint64_t moved_bytes_ = 0;
-    CopyChannel channel_;
-    std::unique_ptr<netio::stream::StreamSocket> socket_;
+    Channel channel_;
+    std::uint64_t seen_bytes_ = 0; // had arrived when the patience began
     netio::Timer patience_;
     DiskThread disk_; // the last: it is gone before what it uses
 };
 
-} // namespace apps
+} // namespace apps::copy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/pump_study.hpp"
+#include "apps/pump/study.hpp"
 
 #include "apps/common/child_process.hpp"
 #include "apps/pump/stream_study.hpp"
@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 using Json = nlohmann::json;
@@ -239,4 +239,4 @@ int run_study(const StudyPlan& plan, const std::string& folder) {
     return 1;
 }
 
-} // namespace apps
+} // namespace apps::pump

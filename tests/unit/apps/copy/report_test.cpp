@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/copy_report.hpp"
+#include "apps/copy/report.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 using testing::HasSubstr;
 
-const CopyReport report{.provider = "tcp",
-                        .end = "failed",
-                        .detail = "",
-                        .checksum = ChecksumKind::sha256,
-                        .moved_bytes = 1'000'000'000,
-                        .seconds = 2,
-                        .files = {{.path = "a",
-                                   .outcome = CopiedFile::Outcome::copied,
-                                   .size_bytes = 1'500'000'000,
-                                   .resumed_bytes = 500'000'000,
-                                   .checksum = "abcd",
-                                   .detail = {}},
-                                  {.path = "\xff",
-                                   .outcome = CopiedFile::Outcome::failed,
-                                   .size_bytes = 7,
-                                   .resumed_bytes = 0,
-                                   .checksum = {},
-                                   .detail = "why"}}};
+const Report report{.provider = "tcp",
+                    .end = "failed",
+                    .detail = "",
+                    .checksum = ChecksumKind::sha256,
+                    .moved_bytes = 1'000'000'000,
+                    .seconds = 2,
+                    .files = {{.path = "a",
+                               .outcome = CopiedFile::Outcome::copied,
+                               .size_bytes = 1'500'000'000,
+                               .resumed_bytes = 500'000'000,
+                               .checksum = "abcd",
+                               .detail = {}},
+                              {.path = "\xff",
+                               .outcome = CopiedFile::Outcome::failed,
+                               .size_bytes = 7,
+                               .resumed_bytes = 0,
+                               .checksum = {},
+                               .detail = "why"}}};
 
-TEST(CopyReport, IsOneLineOfJson) {
+TEST(Report, IsOneLineOfJson) {
     const std::string text = to_json(report);
     EXPECT_EQ(text.find('\n'), std::string::npos);
     const auto json = nlohmann::json::parse(text);
@@ -41,7 +41,7 @@ TEST(CopyReport, IsOneLineOfJson) {
     EXPECT_EQ(json["files"][1]["detail"], "why");
 }
 
-TEST(CopyReport, ForPeopleCountsFilesAndBytes) {
+TEST(Report, ForPeopleCountsFilesAndBytes) {
     EXPECT_EQ(to_text(report),
               "copy (tcp): failed, 1 of 2 files, 1000000000 bytes in 2.000 s: 500 MB/s\n");
     EXPECT_EQ(to_text(report.files[0], report.checksum),
@@ -49,15 +49,15 @@ TEST(CopyReport, ForPeopleCountsFilesAndBytes) {
     EXPECT_EQ(to_text(report.files[1], report.checksum), "\xff: why");
 }
 
-TEST(CopyReport, OfAServerCountsWhatItKept) {
-    const CopyServerReport server{.provider = "tcp",
-                                  .end = "interrupted",
-                                  .counters = {.files = 3, .bytes = 12, .failures = 1}};
+TEST(Report, OfAServerCountsWhatItKept) {
+    const ServerReport server{.provider = "tcp",
+                              .end = "interrupted",
+                              .counters = {.files = 3, .bytes = 12, .failures = 1}};
     EXPECT_EQ(nlohmann::json::parse(to_json(server))["failures"], 1);
     EXPECT_THAT(to_text(server), HasSubstr("3 files kept, 12 bytes, 1 failures"));
 }
 
-TEST(CopyReport, TheProgressShowsShareSpeedAndTimeLeft) {
+TEST(Report, TheProgressShowsShareSpeedAndTimeLeft) {
     EXPECT_EQ(progress_line({.path = "a",
                              .size_bytes = 2'600'000'000,
                              .done_bytes = 1'300'000'000,
@@ -69,4 +69,4 @@ TEST(CopyReport, TheProgressShowsShareSpeedAndTimeLeft) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::copy

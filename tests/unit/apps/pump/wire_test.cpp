@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/pump_wire.hpp"
+#include "apps/pump/wire.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
-PumpHeader some_header() {
+Header some_header() {
     return {
         .bytes = 1, .seed = 2, .size_min = 3, .size_max = 4, .verify = true, .bidirectional = true};
 }
 
 TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
     const auto bytes = encode(some_header());
-    EXPECT_EQ(decode_pump_header(bytes), some_header());
+    EXPECT_EQ(decode_header(bytes), some_header());
     EXPECT_EQ(std::to_integer<char>(bytes[0]), 'N');
     EXPECT_EQ(std::to_integer<char>(bytes[4]), 'P');
     EXPECT_EQ(std::to_integer<int>(bytes[5]), 1);
@@ -28,11 +28,11 @@ TEST(PumpWire, SurvivesTheJourneyAndLooksAsThePictureSays) {
 
 TEST(PumpWire, RefusesWhatIsNoHeaderOrAsksForTheImpossible) {
     const auto good = encode(some_header());
-    EXPECT_FALSE(decode_pump_header(std::span{good}.first(47)));
+    EXPECT_FALSE(decode_header(std::span{good}.first(47)));
     const auto with = [&](std::size_t at, unsigned value) {
         auto bytes = good;
         bytes[at] = static_cast<std::byte>(value);
-        return decode_pump_header(bytes).has_value();
+        return decode_header(bytes).has_value();
     };
     EXPECT_FALSE(with(0, 'M'));
     EXPECT_FALSE(with(5, 2)) << "another version";
@@ -48,12 +48,12 @@ TEST(PumpWire, TakesAnyBytesWithoutHarm) {
     for (int i = 0; i < 10'000; ++i) {
         auto bytes = encode(some_header());
         bytes[random() % bytes.size()] = static_cast<std::byte>(random());
-        if (const auto header = decode_pump_header(bytes)) {
+        if (const auto header = decode_header(bytes)) {
             EXPECT_EQ(encode(*header), bytes);
-            EXPECT_LE(header->size_max, pump_size_limit_bytes);
+            EXPECT_LE(header->size_max, size_limit_bytes);
         }
     }
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::pump

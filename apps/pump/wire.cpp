@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/pump_wire.hpp"
+#include "apps/pump/wire.hpp"
 
 #include "netio/base/wire.hpp"
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 constexpr std::uint64_t magic = 0x0000'0150'4d55'504e; // "NPUMP", version 1
@@ -12,8 +12,8 @@ constexpr std::uint32_t bidirectional_flag = 2;
 
 } // namespace
 
-std::array<std::byte, pump_header_bytes> encode(const PumpHeader& header) noexcept {
-    std::array<std::byte, pump_header_bytes> out{};
+std::array<std::byte, header_bytes> encode(const Header& header) noexcept {
+    std::array<std::byte, header_bytes> out{};
     netio::wire::store(out.data(), magic);
     netio::wire::store(out.data() + 8, header.bytes);
     netio::wire::store(out.data() + 16, header.seed);
@@ -24,21 +24,21 @@ std::array<std::byte, pump_header_bytes> encode(const PumpHeader& header) noexce
     return out;
 }
 
-std::optional<PumpHeader> decode_pump_header(std::span<const std::byte> bytes) noexcept {
-    if (bytes.size() != pump_header_bytes) return std::nullopt;
+std::optional<Header> decode_header(std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() != header_bytes) return std::nullopt;
     if (netio::wire::load<std::uint64_t>(bytes.data()) != magic) return std::nullopt;
     const auto flags = netio::wire::load<std::uint32_t>(bytes.data() + 40);
     const auto zero = netio::wire::load<std::uint32_t>(bytes.data() + 44);
-    const PumpHeader header{.bytes = netio::wire::load<std::uint64_t>(bytes.data() + 8),
-                            .seed = netio::wire::load<std::uint64_t>(bytes.data() + 16),
-                            .size_min = netio::wire::load<std::uint64_t>(bytes.data() + 24),
-                            .size_max = netio::wire::load<std::uint64_t>(bytes.data() + 32),
-                            .verify = (flags & verify_flag) != 0,
-                            .bidirectional = (flags & bidirectional_flag) != 0};
+    const Header header{.bytes = netio::wire::load<std::uint64_t>(bytes.data() + 8),
+                        .seed = netio::wire::load<std::uint64_t>(bytes.data() + 16),
+                        .size_min = netio::wire::load<std::uint64_t>(bytes.data() + 24),
+                        .size_max = netio::wire::load<std::uint64_t>(bytes.data() + 32),
+                        .verify = (flags & verify_flag) != 0,
+                        .bidirectional = (flags & bidirectional_flag) != 0};
     const bool sound = (flags & ~(verify_flag | bidirectional_flag)) == 0 && zero == 0 &&
                        header.size_min >= 1 && header.size_min <= header.size_max &&
-                       header.size_max <= pump_size_limit_bytes;
+                       header.size_max <= size_limit_bytes;
     return sound ? std::optional{header} : std::nullopt;
 }
 
-} // namespace apps
+} // namespace apps::pump

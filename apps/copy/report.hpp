@@ -5,16 +5,16 @@
 // for programs. No I/O.
 
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/copy_sender.hpp"
-#include "apps/copy/copy_server.hpp"
+#include "apps/copy/sender.hpp"
+#include "apps/copy/server.hpp"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::copy {
 
-struct CopyReport {
+struct Report {
     std::string provider; // empty: never connected
     std::string end;      // finished, failed, interrupted
     std::string detail;   // of the connection
@@ -24,23 +24,23 @@ struct CopyReport {
     std::vector<CopiedFile> files;
 };
 
-struct CopyServerReport {
+struct ServerReport {
     std::string provider; // several: joined by '+'
     std::string end;      // interrupted
-    CopyServer::Counters counters;
+    Server::Counters counters;
 };
 
 // One line without a line end.
-std::string to_json(const CopyReport& report);
-std::string to_json(const CopyServerReport& report);
+std::string to_json(const Report& report);
+std::string to_json(const ServerReport& report);
 // A line with a line end.
-std::string to_text(const CopyReport& report);
-std::string to_text(const CopyServerReport& report);
+std::string to_text(const Report& report);
+std::string to_text(const ServerReport& report);
 
 // Of one file; without a line end.
 std::string to_text(const CopiedFile& file, ChecksumKind checksum);
 
 // The line that shows how far it is: "NAME  45% [=====     ] 1.2 of 2.6 GB  410 MB/s  3 s left".
-std::string progress_line(const CopySender::Progress& progress, double bytes_per_s);
+std::string progress_line(const Sender::Progress& progress, double bytes_per_s);
 
-} // namespace apps
+} // namespace apps::copy

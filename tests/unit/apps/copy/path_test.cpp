@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/printable.hpp"
-#include "apps/copy/copy_path.hpp"
+#include "apps/copy/path.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 using namespace std::string_literals;
@@ -15,35 +15,35 @@ using namespace std::string_literals;
 TEST(CopyPath, TakesNamesBeneathAFolder) {
     for (const std::string& path : {"a"s, "a/b"s, "run 7/file.raw"s, "..."s, "a..b"s, ".hidden"s,
                                     "-rf"s, "\xc3\xa4"s, std::string(243, 'x'), ".netio-part.x"s}) {
-        EXPECT_EQ(check_copy_path(path), PathFlaw::none) << path;
+        EXPECT_EQ(check_path(path), PathFlaw::none) << path;
     }
 }
 
 TEST(CopyPath, RefusesWhatLeadsElsewhere) {
     for (const std::string& path : {".."s, "../a"s, "a/.."s, "a/../b"s, "."s, "./a"s, "a/./b"s}) {
-        EXPECT_EQ(check_copy_path(path), PathFlaw::upwards) << path;
+        EXPECT_EQ(check_path(path), PathFlaw::upwards) << path;
     }
     for (const std::string& path : {"/"s, "/a"s, "//a"s})
-        EXPECT_EQ(check_copy_path(path), PathFlaw::absolute) << path;
+        EXPECT_EQ(check_path(path), PathFlaw::absolute) << path;
     for (const std::string& path : {""s, "a/"s, "a//b"s})
-        EXPECT_EQ(check_copy_path(path), PathFlaw::empty) << path;
+        EXPECT_EQ(check_path(path), PathFlaw::empty) << path;
 }
 
 TEST(CopyPath, RefusesWhatCannotBeAName) {
     for (const std::string& path : {"a\0b"s, "\0"s, "a\nb"s, "\x1b[2J"s, "a\x7f"s})
-        EXPECT_EQ(check_copy_path(path), PathFlaw::control_character) << path;
+        EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
     for (const std::string& path : {std::string(244, 'x'), "a/" + std::string(244, 'x')})
-        EXPECT_EQ(check_copy_path(path), PathFlaw::too_long) << path;
+        EXPECT_EQ(check_path(path), PathFlaw::too_long) << path;
     std::string deep = "a";
-    while (deep.size() <= copy_name_limit_bytes)
+    while (deep.size() <= name_limit_bytes)
         deep += "/a";
-    EXPECT_EQ(check_copy_path(deep), PathFlaw::too_long);
+    EXPECT_EQ(check_path(deep), PathFlaw::too_long);
 }
 
 TEST(CopyPath, RefusesThePartialFilesOfOthers) {
-    EXPECT_EQ(check_copy_path(".a.netio-part"), PathFlaw::partial);
-    EXPECT_EQ(check_copy_path("x/.a.netio-part"), PathFlaw::partial);
-    EXPECT_EQ(check_copy_path(partial_name("a")), PathFlaw::partial);
+    EXPECT_EQ(check_path(".a.netio-part"), PathFlaw::partial);
+    EXPECT_EQ(check_path("x/.a.netio-part"), PathFlaw::partial);
+    EXPECT_EQ(check_path(partial_name("a")), PathFlaw::partial);
 }
 
 // Whatever is accepted has the properties that keep it beneath the folder.
@@ -55,7 +55,7 @@ TEST(CopyPath, AcceptsNothingWithAComponentThatLeadsUpwards) {
         std::string path(random() % 8, ' ');
         for (char& c : path)
             c = alphabet[random() % alphabet.size()];
-        if (check_copy_path(path) != PathFlaw::none) continue;
+        if (check_path(path) != PathFlaw::none) continue;
         ++accepted;
         const std::string framed = "/" + path + "/";
         for (const std::string& bad : {"/../"s, "/./"s, "//"s, "\0"s, "\n"s})
@@ -70,12 +70,12 @@ TEST(CopyPath, EveryFlawHasWords) {
 }
 
 TEST(CopyPath, IsSplitIntoFolderAndLeaf) {
-    EXPECT_EQ(split_copy_path("a").folder, "");
-    EXPECT_EQ(split_copy_path("a").leaf, "a");
-    EXPECT_EQ(split_copy_path("a/b/c").folder, "a/b");
-    EXPECT_EQ(split_copy_path("a/b/c").leaf, "c");
+    EXPECT_EQ(split_path("a").folder, "");
+    EXPECT_EQ(split_path("a").leaf, "a");
+    EXPECT_EQ(split_path("a/b/c").folder, "a/b");
+    EXPECT_EQ(split_path("a/b/c").leaf, "c");
     EXPECT_EQ(partial_name("c"), ".c.netio-part");
-    EXPECT_LE(partial_name(std::string(copy_component_limit_bytes, 'x')).size(), 255U);
+    EXPECT_LE(partial_name(std::string(component_limit_bytes, 'x')).size(), 255U);
 }
 
 TEST(CopyPath, TextForALogHasNoControlCharacters) {
@@ -99,4 +99,4 @@ TEST(CopyPath, TextForALogHasNoControlCharacters) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::copy

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/pump_flow.hpp"
+#include "apps/pump/flow.hpp"
 
 #include "apps/pump/byte_pattern.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 std::vector<std::uint64_t> all_pieces(std::size_t count) {
@@ -17,12 +17,12 @@ std::vector<std::uint64_t> all_pieces(std::size_t count) {
 
 } // namespace
 
-PumpSource::PumpSource(netio::stream::StreamSocket& socket, const PumpPlan& plan)
+Source::Source(netio::stream::StreamSocket& socket, const Plan& plan)
     : socket_{socket}, plan_{plan}, sizes_{UniformSize{plan.size_min, plan.size_max}, plan.seed},
       memory_{plan.outstanding * plan.size_max, netio::Access::send}, free_{all_pieces(
                                                                           plan.outstanding)} {}
 
-void PumpSource::drive() {
+void Source::drive() {
     while (!free_.empty() && submitted_ < plan_.bytes) {
         const std::uint64_t piece = free_.back();
         const std::uint64_t size = std::min<std::uint64_t>(sizes_.next(), plan_.bytes - submitted_);
@@ -36,18 +36,18 @@ void PumpSource::drive() {
     }
 }
 
-void PumpSource::on_send_completed(netio::Cookie key) {
+void Source::on_send_completed(netio::Cookie key) {
     free_.push_back(static_cast<std::uint64_t>(key));
 }
 
-PumpSink::PumpSink(netio::stream::StreamSocket& socket, const PumpPlan& plan)
+Sink::Sink(netio::stream::StreamSocket& socket, const Plan& plan)
     : socket_{socket}, plan_{plan}, sizes_{UniformSize{plan.size_min, plan.size_max}, plan.seed},
       memory_{plan.outstanding * plan.size_max, netio::Access::remote_write},
       free_{all_pieces(plan.outstanding)}, asked_(plan.outstanding) {}
 
 // Never asks for more than is still to come, for what follows belongs to somebody else. Asks for a
 // quarter of its memory at a time: what is asked for together is announced in one control message.
-void PumpSink::drive() {
+void Sink::drive() {
     const std::size_t batch = std::max<std::size_t>(1, plan_.outstanding / 4);
     if (asked_bytes_ > 0 && free_.size() < batch) return;
     while (!free_.empty() && received_ + asked_bytes_ < plan_.bytes) {
@@ -63,7 +63,7 @@ void PumpSink::drive() {
     }
 }
 
-void PumpSink::on_received(const netio::stream::Received& received) {
+void Sink::on_received(const netio::stream::Received& received) {
     const auto piece = static_cast<std::uint64_t>(received.cookie);
     const std::byte* const data = memory_.data() + piece * plan_.size_max;
     if (plan_.verify && !wrong_at_) {
@@ -76,4 +76,4 @@ void PumpSink::on_received(const netio::stream::Received& received) {
     free_.push_back(piece);
 }
 
-} // namespace apps
+} // namespace apps::pump

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace apps {
+namespace apps::pump {
 
 // A row of the table; a subject is direct, indirect, published or improved.
 struct StudyRow {
@@ -43,4 +43,4 @@ std::string plot_script(const std::vector<StudyRow>& rows, const std::string& cs
 // Both, into the folder, and the plots if gnuplot is here. Returns the exit status.
 int run_study(const StudyPlan& plan, const std::string& folder);
 
-} // namespace apps
+} // namespace apps::pump

@@ -19,11 +19,11 @@
 #include <optional>
 #include <span>
 
-namespace apps {
+namespace apps::pump {
 
-inline constexpr std::size_t pump_header_bytes = 48;
+inline constexpr std::size_t header_bytes = 48;
 
-struct PumpHeader {
+struct Header {
     std::uint64_t bytes = 0;
     std::uint64_t seed = 0;
     std::uint64_t size_min = 1;
@@ -31,14 +31,14 @@ struct PumpHeader {
     bool verify = false;
     bool bidirectional = false;
 
-    friend bool operator==(const PumpHeader&, const PumpHeader&) = default;
+    friend bool operator==(const Header&, const Header&) = default;
 };
 
 // Largest message that a server lets a client ask for.
-inline constexpr std::uint64_t pump_size_limit_bytes = std::uint64_t{1} << 30U;
+inline constexpr std::uint64_t size_limit_bytes = std::uint64_t{1} << 30U;
 
-std::array<std::byte, pump_header_bytes> encode(const PumpHeader& header) noexcept;
+std::array<std::byte, header_bytes> encode(const Header& header) noexcept;
 // Nothing: not such a header, or one that asks for the impossible.
-std::optional<PumpHeader> decode_pump_header(std::span<const std::byte> bytes) noexcept;
+std::optional<Header> decode_header(std::span<const std::byte> bytes) noexcept;
 
-} // namespace apps
+} // namespace apps::pump

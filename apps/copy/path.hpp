@@ -11,11 +11,11 @@
 #include <string>
 #include <string_view>
 
-namespace apps {
+namespace apps::copy {
 
-inline constexpr std::size_t copy_name_limit_bytes = 1024;
+inline constexpr std::size_t name_limit_bytes = 1024;
 // A component on all usual file systems, less what a partial file's name has besides.
-inline constexpr std::size_t copy_component_limit_bytes = 255 - 12;
+inline constexpr std::size_t component_limit_bytes = 255 - 12;
 
 enum class PathFlaw : std::uint8_t {
     none,
@@ -27,7 +27,7 @@ enum class PathFlaw : std::uint8_t {
     partial,           // the name of a partial file
 };
 
-PathFlaw check_copy_path(std::string_view path);
+PathFlaw check_path(std::string_view path);
 // What is wrong, as the end of a sentence that begins with the path.
 std::string_view to_string(PathFlaw flaw);
 
@@ -36,9 +36,9 @@ struct SplitPath {
     std::string folder; // may be empty
     std::string leaf;
 };
-SplitPath split_copy_path(std::string_view path);
+SplitPath split_path(std::string_view path);
 
 // Under which the leaf is written until it is whole: ".LEAF.netio-part".
 std::string partial_name(std::string_view leaf);
 
-} // namespace apps
+} // namespace apps::copy

@@ -27,7 +27,7 @@
 // a whole file of this size is there, and the sender compares. An interrupted sender just leaves.
 //
 // The decoders take anything: they check every length and every value, and answer with a
-// CopyFlaw; `out` is meaningful only if that is `none`. No I/O.
+// Flaw; `out` is meaningful only if that is `none`. No I/O.
 
 #include "apps/copy/checksum.hpp"
 
@@ -38,19 +38,19 @@
 #include <string_view>
 #include <vector>
 
-namespace apps {
+namespace apps::copy {
 
-inline constexpr std::size_t copy_prelude_bytes = 16;
-inline constexpr std::size_t copy_body_limit_bytes = 2048;
-inline constexpr std::size_t copy_chunk_header_bytes = 32;
-inline constexpr std::size_t copy_chunk_bytes = std::size_t{1} << 20; // of all chunks but the last
-inline constexpr std::size_t copy_text_limit_bytes = 1024;
+inline constexpr std::size_t prelude_bytes = 16;
+inline constexpr std::size_t body_limit_bytes = 2048;
+inline constexpr std::size_t chunk_header_bytes = 32;
+inline constexpr std::size_t chunk_bytes = std::size_t{1} << 20; // of all chunks but the last
+inline constexpr std::size_t text_limit_bytes = 1024;
 // So that positions fit a file offset.
-inline constexpr std::uint64_t copy_size_limit_bytes = std::uint64_t{1} << 62;
+inline constexpr std::uint64_t size_limit_bytes = std::uint64_t{1} << 62;
 
-enum class CopyKind : std::uint16_t { open = 1, answer = 2, start = 3, end = 4, verdict = 5 };
+enum class Kind : std::uint16_t { open = 1, answer = 2, start = 3, end = 4, verdict = 5 };
 
-enum class CopyFlaw : std::uint8_t {
+enum class Flaw : std::uint8_t {
     none,
     no_copy_protocol, // not our magic number
     other_version,
@@ -58,78 +58,78 @@ enum class CopyFlaw : std::uint8_t {
     bad_length,
     bad_value,
 };
-std::string_view to_string(CopyFlaw flaw);
+std::string_view to_string(Flaw flaw);
 
-struct CopyPrelude {
-    CopyKind kind{};
+struct Prelude {
+    Kind kind{};
     std::uint32_t body_bytes = 0;
 };
 
-struct CopyOpen {
-    std::string name; // a path without flaw (apps/copy/copy_path.hpp) is the receiver's to check
+struct Open {
+    std::string name; // a path without flaw (apps/copy/path.hpp) is the receiver's to check
     std::uint64_t size_bytes = 0;
     std::int64_t modified_ns = 0; // since the epoch
     std::uint32_t mode = 0;       // the permissions, at most 0777
     ChecksumKind checksum = ChecksumKind::xxh3_128;
     bool overwrite = false;
 
-    friend bool operator==(const CopyOpen&, const CopyOpen&) = default;
+    friend bool operator==(const Open&, const Open&) = default;
 };
 
-struct CopyAnswer {
+struct Answer {
     enum class Outcome : std::uint8_t { accepted = 1, present = 2, refused = 3 };
     Outcome outcome = Outcome::refused;
     std::uint64_t offset_bytes = 0;
     Digest digest{};  // of the bytes before the offset
     std::string text; // refused: why
 
-    friend bool operator==(const CopyAnswer&, const CopyAnswer&) = default;
+    friend bool operator==(const Answer&, const Answer&) = default;
 };
 
-struct CopyStart {
+struct Start {
     std::uint64_t offset_bytes = 0;
 
-    friend bool operator==(const CopyStart&, const CopyStart&) = default;
+    friend bool operator==(const Start&, const Start&) = default;
 };
 
-struct CopyEnd {
+struct End {
     Digest digest{};
 
-    friend bool operator==(const CopyEnd&, const CopyEnd&) = default;
+    friend bool operator==(const End&, const End&) = default;
 };
 
-struct CopyVerdict {
+struct Verdict {
     bool kept = false;
     std::string text; // why not
 
-    friend bool operator==(const CopyVerdict&, const CopyVerdict&) = default;
+    friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-struct CopyChunk {
+struct Chunk {
     std::uint64_t position = 0;
     std::uint64_t bytes = 0;
     ChunkDigest digest{};
 
-    friend bool operator==(const CopyChunk&, const CopyChunk&) = default;
+    friend bool operator==(const Chunk&, const Chunk&) = default;
 };
 
-// Whole messages, prelude and body. Texts are cut at copy_text_limit_bytes; a name must not be
+// Whole messages, prelude and body. Texts are cut at text_limit_bytes; a name must not be
 // longer (checked).
-using CopyMessage = std::vector<std::byte>;
-CopyMessage encode(const CopyOpen& open);
-CopyMessage encode(const CopyAnswer& answer);
-CopyMessage encode(const CopyStart& start);
-CopyMessage encode(const CopyEnd& end);
-CopyMessage encode(const CopyVerdict& verdict);
-void encode(const CopyChunk& chunk, std::span<std::byte, copy_chunk_header_bytes> out);
+using Message = std::vector<std::byte>;
+Message encode(const Open& open);
+Message encode(const Answer& answer);
+Message encode(const Start& start);
+Message encode(const End& end);
+Message encode(const Verdict& verdict);
+void encode(const Chunk& chunk, std::span<std::byte, chunk_header_bytes> out);
 
-CopyFlaw decode(std::span<const std::byte> prelude, CopyPrelude& out);
+Flaw decode(std::span<const std::byte> prelude, Prelude& out);
 // Of bodies.
-CopyFlaw decode(std::span<const std::byte> body, CopyOpen& out);
-CopyFlaw decode(std::span<const std::byte> body, CopyAnswer& out);
-CopyFlaw decode(std::span<const std::byte> body, CopyStart& out);
-CopyFlaw decode(std::span<const std::byte> body, CopyEnd& out);
-CopyFlaw decode(std::span<const std::byte> body, CopyVerdict& out);
-CopyFlaw decode(std::span<const std::byte> header, CopyChunk& out);
+Flaw decode(std::span<const std::byte> body, Open& out);
+Flaw decode(std::span<const std::byte> body, Answer& out);
+Flaw decode(std::span<const std::byte> body, Start& out);
+Flaw decode(std::span<const std::byte> body, End& out);
+Flaw decode(std::span<const std::byte> body, Verdict& out);
+Flaw decode(std::span<const std::byte> header, Chunk& out);
 
-} // namespace apps
+} // namespace apps::copy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/copy_report.hpp"
+#include "apps/copy/report.hpp"
 
 #include "apps/common/report.hpp"
 
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <string_view>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -38,7 +38,7 @@ std::string dump(const Json& json) {
 
 } // namespace
 
-std::string to_json(const CopyReport& report) {
+std::string to_json(const Report& report) {
     Json json;
     json["role"] = "copy";
     json["provider"] = report.provider;
@@ -61,7 +61,7 @@ std::string to_json(const CopyReport& report) {
     return dump(json);
 }
 
-std::string to_json(const CopyServerReport& report) {
+std::string to_json(const ServerReport& report) {
     Json json;
     json["role"] = "copy server";
     json["provider"] = report.provider;
@@ -72,7 +72,7 @@ std::string to_json(const CopyServerReport& report) {
     return dump(json);
 }
 
-std::string to_text(const CopyReport& report) {
+std::string to_text(const Report& report) {
     const auto failed =
         std::ranges::count(report.files, CopiedFile::Outcome::failed, &CopiedFile::outcome);
     return fmt::format("copy ({}): {}, {} of {} files, {} bytes in {:.3f} s: {}/s\n",
@@ -84,7 +84,7 @@ std::string to_text(const CopyReport& report) {
                                        : 0));
 }
 
-std::string to_text(const CopyServerReport& report) {
+std::string to_text(const ServerReport& report) {
     return fmt::format("copy server ({}): {}, {} files kept, {} bytes, {} failures\n",
                        report.provider, report.end, report.counters.files, report.counters.bytes,
                        report.counters.failures);
@@ -99,7 +99,7 @@ std::string to_text(const CopiedFile& file, ChecksumKind checksum) {
     return text;
 }
 
-std::string progress_line(const CopySender::Progress& progress, double bytes_per_s) {
+std::string progress_line(const Sender::Progress& progress, double bytes_per_s) {
     constexpr std::size_t width = 30;
     const double share = progress.size_bytes == 0 ? 1.0
                                                   : static_cast<double>(progress.done_bytes) /
@@ -117,4 +117,4 @@ std::string progress_line(const CopySender::Progress& progress, double bytes_per
     return line;
 }
 
-} // namespace apps
+} // namespace apps::copy

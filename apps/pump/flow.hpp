@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One direction of a pump: PumpSource keeps sends outstanding until so many bytes are on their way,
-// PumpSink receives until so many have arrived. Their owner hands them the socket's completions.
+// One direction of a pump: Source keeps sends outstanding until so many bytes are on their way,
+// Sink receives until so many have arrived. Their owner hands them the socket's completions.
 
 #include "apps/common/sizes.hpp"
 #include "stream/socket/stream_socket.hpp"
@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
-namespace apps {
+namespace apps::pump {
 
-struct PumpPlan {
+struct Plan {
     std::uint64_t bytes = 0;
     std::uint64_t seed = 0;
     bool verify = false;
@@ -23,9 +23,9 @@ struct PumpPlan {
     netio::stream::Fill fill = netio::stream::Fill::some; // of a receive
 };
 
-class PumpSource {
+class Source {
   public:
-    PumpSource(netio::stream::StreamSocket& socket, const PumpPlan& plan);
+    Source(netio::stream::StreamSocket& socket, const Plan& plan);
 
     // Sends as much as may be outstanding.
     void drive();
@@ -34,16 +34,16 @@ class PumpSource {
 
   private:
     netio::stream::StreamSocket& socket_;
-    PumpPlan plan_;
+    Plan plan_;
     SizeSequence sizes_;
     netio::RegisteredBuffer memory_;
     std::vector<std::uint64_t> free_; // pieces of memory_
     std::uint64_t submitted_ = 0;
 };
 
-class PumpSink {
+class Sink {
   public:
-    PumpSink(netio::stream::StreamSocket& socket, const PumpPlan& plan);
+    Sink(netio::stream::StreamSocket& socket, const Plan& plan);
 
     void drive();
     void on_received(const netio::stream::Received& received);
@@ -54,7 +54,7 @@ class PumpSink {
 
   private:
     netio::stream::StreamSocket& socket_;
-    PumpPlan plan_;
+    Plan plan_;
     SizeSequence sizes_;
     netio::RegisteredBuffer memory_;
     std::vector<std::uint64_t> free_;
@@ -64,4 +64,4 @@ class PumpSink {
     std::optional<std::uint64_t> wrong_at_;
 };
 
-} // namespace apps
+} // namespace apps::pump

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/pump/pump_study.hpp"
+#include "apps/pump/study.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
 
-namespace apps {
+namespace apps::pump {
 namespace {
 
 using testing::Contains;
@@ -58,4 +58,4 @@ TEST(PumpStudy, ComputesEverySubjectOnEveryLink) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace apps::pump

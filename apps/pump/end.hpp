@@ -4,8 +4,9 @@
 // The two ends of `netio pump`: a client that blasts bytes through a stream to a server, and checks
 // or measures what becomes of them.
 
-#include "apps/pump/pump_flow.hpp"
-#include "apps/pump/pump_wire.hpp"
+#include "apps/pump/flow.hpp"
+#include "apps/pump/measurement.hpp"
+#include "apps/pump/wire.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,10 +16,10 @@
 #include <optional>
 #include <string>
 
-namespace apps {
+namespace apps::pump {
 
 // What either side decides for itself.
-struct PumpSettings {
+struct Settings {
     netio::stream::StreamSocket::Options stream;
     std::size_t sends = 16;
     std::size_t receives = 32;
@@ -29,23 +30,15 @@ struct PumpSettings {
     std::size_t memory_limit_bytes = 0;
 };
 
-// Of a report that a stranger may have written; what is missing or of another kind is nothing.
-std::string text_in(const nlohmann::ordered_json& report, const char* name);
-double number_in(const nlohmann::ordered_json& report, const char* name);
-
-// Processor time of this process so far, user and system.
-double processor_seconds();
-
 // One connection, seen from either end.
-class PumpEnd final : private netio::stream::StreamSocket::Handler {
+class End final : private netio::stream::StreamSocket::Handler {
   public:
     // The client's end: connects, sends what the header says.
-    PumpEnd(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
-            const PumpSettings& settings, const PumpHeader& header,
-            std::function<void(PumpEnd&)> when_closed);
+    End(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
+        const Settings& settings, const Header& header, std::function<void(End&)> when_closed);
     // The server's: does what the client's header asks for.
-    PumpEnd(netio::EventLoop& loop, netio::stream::IncomingStream& incoming,
-            const PumpSettings& settings, std::function<void(PumpEnd&)> when_closed);
+    End(netio::EventLoop& loop, netio::stream::IncomingStream& incoming, const Settings& settings,
+        std::function<void(End&)> when_closed);
 
     void abort() { socket_->abort(); }
 
@@ -67,6 +60,8 @@ class PumpEnd final : private netio::stream::StreamSocket::Handler {
     void take_report(const netio::stream::Received& received);
     void measure_end();
     void fail(const std::string& what);
+    void decline(const std::string& why);
+    std::string wrong_byte() const;
 
     void on_connected(netio::stream::StreamSocket& socket) override;
     void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie key,
@@ -78,21 +73,18 @@ class PumpEnd final : private netio::stream::StreamSocket::Handler {
 
     netio::EventLoop& loop_;
     bool is_client_;
-    PumpSettings settings_;
-    std::optional<PumpHeader> header_;
-    std::function<void(PumpEnd&)> when_closed_;
-    netio::RegisteredBuffer private_memory_;
-    std::optional<PumpSource> source_;
-    std::optional<PumpSink> sink_;
+    Settings settings_;
+    std::optional<Header> header_;
+    std::function<void(End&)> when_closed_;
+    std::optional<netio::RegisteredBuffer> private_memory_; // once connected
+    std::optional<Source> source_;
+    std::optional<Sink> sink_;
     std::string peer_report_;
     std::string provider_;
     bool finished_ = false; // has said all it has to say
-    netio::TimePoint begin_;
-    netio::TimePoint end_;
-    double processor_begin_ = 0;
-    double processor_s_ = 0;
+    Measurement measurement_;
     std::string error_;
     std::unique_ptr<netio::stream::StreamSocket> socket_; // last: goes first
 };
 
-} // namespace apps
+} // namespace apps::pump

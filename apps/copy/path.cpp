@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/copy_path.hpp"
+#include "apps/copy/path.hpp"
 
 #include <algorithm>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 constexpr std::string_view partial_suffix = ".netio-part";
-static_assert(copy_component_limit_bytes + 1 + partial_suffix.size() == 255);
+static_assert(component_limit_bytes + 1 + partial_suffix.size() == 255);
 
 bool is_control(char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
@@ -16,17 +16,17 @@ bool is_control(char c) {
 PathFlaw check_component(std::string_view component) {
     if (component.empty()) return PathFlaw::empty;
     if (component == "." || component == "..") return PathFlaw::upwards;
-    if (component.size() > copy_component_limit_bytes) return PathFlaw::too_long;
+    if (component.size() > component_limit_bytes) return PathFlaw::too_long;
     if (component.ends_with(partial_suffix)) return PathFlaw::partial;
     return PathFlaw::none;
 }
 
 } // namespace
 
-PathFlaw check_copy_path(std::string_view path) {
+PathFlaw check_path(std::string_view path) {
     if (path.empty()) return PathFlaw::empty;
     if (path.front() == '/') return PathFlaw::absolute;
-    if (path.size() > copy_name_limit_bytes) return PathFlaw::too_long;
+    if (path.size() > name_limit_bytes) return PathFlaw::too_long;
     if (std::ranges::any_of(path, is_control)) return PathFlaw::control_character;
     for (;;) {
         const std::size_t slash = path.find('/');
@@ -56,7 +56,7 @@ std::string_view to_string(PathFlaw flaw) {
     return "is not allowed";
 }
 
-SplitPath split_copy_path(std::string_view path) {
+SplitPath split_path(std::string_view path) {
     const std::size_t slash = path.rfind('/');
     if (slash == std::string_view::npos) return {.folder = {}, .leaf = std::string{path}};
     return {.folder = std::string{path.substr(0, slash)},
@@ -67,4 +67,4 @@ std::string partial_name(std::string_view leaf) {
     return "." + std::string{leaf} + std::string{partial_suffix};
 }
 
-} // namespace apps
+} // namespace apps::copy

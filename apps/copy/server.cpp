@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/copy/copy_server.hpp"
+#include "apps/copy/server.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 
-namespace apps {
+namespace apps::copy {
 namespace {
 
 std::string host_of(const std::string& address) {
@@ -14,7 +14,7 @@ std::string host_of(const std::string& address) {
 
 } // namespace
 
-CopyServer::CopyServer(netio::EventLoop& loop, netio::Transport& transport, Options options)
+Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options options)
     : accept_failed_{loop}, loop_{loop}, options_{std::move(options)}, folder_{options_.folder},
       listener_{transport, options_.addresses, *this} {
     if (options_.host_limit_count == 0) {
@@ -22,14 +22,14 @@ CopyServer::CopyServer(netio::EventLoop& loop, netio::Transport& transport, Opti
     }
 }
 
-CopyServer::Counters CopyServer::counters() const {
+Server::Counters Server::counters() const {
     Counters sums = counters_;
     for (const auto& session : sessions_)
         sums.bytes += session->moved_bytes();
     return sums;
 }
 
-void CopyServer::on_incoming(netio::stream::IncomingStream& incoming) {
+void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     if (sessions_.size() >= options_.sender_limit_count) {
         spdlog::warn("{} is turned away: {} senders are here already", incoming.peer_address(),
                      sessions_.size());
@@ -43,23 +43,22 @@ void CopyServer::on_incoming(netio::stream::IncomingStream& incoming) {
                      incoming.peer_address(), of_host);
         return;
     }
-    sessions_.push_back(std::make_unique<CopySession>(loop_, folder_, options_.buffer_count,
-                                                      options_.idle_limit, incoming,
-                                                      static_cast<CopySession::Handler&>(*this)));
+    sessions_.push_back(std::make_unique<Session>(loop_, folder_, options_.session, incoming,
+                                                  static_cast<Session::Handler&>(*this)));
 }
 
-void CopyServer::on_file_kept(std::uint64_t moved_bytes) {
+void Server::on_file_kept(std::uint64_t moved_bytes) {
     ++counters_.files;
     counters_.bytes += moved_bytes;
 }
 
-void CopyServer::on_file_failed(std::uint64_t moved_bytes) {
+void Server::on_file_failed(std::uint64_t moved_bytes) {
     ++counters_.failures;
     counters_.bytes += moved_bytes;
 }
 
-void CopyServer::on_session_ended(CopySession& session) {
+void Server::on_session_ended(Session& session) {
     std::erase_if(sessions_, [&](const auto& other) { return other.get() == &session; });
 }
 
-} // namespace apps
+} // namespace apps::copy

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/copy/sender.hpp"
+
+#include "apps/common/printable.hpp"
+#include "apps/copy/path.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace apps::copy {
+
+Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options options,
+               Handler& handler)
+    : options_{std::move(options)}, transport_{transport}, handler_{handler},
+      channel_{options_.buffer_count, *this}, disk_{loop} {}
+
+void Sender::start() {
+    state_ = State::connecting;
+    disk_.start();
+    channel_.connect(transport_, options_.server, options_.local_host);
+}
+
+void Sender::stop() {
+    if (state_ == State::finished) return;
+    problem_ = "interrupted";
+    state_ = State::leaving;
+    disk_.drop();
+    channel_.abort();
+}
+
+Sender::Progress Sender::progress() const {
+    return {.path = current_.file.path,
+            .size_bytes = current_.file.size_bytes,
+            .done_bytes = current_.done_bytes,
+            .moved_bytes = moved_bytes_};
+}
+
+// --- one file after another -----------------------------------------------------------------
+
+void Sender::on_open() {
+    provider_ = channel_.provider();
+    next_file();
+}
+
+void Sender::on_no_memory(const std::string& why) {
+    end(why);
+}
+
+void Sender::next_file() {
+    while (position_ < options_.files.size() && !file().flaw.empty()) {
+        current_ = {.file = {.path = file().path}};
+        settle(CopiedFile::Outcome::failed, file().flaw);
+    }
+    if (position_ == options_.files.size()) {
+        state_ = State::leaving;
+        return channel_.close();
+    }
+    state_ = State::opening;
+    ++attempt_;
+    current_ = {.file = {.path = file().path}};
+    disk_.run(
+        [this, from = file(), kind = options_.checksum,
+         overwrite = options_.overwrite](const std::stop_token&) {
+            on_disk_.source = std::make_unique<SourceFile>(from.path, kind);
+            on_disk_.open = {.name = from.name,
+                             .size_bytes = on_disk_.source->size_bytes(),
+                             .modified_ns = on_disk_.source->modified_ns(),
+                             .mode = on_disk_.source->mode(),
+                             .checksum = kind,
+                             .overwrite = overwrite};
+        },
+        [this, attempt = attempt_](const std::string& problem) {
+            if (attempt != attempt_ || state_ != State::opening) return;
+            if (!problem.empty()) {
+                settle(CopiedFile::Outcome::failed, problem);
+                return next_file();
+            }
+            current_.file.size_bytes = on_disk_.open.size_bytes;
+            state_ = State::asking;
+            send(encode(on_disk_.open));
+        });
+}
+
+void Sender::settle(CopiedFile::Outcome outcome, const std::string& detail) {
+    CopiedFile file = std::exchange(current_, {}).file;
+    file.outcome = outcome;
+    file.detail = detail;
+    ++position_;
+    ++attempt_;
+    handler_.on_file(file);
+}
+
+void Sender::give_up_file(const std::string& why) {
+    state_ = State::leaving;
+    disk_.drop();
+    channel_.abort();
+    settle(CopiedFile::Outcome::failed, why);
+}
+
+void Sender::end(const std::string& problem) {
+    if (problem_.empty()) problem_ = problem;
+    state_ = State::leaving;
+    disk_.drop();
+    channel_.abort();
+}
+
+void Sender::on_closed(const netio::Closed& closed) {
+    const bool files_left = position_ < options_.files.size();
+    if (state_ == State::leaving && problem_.empty() && files_left) {
+        try {
+            return start();
+        } catch (const netio::FabricError& error) {
+            problem_ = error.what();
+        }
+    }
+    if (state_ != State::leaving && problem_.empty()) {
+        problem_ =
+            to_string(options_.server) + ": " +
+            (closed.detail.empty() ? std::string{netio::to_string(closed.reason)} : closed.detail);
+    }
+    disk_.drop();
+    if (!current_.file.path.empty()) settle(CopiedFile::Outcome::failed, problem_);
+    state_ = State::finished;
+    handler_.on_finished(problem_);
+}
+
+void Sender::on_end() {
+    if (state_ != State::leaving) end(to_string(options_.server) + ": the server has ended");
+}
+
+// --- messages -------------------------------------------------------------------------------
+
+void Sender::send(const Message& message) {
+    if (!channel_.send(message)) {
+        end(to_string(options_.server) + ": the server does not take messages");
+    }
+}
+
+void Sender::on_flaw(std::string_view what) {
+    if (state_ != State::leaving)
+        end(to_string(options_.server) + ": the server " + std::string{what});
+}
+
+void Sender::on_message() {
+    if (state_ == State::leaving) return;
+    if (channel_.kind() == Kind::answer && state_ == State::asking) {
+        take_answer();
+    } else if (channel_.kind() == Kind::verdict && state_ == State::sending) {
+        take_verdict();
+    } else {
+        return end(to_string(options_.server) + ": the server sent a message out of turn");
+    }
+    if (state_ != State::leaving) channel_.expect();
+}
+
+void Sender::take_answer() {
+    Answer answer;
+    const Flaw flaw = decode(channel_.body(), answer);
+    if (flaw != Flaw::none || answer.offset_bytes > on_disk_.open.size_bytes) {
+        return end(to_string(options_.server) + ": the server sent an answer that cannot be");
+    }
+    if (answer.outcome == Answer::Outcome::refused) {
+        settle(CopiedFile::Outcome::failed, "refused by the server: " + printable(answer.text));
+        return next_file();
+    }
+    compare(answer);
+}
+
+// Whether what the server has is the beginning, or the whole, of this file.
+void Sender::compare(const Answer& answer) {
+    state_ = State::comparing;
+    run_on_disk(
+        [this, bytes = answer.offset_bytes](const std::stop_token& stop) {
+            on_disk_.digest = on_disk_.source->skip(bytes, stop);
+        },
+        [this, answer] {
+            const bool same = on_disk_.digest == answer.digest;
+            if (answer.outcome == Answer::Outcome::accepted) {
+                return begin(same ? answer.offset_bytes : 0);
+            }
+            current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
+            if (same && answer.offset_bytes == on_disk_.open.size_bytes) {
+                settle(CopiedFile::Outcome::present);
+            } else {
+                settle(CopiedFile::Outcome::failed,
+                       "refused: " + on_disk_.open.name +
+                           " exists there already, and is another; --overwrite replaces it");
+            }
+            next_file();
+        });
+}
+
+void Sender::take_verdict() {
+    Verdict verdict;
+    const Flaw flaw = decode(channel_.body(), verdict);
+    if (flaw != Flaw::none || (verdict.kept && !current_.end_sent)) {
+        return end(to_string(options_.server) + ": the server sent a verdict that cannot be");
+    }
+    if (!verdict.kept) return give_up_file("failed at the server: " + printable(verdict.text));
+    settle(CopiedFile::Outcome::copied);
+    next_file();
+}
+
+// --- the bytes ------------------------------------------------------------------------------
+
+void Sender::begin(std::uint64_t offset) {
+    state_ = State::sending;
+    current_.file.resumed_bytes = offset;
+    current_.read_position = current_.done_bytes = offset;
+    send(encode(Start{offset}));
+    if (state_ != State::sending) return;
+    if (offset == 0)
+        run_on_disk([this](const std::stop_token&) { on_disk_.source->rewind(); }, [] {});
+    if (offset == on_disk_.open.size_bytes) return send_end();
+    read_chunks();
+}
+
+// As many as there are buffers.
+void Sender::read_chunks() {
+    while (channel_.has_free_buffer() && current_.read_position < on_disk_.open.size_bytes) {
+        const Channel::Buffer buffer = channel_.take_buffer();
+        const std::uint64_t position = current_.read_position;
+        const auto bytes = static_cast<std::size_t>(
+            std::min<std::uint64_t>(chunk_bytes, on_disk_.open.size_bytes - position));
+        current_.read_position += bytes;
+        run_on_disk(
+            [this, buffer, position, bytes](const std::stop_token&) {
+                const auto memory = channel_.bytes(buffer, bytes);
+                on_disk_.source->read(memory);
+                encode({.position = position, .bytes = bytes, .digest = chunk_digest(memory)},
+                       channel_.header(buffer));
+            },
+            [this, buffer, bytes] { send_chunk(buffer, bytes); });
+        if (current_.read_position == on_disk_.open.size_bytes) send_end();
+    }
+}
+
+void Sender::send_chunk(Channel::Buffer buffer, std::size_t bytes) {
+    try {
+        channel_.send(buffer, bytes);
+    } catch (const netio::FabricError& error) { // no more memory may be locked
+        end(error.what());
+    }
+    current_.done_bytes += bytes;
+    moved_bytes_ += bytes;
+}
+
+void Sender::on_sent(Channel::Buffer) {
+    if (state_ == State::sending) read_chunks();
+}
+
+// Behind the last chunk: the disk's thread has read it by then.
+void Sender::send_end() {
+    run_on_disk(
+        [this](const std::stop_token& stop) { on_disk_.digest = on_disk_.source->finish(stop); },
+        [this] {
+            current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
+            current_.end_sent = true;
+            send(encode(End{on_disk_.digest}));
+        });
+}
+
+void Sender::run_on_disk(DiskThread::Task task, std::function<void()> then) {
+    disk_.run(std::move(task),
+              [this, attempt = attempt_, then = std::move(then)](const std::string& problem) {
+                  if (attempt != attempt_ || state_ == State::leaving) return;
+                  if (!problem.empty()) return give_up_file(problem);
+                  then();
+              });
+}
+
+} // namespace apps::copy

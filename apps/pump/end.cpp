@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/pump/end.hpp"
+
+#include "apps/pump/report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace apps::pump {
+
+using netio::Cookie;
+using netio::stream::Received;
+using netio::stream::StreamSocket;
+
+namespace {
+
+constexpr std::size_t report_limit_bytes = 64 * 1024;
+constexpr std::size_t private_bytes = 2 * report_limit_bytes;
+
+} // namespace
+
+End::End(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
+         const Settings& settings, const Header& header, std::function<void(End&)> when_closed)
+    : loop_{loop}, is_client_{true}, settings_{settings}, header_{header},
+      when_closed_{std::move(when_closed)}, socket_{std::make_unique<StreamSocket>(
+                                                transport, settings.stream,
+                                                static_cast<StreamSocket::Handler&>(*this))} {
+    socket_->connect(server);
+}
+
+End::End(netio::EventLoop& loop, netio::stream::IncomingStream& incoming, const Settings& settings,
+         std::function<void(End&)> when_closed)
+    : loop_{loop}, is_client_{false}, settings_{settings},
+      when_closed_{std::move(when_closed)}, socket_{incoming.accept(settings.stream, *this)} {}
+
+void End::on_connected(StreamSocket& socket) {
+    provider_ = socket.provider();
+    private_memory_.emplace(private_bytes, netio::Access::remote_write);
+    if (!is_client_) {
+        const auto slice = private_memory_->slice(0, header_bytes);
+        static_cast<void>(socket.receive(slice, private_key, netio::stream::Fill::all));
+        return;
+    }
+    const auto bytes = encode(*header_);
+    std::ranges::copy(bytes, private_memory_->data());
+    static_cast<void>(socket.send(private_memory_->slice(0, bytes.size()), private_key));
+    begin_flows();
+}
+
+// A stranger decides how large a message is, but not how much memory is spent on it.
+std::size_t End::piece_bytes(std::uint64_t wanted, std::size_t count) const {
+    const std::size_t limit = settings_.memory_limit_bytes;
+    const std::uint64_t most = limit == 0 ? wanted : std::max<std::uint64_t>(1, limit / 2 / count);
+    return static_cast<std::size_t>(std::min(wanted, most));
+}
+
+void End::begin_flows() {
+    measurement_.begin(loop_.now());
+    const auto plan = [&](bool of_client) {
+        return Plan{.bytes = header_->bytes,
+                    .seed = header_->seed + (of_client ? 0 : 1),
+                    .verify = header_->verify};
+    };
+    try {
+        if (is_client_ || header_->bidirectional) {
+            Plan out = plan(is_client_);
+            out.outstanding = settings_.sends;
+            out.size_max = piece_bytes(header_->size_max, out.outstanding);
+            out.size_min = piece_bytes(header_->size_min, out.outstanding);
+            source_.emplace(*socket_, out);
+        }
+        if (!is_client_ || header_->bidirectional) {
+            Plan in = plan(!is_client_);
+            in.outstanding = settings_.receives;
+            in.size_max = settings_.receive_size_max != 0
+                              ? settings_.receive_size_max
+                              : piece_bytes(header_->size_max, in.outstanding);
+            in.size_min = settings_.receive_size_min != 0
+                              ? std::min(settings_.receive_size_min, in.size_max)
+                              : in.size_max;
+            in.fill = settings_.wait_all ? netio::stream::Fill::all : netio::stream::Fill::some;
+            sink_.emplace(*socket_, in);
+        }
+    } catch (const std::exception& error) {
+        return decline(fmt::format("no memory for {} sends and {} receives of {} bytes: {}",
+                                   settings_.sends, settings_.receives, header_->size_max,
+                                   error.what()));
+    }
+    if (is_client_ && (!sink_ || sink_->is_complete())) receive_report();
+    drive();
+}
+
+void End::drive() {
+    if (!header_ || finished_) return;
+    if (source_) source_->drive();
+    if (sink_) sink_->drive();
+    if (source_ && !source_->all_submitted()) return;
+    if (!is_client_) {
+        if (!sink_->is_complete()) return;
+        send_report();
+    }
+    finished_ = true;
+    socket_->shutdown_send();
+}
+
+void End::on_send_completed(StreamSocket&, Cookie key, netio::Completion::Outcome outcome) {
+    if (outcome != netio::Completion::Outcome::done || key == private_key) return;
+    source_->on_send_completed(key);
+    drive();
+}
+
+void End::on_received(StreamSocket& socket, const Received& received) {
+    if (received.outcome != netio::Completion::Outcome::done) return;
+    if (received.cookie == private_key) {
+        is_client_ ? take_report(received) : take_header(socket, received);
+        return;
+    }
+    sink_->on_received(received);
+    if (sink_->is_complete()) {
+        measure_end();
+        if (is_client_) receive_report();
+    }
+    if (finished_) {
+        sink_->drive(); // the other direction may have ended before this one
+    } else {
+        drive();
+    }
+}
+
+void End::measure_end() {
+    measurement_.end(netio::Clock::now());
+}
+
+// --- header and report: the first half of the private memory is for the header ------------------
+
+void End::take_header(const StreamSocket& socket, const Received& received) {
+    header_ = decode_header({private_memory_->data(), static_cast<std::size_t>(received.bytes)});
+    if (!header_) return fail(socket.peer_address() + " is no pump");
+    begin_flows();
+}
+
+void End::receive_report() {
+    static_cast<void>(
+        socket_->receive(private_memory_->slice(report_limit_bytes, report_limit_bytes),
+                         private_key, netio::stream::Fill::some));
+}
+
+void End::take_report(const Received& received) {
+    peer_report_.append(reinterpret_cast<const char*>(private_memory_->data() + report_limit_bytes),
+                        static_cast<std::size_t>(received.bytes));
+    if (peer_report_.size() > report_limit_bytes) return fail("the server's report has no end");
+    if (!received.end_of_stream) receive_report();
+}
+
+void End::send_report() {
+    const std::string text = report().dump();
+    std::memcpy(private_memory_->data() + report_limit_bytes, text.data(), text.size());
+    static_cast<void>(
+        socket_->send(private_memory_->slice(report_limit_bytes, text.size()), private_key));
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void End::fail(const std::string& what) {
+    if (error_.empty()) error_ = what;
+    socket_->abort();
+}
+
+// The client is told why, where it expects a report and no bytes.
+void End::decline(const std::string& why) {
+    if (is_client_ || header_->bidirectional) return fail(why);
+    error_ = why;
+    send_report();
+    socket_->close();
+}
+
+void End::on_end_of_stream(StreamSocket&) {
+    if (is_client_ && !sink_) measure_end();
+}
+
+void End::on_closed(StreamSocket&, const netio::Closed& closed) {
+    const bool whole = finished_ && (!sink_ || sink_->is_complete());
+    // What the server says of it comes before what became of the connection then.
+    if (error_.empty() && is_client_ && !peer_report_.empty()) error_ = problem_in(peer_report_);
+    if (error_.empty() && (closed.reason != netio::CloseReason::orderly || !whole)) {
+        error_ = closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+    }
+    if (error_.empty()) error_ = wrong_byte();
+    if (error_.empty() && is_client_) error_ = problem_in(peer_report_); // there must be one
+    when_closed_(*this);                                                 // may destroy this object
+}
+
+std::uint64_t End::moved_bytes() const {
+    if (sink_) return sink_->received_bytes();
+    const netio::stream::SenderCounters sent = socket_->counters().sent;
+    return sent.direct_bytes + sent.indirect_bytes;
+}
+
+std::string End::wrong_byte() const {
+    return sink_ && sink_->wrong_at()
+               ? fmt::format("a wrong byte at position {}", *sink_->wrong_at())
+               : std::string{};
+}
+
+nlohmann::ordered_json End::report() const {
+    return to_report({.is_client = is_client_,
+                      .provider = provider_,
+                      .error = error_.empty() ? wrong_byte() : error_,
+                      .bytes = moved_bytes(),
+                      .verified = header_ && header_->verify,
+                      .receives = sink_.has_value(),
+                      .measurement = measurement_,
+                      .counters = socket_->counters(),
+                      .peer_report = peer_report_});
+}
+
+} // namespace apps::pump

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What one end of a pump says in the end: a JSON object, which the server's end sends to the
+// client's. No I/O.
+
+#include "apps/pump/measurement.hpp"
+#include "stream/socket/stream_socket.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace apps::pump {
+
+struct Facts {
+    bool is_client = false;
+    std::string provider;
+    std::string error; // empty: none
+    std::uint64_t bytes = 0;
+    bool verified = false;
+    bool receives = false; // which decides whose share of direct bytes is told first
+    Measurement measurement;
+    netio::stream::StreamSocket::Counters counters;
+    std::string peer_report; // at the client: what the server has sent
+};
+
+nlohmann::ordered_json to_report(const Facts& facts);
+// Lines for people.
+std::string as_text(const nlohmann::ordered_json& report);
+
+// Of a report that a stranger may have written; what is missing or of another kind is nothing.
+std::string text_in(const nlohmann::ordered_json& report, const char* name);
+double number_in(const nlohmann::ordered_json& report, const char* name);
+// What the peer's report says has gone wrong; empty: nothing.
+std::string problem_in(const std::string& peer_report);
+
+} // namespace apps::pump

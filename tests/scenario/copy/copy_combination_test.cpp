@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Copies on a bad day: a server that goes and comes back, sources that change in between, a disk
+// that fills up, and several senders in the middle of it.
+
+#include "tests/scenario/copy/copy_bed.hpp"
+
+#include <sys/resource.h>
+
+#include <csignal>
+
+namespace apps::copy::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string bytes_of(std::size_t count, std::uint32_t seed) {
+    std::string text(count, '\0');
+    for (std::size_t i = 0; i < count; ++i)
+        text[i] = static_cast<char>(((i + seed) * 2654435761U) >> 13U);
+    return text;
+}
+
+// No file becomes larger than this while it lives: to its writers the disk is full. (The name of
+// the error is another, and what follows is the same.)
+class FileLimit {
+  public:
+    explicit FileLimit(std::size_t bytes) {
+        EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+        handler_ = std::signal(SIGXFSZ, SIG_IGN); // as the program does
+        const rlimit low{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+    }
+    ~FileLimit() {
+        ::setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+    FileLimit(const FileLimit&) = delete;
+    FileLimit& operator=(const FileLimit&) = delete;
+
+  private:
+    rlimit before_{};
+    void (*handler_)(int) = nullptr;
+};
+
+class CopyCombination : public CopyBed {
+  protected:
+    static constexpr std::size_t count = 4;
+    static constexpr std::size_t file_bytes = 24 * chunk_bytes + 4'321;
+
+    static std::string name(std::size_t i) { return "file" + std::to_string(i); }
+    void put_sources() {
+        for (std::uint32_t i = 0; i < count; ++i)
+            put("source/" + name(i), bytes_of(file_bytes, i));
+    }
+    // One sender for each file, until all have ended.
+    void begin_all() {
+        outcomes.assign(count, {});
+        senders.clear();
+        for (std::size_t i = 0; i < count; ++i) {
+            senders.emplace_back(bed.loop(), bed.transport(), options({name(i)}), outcomes[i])
+                .start();
+        }
+    }
+    bool all_have_ended() const {
+        return std::ranges::all_of(outcomes,
+                                   [](const Outcome& one) { return one.problem.has_value(); });
+    }
+    bool all_are_under_way() const {
+        return std::ranges::all_of(
+            senders, [](const Sender& one) { return one.progress().done_bytes > 8 * chunk_bytes; });
+    }
+    void end_all() {
+        ASSERT_TRUE(bed.run_until([&] { return all_have_ended(); }));
+        senders.clear();
+    }
+
+    std::deque<Outcome> outcomes;
+    std::deque<Sender> senders;
+};
+
+// The server goes in the middle of four files. Until it is back, one source has other bytes at its
+// beginning, one is shorter, one is longer, and one is as it was.
+TEST_F(CopyCombination, AServerThatComesBackGoesOnWithWhatIsStillTheSame) {
+    put_sources();
+    serve();
+    begin_all();
+    ASSERT_TRUE(bed.run_until([&] { return all_are_under_way(); }));
+    server.reset();
+    end_all();
+    for (std::size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(outcomes[i].files.at(0).outcome, CopiedFile::Outcome::failed);
+        EXPECT_FALSE(fs::exists(root + "/served/" + name(i)));
+        EXPECT_GT(fs::file_size(root + "/served/." + name(i) + ".netio-part"), 0U);
+    }
+
+    const std::array sources{"x" + bytes_of(file_bytes - 1, 7), bytes_of(chunk_bytes / 2, 1),
+                             bytes_of(file_bytes + 999, 2), bytes_of(file_bytes, 3)};
+    for (std::size_t i = 0; i < count; ++i)
+        put("source/" + name(i), sources[i]);
+    serve();
+    begin_all();
+    end_all();
+    for (std::size_t i = 0; i < count; ++i) {
+        const CopiedFile& file = outcomes[i].files.at(0);
+        EXPECT_EQ(file.outcome, CopiedFile::Outcome::copied) << file.detail;
+        EXPECT_TRUE(content("served/" + name(i)) == sources[i]) << name(i);
+        EXPECT_EQ(file.resumed_bytes > 0, i >= 2) << name(i);
+    }
+}
+
+TEST_F(CopyCombination, SendersThatAreStoppedAndBegunAgainAndAgainComeToTheEnd) {
+    put_sources();
+    serve();
+    for (int round = 0; round < 3; ++round) {
+        begin_all();
+        ASSERT_TRUE(bed.run_until([&] { return all_are_under_way() || all_have_ended(); }));
+        for (Sender& sender : senders)
+            sender.stop();
+        end_all();
+        // A part is free once its sender is known to be gone.
+        ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    }
+    begin_all();
+    end_all();
+    for (std::uint32_t i = 0; i < count; ++i)
+        EXPECT_TRUE(content("served/" + name(i)) == bytes_of(file_bytes, i)) << name(i);
+}
+
+TEST_F(CopyCombination, ADiskThatIsFullInTheMiddleFailsTheLargeFilesAloneAndTheyGoOnLater) {
+    put_sources();
+    const std::string small = bytes_of(2 * chunk_bytes, 9);
+    put("source/" + name(0), small);
+    serve();
+    {
+        const FileLimit full{8 * chunk_bytes};
+        begin_all();
+        end_all();
+    }
+    EXPECT_EQ(outcomes[0].files.at(0).outcome, CopiedFile::Outcome::copied)
+        << outcomes[0].files.at(0).detail;
+    for (std::size_t i = 1; i < count; ++i) {
+        const CopiedFile& file = outcomes[i].files.at(0);
+        EXPECT_EQ(file.outcome, CopiedFile::Outcome::failed);
+        EXPECT_THAT(file.detail, HasSubstr("cannot write")) << "the server's reason";
+        EXPECT_FALSE(fs::exists(root + "/served/" + name(i)));
+    }
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    begin_all();
+    end_all();
+    EXPECT_EQ(outcomes[0].files.at(0).outcome, CopiedFile::Outcome::present);
+    for (std::uint32_t i = 1; i < count; ++i) {
+        const CopiedFile& file = outcomes[i].files.at(0);
+        EXPECT_EQ(file.outcome, CopiedFile::Outcome::copied) << file.detail;
+        EXPECT_GT(file.resumed_bytes, 0U) << "what fitted is still there";
+        EXPECT_TRUE(content("served/" + name(i)) == bytes_of(file_bytes, i)) << name(i);
+    }
+}
+
+// Three of four leave in the middle; the fourth is not held up, and the part of each is free.
+TEST_F(CopyCombination, OneSenderEndsWhileTheOthersAreCutOffAroundIt) {
+    put_sources();
+    serve();
+    begin_all();
+    ASSERT_TRUE(bed.run_until([&] { return all_are_under_way() || all_have_ended(); }));
+    while (senders.size() > 1)
+        senders.pop_back(); // as if killed: nothing is said
+    ASSERT_TRUE(bed.run_until([&] { return outcomes[0].problem.has_value(); }));
+    EXPECT_EQ(outcomes[0].files.at(0).outcome, CopiedFile::Outcome::copied);
+    EXPECT_TRUE(content("served/" + name(0)) == bytes_of(file_bytes, 0));
+    senders.clear();
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    begin_all();
+    end_all();
+    for (std::uint32_t i = 0; i < count; ++i)
+        EXPECT_TRUE(content("served/" + name(i)) == bytes_of(file_bytes, i)) << name(i);
+}
+
+} // namespace
+} // namespace apps::copy::test
