@@ -5,6 +5,7 @@
 #include "netio/base/wire.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace netio::access::inline v0_2 {
 
@@ -48,7 +49,7 @@ GateClient::Next GateClient::take_refusal() noexcept {
 
 GateClient::Answer GateClient::take_answer(Bytes data) {
     const std::optional<GateTranscript> transcript = std::exchange(transcript_, std::nullopt);
-    if (!transcript || keys_) return Answer::unasked;
+    if (!transcript) return Answer::unasked;
     if (data.size() < gate_answer_bytes) return Answer::no_proof;
     const Proof expected = transcript->server_proof(derive(key_.secret, Purpose::gate),
                                                     data.first<gate_hello_bytes>());

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/access/access_control.hpp"
+
+namespace netio::access::inline v0_2 {
+
+AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot,
+                             TimePoint now)
+    : options_{options}, file_{options.key_file, source}, gate_{boot,
+                                                                {.least = options.least,
+                                                                 .lacks_aes = options.lacks_aes}},
+      attendance_{options.links_per_host}, next_look_{now + options.look_interval} {
+    file_.load();
+    gate_.use(file_.ring());
+}
+
+Gate::Verdict AccessControl::judge(const Gate::Request& request, TimePoint now) {
+    Gate::Verdict verdict = gate_.judge(request, now);
+    if (!verdict.admission) return verdict;
+    const auto entry =
+        attendance_.enter(verdict.admission->id(), verdict.admission->rights(), request.source);
+    if (entry != Attendance::Entry::entered) {
+        verdict.outcome = Gate::Verdict::Outcome::busy;
+        verdict.admission.reset();
+    }
+    return verdict;
+}
+
+std::optional<AccessControl::News> AccessControl::look(TimePoint now) {
+    if (now < next_look_) return std::nullopt;
+    next_look_ = now + options_.look_interval;
+    switch (file_.refresh()) {
+    case KeyFile::Refreshed::unchanged:
+        return std::nullopt;
+    case KeyFile::Refreshed::broken:
+        return News{.revoked = {}, .problem = file_.problem()};
+    case KeyFile::Refreshed::changed:
+        break;
+    }
+    gate_.use(file_.ring());
+    return News{.revoked = file_.revoked(), .problem = {}};
+}
+
+} // namespace netio::access::inline v0_2

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// All that a listening side needs to decide who is let in: its key file, the gate, and how many are
+// there already. Whoever owns the connections asks it, and does what it says.
+
+#include "netio/access/attendance.hpp"
+#include "netio/access/gate.hpp"
+#include "netio/access/key_file.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace netio::access::inline v0_2 {
+
+class AccessControl {
+  public:
+    struct Options {
+        std::string key_file;
+        Protection least = Protection::none;
+        bool lacks_aes = false;            // this processor has no instructions for it
+        std::uint32_t links_per_host = 64; // connections of one host, whatever their keys
+        std::chrono::milliseconds look_interval{1000}; // at the key file
+    };
+
+    // `boot` is random, and of this run only. Throws KeyFileError.
+    AccessControl(const Options& options, KeySource& source, const Secret& boot, TimePoint now);
+
+    // Admitted: leave() follows, once. As many as are permitted are there already: busy.
+    Gate::Verdict judge(const Gate::Request& request, TimePoint now);
+    void leave(KeyId id, const Host& source) { attendance_.leave(id, source); }
+
+    struct News {
+        std::vector<KeyId> revoked; // their connections must end
+        std::string problem;        // of the key file, each once; the keys of before stay
+    };
+    // To be called about once in look_interval, also when nobody connects. Nothing: there is none.
+    std::optional<News> look(TimePoint now);
+
+    const Gate::Counters& counters() const noexcept { return gate_.counters(); }
+    const Attendance& attendance() const noexcept { return attendance_; }
+
+  private:
+    Options options_;
+    KeyFile file_;
+    Gate gate_;
+    Attendance attendance_;
+    TimePoint next_look_;
+};
+
+} // namespace netio::access::inline v0_2

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/access/access_control.hpp"
+#include "netio/access/key_text.hpp"
+#include "tests/unit/netio/access/gate_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::access {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Disk final : KeySource {
+    FileFacts facts{.exists = true, .is_regular = true, .mode = 0600, .owner = 1000};
+    std::string text;
+    int looks = 0;
+
+    void put(const std::string& fresh) {
+        text = fresh;
+        facts.bytes = fresh.size();
+        ++facts.inode;
+    }
+    FileFacts look(const std::string&) override {
+        ++looks;
+        return facts;
+    }
+    Content read(const std::string&) override {
+        return {.before = facts, .after = facts, .text = text, .error = {}};
+    }
+    std::uint32_t user() const override { return 1000; }
+};
+
+class AccessControlTest : public testing::Test {
+  protected:
+    static std::string two_keys() {
+        return with_key(text_of_one(key_of(1, "services=pubsub links=2")),
+                        key_of(2, "services=pubsub links=9"), "site.keys");
+    }
+    AccessControlTest() { disk_.put(two_keys()); }
+
+    void open(Protection least = Protection::none) {
+        control_.emplace(
+            AccessControl::Options{.key_file = "site.keys", .least = least, .links_per_host = 3},
+            disk_, secret_of(200), now_);
+    }
+    // Both attempts of a client with this key, from this host.
+    Outcome connect(const Key& key, const Host& source) {
+        TestClient client{key, address_a};
+        client.instance = ++instance_;
+        const auto judge = [&](const Message& request) {
+            return control_->judge({.data = request, .source = source, .dialled = address_a}, now_);
+        };
+        const auto challenge = judge(client.request());
+        static_cast<void>(
+            client.gate.take_challenge(rejection_of(code_challenge, challenge.challenge)));
+        return judge(client.request()).outcome;
+    }
+
+    Disk disk_;
+    TimePoint now_{1h};
+    std::optional<AccessControl> control_;
+    std::uint64_t instance_ = 0;
+};
+
+TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
+    open();
+    EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
+    EXPECT_EQ(connect(key_of(1), host_of(2)), Outcome::admitted);
+    EXPECT_EQ(connect(key_of(1), host_of(3)), Outcome::busy);
+    EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
+    EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
+    EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::busy);
+    control_->leave(1, host_of(1));
+    EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
+    EXPECT_EQ(connect(key_of(1), host_of(9)), Outcome::admitted);
+    EXPECT_EQ(control_->attendance().of_key(1), 2U);
+}
+
+TEST_F(AccessControlTest, WhoIsNotAdmittedTakesNoPlace) {
+    open(Protection::peers);
+    for (int each = 0; each < 10; ++each)
+        EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::refused);
+    EXPECT_EQ(control_->attendance().of_host(host_of(1)), 0U);
+}
+
+TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) {
+    open();
+    EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
+    disk_.put(text_of_one(key_of(2, "services=pubsub links=9")));
+    EXPECT_FALSE(control_->look(now_)) << "not yet";
+    now_ += 1s;
+    const auto news = control_->look(now_);
+    ASSERT_TRUE(news);
+    EXPECT_EQ(news->revoked, std::vector<KeyId>{1});
+    EXPECT_EQ(news->problem, "");
+    EXPECT_EQ(connect(key_of(1), host_of(2)), Outcome::refused);
+    EXPECT_EQ(connect(key_of(2), host_of(2)), Outcome::admitted);
+}
+
+TEST_F(AccessControlTest, AFileThatGoesWrongIsToldOnceAndChangesNothing) {
+    open();
+    disk_.facts.mode = 0644;
+    now_ += 1s;
+    const auto news = control_->look(now_);
+    ASSERT_TRUE(news);
+    EXPECT_NE(news->problem.find("chmod 600"), std::string::npos);
+    EXPECT_TRUE(news->revoked.empty());
+    for (int each = 0; each < 3; ++each) {
+        now_ += 1s;
+        EXPECT_FALSE(control_->look(now_));
+    }
+    EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
+}
+
+TEST_F(AccessControlTest, TheFileIsLookedAtOnceInAnInterval) {
+    open();
+    const int before = disk_.looks;
+    for (int each = 0; each < 100; ++each) {
+        now_ += 100ms;
+        EXPECT_FALSE(control_->look(now_));
+    }
+    EXPECT_EQ(disk_.looks, before + 10);
+}
+
+TEST_F(AccessControlTest, WithoutItsFileThereIsNone) {
+    disk_.facts.exists = false;
+    EXPECT_THROW(open(), KeyFileError);
+}
+
+} // namespace
+} // namespace netio::access
