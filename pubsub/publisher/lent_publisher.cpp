@@ -283,10 +283,11 @@ void LentPublisher::on_unwanted(SubscriberId subscriber, const FidRange& fids) {
 void LentPublisher::on_returned(const SendQueue::Returned& returned) {
     const PublicationId id{static_cast<std::uint64_t>(returned.cookie)};
     const auto cookie = settle(id, returned.frames);
-    if (!cookie) return;
     const DestructionWatch watch{destroyed_};
-    handler_.on_publish_completed(socket_, *cookie);
-    if (!watch.destroyed()) on_progress(); // one publication less is outstanding
+    if (cookie) handler_.on_publish_completed(socket_, *cookie);
+    // One publication less is outstanding, or others still have to get it, and this subscriber,
+    // whom somebody may wait for, has taken it.
+    if (!watch.destroyed()) on_progress();
 }
 
 void LentPublisher::on_taken_back(const Subscriber& subscriber, Cookie publication,

@@ -47,7 +47,7 @@ void SimScheduler::step(TimePoint until) {
     ++turns_;
     SimProcess& process = *chosen->process;
     process.begin_turn();
-    chosen->loop->run_once(TimePoint::max());
+    chosen->loop->dispatch(Duration{});
     process.end_turn();
 }
 

@@ -28,10 +28,7 @@ void SimProcess::wait(TimePoint deadline, std::vector<EventSource*>& fired) {
         wait_alone(deadline);
     } else {
         std::ranges::shuffle(ready_, random_);
-        asleep_ = !woken_.exchange(false) && ready_.empty() && deadline > now();
-        // Its loop must not take the sleep for a time in which it did not look: in fact nobody has
-        // slept when this returns.
-        sleeps_until_ = std::min(deadline, now() + std::chrono::milliseconds{90});
+        woken_.store(false);
     }
     fired.insert(fired.end(), ready_.begin(), ready_.end());
     ready_.clear();

@@ -6,7 +6,8 @@
 // Alone it moves time itself, when its loop has nothing to do; a loop that would then wait for
 // ever, with nothing scheduled that could wake it, has dead-locked: wait() throws std::logic_error,
 // which fails the test at once instead of hanging it. One of several never waits: who turns their
-// loops (SimScheduler) asks each until when it sleeps, and moves the time of all.
+// loops (SimScheduler) is to each the outer loop in which it lives, asks it until when it sleeps,
+// and moves the time of all.
 
 #include "netio/loop/event_loop.hpp"
 #include "tests/support/sim_clock.hpp"
@@ -35,6 +36,7 @@ class SimProcess final : public Poller {
     void wake() noexcept override { woken_.store(true); }
     int pollable_fd(TimePoint deadline) override {
         sleeps_until_ = deadline;
+        asleep_ = true;
         return -1;
     }
     // Alone: what another loop does that waits until pollable_fd() is readable.

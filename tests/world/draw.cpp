@@ -1,38 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/world/draw.hpp"
 
+#include "tests/world/dice.hpp"
+#include "tests/world/draw_faults.hpp"
+
 #include <algorithm>
-#include <array>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace netio::world {
 namespace {
-
-class Dice {
-  public:
-    explicit Dice(std::uint64_t seed) : random_{seed * 0x9e3779b97f4a7c15ULL + 1} {}
-
-    std::int64_t between(std::int64_t first, std::int64_t last) {
-        return first +
-               static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(last - first + 1));
-    }
-    bool percent(std::int64_t chance) { return between(0, 99) < chance; }
-    template <class T>
-    const T& one_of(const std::vector<T>& values) {
-        return values[static_cast<std::size_t>(
-            between(0, static_cast<std::int64_t>(values.size()) - 1))];
-    }
-
-  private:
-    std::mt19937_64 random_;
-};
-
-const std::vector<std::string> all_faults{"stop",  "kill", "vanish", "block",  "thin",
-                                          "sever", "fail", "leap",   "slow",   "busy",
-                                          "break", "deed", "end",    "restart"};
 
 class Drawing {
   public:
@@ -41,7 +19,6 @@ class Drawing {
     }
 
     Schedule draw() {
-        choose_faults();
         if (dice_.percent(40)) schedule_.world.set("device", dice_.percent(70) ? 1 : 2);
         if (dice_.percent(30)) {
             schedule_.world.set("window_bytes", std::int64_t{1} << dice_.between(10, 18));
@@ -50,36 +27,14 @@ class Drawing {
         if (kind < 70) draw_publishing();
         if (kind >= 60 && kind < 85) draw_messages();
         if (kind >= 80) draw_streams();
-        draw_faults();
+        faults_.draw(schedule_, span_us_, fids_);
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
 
   private:
-    bool has(const std::string& fault) const {
-        return std::ranges::find(faults_, fault) != faults_.end();
-    }
+    bool has(const std::string& fault) const { return faults_.has(fault); }
     std::int64_t moment() { return dice_.between(0, span_us_); }
-    // Half of the faults come when something has just begun.
-    std::int64_t bad_moment() {
-        if (schedule_.steps.empty() || dice_.percent(50)) return moment();
-        return dice_.one_of(schedule_.steps).at_us + dice_.between(0, 1'500);
-    }
-    // As long as it takes for nothing, for something and for every time-out.
-    std::int64_t while_us() {
-        const std::int64_t kind = dice_.between(0, 9);
-        if (kind < 4) return dice_.between(50, 3'000);
-        if (kind < 7) return dice_.between(3'000, 300'000);
-        return dice_.between(300'000, 40'000'000);
-    }
-
-    void choose_faults() {
-        if (dice_.percent(10)) return;
-        const std::int64_t count = dice_.percent(60) ? dice_.between(1, 3) : dice_.between(4, 8);
-        for (std::int64_t i = 0; i < count; ++i)
-            faults_.push_back(dice_.one_of(all_faults));
-    }
-
     ProcessPlan& add(const std::string& kind) {
         schedule_.processes.push_back({.number = next_number_++, .kind = kind, .options = {}});
         return schedule_.processes.back();
@@ -98,13 +53,14 @@ class Drawing {
             // Who takes nobody for dead waits for ever for one that has vanished, or whose device
             // has given up while nothing passed.
             const bool breaks = schedule_.world.has("device") && has("block");
-            const bool trusts = dice_.percent(20) && !has("vanish") && !breaks;
+            const bool strikes = has("strike") || has("farewell");
+            const bool trusts = dice_.percent(20) && !has("vanish") && !breaks && !strikes;
             options.set("dead_ms", trusts ? 0 : std::max<std::int64_t>(3000, heartbeat * 3));
         }
         if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));
         // It has no device, and its peers have to find that out.
         if (schedule_.world.has("device") && dice_.percent(15)) options.set("device", 0);
-        if (dice_.percent(10)) options.set("resolve_us", while_us() % 5'000'000);
+        if (dice_.percent(10)) options.set("resolve_us", dice_.while_us() % 5'000'000);
     }
 
     // --- publishing ---
@@ -137,6 +93,8 @@ class Drawing {
                 if (dice_.percent(60)) options.set("outstanding", dice_.between(2, 12));
                 if (dice_.percent(60)) options.set("remainder", dice_.between(1, 4));
                 options.set("slot_bytes", 4 * frame + 64);
+                if (mode == 2 && dice_.percent(40)) options.set("patient", 1);
+                if (mode == 2 && dice_.percent(40)) options.set("abandons", dice_.between(1, 3));
             }
             if (dice_.percent(20)) options.set("close_ms", dice_.between(200, 3000));
             draw_session(options);
@@ -174,6 +132,13 @@ class Drawing {
                 "last", dice_.percent(10) ? -1 : dice_.between(step.with.get("first"), fids_ - 1));
             if (more && dice_.percent(20)) step.with.set("policy", dice_.between(0, 2));
         }
+        // Wants nothing any more, is let go, and comes back.
+        if (!dice_.percent(20)) return;
+        const std::int64_t when = std::max(late, moment());
+        at(when, number, "unsubscribe").with.set("last", -1);
+        Step& back =
+            at(when + (dice_.percent(50) ? dice_.between(0, 300) : moment()), number, "subscribe");
+        back.with.set("last", fids_ - 1);
     }
 
     void draw_flows(std::uint32_t publisher, std::int64_t frame) {
@@ -244,6 +209,7 @@ class Drawing {
             if (!serves) options.set("of", server);
             options.set("ring", std::int64_t{1} << dice_.between(10, 16));
             if (dice_.percent(30)) options.set("published", 1);
+            if (dice_.percent(40)) options.set("grows", 1);
             draw_session(options);
             if (!serves) at(dice_.percent(80) ? 0 : moment(), number, "connect");
             const std::int64_t flows = dice_.between(0, 3);
@@ -263,80 +229,9 @@ class Drawing {
         }
     }
 
-    // --- faults ---
-    std::uint32_t somebody() {
-        return static_cast<std::uint32_t>(dice_.between(0, std::int64_t{next_number_} - 1));
-    }
-    void draw_faults() {
-        for (const std::string& fault : faults_) {
-            const std::int64_t times = dice_.between(1, 3);
-            for (std::int64_t i = 0; i < times; ++i)
-                draw_fault(fault);
-        }
-    }
-
-    // Most of those that are served stop at about the same time.
-    void draw_crowd() {
-        const std::int64_t when = bad_moment();
-        const std::int64_t time = dice_.between(2'000'000, 20'000'000);
-        const std::uint32_t spared = somebody();
-        for (const ProcessPlan& plan : schedule_.processes) {
-            if (plan.kind != "subscriber" || plan.number == spared) continue;
-            at(when + dice_.between(0, 300), plan.number, "stop").with.set("us", time);
-            // What it asks for at the last moment is under way while it stops.
-            if (!dice_.percent(30)) continue;
-            at(when - dice_.between(0, 100), plan.number, "unsubscribe")
-                .with.set("last", fids_ - 1);
-        }
-    }
-
-    void draw_fault(const std::string& fault) {
-        const std::uint32_t who = somebody();
-        if (fault == "crowd") return draw_crowd();
-        if (fault == "stop" || fault == "leap") {
-            at(bad_moment(), who, fault).with.set("us", while_us());
-        } else if (fault == "kill" || fault == "vanish" || fault == "restart") {
-            const std::int64_t when = bad_moment();
-            at(when, who, fault == "restart" ? "kill" : fault);
-            if (fault == "restart" || dice_.percent(30)) {
-                at(when + while_us() % 3'000'000, who, "restart");
-            }
-        } else if (fault == "block" || fault == "thin") {
-            Step& step = at(bad_moment(), who, "block");
-            step.with.set("other", somebody());
-            step.with.set("us", while_us());
-            if (dice_.percent(40)) step.with.set("both", 0);
-            if (fault == "thin" && dice_.percent(50))
-                step.with.set("delay_us", while_us() % 2'000'000);
-            else if (fault == "thin")
-                step.with.set("rate", dice_.between(10'000, 10'000'000));
-        } else if (fault == "sever") {
-            at(bad_moment(), who, "sever");
-        } else if (fault == "fail") {
-            Step& step = at(dice_.percent(50) ? 0 : bad_moment(), who, "fail");
-            step.with.set("call", dice_.between(0, 4));
-            step.with.set("first", dice_.between(1, dice_.percent(50) ? 3 : 40));
-            step.with.set("count", dice_.percent(70) ? 1 : dice_.between(2, 1000));
-        } else if (fault == "break") {
-            Step& step = at(bad_moment(), who, "cut_next");
-            step.with.set("other", dice_.between(0, 1));
-            step.with.set("nth", dice_.between(1, 12));
-        } else if (fault == "busy") {
-            at(bad_moment(), who, "busy").with.set("us", while_us());
-        } else if (fault == "deed") {
-            Step& step = at(0, who, "when");
-            step.with.set("event", dice_.between(1, 9));
-            step.with.set("nth", dice_.between(1, 12));
-            step.with.set("deed", dice_.between(1, 5));
-        } else if (fault == "end") {
-            at(bad_moment(), who,
-               dice_.one_of(std::vector<std::string>{"close", "abort", "destroy"}));
-        }
-    }
-
     Dice dice_;
+    FaultDrawing faults_{dice_};
     Schedule schedule_;
-    std::vector<std::string> faults_;
     std::uint32_t next_number_ = 0;
     std::int64_t fids_ = dice_.between(1, 6);
     std::int64_t span_us_ = dice_.percent(70) ? 20'000 : 2'000'000;

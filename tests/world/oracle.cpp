@@ -101,8 +101,9 @@ bool Oracle::was_free(std::uint32_t process, TimePoint since) const {
 }
 
 bool Oracle::was_calm(TimePoint since) const {
-    return std::ranges::none_of(troubles_,
-                                [&](const Period& period) { return period.to >= since; });
+    return std::ranges::none_of(troubles_, [&](const Period& period) {
+        return period.to >= since - std::chrono::seconds{1};
+    });
 }
 
 } // namespace netio::world

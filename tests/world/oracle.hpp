@@ -62,7 +62,7 @@ class Oracle {
     TimePoint looked_before(std::uint32_t process, TimePoint when) const;
     // Nothing held this process up since then.
     bool was_free(std::uint32_t process, TimePoint since) const;
-    // Nor anybody else.
+    // Nor anybody else, nor shortly before it: it may be on its way.
     bool was_calm(TimePoint since) const;
 
     static constexpr std::uint32_t nobody = UINT32_MAX;

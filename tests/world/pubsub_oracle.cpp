@@ -67,6 +67,11 @@ void PubSubOracle::begins_to_close(std::uint32_t publisher) {
 
 void PubSubOracle::closed(std::uint32_t publisher, bool everything_confirmed) {
     if (!everything_confirmed) return;
+    if (const std::uint64_t unserved = publishers_[publisher].unserved; unserved > 0) {
+        oracle_.violate(RuleId::orderly_is_everything,
+                        "the publisher closed as orderly, and " + std::to_string(unserved) +
+                            " subscribers ended meanwhile without everything");
+    }
     for (const auto& [connection, link] : links_) {
         if (link.publisher != publisher || link.closed_at_publisher) continue;
         if (link.incarnation != publishers_[publisher].incarnation) continue;
@@ -100,10 +105,15 @@ void PubSubOracle::peer_unsubscribed(std::uint32_t publisher, std::uint64_t conn
     }
 }
 
-void PubSubOracle::peer_closed(std::uint32_t, std::uint64_t connection) {
+void PubSubOracle::peer_closed(std::uint32_t publisher, std::uint64_t connection, bool in_end) {
     const auto found = links_.find(connection);
     if (found == links_.end()) return;
-    found->second.closed_at_publisher = true;
+    Link& link = found->second;
+    link.closed_at_publisher = true;
+    const bool due = std::ranges::any_of(link.subscribed, [&](std::uint64_t fid) {
+        return std::ranges::count(link.accounts[fid].expected, false, &Expected::may_miss) > 0;
+    });
+    if (in_end && due) ++publishers_[publisher].unserved;
 }
 
 MessageName PubSubOracle::next(std::uint32_t publisher, std::uint64_t fid) const {

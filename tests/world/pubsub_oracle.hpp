@@ -46,7 +46,8 @@ class PubSubOracle {
                          const std::set<std::uint64_t>& fids);
     void peer_unsubscribed(std::uint32_t publisher, std::uint64_t connection,
                            const std::set<std::uint64_t>& fids);
-    void peer_closed(std::uint32_t publisher, std::uint64_t connection);
+    // `in_end`: the publisher has begun to end in order.
+    void peer_closed(std::uint32_t publisher, std::uint64_t connection, bool in_end);
     // How the next message of this fid is called.
     MessageName next(std::uint32_t publisher, std::uint64_t fid) const;
     void accepted(std::uint32_t publisher, std::uint64_t fid, std::size_t bytes,
@@ -109,6 +110,7 @@ class PubSubOracle {
         Duration disconnect_after{};
         bool explicitly = false;
         bool open = false;
+        std::uint64_t unserved = 0; // who ended within its end without everything
         std::map<std::uint64_t, std::uint64_t> numbers; // next, by fid
         std::map<std::uint64_t, TimePoint> waits;       // by fid: since when it said again
         std::set<std::uint64_t> tickets;

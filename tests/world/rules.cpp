@@ -78,6 +78,9 @@ constexpr std::array all_rules{
     Rule{RuleId::bytes_in_order, "bytes in order",
          "Every byte the peer sent is in a receive, and it sends no more.",
          "stream/socket/stream_socket.hpp"},
+    Rule{RuleId::paused_takes_nothing, "who has paused takes nothing",
+         "Takes nothing more for the time being, from the next message, gap or answer on",
+         "pubsub/subscriber/subscribe_socket.hpp"},
 };
 
 } // namespace

@@ -33,6 +33,7 @@ enum class RuleId : std::uint8_t {
     deterministic,
     told_who_wants_it,
     bytes_in_order,
+    paused_takes_nothing,
 };
 
 struct Rule {

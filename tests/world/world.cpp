@@ -4,6 +4,7 @@
 #include "tests/world/actors/actor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -165,6 +166,24 @@ void World::apply(const Step& step) {
         tell(step.process, [&step](Actor& actor) { actor.act(step); });
     }
     pubsub_.check_waits();
+}
+
+std::span<const char* const> World::strikes() {
+    static constexpr std::array kinds{"kill",  "vanish", "sever", "stop",
+                                      "block", "leap",   "fail",  "restart"};
+    return kinds;
+}
+
+// What happens to a process cannot happen within a call of its own.
+void World::strike(const Step& step) {
+    Step fault = step;
+    fault.process = static_cast<std::uint32_t>(step.with.get("whom"));
+    const std::string what = strikes()[static_cast<std::size_t>(step.with.get("kind"))];
+    fault.what = what == "restart" ? "kill" : what;
+    clock_.at(clock_.now(), [this, fault] { apply(fault); });
+    if (what != "restart") return;
+    fault.what = what;
+    clock_.at(clock_.now() + microseconds{step.with.get("us")}, [this, fault] { apply(fault); });
 }
 
 // Whether it was something that happens to a process, and not what its user does.

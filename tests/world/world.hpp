@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,11 @@ class World {
     // Whether this end, which a process was told, has a reason in what happened.
     void judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since, const Closed& closed,
                    Duration dead_after);
+
+    // A fault at the moment at which somebody is told something: kinds[with.kind] happens to
+    // process with.whom.
+    void strike(const Step& step);
+    static std::span<const char* const> strikes();
 
   private:
     void begin(const ProcessPlan& plan);

@@ -188,6 +188,26 @@ TEST(World, TheRestOfAMessageThatHasBegunToLeaveHoldsUpNobodyForLong) {
                 "at 17687 process 3 vanish\n");
 }
 
+TEST(World, WhoHasItsPartOfAHalfDeliveryDoesNotKeepTheOthersFromTheirs) {
+    expect_good("world\n"
+                "process 0 publisher mode=2 outstanding=2 patient=1\n"
+                "process 1 subscriber\n"
+                "process 2 subscriber\n"
+                "at 0 process 2 subscribe\n"
+                "at 185745 process 1 subscribe first=2 last=3\n"
+                "at 1924028 process 2 subscribe first=2 last=-1\n");
+}
+
+TEST(World, WhoWasLetGoComesBackWhenItWantsSomethingAgain) {
+    expect_good("world\n"
+                "process 0 publisher\n"
+                "process 1 subscriber\n"
+                "at 0 process 1 subscribe\n"
+                "at 159 process 1 unsubscribe\n"
+                "at 9000 process 1 subscribe last=3\n"
+                "at 19000 process 0 publish count=20\n");
+}
+
 TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256\n"

@@ -10,15 +10,16 @@ using std::chrono::milliseconds;
 void Actor::act(const Step& step) {
     if (step.what != "when") return carry_out(step);
     deeds_[{static_cast<Event>(step.with.get("event")),
-            static_cast<std::uint64_t>(step.with.get("nth", 1))}] =
-        static_cast<Deed>(step.with.get("deed"));
+            static_cast<std::uint64_t>(step.with.get("nth", 1))}] = step;
 }
 
 bool Actor::react(Event event) {
     const auto found = deeds_.find({event, ++events_[event]});
     if (found == deeds_.end()) return false;
-    note("deed", static_cast<std::uint64_t>(found->second), static_cast<std::uint64_t>(event));
-    switch (found->second) {
+    const Step step = found->second;
+    const auto deed = static_cast<Deed>(step.with.get("deed"));
+    note("deed", static_cast<std::uint64_t>(deed), static_cast<std::uint64_t>(event));
+    switch (deed) {
     case Deed::none:
         return false;
     case Deed::destroy:
@@ -37,6 +38,12 @@ bool Actor::react(Event event) {
         return false;
     case Deed::dawdle:
         dawdle(milliseconds{30});
+        return false;
+    case Deed::pause:
+        pause(std::chrono::microseconds{step.with.get("us")});
+        return false;
+    case Deed::strike:
+        world_.strike(step);
         return false;
     }
     return false;

@@ -29,9 +29,13 @@ enum class Event : std::uint8_t {
     writable,
     completed,
     peer_closed,
+    again,   // it has to wait
+    closing, // it has begun to end in order
+    partial, // some have it, the others get it later
+    unsubscribed,
 };
-// And how.
-enum class Deed : std::uint8_t { none, destroy, close, abort, unsubscribe, dawdle };
+// And how. `strike`: something happens to it or another at this moment, see World::strike.
+enum class Deed : std::uint8_t { none, destroy, close, abort, unsubscribe, dawdle, pause, strike };
 
 class Actor {
   public:
@@ -65,6 +69,8 @@ class Actor {
     virtual void destroy() = 0;
     virtual void abort() = 0;
     virtual void unsubscribe_all() {}
+    // Takes nothing for so long.
+    virtual void pause(Duration) {}
     // What its user does at this event; whether the socket is destroyed now.
     bool react(Event event);
     void dawdle(Duration time);
@@ -86,7 +92,7 @@ class Actor {
     std::uint32_t number_;
 
   private:
-    std::map<std::pair<Event, std::uint64_t>, Deed> deeds_; // at the nth event
+    std::map<std::pair<Event, std::uint64_t>, Step> deeds_; // at the nth event
     std::map<Event, std::uint64_t> events_;
 };
 

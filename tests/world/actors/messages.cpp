@@ -150,6 +150,7 @@ void SendActor::go_on(Flow& flow) {
         const Status status = send(flow);
         note("send", static_cast<std::uint64_t>(status), flow.bytes);
         flow.waits = status == Status::again;
+        if (flow.waits) react(Event::again);
         if (flow.waits || status == Status::closed) return;
         --flow.left;
         if (status != Status::ok) flow.left = 0;
@@ -269,6 +270,7 @@ void SendActor::close() {
         return;
     }
     plain_ ? plain_->close() : buffered_->close();
+    react(Event::closing);
 }
 
 void SendActor::destroy() {
@@ -288,6 +290,7 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
     void behave() override {
         Actor::behave();
         slow_ = Duration{};
+        resume();
     }
     void close() override {
         world_.oracle().happens(Trouble::gone, number_);
@@ -295,7 +298,11 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
     }
     bool is_closed() const override { return socket_ == nullptr; }
     std::string feature() const override { return "receiver"; }
-    std::string state() const override { return peers_.empty() ? "alone" : "connected"; }
+    std::string state() const override {
+        if (resume_.armed()) return "paused";
+        return peers_.empty() ? "alone" : "connected";
+    }
+    void pause(Duration time) override;
 
   private:
     void carry_out(const Step& step) override;
@@ -310,13 +317,17 @@ class ReceiveActor final : public Actor, public ListenSocket::Handler {
                     std::optional<std::uint64_t> immediate) override;
     void on_closed(ReceiveSocket& socket, const Closed& closed) override;
 
+    void resume();
+
     Duration slow_;
     std::map<std::uint64_t, TimePoint> peers_;
+    Timer resume_;
     std::unique_ptr<ListenSocket> socket_;
 };
 
 ReceiveActor::ReceiveActor(World& world, Process& process)
-    : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}} {
+    : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}},
+      resume_{process.loop, [this] { resume(); }} {
     ListenSocket::Options options;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.addresses.push_back(World::address_of(number_, i));
@@ -329,10 +340,29 @@ ReceiveActor::ReceiveActor(World& world, Process& process)
 void ReceiveActor::carry_out(const Step& step) {
     if (is_closed()) return;
     if (step.what == "busy") return dawdle(std::chrono::microseconds{step.with.get("us")});
+    if (step.what == "pause") return pause(std::chrono::microseconds{step.with.get("us")});
     if (step.what == "destroy" || step.what == "abort" || step.what == "close") {
         world_.oracle().happens(Trouble::gone, number_);
         destroy();
     }
+}
+
+// Who has connected meanwhile is not paused.
+void ReceiveActor::pause(Duration time) {
+    if (is_closed()) return;
+    note("pause");
+    world_.oracle().lasts(Trouble::busy, number_, time);
+    for (ReceiveSocket* const peer : socket_->peers())
+        peer->pause();
+    resume_.start(time);
+}
+
+void ReceiveActor::resume() {
+    resume_.cancel();
+    if (is_closed()) return;
+    note("resume");
+    for (ReceiveSocket* const peer : socket_->peers())
+        peer->resume();
 }
 
 void ReceiveActor::on_connected(ReceiveSocket& socket) {

@@ -47,7 +47,8 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
         std::size_t bytes;
         std::uint8_t status;
         Duration gap;
-        bool waits = false; // for on_writable, or for memory
+        bool waits = false;   // for on_writable, or for memory
+        bool no_slot = false; // for memory
         Timer timer;
     };
 
@@ -57,9 +58,11 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     void begin(const Step& step);
     void go_on(Flow& flow);
     void go_on_all();
+    void memory_is_free();
     Status publish(Flow& flow);
     Status publish_from_slot(Flow& flow);
     void resume_tickets();
+    void abandon_tickets();
     void flush();
     void give_up_flows();
 
@@ -83,7 +86,11 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     std::map<std::uint64_t, std::size_t> lent_; // cookie: slot
     std::uint64_t next_cookie_ = 1;
     std::vector<std::pair<std::uint64_t, pubsub::PublishTicket>> tickets_; // by fid
-    std::map<std::uint64_t, TimePoint> peers_;                             // since when
+    std::uint64_t partials_ = 0;
+    std::vector<std::uint64_t> abandoned_; // the fids
+    Timer abandoned_timer_;
+    Timer slots_;
+    std::map<std::uint64_t, TimePoint> peers_; // since when
     std::optional<TimePoint> closing_since_;
     bool closed_ = false;
     pubsub::BufferedPublishSocket* buffered_ = nullptr;
@@ -105,7 +112,10 @@ PublishActor::PublishActor(World& world, Process& process)
                                                                               [this] {
                                                                                   go_on_all();
                                                                               }},
-      slot_bytes_{static_cast<std::size_t>(option("slot_bytes", 4096))} {
+      slot_bytes_{static_cast<std::size_t>(option("slot_bytes", 4096))},
+      abandoned_timer_{process.loop, [this] { abandon_tickets(); }}, slots_{process.loop, [this] {
+                                                                                memory_is_free();
+                                                                            }} {
     pubsub::Publisher::Options options;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.addresses.push_back(World::address_of(number_, i));
@@ -186,7 +196,10 @@ void PublishActor::go_on(Flow& flow) {
     while (socket_ != nullptr && !closing_since_ && flow.left > 0) {
         const Status status = publish(flow);
         flow.waits = status == Status::again;
-        if (flow.waits) return;
+        if (flow.waits) {
+            if (!flow.no_slot) react(Event::again);
+            return;
+        }
         --flow.left;
         if (status == Status::closed || status == Status::too_large) flow.left = 0;
         if (flow.gap > Duration{} && flow.left > 0) return flow.timer.start(flow.gap);
@@ -194,10 +207,18 @@ void PublishActor::go_on(Flow& flow) {
 }
 
 void PublishActor::go_on_all() {
-    resume_tickets();
+    const bool tickets_last = option("patient") != 0;
+    if (!tickets_last) resume_tickets();
     for (std::size_t i = 0; i < flows_.size(); ++i)
         if (flows_[i]->waits) go_on(*flows_[i]);
+    // Who tried in vain before is told that the fid is free.
+    if (tickets_last) resume_tickets();
     flush();
+}
+
+void PublishActor::memory_is_free() {
+    for (std::size_t i = 0; i < flows_.size(); ++i)
+        if (flows_[i]->waits && flows_[i]->no_slot) go_on(*flows_[i]);
 }
 
 Status PublishActor::publish(Flow& flow) {
@@ -210,7 +231,8 @@ Status PublishActor::publish(Flow& flow) {
         if (status == Status::ok) oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
     } else {
         if (flow.bytes > slot_bytes_) return Status::too_large;
-        if (free_slots_.empty()) return Status::again; // ours, not the socket's
+        flow.no_slot = free_slots_.empty(); // ours, not the socket's
+        if (flow.no_slot) return Status::again;
         status = publish_from_slot(flow);
     }
     note("publish", flow.fid, static_cast<std::uint64_t>(status));
@@ -243,9 +265,26 @@ Status PublishActor::publish_from_slot(Flow& flow) {
     oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
     if (status == Status::partial) {
         oracle.ticket_opens(number_, flow.fid);
-        tickets_.emplace_back(flow.fid, std::move(ticket));
+        const std::int64_t nth = option("abandons");
+        if (nth != 0 && ++partials_ % static_cast<std::uint64_t>(nth) == 0) {
+            note("abandon", flow.fid);
+            abandoned_.push_back(flow.fid); // the ticket goes with this call
+            abandoned_timer_.start(std::chrono::milliseconds{1});
+        } else {
+            tickets_.emplace_back(flow.fid, std::move(ticket));
+        }
+        react(Event::partial);
     }
     return Status::ok;
+}
+
+// The library has sent the rest of them by now.
+void PublishActor::abandon_tickets() {
+    for (const std::uint64_t fid : std::exchange(abandoned_, {})) {
+        const bool another =
+            std::ranges::any_of(tickets_, [&](const auto& entry) { return entry.first == fid; });
+        if (!another) world_.pubsub().ticket_closes(number_, fid);
+    }
 }
 
 void PublishActor::resume_tickets() {
@@ -280,6 +319,7 @@ void PublishActor::on_unsubscribed(pubsub::Publisher&, const SubscriberPeer& pee
                                    const FidRange& range) {
     note("unsubscribed", connection_of(peer.address), to_integer(range.first));
     world_.pubsub().peer_unsubscribed(number_, connection_of(peer.address), fids_of(range));
+    react(Event::unsubscribed);
 }
 
 void PublishActor::on_subscriber_closed(pubsub::Publisher&, const SubscriberPeer& peer,
@@ -289,7 +329,7 @@ void PublishActor::on_subscriber_closed(pubsub::Publisher&, const SubscriberPeer
     const auto known = peers_.find(connection);
     const TimePoint since = known == peers_.end() ? world_.oracle().now() : known->second;
     peers_.erase(connection);
-    world_.pubsub().peer_closed(number_, connection);
+    world_.pubsub().peer_closed(number_, connection, closing_since_.has_value());
     world_.judge_end(number_, world_.network().process_of(connection), since, closed, dead_after());
     react(Event::peer_closed);
 }
@@ -313,7 +353,7 @@ void PublishActor::on_publish_completed(pubsub::PublishSocket&, Cookie cookie) {
         lent_.erase(slot);
     }
     if (react(Event::completed)) return;
-    retry_.start(Duration{});
+    option("patient") != 0 ? slots_.start(Duration{}) : retry_.start(Duration{});
 }
 
 void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
@@ -377,6 +417,7 @@ void PublishActor::close() {
     tickets_.clear(); // the library finishes their publications
     world_.pubsub().begins_to_close(number_);
     socket_->close();
+    react(Event::closing);
 }
 
 void PublishActor::abort() {

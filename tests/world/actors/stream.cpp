@@ -221,6 +221,7 @@ void StreamActor::shut_down(End& end) {
     note("shut_down", end.connection);
     end.flows.clear();
     end.socket->shutdown_send();
+    react(Event::closing);
 }
 
 // --- what it is told ------------------------------------------------------------------------

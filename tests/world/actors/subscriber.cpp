@@ -42,6 +42,9 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     void destroy() override;
     void abort() override { destroy(); }
     void unsubscribe_all() override;
+    void pause(Duration time) override;
+    void resume();
+    void expect_awake(const char* what);
     void subscribe(const Step& step);
     void unsubscribe(const FidRange& range);
 
@@ -62,12 +65,15 @@ class SubscribeActor final : public Actor, public SubscribeSocket::Handler {
     bool asking_ = false; // a request is under way
     bool closing_ = false;
     bool closed_ = false; // for good
+    bool let_go_ = false; // until it wants something again
+    Timer resume_;
     std::unique_ptr<SubscribeSocket> socket_;
 };
 
 SubscribeActor::SubscribeActor(World& world, Process& process)
     : Actor{world, process}, publisher_{static_cast<std::uint32_t>(option("of"))},
-      slow_{std::chrono::microseconds{option("slow_us")}} {
+      slow_{std::chrono::microseconds{option("slow_us")}}, resume_{process.loop,
+                                                                   [this] { resume(); }} {
     SubscribeSocket::Options options;
     options.publisher = World::address_of(publisher_, option("via"));
     options.session = {.receive_bytes = 4096, .receive_count = 8, .send_count = 16};
@@ -81,7 +87,9 @@ SubscribeActor::SubscribeActor(World& world, Process& process)
 std::string SubscribeActor::state() const {
     if (is_closed()) return "ended";
     if (closing_) return "closing";
+    if (let_go_) return "let-go";
     if (!connected_since_) return wanted_.empty() ? "idle" : "connecting";
+    if (socket_->is_paused()) return "paused";
     if (asking_) return "asking";
     return slow_ > Duration{} ? "slow" : "connected";
 }
@@ -97,6 +105,7 @@ void SubscribeActor::carry_out(const Step& step) {
         return;
     }
     if (step.what == "close") return close();
+    if (step.what == "pause") return pause(std::chrono::microseconds{step.with.get("us")});
     if (step.what == "busy") return dawdle(std::chrono::microseconds{step.with.get("us")});
     if (step.what == "destroy" || step.what == "abort") {
         world_.oracle().happens(Trouble::gone, number_);
@@ -106,6 +115,7 @@ void SubscribeActor::carry_out(const Step& step) {
 
 void SubscribeActor::subscribe(const Step& step) {
     if (closing_) return;
+    let_go_ = false;
     const FidRange range = range_of(step);
     const std::int64_t policy = step.with.get("policy", -1);
     note("subscribe", to_integer(range.first), to_integer(range.last));
@@ -122,8 +132,31 @@ void SubscribeActor::unsubscribe(const FidRange& range) {
     note("unsubscribe", to_integer(range.first), to_integer(range.last));
     for (const std::uint64_t fid : fids_of(range))
         wanted_.erase(fid);
-    asking_ = true;
+    asking_ = !let_go_;
     socket_->unsubscribe(range);
+}
+
+// The first that is to end it does.
+void SubscribeActor::pause(Duration time) {
+    if (is_closed() || closing_ || resume_.armed()) return;
+    note("pause");
+    world_.oracle().lasts(Trouble::busy, number_, time);
+    socket_->pause();
+    resume_.start(time);
+}
+
+void SubscribeActor::resume() {
+    resume_.cancel();
+    if (socket_ == nullptr) return;
+    note("resume");
+    socket_->resume();
+}
+
+void SubscribeActor::expect_awake(const char* what) {
+    if (!resume_.armed() || closing_) return;
+    world_.oracle().violate(RuleId::paused_takes_nothing, "process " + std::to_string(number_) +
+                                                              " has paused, and was told of " +
+                                                              what);
 }
 
 void SubscribeActor::unsubscribe_all() {
@@ -151,6 +184,7 @@ void SubscribeActor::on_unsubscribed(SubscribeSocket&, const FidRange& range) {
     note("unsubscribed", to_integer(range.first), to_integer(range.last));
     asking_ = false;
     world_.pubsub().unsubscribed(number_, fids_of(range));
+    react(Event::unsubscribed);
 }
 
 void SubscribeActor::on_subscription_refused(SubscribeSocket&, const FidRange& range) {
@@ -163,6 +197,7 @@ void SubscribeActor::on_subscription_refused(SubscribeSocket&, const FidRange& r
 void SubscribeActor::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
                                 std::uint8_t status) {
     note("message", to_integer(fid), message.size());
+    expect_awake("a message");
     if (closed_) {
         world_.oracle().violate(RuleId::last_word, "a message after the last word");
     }
@@ -173,6 +208,7 @@ void SubscribeActor::on_message(SubscribeSocket&, Fid fid, std::span<const std::
 
 void SubscribeActor::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
     note("gap", to_integer(fid), count);
+    expect_awake("a gap");
     world_.pubsub().gap(number_, to_integer(fid), count);
     react(Event::gap);
 }
@@ -188,7 +224,10 @@ void SubscribeActor::on_closed(SubscribeSocket&, const Closed& closed, bool retr
     if (closed_) {
         world_.oracle().violate(RuleId::last_word, "a subscriber was told twice that it is closed");
     }
-    closed_ = !retrying;
+    // A publisher that goes on lets those go who have unsubscribed from everything.
+    let_go_ = !retrying && !closing_ && closed.reason == CloseReason::orderly && wanted_.empty() &&
+              !socket_->arrivals().complete();
+    closed_ = !retrying && !let_go_;
     world_.pubsub().ended(number_, closed.reason == CloseReason::orderly, closing_);
     const TimePoint since = connected_since_.value_or(TimePoint::max());
     if (std::exchange(connected_since_, std::nullopt)) {
@@ -202,6 +241,7 @@ void SubscribeActor::on_closed(SubscribeSocket&, const Closed& closed, bool retr
 void SubscribeActor::behave() {
     Actor::behave();
     slow_ = Duration{};
+    resume();
 }
 
 void SubscribeActor::check_served() {
@@ -213,6 +253,7 @@ void SubscribeActor::close() {
     if (is_closed() || std::exchange(closing_, true)) return;
     note("close");
     socket_->close();
+    react(Event::closing);
 }
 
 void SubscribeActor::destroy() {
