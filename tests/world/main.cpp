@@ -6,6 +6,7 @@
 
 #include "tests/world/draw.hpp"
 #include "tests/world/shrink.hpp"
+#include "tests/world/steering.hpp"
 #include "tests/world/world.hpp"
 
 #include <algorithm>
@@ -24,9 +25,10 @@ namespace {
 using namespace netio::world;
 
 constexpr const char* usage =
-    "world_run [--seed S] [--seeds N | --seconds T] [--meetings] [--no-shrink]\n"
+    "world_run [--seed S] [--seeds N | --seconds T] [--steer K] [--meetings] [--no-shrink]\n"
     "world_run --seed S | --schedule FILE [--show]\n"
     "  --seed S         begin with this seed, and run only it unless told how many\n"
+    "  --steer K        of so many seeds run the one whose world has met least so far\n"
     "  --stop           end with the first seed that fails\n"
     "  --meetings       print which features, faults and states have met\n"
     "  --show           print everything that anybody does or is told\n";
@@ -37,6 +39,7 @@ struct Arguments {
     std::uint64_t first = 1;
     std::optional<std::uint64_t> count;
     std::optional<double> seconds;
+    std::uint64_t steer = 1;
     bool one = false; // a seed was named
     bool show = false;
     bool stops = false;
@@ -59,6 +62,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
         } else if (name == "--seed") {
             arguments.first = number();
             arguments.one = true;
+        } else if (name == "--steer") {
+            arguments.steer = std::max<std::uint64_t>(1, number());
         } else if (name == "--show") {
             arguments.show = true;
         } else if (name == "--stop") {
@@ -121,7 +126,7 @@ class Seeds {
         std::uint64_t done = 0;
         while (done < count && spent() < arguments_.seconds.value_or(1e9) &&
                !(arguments_.stops && failed_ > 0))
-            run_one(arguments_.first + done++);
+            run_one(next_seed(done++));
         if (arguments_.meetings) meetings_.print(std::cout);
         std::cout << done << " seeds from " << arguments_.first << ", " << failed_ << " failed, "
                   << delivered_ << " messages delivered, " << static_cast<double>(done) / spent()
@@ -136,8 +141,23 @@ class Seeds {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     }
 
+    // Of the group of seeds with this number, the one whose world is worth most.
+    std::uint64_t next_seed(std::uint64_t group) const {
+        const std::uint64_t first = arguments_.first + group * arguments_.steer;
+        std::uint64_t best = first;
+        double most = -1;
+        for (std::uint64_t seed = first; arguments_.steer > 1 && seed < first + arguments_.steer;
+             ++seed) {
+            const double worth = steering_.worth(draw(seed));
+            if (worth > most) best = seed;
+            most = std::max(most, worth);
+        }
+        return best;
+    }
+
     void run_one(std::uint64_t seed) {
         const Schedule schedule = draw(seed);
+        steering_.note(schedule);
         if (arguments_.show) std::cout << to_text(schedule);
         Outcome outcome = ::run(schedule, arguments_.show);
         if (seed % 10 == 0 && ::run(schedule).trace_hash != outcome.trace_hash) {
@@ -157,6 +177,7 @@ class Seeds {
     const Arguments& arguments_;
     std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
     Meetings meetings_;
+    Steering steering_;
     std::uint64_t failed_ = 0;
     std::uint64_t delivered_ = 0;
     std::map<RuleId, std::uint64_t> by_rule_;

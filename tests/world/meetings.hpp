@@ -24,7 +24,7 @@ class Meetings {
             met_[key] += count;
     }
     const std::map<Key, std::uint64_t>& met() const noexcept { return met_; }
-    // A line for each feature and fault: how often, and the states it never met.
+    // A line for each feature and fault: how often in each state; then how many never met.
     void print(std::ostream& out) const {
         std::map<std::string, std::set<std::string>> states; // of a feature, in any fault
         std::map<std::pair<std::string, std::string>, std::map<std::string, std::uint64_t>> lines;
@@ -35,14 +35,21 @@ class Meetings {
             faults.insert(fault);
             lines[{feature, fault}][state] += count;
         }
+        std::size_t all = 0;
+        std::size_t never = 0;
         for (const auto& [feature, known] : states) {
             for (const std::string& fault : faults) {
                 out << feature << " x " << fault << ':';
-                for (const std::string& state : known)
-                    out << ' ' << state << ' ' << lines[{feature, fault}][state];
+                for (const std::string& state : known) {
+                    const std::uint64_t count = lines[{feature, fault}][state];
+                    out << ' ' << state << ' ' << count;
+                    ++all;
+                    never += count == 0 ? 1 : 0;
+                }
                 out << '\n';
             }
         }
+        out << all - never << " of " << all << " have met, " << never << " never\n";
     }
 
   private:

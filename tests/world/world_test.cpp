@@ -208,6 +208,14 @@ TEST(World, WhoWasLetGoComesBackWhenItWantsSomethingAgain) {
                 "at 19000 process 0 publish count=20\n");
 }
 
+TEST(World, BothEndsMayCloseAtTheSameTime) {
+    expect_good("world\n"
+                "process 0 publisher\n"
+                "process 2 subscriber\n"
+                "at 734 process 0 close\n"
+                "at 743 process 2 close\n");
+}
+
 TEST(World, NothingIsTakenBackOfAMessageThatHasBegunToLeave) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256\n"

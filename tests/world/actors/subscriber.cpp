@@ -252,6 +252,8 @@ void SubscribeActor::check_served() {
 void SubscribeActor::close() {
     if (is_closed() || std::exchange(closing_, true)) return;
     note("close");
+    // A publisher that is ending at this moment does not hear that it has everything.
+    world_.oracle().happens(Trouble::gone, number_);
     socket_->close();
     react(Event::closing);
 }
