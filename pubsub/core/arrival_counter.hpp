@@ -82,10 +82,10 @@ class ArrivalCounter {
 
     // Whether the publisher has told its totals.
     bool complete() const noexcept { return complete_; }
-    // The two sides of the books. Lost: messages that were published to this subscriber and did not
-    // arrive; before the totals are known, those that the publisher has said were missed. Surplus:
-    // messages that arrived and were not published to it, once the totals are known. Neither makes
-    // up for the other, within a fid or between fids.
+    // The two sides of the books. Lost: messages published to this subscriber that did not arrive;
+    // until complete() only those that the publisher has said it left out, so that 0 says nothing
+    // behind a publisher that was lost, or one's own close(). Surplus: messages that arrived and
+    // were not published to it, once complete(). Neither makes up for the other, or another fid's.
     std::uint64_t lost() const {
         std::uint64_t sum = 0;
         claims_.for_each(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Subscribes to a publisher, buffered or unbuffered: the same socket receives both.
+// Subscribes to a publisher, buffered or unbuffered: one socket, whichever its publisher is.
 //
 //     struct Handler final : pubsub::SubscribeSocket::Handler {
 //         void on_message(pubsub::SubscribeSocket&, pubsub::Fid fid,
