@@ -39,7 +39,7 @@ struct KeyArguments {
     std::string file;
     unsigned id = 0; // 0: the lowest that is free
     std::string name;
-    std::string rights = "services=all";
+    std::string rights;
     std::string client;
     bool json = false;
 };
@@ -135,8 +135,8 @@ int run(const KeyArguments& arguments) {
         const std::size_t count = read_ring(arguments.file).keys().size();
         print_report(
             fmt::format("{}: {} {}\n", arguments.file, count, count == 1 ? "key" : "keys"));
-    } else if (arguments.name.empty()) {
-        spdlog::error("--name says whose key it will be");
+    } else if (arguments.name.empty() || arguments.rights.empty()) {
+        spdlog::error("--name says whose key it will be, and --rights what its holder may do");
         return to_integer(ExitStatus::wrong_usage);
     } else {
         make(arguments);
@@ -160,10 +160,8 @@ Command add_key(CLI::App& program) {
     command->add_option("--id", arguments->id, "new: the key's id; otherwise the lowest free one")
         ->check(CLI::Range(1, 255));
     command->add_option("--name", arguments->name, "new: whose key it is");
-    command
-        ->add_option("--rights", arguments->rights,
-                     "new: as in the file, such as 'services=pubsub fids=0-63:drop links=4'")
-        ->capture_default_str();
+    command->add_option("--rights", arguments->rights,
+                        "new: as in the file, such as 'services=pubsub fids=0-63:drop links=4'");
     command->add_option("--client", arguments->client,
                         "new: a file of its own for the client, with this key only");
     command->add_flag("--json", arguments->json, "list: one JSON object on standard output");

@@ -20,6 +20,9 @@ class Keys(Case):
                               text=True, timeout=DEADLINE)
         return done.returncode, done.stdout, done.stderr
 
+    def new(self, path, *arguments):
+        return self.key("new", path, "--rights", "services=all", *arguments)
+
     def read(self, path):
         with open(path, encoding="ascii") as file:
             return file.read()
@@ -48,7 +51,7 @@ class Keys(Case):
 
     def test_no_secret_is_ever_shown(self):
         server = self.path("server.keys")
-        said = [self.key("new", server, "--name", "monitor")]
+        said = [self.new(server, "--name", "monitor")]
         secret = re.search(r"nk1-\w+", self.read(server)).group()
         said += [self.key("list", server), self.key("list", server, "--json"),
                  self.key("check", server)]
@@ -61,26 +64,27 @@ class Keys(Case):
 
     def test_an_id_is_not_given_twice_and_a_client_file_not_written_over(self):
         server, client = self.path("server.keys"), self.path("client.key", "mine")
-        self.assertEqual(self.key("new", server, "--name", "one", "--id", 7)[0], 0)
+        self.assertEqual(self.new(server, "--name", "one", "--id", 7)[0], 0)
         before = self.read(server)
-        status, _, log = self.key("new", server, "--name", "two", "--id", 7)
+        status, _, log = self.new(server, "--name", "two", "--id", 7)
         self.assertEqual(status, 1)
         self.assertIn("the id 7 belongs to one", log)
-        status, _, log = self.key("new", server, "--name", "two", "--client", client)
+        status, _, log = self.new(server, "--name", "two", "--client", client)
         self.assertEqual(status, 1)
         self.assertIn(client, log)
         self.assertEqual((self.read(server), self.read(client)), (before, "mine"))
 
     def test_many_at_once_lose_no_key(self):
         server = self.path("server.keys")
-        running = [subprocess.Popen([PROGRAM, "key", "new", server, "--name", f"client{each}"],
+        running = [subprocess.Popen([PROGRAM, "key", "new", server, "--name", f"client{each}",
+                                     "--rights", "services=all"],
                                     stderr=subprocess.DEVNULL) for each in range(12)]
         self.assertEqual([each.wait(timeout=DEADLINE) for each in running], [0] * 12)
         self.assertEqual(self.key("check", server)[1], f"{server}: 12 keys\n")
 
     def test_what_is_wrong_with_a_file_is_said_with_its_line_and_what_to_do(self):
         good = self.path("good.keys")
-        self.key("new", good, "--name", "monitor")
+        self.new(good, "--name", "monitor")
         text = self.read(good)
         cases = {
             "line": (text.replace("links=64", "links=0"), 0o600, r":3: links= takes a number"),
@@ -106,10 +110,12 @@ class Keys(Case):
 
     def test_a_wrong_command_line_is_told(self):
         for arguments in (["new", self.path("a")], ["burn", self.path("a")], ["new"],
+                          ["new", self.path("a"), "--name", "x"],
+                          ["new", self.path("a"), "--rights", "services=all"],
                           ["new", self.path("a"), "--name", "x", "--id", 0],
                           ["new", self.path("a"), "--name", "x", "--idd", 1]):
             self.assertEqual(self.key(*arguments)[0], 2, arguments)
-        self.assertEqual(self.key("new", self.path("a"), "--name", "a b")[0], 1)
+        self.assertEqual(self.new(self.path("a"), "--name", "a b")[0], 1)
         self.assertEqual(self.key("new", self.path("a"), "--name", "a", "--rights", "fids=1")[0], 1)
         self.assertEqual(os.listdir(self.folder.name), [])
 

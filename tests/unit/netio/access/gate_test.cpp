@@ -292,8 +292,7 @@ TEST(Gate, WhoHasNoKeyIsAVisitorIfThereAreRightsForThem) {
     strict.take(hello_of(1), client_host);
     EXPECT_EQ(strict.verdict.refusal, Refusal::protection_too_low);
     // The key of visitors is no key.
-    Key zero = visitor;
-    TestClient liar{zero, address_a};
+    TestClient liar{visitor, address_a};
     open.take(proved_request(liar, open), client_host);
     EXPECT_EQ(open.verdict.refusal, Refusal::unknown_key);
     const Key streams_only{

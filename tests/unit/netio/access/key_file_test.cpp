@@ -236,7 +236,7 @@ TEST(KeyFile, KeepsItsKeysWhileWhatIsThereIsWrong) {
         const Disk before = disk;
         change();
         EXPECT_EQ(file.refresh(), KeyFile::Refreshed::broken);
-        const std::string problem = file.problem();
+        std::string problem = file.problem();
         EXPECT_EQ(file.refresh(), KeyFile::Refreshed::unchanged) << "told once";
         EXPECT_EQ(file.ring().keys().size(), 2U);
         disk.facts = before.facts;
