@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -38,6 +40,7 @@ struct Arguments {
     std::size_t buffers = Sender::Options{}.buffer_count;
     std::size_t senders = Server::Options{}.sender_limit_count;
     std::uint64_t least_rate = Session::Options{}.least_bytes_per_s;
+    double idle_limit_s = 60;
     std::size_t senders_per_host = Server::Options{}.host_limit_count;
     bool overwrite = false;
     bool write_only = false;
@@ -212,6 +215,8 @@ int serve(const Arguments& arguments) {
                        .sender_limit_count = arguments.senders,
                        .host_limit_count = arguments.senders_per_host,
                        .session = {.buffer_count = arguments.buffers,
+                                   .idle_limit = std::chrono::milliseconds{std::llround(
+                                       arguments.idle_limit_s * 1000)},
                                    .least_bytes_per_s = arguments.least_rate,
                                    .access = arguments.write_only ? TargetFile::Access::write_only
                                                                   : TargetFile::Access::full}}};
@@ -279,9 +284,14 @@ Command add(CLI::App& program) {
         ->check(CLI::Range(0, 1024))
         ->needs(serve);
     command
+        ->add_option("--idle-limit", arguments->idle_limit_s,
+                     "Send away of whom nothing has come for so many seconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0.001, 86'400.0))
+        ->needs(serve);
+    command
         ->add_option("--least-rate", arguments->least_rate,
-                     "Send away who sends fewer bytes per second for a minute; 0: only who sends "
-                     "none")
+                     "Or of whom fewer bytes a second have come in that time")
         ->capture_default_str()
         ->transform(CLI::AsSizeValue(false))
         ->needs(serve);

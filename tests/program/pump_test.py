@@ -57,6 +57,18 @@ class Pumping(Case):
         self.assertNotEqual(status, 0)
         self.assertIn("--ring-limit", log)
 
+    def test_a_server_without_memory_says_so_to_its_client(self):
+        for both_ways in ((), ("--bidirectional",)):
+            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--once",
+                                 "--receive-size", "8t")  # 32 of them: more than there are addresses
+            status, _, log = self.start("pump", serving.address(), "--bytes", "100m", *both_ways).end()
+            self.assertEqual(status, 1, log)
+            if not both_ways:  # else the client expects bytes, and no report before them
+                self.assertIn("the server reports no memory for", log)
+            status, report, log = serving.end()
+            self.assertEqual(status, 1, log)
+            self.assertIn("no memory for", report["error"])
+
     def test_both_directions_at_once(self):
         report = self.pump(("--bytes", "30m", "--size", "50k", "--verify", "--bidirectional"))
         self.assertEqual(report["bytes"], 30 << 20)
