@@ -60,6 +60,7 @@ class Drawing {
         if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));
         // It has no device, and its peers have to find that out.
         if (schedule_.world.has("device") && dice_.percent(15)) options.set("device", 0);
+        if (options.has("of") && dice_.percent(10)) options.set("named", 1);
         if (dice_.percent(10)) options.set("resolve_us", dice_.while_us() % 5'000'000);
     }
 

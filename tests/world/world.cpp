@@ -99,6 +99,11 @@ void World::begin(const ProcessPlan& plan) {
     processes_[plan.number] = std::move(process);
     scheduler_.add(made.poller, made.loop);
     made.transport.delay_resolution(microseconds{plan.options.get("resolve_us")});
+    // Its peer's name has another address too, where nobody is.
+    if (plan.options.get("named") != 0) {
+        const std::string host = address_of_peer(plan).host;
+        made.transport.name(host, {"10.9.9.9", host});
+    }
     // Its program's first lines run before its loop does.
     try {
         made.actor = make_actor(*this, made);
@@ -212,6 +217,8 @@ bool World::apply_to_process(const Step& step) {
         network_.fail_calls(number, static_cast<test::SimCall>(step.with.get("call")),
                             static_cast<std::uint64_t>(step.with.get("first", 1)),
                             static_cast<std::uint64_t>(step.with.get("count", 1)));
+    } else if (step.what == "nameless") {
+        lose_name(number, time);
     } else if (step.what == "leap") {
         oracle_.happens(Trouble::busy, number);
         processes_.at(number)->poller.leap(time);
@@ -219,6 +226,26 @@ bool World::apply_to_process(const Step& step) {
         return false;
     }
     return true;
+}
+
+Address World::address_of_peer(const ProcessPlan& plan) {
+    return address_of(static_cast<std::uint32_t>(plan.options.get("of")), plan.options.get("via"));
+}
+
+// The name service does not know its peer for so long.
+void World::lose_name(std::uint32_t process, Duration time) {
+    Process& it = *processes_.at(process);
+    if (!it.plan.options.has("of")) return;
+    oracle_.lasts(Trouble::broken, process, time);
+    it.transport.name(address_of_peer(it.plan).host, {});
+    clock_.at(clock_.now() + time, [this, process] { find_name(process); });
+}
+
+void World::find_name(std::uint32_t process) {
+    if (!is_alive(process)) return;
+    Process& it = *processes_.at(process);
+    const std::string host = address_of_peer(it.plan).host;
+    it.transport.name(host, {host});
 }
 
 void World::stop(std::uint32_t process, Duration time) {
@@ -276,6 +303,7 @@ void World::heal() {
         network_.heal_calls(number);
         oracle_.end(Trouble::broken, number);
         oracle_.end(Trouble::stopped, number);
+        if (process->plan.options.has("of")) find_name(number);
         scheduler_.go_on(process->poller);
         for (const auto& [other, unused] : incarnations_) {
             network_.set_path(number, other, {});

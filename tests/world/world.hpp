@@ -84,6 +84,9 @@ class World {
     void apply(const Step& step);
     bool apply_to_process(const Step& step);
     void stop(std::uint32_t process, Duration time);
+    static Address address_of_peer(const ProcessPlan& plan);
+    void lose_name(std::uint32_t process, Duration time);
+    void find_name(std::uint32_t process);
     void block(std::uint32_t from, std::uint32_t to, const Step& step);
     void kill(std::uint32_t process, bool host);
     void meet(const char* fault, std::uint32_t process);
