@@ -64,6 +64,9 @@ Address parse_address(std::string_view text) {
         return std::invalid_argument{"'" + std::string{text} + "' is not an address: " +
                                      std::string{why} + "; expected HOST:PORT or [IPV6]:PORT"};
     };
+    if (text.find("://") != std::string_view::npos) {
+        throw fail("there is no scheme here, such as tcp://");
+    }
     const auto colon = text.rfind(':');
     if (colon == std::string_view::npos) throw fail("the port is missing");
     std::string_view host = text.substr(0, colon);
@@ -74,6 +77,7 @@ Address parse_address(std::string_view text) {
         throw fail("an IPv6 address needs brackets");
     }
     if (host.empty()) throw fail("the host is missing");
+    if (host == "*") throw fail("any address is 0.0.0.0:PORT");
     unsigned number = 0;
     const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
     if (error != std::errc{} || end != port.data() + port.size() || number > 65535) {

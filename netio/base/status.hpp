@@ -78,7 +78,7 @@ NETIO_EXPORT Address parse_address(std::string_view text);
 NETIO_EXPORT std::string to_string(const Address& address);
 
 // A set-up step failed. what() names the step, the object (an address, a size) and the reason.
-// code() carries the system's or the provider's error number (category "system" or "fabric").
+// code() carries the error number of the system, the resolver or the provider (its category).
 class NETIO_EXPORT FabricError : public std::system_error {
   public:
     FabricError(std::error_code code, const std::string& what) : std::system_error{code, what} {}

@@ -153,8 +153,7 @@ class FabricTransport final : public Transport {
                                cannot_reach(request.provider, request.address, request.local_host)};
         }
         return FabricError{{EADDRNOTAVAIL, std::system_category()},
-                           "provider '" + request.provider + "' cannot listen at " +
-                               to_string(request.address) + foreign_choice(request.provider)};
+                           cannot_listen(request.provider, request.address)};
     }
 
     Fabric& fabric_for(::fi_info& info) {

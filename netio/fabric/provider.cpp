@@ -52,6 +52,22 @@ struct AddressListCloser {
 };
 using AddressList = std::unique_ptr<addrinfo, AddressListCloser>;
 
+// Those that are not at home in the kernel's sockets need a device.
+std::string remedy_of(const std::string& provider) {
+    if (traits_of(provider).kernel_sockets) return {};
+    return " (it serves RDMA devices only; auto and tcp do without one, and netio doctor says "
+           "what a device lacks)";
+}
+
+const std::error_category& resolver_category() {
+    struct Category final : std::error_category {
+        const char* name() const noexcept override { return "resolver"; }
+        std::string message(int code) const override { return ::gai_strerror(code); }
+    };
+    static const Category category;
+    return category;
+}
+
 AddressList resolve(const Address& address, bool passive) {
     addrinfo hints{};
     hints.ai_family = AF_UNSPEC;
@@ -61,11 +77,10 @@ AddressList resolve(const Address& address, bool passive) {
     const std::string port = std::to_string(address.port);
     const int result = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
     if (result != 0) {
-        const bool system = result == EAI_SYSTEM;
-        throw FabricError{
-            {system ? errno : EHOSTUNREACH, std::system_category()},
-            "cannot resolve '" + address.host + "'" +
-                (system ? std::string{} : " (" + std::string{::gai_strerror(result)} + ")")};
+        const std::error_code code = result == EAI_SYSTEM
+                                         ? std::error_code{errno, std::system_category()}
+                                         : std::error_code{result, resolver_category()};
+        throw FabricError{code, "cannot resolve '" + address.host + "'"};
     }
     return AddressList{found};
 }
@@ -200,7 +215,12 @@ Info info_of(const Route& route) {
 std::string cannot_reach(const std::string& provider, const Address& remote,
                          const std::string& local_host) {
     return "provider '" + provider + "' cannot reach " + to_string(remote) +
-           (local_host.empty() ? "" : " from " + local_host) + foreign_choice(provider);
+           (local_host.empty() ? "" : " from " + local_host) + remedy_of(provider) +
+           foreign_choice(provider);
+}
+std::string cannot_listen(const std::string& provider, const Address& address) {
+    return "provider '" + provider + "' cannot listen at " + to_string(address) +
+           remedy_of(provider) + foreign_choice(provider);
 }
 
 // libfabric reads FI_PROVIDER once, before we could change it, and then offers nothing else.

@@ -41,6 +41,7 @@ Info query_all(const std::string& provider);
 // What to tell who asked for it in vain.
 std::string cannot_reach(const std::string& provider, const Address& remote,
                          const std::string& local_host);
+std::string cannot_listen(const std::string& provider, const Address& address);
 // The environment's choice of providers, if it is the reason; for the end of such a sentence.
 std::string foreign_choice(const std::string& provider);
 

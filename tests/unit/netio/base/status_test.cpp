@@ -31,6 +31,19 @@ TEST(Address, WhatIsWrongIsNamed) {
     }
 }
 
+TEST(Address, WhoeverComesFromAnotherLibraryIsToldHowItIsWrittenHere) {
+    const auto error_of = [](const char* text) -> std::string {
+        try {
+            parse_address(text);
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+        return "no error";
+    };
+    EXPECT_THAT(error_of("tcp://127.0.0.1:13050"), HasSubstr("there is no scheme here"));
+    EXPECT_THAT(error_of("*:13050"), HasSubstr("any address is 0.0.0.0:PORT"));
+}
+
 TEST(Status, EveryValueHasAName) {
     for (const Status status :
          {Status::ok, Status::no_subscribers, Status::again, Status::partial,
