@@ -88,7 +88,16 @@ void read_unbuffered(const YamlValue& value, PublisherConfig& config) {
         config.unbuffered_options.outstanding_limit = v->number(1, 1 << 20);
     }
     if (const auto v = value.find("remainder")) {
-        config.unbuffered_options.remainder_limit = v->number(1, 1 << 20);
+        const std::size_t outstanding = config.unbuffered_options.outstanding_limit;
+        const std::size_t most = std::max<std::size_t>(1, outstanding / 2);
+        const std::size_t remainder = v->number(1, 1 << 20);
+        if (remainder > most) {
+            v->fail(std::to_string(remainder) + " is more than half of outstanding, which is " +
+                        std::to_string(outstanding) +
+                        ": one stopped subscriber would keep it from the others",
+                    "a whole number from 1 to " + std::to_string(most));
+        }
+        config.unbuffered_options.remainder_limit = remainder;
     }
     if (const auto v = value.find("memory")) {
         config.memory_bytes = v->bytes(1, std::size_t{1} << 40);
@@ -174,9 +183,12 @@ std::string resolve(const YamlValue& value, const std::string& folder) {
 }
 
 SourceConfig read_source(const YamlValue& value, std::size_t fid_count, const std::string& folder) {
-    const std::string allowed = "pattern, pipe, {file: PATH}, {files: [PATH, ...]}";
+    const std::string_view files_too = ", {file: PATH}, {files: [PATH, ...]}";
+    const std::string allowed = "pattern, pipe" + std::string{files_too};
     if (value.is_scalar()) {
-        if (value.choice({"pattern", "pipe"}) == 0) return PatternConfig{};
+        const std::string word = value.text(allowed);
+        if (word == "file" || word == "files") value.fail("'" + word + "' needs a path", allowed);
+        if (value.choice({"pattern", "pipe"}, files_too) == 0) return PatternConfig{};
         if (fid_count != 1) value.fail("standard input is one stream", "a single fid with pipe");
         return PipeConfig{};
     }
@@ -362,7 +374,7 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
 PublisherConfig load_publisher_config(const std::string& path) {
     std::ifstream in{path};
     if (!in || std::filesystem::is_directory(path)) {
-        throw ConfigError{path + ":1:1: document: cannot be read (" +
+        throw ConfigError{path + ": cannot be read (" +
                           (in ? "it is a folder" : std::strerror(errno)) +
                           "); allowed: the path of a YAML file"};
     }
@@ -370,8 +382,8 @@ PublisherConfig load_publisher_config(const std::string& path) {
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
     if (text.size() > largest_file_bytes) {
-        throw ConfigError{path + ":1:1: document: larger than a megabyte; allowed: the path of a "
-                                 "YAML file, not of data"};
+        throw ConfigError{
+            path + ": larger than a megabyte; allowed: the path of a YAML file, not of data"};
     }
     return parse_publisher_config(text, path, std::filesystem::path{path}.parent_path().string());
 }

@@ -172,11 +172,13 @@ std::size_t YamlValue::bytes(std::size_t min, std::size_t max) const {
     return *value;
 }
 
-std::size_t YamlValue::choice(std::initializer_list<std::string_view> choices) const {
-    const std::string word = text(joined(choices));
+std::size_t YamlValue::choice(std::initializer_list<std::string_view> choices,
+                              std::string_view also) const {
+    const std::string allowed = joined(choices) + std::string{also};
+    const std::string word = text(allowed);
     const auto* const found = std::ranges::find(choices, word);
     if (found == choices.end()) {
-        fail(fmt::format("'{}' is unknown{}", word, suggestion(word, choices)), joined(choices));
+        fail(fmt::format("'{}' is unknown{}", word, suggestion(word, choices)), allowed);
     }
     return static_cast<std::size_t>(found - choices.begin());
 }

@@ -17,7 +17,7 @@
 
 namespace apps {
 
-// what(): "FILE:LINE:COLUMN: KEY: problem; allowed: ..."
+// what(): "FILE:LINE:COLUMN: KEY: problem; allowed: ...", or without a place where there is none.
 class ConfigError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -52,8 +52,10 @@ class YamlValue {
     bool flag() const;
     // A number of bytes; k, M and G stand for 1024, its square and its cube.
     std::size_t bytes(std::size_t min, std::size_t max) const;
-    // The position of the value among the choices.
-    std::size_t choice(std::initializer_list<std::string_view> choices) const;
+    // The position of the value among the choices; `also` is what else the error shall call
+    // allowed.
+    std::size_t choice(std::initializer_list<std::string_view> choices,
+                       std::string_view also = {}) const;
 
   private:
     std::string file_;

@@ -339,7 +339,7 @@ class Refusing(Case):
         self.assertRegex(log, saying)
 
     def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
-        self.check_refused("publish", "/no/where.yaml", saying=r"/no/where\.yaml:1:1: .*cannot be read")
+        self.check_refused("publish", "/no/where.yaml", saying=r"/no/where\.yaml: cannot be read")
         self.check_refused("publish", self.config("streamz: 1\n"),
                            saying=r"publisher\.yaml:3:1: streamz: unknown key .*did you mean 'streams'")
         config = self.config(self.PATTERN)

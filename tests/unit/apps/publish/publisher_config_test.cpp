@@ -174,6 +174,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:3:14: loop.mode: ", "allowed: blocking, busy, adaptive"},
         Mistake{head + "unbuffered: {outstanding: 1}\n" + streams,
                 "test.yaml:3:13: unbuffered: ", "the mode is buffered"},
+        Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {remainder: 16, outstanding: 16}\n" +
+                    streams,
+                "test.yaml:3:25: unbuffered.remainder: ",
+                "16 is more than half of outstanding, which is 16"},
         Mistake{head + "buffered: {page_size: 100}\n" + streams,
                 "test.yaml:3:23: buffered.page_size: ", "100 is out of range"},
         Mistake{head + "buffered: {page_size: 1q}\n" + streams,
@@ -218,6 +222,9 @@ INSTANTIATE_TEST_SUITE_P(
                   "test.yaml:4:12: streams[0].fids: ", "more than a million fids"),
         in_stream("{fids: 1, source: patern, size: 40}",
                   "test.yaml:4:23: streams[0].source: ", "did you mean 'pattern'?"),
+        in_stream(
+            "{fids: 1, source: file}", "test.yaml:4:23: streams[0].source: ",
+            "'file' needs a path; allowed: pattern, pipe, {file: PATH}, {files: [PATH, ...]}"),
         in_stream("{fids: 1-2, source: pipe}",
                   "test.yaml:4:25: streams[0].source: ", "standard input is one stream"),
         in_stream("{fids: \"1\\n2\", source: pattern, size: 40}",
@@ -271,7 +278,7 @@ TEST(PublisherConfig, AFileThatCannotBeReadIsNamed) {
         load_publisher_config("/no/where.yaml");
         FAIL() << "no error";
     } catch (const ConfigError& error) {
-        EXPECT_THAT(error.what(), StartsWith("/no/where.yaml:1:1: document: cannot be read"));
+        EXPECT_THAT(error.what(), StartsWith("/no/where.yaml: cannot be read (No such file"));
     }
 }
 
@@ -280,7 +287,7 @@ TEST(PublisherConfig, AFileThatIsFarTooLargeIsNotReadToItsEnd) {
         load_publisher_config("/dev/zero");
         FAIL() << "no error";
     } catch (const ConfigError& error) {
-        EXPECT_THAT(error.what(), StartsWith("/dev/zero:1:1: document: larger than a megabyte"));
+        EXPECT_THAT(error.what(), StartsWith("/dev/zero: larger than a megabyte"));
     }
 }
 
