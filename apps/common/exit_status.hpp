@@ -13,8 +13,8 @@ enum class ExitStatus : int {
     wrong_usage = 2, // the command line
     unreached = 3,   // the publisher was never there, or never accepted us
     nothing = 4,     // it was, and nothing came
-    incomplete = 5,  // ended before what was asked for had come
-    unsound = 6,     // something is missing, too much, out of order or damaged
+    incomplete = 5,  // ended before what was asked for had come, or some of it is known to be lost
+    unsound = 6,     // of what was verified or recorded: missing, too much, disorder, damage
 };
 
 constexpr std::string_view to_string(ExitStatus status) noexcept {

@@ -2,7 +2,8 @@
 #pragma once
 
 // The sub-commands of the program netio. Each adds itself to the command line and returns what to
-// run when it is chosen; that returns the exit status and may throw.
+// run when it is chosen; that returns the exit status and may throw: std::invalid_argument where a
+// word of the command line is wrong.
 
 #include <functional>
 

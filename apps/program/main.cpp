@@ -19,6 +19,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,9 @@ int main(int argc, char** argv) {
         for (const auto& [name, run] : commands) {
             if (program.got_subcommand(name)) return run();
         }
+    } catch (const std::invalid_argument& error) { // a word, which has been looked at only now
+        spdlog::error("{}", error.what());
+        return to_integer(apps::ExitStatus::wrong_usage);
     } catch (const std::exception& error) {
         spdlog::error("{}", error.what());
     }

@@ -22,7 +22,8 @@ ExitStatus outcome(const SubscribeReport& report, const Asked& asked) {
     if (report.end == "failed" || report.end == "refused") return ExitStatus::failed;
     if (!report.reached) return ExitStatus::unreached;
     if (asked.sound && !is_sound(report)) return ExitStatus::unsound;
-    if (ended_early(report.end, asked)) return ExitStatus::incomplete;
+    const bool is_missing = report.lost.value_or(0) > 0;
+    if (is_missing || ended_early(report.end, asked)) return ExitStatus::incomplete;
     return report.throughput.messages == 0 ? ExitStatus::nothing : ExitStatus::done;
 }
 

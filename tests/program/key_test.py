@@ -115,8 +115,8 @@ class Keys(Case):
                           ["new", self.path("a"), "--name", "x", "--id", 0],
                           ["new", self.path("a"), "--name", "x", "--idd", 1]):
             self.assertEqual(self.key(*arguments)[0], 2, arguments)
-        self.assertEqual(self.new(self.path("a"), "--name", "a b")[0], 1)
-        self.assertEqual(self.key("new", self.path("a"), "--name", "a", "--rights", "fids=1")[0], 1)
+        self.assertEqual(self.new(self.path("a"), "--name", "a b")[0], 2)
+        self.assertEqual(self.key("new", self.path("a"), "--name", "a", "--rights", "fids=1")[0], 2)
         self.assertEqual(os.listdir(self.folder.name), [])
 
 

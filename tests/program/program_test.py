@@ -266,7 +266,8 @@ class Ending(Case):
             guest.process.send_signal(signal.SIGCONT)
             publisher.process.send_signal(signal.SIGINT)
             status, report, log = guest.end()
-            self.assertEqual((status, report["end"]), (0, "orderly"), log)
+            self.assertEqual((status, report["outcome"], report["end"]),
+                             (5, "incomplete", "orderly"), log)
             self.assertGreater(report["lost"], 0)
             self.assertEqual(report["lost"], publisher.end()[1]["dropped"])
 

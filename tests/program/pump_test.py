@@ -128,12 +128,12 @@ class Pumping(Case):
         self.assertEqual(serving.end()[0], 0)
 
     def test_what_cannot_work_is_refused(self):
-        for arguments, said in (((), "needs a server"),
-                                (("127.0.0.1:1",), "refused"),
-                                (("127.0.0.1",), "HOST:PORT"),
-                                (("--serve", "--listen", "192.0.2.1:1"), "192.0.2.1")):
+        for expected, arguments, said in ((2, (), "needs a server"),
+                                          (1, ("127.0.0.1:1",), "refused"),
+                                          (2, ("127.0.0.1",), "HOST:PORT"),
+                                          (1, ("--serve", "--listen", "192.0.2.1:1"), "192.0.2.1")):
             status, _, log = self.start("pump", *arguments).end()
-            self.assertEqual(status, 1, arguments)
+            self.assertEqual(status, expected, arguments)
             self.assertIn(said, log)
 
 

@@ -78,7 +78,7 @@ class Recording(Case):
         recorder.wait_for("subscribed to")
         recorder.process.send_signal(signal.SIGSTOP)
         other = self.start("subscribe", publisher.address(), "--fid", "0-63", "--messages", 64000)
-        self.assertEqual(other.end()[0], 0)
+        self.assertIn(other.end()[0], (0, 5))  # it may have missed some as well
         publisher.process.send_signal(signal.SIGINT)
         recorder.process.send_signal(signal.SIGCONT)
         status, report, log = recorder.end()
@@ -129,6 +129,22 @@ class Telling(Case):
         self.assertEqual((status, report["outcome"], report["end"]),
                          (5, "incomplete", "interrupted"), log)
 
+    def test_whoever_is_interrupted_and_knows_of_a_loss_is_incomplete(self):
+        config = self.config("slow_subscribers: drop\nbuffered: {pages: 4, page_size: 4k}\n"
+                             + self.PATTERN)
+        publisher = self.start("publish", config)
+        process = self.start("subscribe", publisher.address(), "--fid", "0-63", "--progress")
+        process.wait_for("subscribed to")
+        process.process.send_signal(signal.SIGSTOP)
+        other = self.start("subscribe", publisher.address(), "--fid", "0-63", "--messages", 64000)
+        self.assertIn(other.end()[0], (0, 5))
+        process.process.send_signal(signal.SIGCONT)
+        process.wait_for(r"[1-9]\d* lost")
+        process.process.send_signal(signal.SIGINT)
+        status, report, log = process.end()
+        self.assertEqual((status, report["outcome"], report["end"]),
+                         (5, "incomplete", "interrupted"), log)
+
     def test_colours_are_left_out_where_they_are_not_wanted(self):
         """On a terminal, which is where there are any."""
         for value, coloured in (("1", False), ("", True)):
@@ -167,6 +183,20 @@ class Usage(Case):
             for command in (("subscribe", "a:1", "--fid", "1"), ("publish", "x.yaml")):
                 self.check_usage(*command, "--duration", word,
                                  saying=f"--duration: '{word}'; allowed: a number of seconds")
+
+    def test_a_word_that_is_looked_at_later_is_a_wrong_command_line_too(self):
+        config = self.config(self.PATTERN)
+        for arguments, saying in (
+                (("subscribe", "127.0.0.1:1", "--fid", "x"), "'x' is not a fid; allowed"),
+                (("subscribe", "127.0.0.1:1", "--fid", "9-1"), "ends before it begins"),
+                (("subscribe", "127.0.0.1", "--fid", "1"), "the port is missing"),
+                (("subscribe", "tcp://127.0.0.1:1", "--fid", "1"), "there is no scheme"),
+                (("publish", config, "--listen", "*:1"), r"any address is 0\.0\.0\.0:PORT"),
+                (("pump", "nonsense"), "the port is missing"),
+                (("cat",), "needs a peer's HOST:PORT"), (("cat", "nonsense"), "the port is missing"),
+                (("copy", "a"), "FILE... HOST:PORT"), (("copy", "a", "nonsense"), "port is missing"),
+                (("doctor", "--serve", "nonsense"), "the port is missing")):
+            self.check_usage(*arguments, saying=saying)
 
     def test_a_report_that_nobody_can_read_is_a_failure(self):
         config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1}\n")

@@ -53,13 +53,23 @@ TEST(Outcome, WhatIsMissingOrTooMuchCountsForThoseWhoWantAllOfIt) {
     SubscribeReport lossy = ended("orderly");
     lossy.lost = 1;
     EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound);
-    EXPECT_EQ(outcome(lossy, {}), ExitStatus::done);
     SubscribeReport doubled = ended("orderly");
     doubled.surplus = 1;
     EXPECT_EQ(outcome(doubled, {.sound = true}), ExitStatus::unsound);
     SubscribeReport damaged = ended("messages");
     damaged.pattern.corrupt = 1;
     EXPECT_EQ(outcome(damaged, {.messages = true, .sound = true}), ExitStatus::unsound);
+}
+
+TEST(Outcome, WhatIsKnownToBeMissingIsIncompleteWhateverTheEnd) {
+    for (const auto* end : {"orderly", "interrupted", "duration", "messages"}) {
+        SubscribeReport lossy = ended(end);
+        lossy.lost = 1;
+        EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end;
+        EXPECT_EQ(outcome(lossy, {.sound = true}), ExitStatus::unsound) << end;
+        lossy.throughput.messages = 0;
+        EXPECT_EQ(outcome(lossy, {}), ExitStatus::incomplete) << end << ", and nothing came";
+    }
 }
 
 TEST(Outcome, AnErrorIsAFailureWhateverElse) {
