@@ -10,11 +10,18 @@
 
 using namespace std::chrono_literals;
 
-// Subscribers may come and go; after close(), all of them have everything.
+// Subscribers may come and go. After close() all of them have everything, if the end is orderly.
 struct Handler final : netio::pubsub::Publisher::Handler {
     explicit Handler(netio::EventLoop& its_loop) : loop{its_loop} {}
-    void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override { loop.stop(); }
+    void on_closed(netio::pubsub::Publisher&, const netio::Closed& closed) override {
+        orderly = closed.reason == netio::CloseReason::orderly;
+        if (!orderly)
+            std::fprintf(stderr, "publisher: %s %s\n", to_string(closed.reason).data(),
+                         closed.detail.c_str());
+        loop.stop();
+    }
     netio::EventLoop& loop;
+    bool orderly = false;
 };
 
 int main(int argc, char** argv) try {
@@ -32,12 +39,16 @@ int main(int argc, char** argv) try {
                           tick.start(1ms);
                       }};
     tick.start(1ms);
+    bool closing = false;
     netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) {
                                 tick.cancel();
+                                if (closing) return socket.abort(); // the second does not wait
+                                closing = true;
                                 socket.close();
                             }};
     loop.run();
     std::printf("published %llu messages\n", static_cast<unsigned long long>(counter));
+    return handler.orderly ? 0 : 1;
 } catch (const std::exception& error) {
     std::fprintf(stderr, "publisher: %s\n", error.what());
     return 1;

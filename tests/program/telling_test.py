@@ -244,6 +244,22 @@ class FirstPrograms(Case):
         self.assertEqual(reader.returncode, 0, error)
         self.assertRegex(out, "[1-9][0-9]* messages, ")
 
+    def test_the_publisher_says_who_has_not_everything_and_a_second_signal_does_not_wait(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{probe.getsockname()[1]}"
+        publisher = self.run_example("example_publisher", address)
+        stopped = self.start("subscribe", address, "--fid", "1", "--progress")
+        stopped.wait_for(r"progress [1-9]")
+        stopped.process.send_signal(signal.SIGSTOP)
+        publisher.send_signal(signal.SIGINT)
+        publisher.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+        _, error = publisher.communicate(timeout=DEADLINE)
+        self.assertEqual((publisher.returncode, error.count("\n")), (1, 1), error)
+        stopped.process.send_signal(signal.SIGCONT)
+        status, report, log = stopped.end()
+        self.assertEqual((status, report["end"]), (5, "lost"), log)
+
 
 if __name__ == "__main__":
     unittest.main(argv=UNITTEST_ARGUMENTS)
