@@ -120,16 +120,24 @@ Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts part
 
 // All that a message needs, or none.
 std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
-    constexpr std::size_t smallest = 1024; // a fragment that is worth its frame
-    std::vector<std::uint32_t> pages;
     open_.shrink(0);
+    // What others keep may leave only gaps between them that are no fragment worth its frame.
+    for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
+        std::vector<std::uint32_t> pages = take_pages(bytes, smallest);
+        if (!pages.empty()) return pages;
+    }
+    flush();
+    return {};
+}
+
+std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes, std::size_t smallest) {
+    std::vector<std::uint32_t> pages;
     for (std::size_t left = bytes; left > 0;) {
         const std::size_t most = std::min(left, terms_.page_bytes());
         const auto page = pages_.open(std::min(smallest, most), most);
         if (!page) {
             for (const std::uint32_t taken : pages)
                 pages_.abandon(taken);
-            flush();
             return {};
         }
         pages.push_back(*page);

@@ -46,6 +46,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     Status publish_large(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
                          std::uint8_t status);
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
+    std::vector<std::uint32_t> take_pages(std::size_t bytes, std::size_t smallest);
     void flush_page(std::size_t place);
     void flush_old();
     void flush_idle();

@@ -427,9 +427,13 @@ void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since
         const bool given_up =
             schedule_.world.get("device") != 0 && blocked >= test::verbs_profile().retransmission;
         const Duration silence =
-            blocked + (can_tell ? Duration{} : oracle_.lasted(Trouble::stopped, peer, from));
+            blocked + (can_tell ? Duration{}
+                                : oracle_.lasted(Trouble::stopped, peer, from) +
+                                      oracle_.lasted(Trouble::stopped, process, from));
         // A user that takes so long keeps its loop from turning as well.
-        const bool was_busy = !can_tell && oracle_.happened(Trouble::busy, peer, from);
+        // And who sleeps cannot tell a pause of its own from its sleep, until the sleep was to end.
+        const bool was_busy = !can_tell && (oracle_.happened(Trouble::busy, peer, from) ||
+                                            oracle_.happened(Trouble::busy, process, from));
         if (silence < dead_after - seconds{1} && !was_busy && !given_up)
             oracle_.violate(RuleId::alive_is_not_dead, says());
     } else if (closed.reason == CloseReason::too_slow && !held_up) {

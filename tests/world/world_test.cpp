@@ -208,6 +208,24 @@ TEST(World, WhoWasLetGoComesBackWhenItWantsSomethingAgain) {
                 "at 19000 process 0 publish count=20\n");
 }
 
+TEST(World, WhoseClockLeapsInItsSleepMayTakeItForSilence) {
+    expect_good("world device=2\n"
+                "process 3 publisher\n"
+                "process 4 subscriber of=3\n"
+                "at 16587 process 4 leap us=17739588\n"
+                "at 18551 process 3 stop us=31277362\n");
+}
+
+TEST(World, ALargeMessageGoesIntoTheGapsBetweenWhatAVanishedSubscriberKeeps) {
+    expect_good("world\n"
+                "process 0 publisher page_bytes=256 pages=2\n"
+                "process 1 subscriber receives=4\n"
+                "at 0 process 1 subscribe policy=1\n"
+                "at 216799 process 1 vanish\n"
+                "at 512275 process 0 publish count=8\n"
+                "at 907247 process 0 publish bytes=245\n");
+}
+
 TEST(World, BothEndsMayCloseAtTheSameTime) {
     expect_good("world\n"
                 "process 0 publisher\n"
