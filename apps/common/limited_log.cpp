@@ -7,28 +7,32 @@
 
 namespace apps {
 
-LimitedLog::LimitedLog(netio::EventLoop& loop, Write write)
-    : write_{std::move(write)}, timer_{loop, [this] { tell(); }} {}
+LimitedLog::LimitedLog(netio::EventLoop& loop, Write write, std::uint64_t limit)
+    : write_{std::move(write)}, limit_{limit}, timer_{loop, [this] { tell(); }} {}
 
 LimitedLog::~LimitedLog() {
     tell();
 }
 
-void LimitedLog::note(const std::string& line) {
+void LimitedLog::note(std::string line) {
     if (!timer_.armed()) {
         told_ = 0;
         timer_.start(interval);
     }
-    if (told_ == lines_per_interval) {
-        ++untold_;
-        return;
+    if (told_ < limit_) {
+        ++told_;
+        return write_(line);
     }
-    ++told_;
-    write_(line);
+    ++untold_;
+    last_ = std::move(line);
 }
 
 void LimitedLog::tell() {
-    if (untold_ > 0) write_(fmt::format("and {} lines like these", std::exchange(untold_, 0)));
+    if (untold_ == 0) return;
+    const std::uint64_t others = std::exchange(untold_, 0) - 1;
+    told_ = 1; // of the interval that begins with it
+    timer_.start(interval);
+    write_(others == 0 ? last_ : fmt::format("{} (and {} before it)", last_, others));
 }
 
 } // namespace apps

@@ -2,7 +2,8 @@
 #pragma once
 
 // Lines about what others make happen, as often as they like: so many are written each interval,
-// and then one that counts those that were not. Belongs to the loop's thread.
+// and at its end the last of those that were not, with their number. Nothing is left untold.
+// Belongs to the loop's thread.
 
 #include "netio/loop/event_loop.hpp"
 
@@ -19,20 +20,22 @@ class LimitedLog {
     static constexpr std::chrono::seconds interval{10};
     static constexpr std::uint64_t lines_per_interval = 100;
 
-    LimitedLog(netio::EventLoop& loop, Write write);
-    // Counts what has not been counted.
+    LimitedLog(netio::EventLoop& loop, Write write, std::uint64_t limit = lines_per_interval);
+    // Tells what has not been told.
     ~LimitedLog();
     LimitedLog(const LimitedLog&) = delete;
     LimitedLog& operator=(const LimitedLog&) = delete;
 
-    void note(const std::string& line);
+    void note(std::string line);
 
   private:
     void tell();
 
     Write write_;
+    std::uint64_t limit_;
     std::uint64_t told_ = 0; // in this interval
     std::uint64_t untold_ = 0;
+    std::string last_;   // of those
     netio::Timer timer_; // armed: an interval has begun
 };
 

@@ -54,14 +54,14 @@ TEST_F(AcceptFailedLogTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
     }
     note("last");
     ASSERT_EQ(lines.size(), 1U);
-    wait(AcceptFailureLog::interval);
+    wait(LimitedLog::interval);
     ASSERT_EQ(lines.size(), 2U);
     EXPECT_THAT(lines[1], AllOf(HasSubstr("last is rejected: "), HasSubstr("and 40 before it")));
 }
 
 TEST_F(AcceptFailedLogTest, AfterAQuietIntervalTheNextIsToldAtOnce) {
     note("first");
-    wait(AcceptFailureLog::interval + std::chrono::seconds{1});
+    wait(LimitedLog::interval + std::chrono::seconds{1});
     EXPECT_EQ(lines.size(), 1U) << "there is nothing to tell";
     note("second");
     EXPECT_EQ(lines.size(), 2U);
@@ -76,7 +76,7 @@ TEST_F(AcceptFailedLogTest, WhatIsLeftIsToldAtTheEnd) {
 }
 
 TEST_F(AcceptFailedLogTest, SaysNothingWhereNothingHappened) {
-    wait(2 * AcceptFailureLog::interval);
+    wait(2 * LimitedLog::interval);
     log.reset();
     EXPECT_THAT(lines, IsEmpty());
 }

@@ -35,16 +35,27 @@ TEST_F(LimitedLogTest, AFloodIsCountedAndNotWritten) {
         log->note("come");
     EXPECT_EQ(lines.size(), LimitedLog::lines_per_interval);
     wait(LimitedLog::interval);
-    EXPECT_EQ(lines.back(), "and 7 lines like these");
+    EXPECT_EQ(lines.back(), "come (and 6 before it)");
     log->note("next");
     EXPECT_EQ(lines.back(), "next");
 }
 
 TEST_F(LimitedLogTest, WhatWasNotCountedIsCountedAtTheEnd) {
     for (std::uint64_t i = 0; i < LimitedLog::lines_per_interval + 1; ++i)
-        log->note("come");
+        log->note("come " + std::to_string(i));
     log.reset();
-    EXPECT_EQ(lines.back(), "and 1 lines like these");
+    EXPECT_EQ(lines.back(), "come 100");
+}
+
+TEST_F(LimitedLogTest, AFloodThatGoesOnIsALineAnIntervalAndTheNumberOfAll) {
+    log.emplace(
+        loop, [this](const std::string& line) { lines.push_back(line); }, 1);
+    for (int i = 0; i < 25; ++i) {
+        log->note("come");
+        wait(std::chrono::seconds{1});
+    }
+    EXPECT_EQ(lines, (std::vector<std::string>{"come", "come (and 8 before it)",
+                                               "come (and 9 before it)"}));
 }
 
 TEST_F(LimitedLogTest, TheOrdinaryIsWrittenAtOnce) {
