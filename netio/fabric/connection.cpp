@@ -105,8 +105,9 @@ std::size_t Connection::gather(std::span<const Slice> slices, Vectors& vectors) 
         if (slice.size == 0 && slices.size() > 1) continue;
         vectors.pieces[count] = {slice.data, slice.size};
         vectors.descriptors[count] = nullptr;
+        // Also where the provider would do without: what works on one must not abort on another.
+        NETIO_CHECK_MSG(slice.buffer != nullptr, "a slice without its registered buffer");
         if (domain_.needs_registration()) {
-            NETIO_CHECK_MSG(slice.buffer != nullptr, "this memory is not registered");
             vectors.descriptors[count] = slice.buffer->registration(domain_).descriptor();
         }
         ++count;

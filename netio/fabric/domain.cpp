@@ -6,63 +6,12 @@
 #include "netio/fabric/soft_iwarp.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <new>
-#include <rdma/fi_errno.h>
-#include <sys/random.h>
 
 namespace netio::fabric {
-namespace {
-
-class MemoryRegion final : public Registration {
-  public:
-    MemoryRegion(MemoryHandle handle, std::uint64_t base)
-        : handle_{std::move(handle)}, base_{base} {}
-    void* descriptor() const noexcept override { return ::fi_mr_desc(handle_.get()); }
-    std::uint64_t key() const noexcept override { return ::fi_mr_key(handle_.get()); }
-    std::uint64_t base() const noexcept override { return base_; }
-
-  private:
-    MemoryHandle handle_;
-    std::uint64_t base_;
-};
-
-// Where the provider reads and writes local memory without being told of it first.
-class NoRegistration final : public Registration {
-  public:
-    void* descriptor() const noexcept override { return nullptr; }
-    std::uint64_t key() const noexcept override { return 0; }
-    std::uint64_t base() const noexcept override { return 0; }
-};
-
-// A peer that can guess a key can use it, so keys are random, not counted.
-std::uint64_t random_key(std::size_t key_bytes) {
-    std::uint64_t key = 0;
-    NETIO_CHECK(::getrandom(&key, sizeof key, 0) == sizeof key);
-    return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
-}
-
-std::uint64_t access_flags(Access access) {
-    switch (access) {
-    case Access::send:
-        return FI_SEND | FI_WRITE;
-    case Access::local:
-        return FI_SEND | FI_RECV | FI_WRITE;
-    case Access::remote_write:
-        return FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
-    }
-    return 0;
-}
-
-} // namespace
-
 Domain::Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::fi_info& info)
-    : loop_{loop}, options_{options}, fabric_{fabric}, name_{info.domain_attr->name},
-      needs_registration_{(info.domain_attr->mr_mode & FI_MR_LOCAL) != 0},
-      virtual_addresses_{(info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0},
-      provider_keys_{(info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0},
-      key_bytes_{info.domain_attr->mr_key_size} {
+    : loop_{loop}, options_{options}, fabric_{fabric}, name_{info.domain_attr->name}, registrar_{
+                                                                                          info} {
     const CloseOnExec close_on_exec;
     const Info own{::fi_dupinfo(&info)};
     if (!own) throw std::bad_alloc{};
@@ -116,21 +65,7 @@ void Domain::close_released() noexcept {
 }
 
 std::unique_ptr<Registration> Domain::register_memory(std::span<std::byte> memory, Access access) {
-    if (!needs_registration_ && access != Access::remote_write) {
-        return std::make_unique<NoRegistration>();
-    }
-    ::fid_mr* region = nullptr;
-    const std::uint64_t key = provider_keys_ ? 0 : random_key(key_bytes_);
-    const int result = ::fi_mr_reg(domain_.get(), memory.data(), memory.size(),
-                                   access_flags(access), 0, key, 0, &region, nullptr);
-    require_memory(result,
-                   "cannot register " + std::to_string(memory.size()) + " bytes on '" + name_ + "'",
-                   needs_registration_);
-    const auto base =
-        virtual_addresses_
-            ? static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory.data()))
-            : 0;
-    return std::make_unique<MemoryRegion>(MemoryHandle{region}, base);
+    return registrar_.make(*domain_, memory, access);
 }
 
 Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)

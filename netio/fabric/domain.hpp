@@ -8,6 +8,7 @@
 #include "netio/fabric/completion_queue.hpp"
 #include "netio/fabric/event_queue.hpp"
 #include "netio/fabric/handles.hpp"
+#include "netio/fabric/registrar.hpp"
 
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ class Domain final : public MemoryDomain {
     Fabric& fabric() noexcept { return fabric_; }
     EventLoop& loop() noexcept { return loop_; }
     // Sends and receives need registered memory here.
-    bool needs_registration() const noexcept { return needs_registration_; }
+    bool needs_registration() const noexcept { return registrar_.needs_local(); }
 
     // A short piece must not be the only one of a post if it lies in two pages (soft iWARP).
     bool splits_at_pages() const noexcept { return splits_at_pages_; }
@@ -46,12 +47,9 @@ class Domain final : public MemoryDomain {
     const FabricOptions& options_;
     Fabric& fabric_;
     std::string name_;
-    bool needs_registration_;
-    bool virtual_addresses_;
-    bool provider_keys_;
-    std::size_t key_bytes_;
     bool splits_at_pages_ = false;
     DomainHandle domain_;
+    Registrar registrar_;
     CompletionQueueHandle mapping_guard_; // soft iWARP alone needs it
     std::vector<std::unique_ptr<CompletionQueue>> queues_;
     std::vector<std::unique_ptr<CompletionQueue>> released_;

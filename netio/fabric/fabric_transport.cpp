@@ -9,7 +9,6 @@
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
-#include "netio/fabric/signal_handlers.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -177,7 +176,6 @@ class FabricTransport final : public Transport {
 namespace netio::inline v0_2 {
 
 std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options) {
-    fabric::undo_foreign_signal_handlers();
     return std::make_unique<fabric::FabricTransport>(loop, std::move(options));
 }
 

@@ -2,6 +2,7 @@
 #include "netio/loop/event_loop.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -49,7 +50,10 @@ EventLoop::EventLoop() : EventLoop(Options{}) {}
 EventLoop::EventLoop(Options options)
     : options_{checked(options)},
       own_poller_{make_epoll_poller()}, poller_{*own_poller_}, now_{poller_.now()},
-      last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {}
+      last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {
+    // Whoever waits for signals with a loop has no transport yet, perhaps.
+    [[maybe_unused]] static const bool once = (undo_foreign_signal_handlers(), true);
+}
 
 EventLoop::EventLoop(Options options, Poller& poller)
     : options_{checked(options)}, poller_{poller}, now_{poller_.now()},
@@ -81,7 +85,9 @@ void EventLoop::run() {
 
 bool EventLoop::run_once(TimePoint wait_until) {
     const Running running{*this};
+    attention_.go_on(std::min(poller_.now(), timers_.next_due()));
     const bool worked = step(wait_until);
+    attention_.rest(); // the caller's time now, as behind dispatch()
     stop_requested_.store(false);
     return worked;
 }
@@ -138,10 +144,12 @@ bool EventLoop::turn() noexcept {
     // have their turn too.
     if (attention_.look_is_due(now_, options_.turn_limit)) wait(TimePoint::min());
     limit_work();
+    const TimePoint begin = work_end_ - options_.turn_limit;
     bool worked = tasks_.run([this] { return time_is_up(); });
     worked = drain_sources() || worked;
     worked = fire_due_timers() || worked;
     free_retired();
+    if (worked) longest_turn_ = std::max(longest_turn_, poller_.now() - begin);
     return worked;
 }
 

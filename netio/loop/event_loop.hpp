@@ -112,6 +112,8 @@ class NETIO_EXPORT EventLoop {
 
     // How often the loop has gone to sleep; a measure of idleness that needs no clock.
     std::uint64_t wait_count() const noexcept { return attention_.sleep_count(); }
+    // The longest that a turn has taken, with what handlers did in it: nothing else went on then.
+    Duration longest_turn() const noexcept { return longest_turn_; }
     LoopMode mode() const noexcept { return options_.mode; }
 
   private:
@@ -134,6 +136,7 @@ class NETIO_EXPORT EventLoop {
     TimePoint now_;
     TimePoint last_work_;
     TimePoint work_end_; // of this turn's tasks, sources or timers
+    Duration longest_turn_{0};
     Attention attention_;
     SourceSet sources_;
     std::vector<EventSource*> fired_; // in a wait

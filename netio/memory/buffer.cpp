@@ -48,6 +48,13 @@ RegisteredBuffer::RegisteredBuffer(std::span<std::byte> memory, Access access)
     NETIO_CHECK_MSG(!memory.empty(), "a registered buffer needs at least one byte");
 }
 
+RegisteredBuffer RegisteredBuffer::of_constant(std::span<const std::byte> memory) {
+    // With Access::send nothing is ever written through its slices.
+    return RegisteredBuffer{
+        std::span{const_cast<std::byte*>(memory.data()), memory.size()}, // NOLINT
+        Access::send};
+}
+
 RegisteredBuffer::~RegisteredBuffer() {
     entries_.clear(); // a device must release it before the memory goes
     if (mapped_bytes_ > 0) ::munmap(memory_.data(), mapped_bytes_);

@@ -8,7 +8,8 @@
 //
 // Lifetimes: a buffer must outlive every operation that was posted with a slice of it (from the
 // call until its completion, or until the socket is destroyed) and must be destroyed before the
-// transport. Not thread-safe: used on the loop's thread only.
+// transport (checked where a device has registered it). Not thread-safe: used on the loop's thread
+// only.
 
 #include "netio/base/export.hpp"
 
@@ -68,6 +69,8 @@ class NETIO_EXPORT RegisteredBuffer {
                               Pages pages = Pages::usual);
     // Memory that the user brings and keeps. Memory mapped read-only needs Access::send.
     explicit RegisteredBuffer(std::span<std::byte> memory, Access access = Access::local);
+    // Memory of the user's that is sent and never written to.
+    static RegisteredBuffer of_constant(std::span<const std::byte> memory);
     ~RegisteredBuffer();
     RegisteredBuffer(const RegisteredBuffer&) = delete;
     RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;

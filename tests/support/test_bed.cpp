@@ -2,7 +2,7 @@
 #include "tests/support/test_bed.hpp"
 
 #include "netio/fabric.hpp"
-#include "netio/fabric/signal_handlers.hpp"
+#include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -142,7 +142,7 @@ void PrintTo(Bed bed, std::ostream* out) {
 namespace {
 // Otherwise a library that libfabric brings along leaves a file with a backtrace in the working
 // folder whenever a death test dies. Before main, as not every test opens the fabric.
-[[maybe_unused]] const bool deaths_leave_no_files = (fabric::undo_foreign_signal_handlers(), true);
+[[maybe_unused]] const bool deaths_leave_no_files = (undo_foreign_signal_handlers(), true);
 } // namespace
 
 } // namespace netio::test

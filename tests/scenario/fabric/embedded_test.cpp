@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -68,8 +69,11 @@ struct Sender final : SendSocket::Handler {
 struct Receiver final : ListenSocket::Handler {
     void on_connected(ReceiveSocket&) override { ++connected; }
     void on_message(ReceiveSocket&, std::span<const std::byte>,
-                    std::optional<std::uint64_t>) override {}
+                    std::optional<std::uint64_t>) override {
+        ++messages;
+    }
     int connected = 0;
+    int messages = 0;
 };
 
 // The kernel throws away all that arrives at the sockets that were accepted at this port, as if
@@ -121,6 +125,38 @@ TEST(Embedded, AVanishedPeerIsJudgedSilent) {
     ASSERT_EQ(make_deaf(address.port), 1);
     ASSERT_TRUE(outer.run_until([&] { return !sender.closed.empty(); }, 15s));
     EXPECT_EQ(sender.closed[0].reason, CloseReason::silent) << sender.closed[0].detail;
+}
+
+// One port at an address of each family, one sender at each; all in one embedded loop.
+TEST(Embedded, TwoFamiliesServeTheirSendersAndEndInOrder) {
+    EventLoop loop;
+    const auto transport = open_fabric(loop, {.provider = "tcp"});
+    Receiver receiver;
+    ListenSocket first{*transport, {.addresses = {{"127.0.0.1", 0}}}, receiver};
+    const std::uint16_t port = first.endpoints().front().address.port;
+    ListenSocket second{*transport, {.addresses = {{"::1", port}}}, receiver};
+    OuterLoop outer;
+    outer.add(loop);
+    std::array<Sender, 2> senders;
+    std::vector<std::unique_ptr<SendSocket>> sockets;
+    for (std::size_t i = 0; i < 2; ++i) {
+        sockets.push_back(
+            std::make_unique<SendSocket>(*transport, SendSocket::Options{}, senders[i]));
+        sockets[i]->connect({.host = i == 0 ? "127.0.0.1" : "::1", .port = port});
+    }
+    ASSERT_TRUE(outer.run_until(
+        [&] { return senders[0].connected && senders[1].connected && receiver.connected == 2; },
+        60s));
+    const std::array<std::byte, 8> bytes{};
+    for (const auto& socket : sockets) {
+        ASSERT_EQ(socket->send_inline(bytes), Status::ok);
+        socket->close();
+    }
+    ASSERT_TRUE(outer.run_until(
+        [&] { return !senders[0].closed.empty() && !senders[1].closed.empty(); }, 60s));
+    for (const Sender& sender : senders)
+        EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly) << sender.closed[0].detail;
+    EXPECT_EQ(receiver.messages, 2);
 }
 
 } // namespace

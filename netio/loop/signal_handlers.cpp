@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/signal_handlers.hpp"
+#include "netio/loop/signal_handlers.hpp"
 
 #include <array>
 #include <csignal>
 #include <cstring>
 #include <dlfcn.h>
 
-namespace netio::fabric {
+namespace netio::inline v0_2 {
 
 void undo_foreign_signal_handlers() noexcept {
     constexpr std::array signals{SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGFPE};
@@ -26,4 +26,4 @@ void undo_foreign_signal_handlers() noexcept {
     }
 }
 
-} // namespace netio::fabric
+} // namespace netio::inline v0_2
