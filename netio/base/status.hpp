@@ -19,7 +19,9 @@
 
 namespace netio::inline v0_2 {
 
-// What became of a message handed to the library. The meanings are those of NetIO-next.
+// What became of a message handed to the library. The meanings are those of NetIO-next. One list
+// for all sockets, so that whoever sends over several kinds looks at one; which of these a call can
+// give is said there.
 enum class [[nodiscard]] Status : std::uint8_t{
     ok,                // accepted; a completion follows where one was asked for
     no_subscribers,    // accepted, and nobody wants it; nothing was sent, no completion follows
@@ -47,7 +49,8 @@ enum class CloseReason : std::uint8_t {
     connect_timeout, // no answer within the connect time-out
     handshake_timeout, // the peer connected and never finished the handshake
     silent,            // no sign of life for the dead-peer time
-    too_slow,          // a policy of ours: it took too little for too long
+    too_slow,          // one side took nothing for too long, and the other has a policy for that;
+                       // detail says which side
     protocol_error,    // the peer sent something that its protocol does not allow
     failed,            // the provider reported an error that fits none of the above
 };

@@ -62,14 +62,17 @@ class Credits {
     }
 
     bool can_send_frame() const noexcept {
-        return available_ > reserve ||
+        return available_ > reserve() ||
                (available_ == 1 && owed_ > 0); // it leaves the peer with a credit
     }
-    bool can_write() const noexcept { return available_ > reserve; }
+    bool can_write() const noexcept { return available_ > reserve(); }
     // A credit frame is to be sent now; it may take the reserve.
     bool must_return() const noexcept {
         return available_ > 0 && owed_ >= options_.return_threshold_count;
     }
+
+    // The next frame is the last one of all: it may take the reserve, which nobody needs behind it.
+    void give_up_reserve() noexcept { last_ = true; }
 
     // Gives the credits to put into the frame.
     std::uint32_t on_frame_sent() {
@@ -102,8 +105,8 @@ class Credits {
     std::uint32_t owed() const noexcept { return owed_; }
 
   private:
-    static constexpr std::uint32_t reserve = 1; // for returning credits alone
-
+    // For returning credits alone.
+    std::uint32_t reserve() const noexcept { return last_ ? 0 : 1; }
     static void require(bool condition, const char* option, std::uint32_t value) {
         if (condition) return;
         throw std::invalid_argument{std::string{"credit option "} + option + " is " +
@@ -118,6 +121,7 @@ class Credits {
     CreditOptions options_;
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
+    bool last_ = false;
 };
 
 } // namespace netio::inline v0_2

@@ -7,6 +7,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/memory/buffer.hpp"
+#include "netio/transport.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +36,13 @@ class ReceiveWindow {
 
     void register_memory(MemoryDomain& domain) { memory_.registration(domain); }
     std::size_t receive_count() const noexcept { return arrivals_.size(); }
-    Slice receive(std::size_t index) noexcept {
-        return memory_.slice(index * receive_bytes_, receive_bytes_);
+    std::span<const std::byte> content(std::size_t index, std::size_t bytes) const noexcept {
+        return memory_.memory().subspan(index * receive_bytes_, bytes);
+    }
+    // Throws FabricError as Connection::post_receive. False: the connection has broken.
+    bool post(Connection& connection, std::uint32_t index) {
+        const Slice slice = memory_.slice(index * receive_bytes_, receive_bytes_);
+        return connection.post_receive({&slice, 1}, Cookie{index}) == Status::ok;
     }
 
     // The next frame of the peer has this number. False: it is another one.

@@ -118,11 +118,17 @@ Status SendWindow::send_own(Connection& connection, FrameKind kind,
     return status;
 }
 
+Status SendWindow::send_last(Connection& connection, FrameKind kind,
+                             std::span<const std::byte> body) {
+    credits_->give_up_reserve();
+    return can_send_own() ? send_own(connection, kind, body) : Status::again;
+}
+
 Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                         std::optional<Cookie> cookie) {
     const std::uint32_t index = free_slots_.back();
     Slot& slot = slots_[index];
-    slot = {.cookie = cookie};
+    slot = {.cookie = cookie, .own = frame.kind < first_service_kind};
     const Slice head = slot_memory_.slice(index * slot_bytes, slot_bytes);
     std::array<Slice, 32> pieces;
     std::size_t piece_count = 1;
@@ -216,12 +222,12 @@ Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Coo
     return Status::ok;
 }
 
-std::optional<Cookie> SendWindow::release(Cookie slot) noexcept {
+SendWindow::Released SendWindow::release(Cookie slot) noexcept {
     const auto index = static_cast<std::uint32_t>(slot);
     const Slot released = std::exchange(slots_[index], Slot{});
     free_slots_.push_back(index);
     if (released.gather != no_gather) free_gathers_.push_back(released.gather);
-    return released.cookie;
+    return {.cookie = released.cookie, .own = released.own};
 }
 
 CreditError SendWindow::on_received(std::uint32_t credits) {

@@ -50,8 +50,14 @@ class SendWindow {
     // A frame of the session's own, which may take what is kept in reserve.
     bool can_send_own() const noexcept;
     Status send_own(Connection& connection, FrameKind kind, std::span<const std::byte> body = {});
-    // The cookie of what has left the fabric's hands, if it had one.
-    std::optional<Cookie> release(Cookie slot) noexcept;
+    // Nothing may be sent behind it. `again`: there is no credit at all.
+    Status send_last(Connection& connection, FrameKind kind, std::span<const std::byte> body);
+    // What has left the fabric's hands.
+    struct Released {
+        std::optional<Cookie> cookie; // if it had one
+        bool own = false;             // a frame of the session's
+    };
+    Released release(Cookie slot) noexcept;
 
     CreditError on_received(std::uint32_t credits);
     void on_reposted() { credits_->on_reposted(); }
@@ -69,6 +75,7 @@ class SendWindow {
     struct Slot {
         std::optional<Cookie> cookie;
         std::uint32_t gather = no_gather;
+        bool own = false;
     };
 
     Status post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,

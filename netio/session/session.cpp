@@ -69,8 +69,8 @@ void Session::resume() {
 
 // --- the end --------------------------------------------------------------------------------
 
-void Session::close() {
-    core_->close();
+void Session::close(TimePoint by) {
+    core_->close(by);
 }
 
 void Session::abort() {
@@ -79,6 +79,10 @@ void Session::abort() {
 
 void Session::fail(CloseReason reason, std::string detail) {
     core_->fail(reason, std::move(detail));
+}
+
+void Session::cut_off(CloseReason reason, std::string detail, Duration took_nothing_for) {
+    core_->cut_off({.reason = reason, .detail = std::move(detail)}, took_nothing_for);
 }
 
 void Session::add_unread(std::uint32_t count) noexcept {

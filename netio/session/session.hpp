@@ -102,12 +102,15 @@ class Session final {
 
     // Ends in order: nothing can be sent any more, what was sent arrives, then on_closed(orderly);
     // or on_closed(unconfirmed), if the peer does not confirm that. What the peer sends until it
-    // has heard of it still arrives.
-    void close();
+    // has heard of it still arrives. `by`: no later than so, if that is before close_limit.
+    void close(TimePoint by = TimePoint::max());
     // Ends at once: outstanding sends are canceled, then on_closed(local).
     void abort();
     // Ends at once for a reason that the service found.
     void fail(CloseReason reason, std::string detail);
+    // Ends because the peer took nothing for so long, which it is told if that costs no waiting:
+    // if nothing is in the fabric's hands, and there is a credit. `reason` is for this side.
+    void cut_off(CloseReason reason, std::string detail, Duration took_nothing_for);
     // The service does not give its user so many frames of the peer's, which will be told.
     void add_unread(std::uint32_t count) noexcept;
     // The user was given all others; after on_shutdown() said that it was not yet so.

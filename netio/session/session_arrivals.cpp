@@ -4,23 +4,25 @@
 // there, handed over in order as long as the service wants it.
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/session/cut_off.hpp"
 #include "netio/session/session_core.hpp"
 
 namespace netio::inline v0_2 {
 
 void SessionCore::on_completion(const Completion& completion) {
-    const bool sent =
+    const bool is_send =
         completion.kind == Completion::Kind::send || completion.kind == Completion::Kind::write;
-    if (sent) {
-        const std::optional<Cookie> cookie = send_.release(completion.cookie);
+    if (is_send) {
+        const SendWindow::Released sent = send_.release(completion.cookie);
         const DestructionWatch watch{destroyed_};
-        if (cookie) handler_.on_sent(session_, *cookie, completion.outcome);
+        if (sent.cookie) handler_.on_sent(session_, *sent.cookie, completion.outcome);
         if (watch.destroyed()) return;
-        await_peer(); // something has left
+        if (state_ == State::parting && send_.is_idle()) return fail(verdict_->reason, {});
+        if (!sent.own) await_peer(); // a heartbeat that leaves is no progress
         return go_on();
     }
     if (completion.outcome != Completion::Outcome::done) return;
-    if (state_ == State::closing || state_ == State::ended) return;
+    if (state_ >= State::parting) return;
     if (take_arrival(completion)) hand_over();
 }
 
@@ -43,8 +45,8 @@ bool SessionCore::take_arrival(const Completion& completion) {
         arrival.notice = completion.immediate;
     } else {
         arrival.receive = static_cast<std::uint32_t>(completion.cookie);
-        const std::span<const std::byte> bytes{receive_.receive(*arrival.receive).data,
-                                               completion.bytes};
+        const std::span<const std::byte> bytes =
+            receive_.content(*arrival.receive, completion.bytes);
         if (bytes.size() < frame_header_bytes)
             return protocol_error("sent a frame without a header");
         const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
@@ -61,24 +63,16 @@ bool SessionCore::take_arrival(const Completion& completion) {
     if (state_ != State::open && !is_open_frame) {
         return protocol_error("did not send an open frame first");
     }
-    if (!take_credits(credits)) return false;
+    const CreditError error = send_.on_received(credits);
+    if (error == CreditError::overrun) {
+        return protocol_error("granted more credits than it has receives");
+    }
+    if (error == CreditError::unpermitted) return protocol_error("sent without a credit");
+    if (credits > 0) await_peer();
     if (shutdown_.peer_is_silent()) return protocol_error("sent after it had confirmed the end");
     if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
     receive_.push(arrival);
     return true;
-}
-
-bool SessionCore::take_credits(std::uint32_t returned) {
-    switch (send_.on_received(returned)) {
-    case CreditError::none:
-        if (returned > 0) await_peer();
-        return true;
-    case CreditError::overrun:
-        return protocol_error("granted more credits than it has receives");
-    case CreditError::unpermitted:
-        return protocol_error("sent without a credit");
-    }
-    return false;
 }
 
 // Those that need not wait for their turn are done with here.
@@ -99,8 +93,9 @@ bool SessionCore::take_own_frame(ReceiveWindow::Arrival& arrival) {
     }
     case FrameKind::credit:
     case FrameKind::heartbeat:
-    case FrameKind::shutdown:
         return body.empty() || unexpected();
+    case FrameKind::shutdown:
+        return body.empty() || decode_cut_off(body) || unexpected();
     case FrameKind::shutdown_ack:
         if (body.size() != sizeof(std::uint32_t) ||
             !shutdown_.on_ack(wire::load<std::uint32_t>(body.data()))) {
@@ -127,7 +122,11 @@ void SessionCore::hand_over() {
         if (receive_.is_empty()) break; // the service has ended the session
         if (receive_.take_kept()) continue;
         receive_.pop();
-        if (state_ == State::open && !repost(arrival)) return; // on_closed follows
+        if (state_ != State::open) continue;
+        if (arrival.receive && !receive_.post(*connection_, *arrival.receive)) {
+            return; // on_closed follows
+        }
+        send_.on_reposted(); // a write without one counted against the queue of completions only
     }
     if (state_ == State::ended && receive_.is_empty()) return tell_end();
     go_on();
@@ -149,6 +148,7 @@ void SessionCore::deliver(const ReceiveWindow::Arrival& arrival) {
         return;
     }
     if (arrival.kind != static_cast<std::uint8_t>(FrameKind::shutdown)) return;
+    if (!arrival.body.empty()) return be_cut_off(arrival.body);
     if (!shutdown_.on_shutdown()) {
         protocol_error("shut down twice");
         return;
@@ -159,15 +159,24 @@ void SessionCore::deliver(const ReceiveWindow::Arrival& arrival) {
     if (!watch.destroyed() && done && shutdown_.awaits_user()) shutdown_.confirm();
 }
 
-bool SessionCore::repost(const ReceiveWindow::Arrival& arrival) {
-    if (arrival.receive) {
-        const Slice slice = receive_.receive(*arrival.receive);
-        if (connection_->post_receive({&slice, 1}, Cookie{*arrival.receive}) != Status::ok) {
-            return false;
-        }
-    } // a write without one counted against the queue of completions only
-    send_.on_reposted();
-    return true;
+// The peer ends at once, and says why.
+void SessionCore::be_cut_off(std::span<const std::byte> body) {
+    const CutOff cut_off = *decode_cut_off(body);
+    Closed why{.reason = CloseReason::lost, .detail = connection_->peer_address()};
+    if (cut_off.why == CutOff::too_slow) {
+        why.reason = CloseReason::too_slow;
+        why.detail += " has ended it: this side took nothing for " +
+                      std::to_string(cut_off.milliseconds) + " ms";
+    } else {
+        why.detail += " has ended it for a reason that is not known here (" +
+                      std::to_string(cut_off.why) + ")";
+    }
+    if (state_ == State::ended) {
+        receive_.clear();
+        verdict_ = why;
+    } else {
+        fail(why.reason, why.detail);
+    }
 }
 
 } // namespace netio::inline v0_2

@@ -7,12 +7,19 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/session/cut_off.hpp"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 namespace netio::inline v0_2 {
+namespace {
+
+// For the last frame to leave.
+constexpr std::chrono::milliseconds parting_limit{250};
+
+} // namespace
 
 SessionCore::SessionCore(Session& session, Transport& transport, const Hello& hello,
                          const SessionOptions& options, Session::Handler& handler)
@@ -56,10 +63,9 @@ void SessionCore::accept(ConnectionRequest& request, const Hello& peer) {
 }
 
 void SessionCore::open_connection(std::chrono::milliseconds timeout) {
-    for (std::size_t i = 0; i < receive_.receive_count(); ++i) {
-        const Slice slice = receive_.receive(i);
+    for (std::uint32_t i = 0; i < receive_.receive_count(); ++i) {
         // A connection that broke already says so through on_closed.
-        if (connection_->post_receive({&slice, 1}, Cookie{i}) != Status::ok) break;
+        if (!receive_.post(*connection_, i)) break;
     }
     deadline_.start(timeout);
     ConnectionData data;
@@ -182,11 +188,16 @@ void SessionCore::on_deadline() {
     case State::awaiting_open:
         return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
     case State::open:
-        return fail(
-            CloseReason::unconfirmed,
-            loop_.now() >= shutdown_.limit()
-                ? peer + " has not taken everything within " + milliseconds(options_.close_limit)
-                : peer + " has taken nothing more for " + milliseconds(options_.close_timeout));
+        if (loop_.now() >= shutdown_.limit()) {
+            return fail(CloseReason::unconfirmed, peer + " has not taken everything within " +
+                                                      milliseconds(options_.close_limit));
+        }
+        return cut_off({.reason = CloseReason::unconfirmed,
+                        .detail = peer + " has taken nothing more for " +
+                                  milliseconds(options_.close_timeout)},
+                       options_.close_timeout);
+    case State::parting:
+        return fail(verdict_->reason, {});
     case State::closing:
     case State::ended:
         return;
@@ -195,10 +206,10 @@ void SessionCore::on_deadline() {
 
 // --- the end --------------------------------------------------------------------------------
 
-void SessionCore::close() {
+void SessionCore::close(TimePoint by) {
     if (state_ == State::closing || state_ == State::ended) return;
     if (state_ != State::open) return fail(CloseReason::local, {}); // nothing was sent
-    if (!shutdown_.close(loop_.now() + options_.close_limit)) return;
+    if (!shutdown_.close(std::min(by, loop_.now() + options_.close_limit))) return;
     await_peer();
     advance_shutdown();
 }
@@ -230,12 +241,34 @@ void SessionCore::advance_shutdown() {
     }
 }
 
+// A peer that does not take what is in the fabric's hands would not take a frame behind it either,
+// and that memory is wanted back: it is told only if there is nothing.
+void SessionCore::cut_off(Closed verdict, Duration took_nothing_for) {
+    if (state_ == State::parting) return;
+    const bool may_tell = state_ == State::open && send_.is_idle() && !shutdown_.is_silent();
+    if (!may_tell) return fail(verdict.reason, std::move(verdict.detail));
+    const auto time =
+        std::chrono::duration_cast<std::chrono::milliseconds>(took_nothing_for).count();
+    const auto body = encode(CutOff{.why = CutOff::too_slow,
+                                    .milliseconds = static_cast<std::uint32_t>(
+                                        std::clamp<decltype(time)>(time, 0, UINT32_MAX))});
+    const Status told =
+        post_or_fail([&] { return send_.send_last(*connection_, FrameKind::shutdown, body); });
+    if (told != Status::ok) return fail(verdict.reason, std::move(verdict.detail));
+    verdict_ = std::move(verdict);
+    state_ = State::parting;
+    beat_.cancel();
+    deadline_.start(parting_limit);
+}
+
 void SessionCore::fail(CloseReason reason, std::string detail) {
     if (state_ == State::closing) return;
     const bool by_peer = reason == CloseReason::silent || reason == CloseReason::unconfirmed;
     if (!by_peer) receive_.clear(); // nobody wants it any more
     if (state_ == State::ended) return later_.start({});
-    verdict_ = Closed{.reason = reason, .detail = std::move(detail)};
+    if (state_ != State::parting) {
+        verdict_ = Closed{.reason = reason, .detail = std::move(detail)};
+    }
     state_ = State::closing;
     deadline_.cancel();
     beat_.cancel();

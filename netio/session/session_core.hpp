@@ -41,12 +41,14 @@ class SessionCore final : private Connection::Handler {
     friend class Session; // whose calls these are, or its parts'
     Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie);
     Status write(const OutgoingWrite& write, Cookie cookie);
-    void close();
+    void close(TimePoint by);
+    void cut_off(Closed verdict, Duration took_nothing_for);
     void fail(CloseReason reason, std::string detail);
     bool is_open() const noexcept { return state_ == State::open && shutdown_.may_send(); }
 
-    // ended: the connection is gone, and what arrived before is still to be handed over.
-    enum class State : std::uint8_t { opening, awaiting_open, open, closing, ended };
+    // parting: the peer is being told why this side ends. ended: the connection is gone, and what
+    // arrived before is still to be handed over.
+    enum class State : std::uint8_t { opening, awaiting_open, open, parting, closing, ended };
 
     void on_connected(std::span<const std::byte> data) override;
     void on_rejected(std::span<const std::byte> data) override;
@@ -58,14 +60,13 @@ class SessionCore final : private Connection::Handler {
     void become_open();
     // Each of these: false: the session has ended, or is destroyed.
     bool take_arrival(const Completion& completion);
-    bool take_credits(std::uint32_t returned);
     bool take_own_frame(ReceiveWindow::Arrival& arrival);
-    bool repost(const ReceiveWindow::Arrival& arrival);
     bool send_own(FrameKind kind, std::span<const std::byte> body = {});
     bool protocol_error(const std::string& what);
 
     void hand_over();
     void deliver(const ReceiveWindow::Arrival& arrival);
+    void be_cut_off(std::span<const std::byte> body);
     template <class Post>
     Status post_or_fail(Post post);
     // What the session itself has to say, and then whether the service may.
@@ -88,7 +89,7 @@ class SessionCore final : private Connection::Handler {
     Liveness liveness_;
     std::optional<Closed> verdict_; // the reason of the end, as soon as there is one
     bool* destroyed_ = nullptr;
-    PatientTimer deadline_; // connecting, handshake, shutdown
+    PatientTimer deadline_; // connecting, handshake, shutdown, parting
     Timer beat_;
     Timer later_;                            // hands over what has waited
     std::unique_ptr<Connection> connection_; // last: goes first

@@ -65,7 +65,12 @@ void Subscriber::leave() {
 }
 
 void Subscriber::fail(CloseReason reason, const std::string& why) {
-    session_->fail(reason, session_->peer_address() + " " + why);
+    std::string detail = session_->peer_address() + " " + why;
+    if (reason == CloseReason::too_slow) {
+        session_->cut_off(reason, std::move(detail), idle.time);
+    } else {
+        session_->fail(reason, std::move(detail));
+    }
 }
 
 // --- the session's events -------------------------------------------------------------------

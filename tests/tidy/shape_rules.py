@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "Receiver": PURE,
 }
 # Too large, and to be cut by their clusters of members; nothing may be added.
-TO_BE_CUT = {"Domain", "SessionCore"}
+TO_BE_CUT: set[str] = set()
 
 
 def without_nested(text):

@@ -57,6 +57,7 @@ TEST_P(SessionProtocol, RefusesFramesOfItsOwnWithFlagsOrABodyThatTheyDoNotHave) 
         expect_refused({frame_of(kind, 1)}, "unexpected frame");
         expect_refused({frame_of(kind, 0, 1)}, "unexpected frame");
     }
+    expect_refused({frame_of(FrameKind::shutdown, 0, 8)}, "unexpected frame"); // no reason
     expect_refused({frame_of(FrameKind::shutdown_ack, 0, 4)}, "unexpected frame");
     expect_refused({frame_of(FrameKind::written, 0, 4)}, "unexpected frame");
     expect_refused({{.kind = 15}}, "unexpected frame");
