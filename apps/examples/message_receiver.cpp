@@ -25,7 +25,8 @@ struct Receiver final : netio::ListenSocket::Handler {
         failed = failed || closed.reason != netio::CloseReason::orderly;
         if (--senders == 0) loop.stop();
     }
-    void on_accept_failed(const std::string& peer, const netio::FabricError& why) override {
+    void on_accept_failed(netio::ListenSocket&, const std::string& peer,
+                          const netio::FabricError& why) override {
         std::fprintf(stderr, "%s was refused: %s\n", peer.c_str(), why.what());
     }
 

@@ -16,23 +16,21 @@
 // loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/base/export.hpp"
-#include "netio/coalescing/flush_pace.hpp"
 #include "netio/coalescing/message_parts.hpp"
 #include "netio/coalescing/page.hpp"
-#include "netio/memory/page_pool.hpp"
-#include "netio/messages/message_frames.hpp"
 #include "netio/messages/send_socket.hpp"
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 
 namespace netio::inline v0_2 {
 
-class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
+class BufferedSendCore;
+
+class NETIO_EXPORT BufferedSendSocket final {
   public:
     struct Options {
         SendSocket::Options socket;
@@ -66,26 +64,26 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
 
     // Throws std::invalid_argument naming the option and what is allowed.
     BufferedSendSocket(Transport& transport, const Options& options, Handler& handler);
-    ~BufferedSendSocket() = default;
+    ~BufferedSendSocket();
     BufferedSendSocket(const BufferedSendSocket&) = delete;
     BufferedSendSocket& operator=(const BufferedSendSocket&) = delete;
 
     // Tries every address of the host over every provider that reaches it, best first;
     // on_connected or on_closed follows. Not while connected or connecting (checked).
-    void connect(const Address& remote) { socket_.connect(remote); }
+    void connect(const Address& remote);
     // Ends in order: on_closed(orderly) when the user of the receiver has been given everything
     // that was accepted; on_closed(unconfirmed), with a count, if it takes nothing more for
     // socket.session.close_timeout, or not everything within close_limit.
     void close();
     // Ends at once: on_closed(local) follows, which says how much is unconfirmed.
-    void abort() { socket_.abort(); }
+    void abort();
 
     // ok: it will be sent. again: all pages are under way, nothing was taken, and on_writable says
     // when to try again. too_large: never possible on this connection. closed: not connected, or
     // closing.
     Status send(std::span<const std::byte> message) {
         // The usual case takes no call: there is an open page, and it has room.
-        std::byte* const out = writer_.append(message.size());
+        std::byte* const out = filling_.writer.append(message.size());
         if (out == nullptr) return sendv({&message, 1});
         copy_message(out, message);
         count(message.size());
@@ -96,63 +94,32 @@ class NETIO_EXPORT BufferedSendSocket final : private SendSocket::Handler {
     // Sends what is coalesced now.
     void flush();
 
-    bool is_connected() const noexcept { return socket_.is_connected(); }
+    bool is_connected() const noexcept;
     // The largest message that send() takes; valid while connected.
-    std::size_t message_limit() const noexcept { return limits_.message; }
+    std::size_t message_limit() const noexcept;
     // Pages that are being filled, wait, or are in the fabric's hands.
-    std::size_t pages_in_use() const noexcept { return pages_.page_count() - pages_.free_count(); }
-    const Counters& counters() const noexcept { return counters_; }
+    std::size_t pages_in_use() const noexcept;
+    const Counters& counters() const noexcept { return filling_.counters; }
     // The provider in use; valid while connected.
-    const std::string& provider() const noexcept { return socket_.provider(); }
+    const std::string& provider() const noexcept;
 
   private:
-    // A page that leaves.
-    struct Departure {
-        std::uint32_t page = 0;
-        std::size_t bytes = 0;
-        std::optional<FragmentPlace> fragment; // of a large message
+    friend class BufferedSendCore;
+    // The page that is being filled, at hand for send().
+    struct Filling {
+        PageWriter writer; // without an open page it has room for nothing
+        std::size_t watermark_bytes = 0;
+        Counters counters;
     };
-
-    // In bytes, on this connection.
-    struct Limits {
-        std::size_t page = 0;
-        std::size_t watermark = 0;
-        std::size_t fragment = 0;
-        std::size_t message = 0;
-    };
-
-    void on_connected(SendSocket& socket) override;
-    void on_send_completed(SendSocket& socket, Cookie cookie, Completion::Outcome outcome) override;
-    void on_writable(SendSocket& socket) override;
-    void on_closed(SendSocket& socket, const Closed& closed) override;
 
     void count(std::size_t bytes) {
-        ++counters_.messages;
-        counters_.bytes += bytes;
-        if (writer_.used() >= limits_.watermark) flush();
+        ++filling_.counters.messages;
+        filling_.counters.bytes += bytes;
+        if (filling_.writer.used() >= filling_.watermark_bytes) flush();
     }
-    std::byte* reserve(std::size_t bytes);
-    Status send_large(MessageParts parts, std::size_t bytes);
-    Status refuse();
-    void depart(const Departure& departure);
-    Status post(const Departure& departure);
-    void close_when_drained();
-    void on_timer();
 
-    EventLoop& loop_;
-    Options options_;
-    Handler& handler_;
-    PagePool pages_;
-    FlushPace flush_pace_;
-    std::optional<std::uint32_t> open_page_;
-    PageWriter writer_; // of the open page; without one it has room for nothing
-    std::deque<Departure> waiting_;
-    Limits limits_;
-    Counters counters_;
-    bool capacity_wanted_ = false;
-    std::optional<TimePoint> close_by_; // close() was called
-    Timer timer_;                       // the open page's; when closing, the receiver's
-    SendSocket socket_;                 // last: goes first
+    Filling filling_;
+    std::unique_ptr<BufferedSendCore> core_;
 };
 
 } // namespace netio::inline v0_2

@@ -10,28 +10,29 @@
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
-#include "netio/coalescing/reassembly.hpp"
-#include "netio/session/session_listener.hpp"
+#include "netio/session/session_options.hpp"
+#include "netio/transport.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace netio::inline v0_2 {
 
-class ListenSocket;
+class ListenCore;
+class ReceiveCore;
 
 // One connected sender. Lent to handlers; gone when on_closed has returned.
 class NETIO_EXPORT ReceiveSocket final {
   public:
-    explicit ReceiveSocket(std::size_t largest_message_bytes) noexcept
-        : reassembly_{largest_message_bytes} {}
+    explicit ReceiveSocket(ReceiveCore& core) noexcept : core_{core} {} // the library does
+    ReceiveSocket(const ReceiveSocket&) = delete;
+    ReceiveSocket& operator=(const ReceiveSocket&) = delete;
 
     std::string peer_address() const;
     // Takes no more for the time being, from the next message on: what has arrived waits, and the
@@ -48,21 +49,16 @@ class NETIO_EXPORT ReceiveSocket final {
         std::uint64_t messages = 0; // handed over
         std::uint64_t bytes = 0;    // of those messages
     };
-    const Counters& counters() const noexcept { return counters_; }
-    // For the user: what belongs to this sender.
+    const Counters& counters() const noexcept;
+    // For the user: what belongs to this sender, a number or an object that goes with it.
     std::uint64_t tag = 0;
+    std::shared_ptr<void> context;
 
   private:
-    friend class ListenSocket;
-    std::unique_ptr<Session> session_;
-    Reassembly reassembly_;
-    Counters counters_;
-    bool announced_ = false;
-    bool paused_ = false;
-    bool closed_ = false; // close() or abort() was called here
+    ReceiveCore& core_;
 };
 
-class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, private Session::Handler {
+class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
         std::vector<Address> addresses;
@@ -83,7 +79,7 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
         // memory, no descriptors, a device that refuses another endpoint; `why` names the remedy
         // where there is one. Ignoring it loses nothing: the peer has been told, may try again, and
         // nothing of it is kept here. But it can be mended only here, so tell the operator.
-        virtual void on_accept_failed(const std::string& /*peer_address*/,
+        virtual void on_accept_failed(ListenSocket&, const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
         // After close() or abort(), behind the on_closed of every sender.
         virtual void on_listen_closed(ListenSocket&, const Closed&) {}
@@ -109,7 +105,7 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
     ListenSocket& operator=(const ListenSocket&) = delete;
 
     // Nobody can connect any more; senders that are connected stay.
-    void stop_listening() noexcept { listener_.reset(); }
+    void stop_listening() noexcept;
     // stop_listening(), and ends every connection in order; on_listen_closed follows.
     void close();
     // The same, at once.
@@ -117,37 +113,13 @@ class NETIO_EXPORT ListenSocket final : private SessionListener::Handler, privat
 
     // Where it listens.
     std::vector<Endpoint> endpoints() const;
-    std::size_t peer_count() const noexcept { return peers_.size(); }
+    std::size_t peer_count() const noexcept;
     // The connected senders, in no order. Good until the next of the loop's events.
     std::vector<ReceiveSocket*> peers() const;
-    const Counters& counters() const noexcept { return counters_; }
+    const Counters& counters() const noexcept;
 
   private:
-    void on_incoming(IncomingSession& incoming) override;
-    void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
-    void on_open(Session& session) override;
-    void on_frame(Session& session, const IncomingFrame& frame) override;
-    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
-    void on_writable(Session& session) override;
-    void on_closed(Session& session, const Closed& closed) override;
-
-    void reject(IncomingSession& incoming, RejectCode code);
-    void hand_over(ReceiveSocket& socket, std::span<const std::byte> message,
-                   std::optional<std::uint64_t> immediate);
-    // What is wrong with it; empty: nothing.
-    std::string_view take_frame(ReceiveSocket& socket, const IncomingFrame& frame);
-    std::string_view take_message(ReceiveSocket& socket, const IncomingFrame& frame);
-    std::string_view take_page(ReceiveSocket& socket, std::span<const std::byte> body);
-    std::string_view take_fragment(ReceiveSocket& socket, std::span<const std::byte> body);
-
-    Options options_;
-    Handler& handler_;
-    std::unique_ptr<SessionListener> listener_;
-    std::unordered_map<const Session*, std::unique_ptr<ReceiveSocket>> peers_;
-    Counters counters_;
-    std::optional<Closed> end_; // after close() or abort()
-    bool* destroyed_ = nullptr;
-    Timer end_timer_; // tells it when the last sender is gone
+    std::unique_ptr<ListenCore> core_;
 };
 
 // NetIO has a listen socket for each kind of send socket; this one serves both.

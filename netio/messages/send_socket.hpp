@@ -10,12 +10,14 @@
 //     // in on_connected:
 //     Status status = socket.send(buffer.slice(0, 4096), netio::Cookie{1});
 //
+// It does not connect again by itself: only its user knows what of that which the last connection
+// has left unconfirmed is to be sent once more. connect() is legal in on_closed.
+//
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/base/export.hpp"
-#include "netio/messages/message_frames.hpp"
-#include "netio/session/connector.hpp"
-#include "netio/session/session.hpp"
+#include "netio/session/session_options.hpp"
+#include "netio/transport.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -25,7 +27,9 @@
 
 namespace netio::inline v0_2 {
 
-class NETIO_EXPORT SendSocket final : private Session::Handler, private Connector::Handler {
+class SendCore;
+
+class NETIO_EXPORT SendSocket final {
   public:
     struct Options {
         SessionOptions session = {.receive_bytes = 256,
@@ -74,12 +78,13 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
     // eight more bytes travel with it. ok, again, closed, too_large, too_many_segments.
     Status send(const Slice& slice, Cookie cookie, std::optional<std::uint64_t> immediate = {});
     // Up to slice_limit slices, of one or several buffers, arrive as one message.
+    static constexpr std::size_t slice_limit = 28;
     Status sendv(std::span<const Slice> slices, Cookie cookie,
                  std::optional<std::uint64_t> immediate = {});
     // Sends a small message that is copied: its memory needs no registration and is free when the
     // call returns, so it has no cookie and no completion. ok, again, closed, too_large (than
     // inline_limit).
-    static constexpr std::size_t inline_limit = frame_extension_limit - messages::immediate_bytes;
+    static constexpr std::size_t inline_limit = 48;
     Status send_inline(std::span<const std::byte> message,
                        std::optional<std::uint64_t> immediate = {});
 
@@ -87,26 +92,12 @@ class NETIO_EXPORT SendSocket final : private Session::Handler, private Connecto
     // The largest message the receiver takes; valid while connected.
     std::size_t message_limit() const noexcept;
     // The provider in use; valid while connected.
-    const std::string& provider() const noexcept { return provider_; }
+    const std::string& provider() const noexcept;
     Counters counters() const noexcept;
 
   private:
-    friend class BufferedSendSocket; // sends frames of its own kinds
-    void on_route(const Route& route) override;
-    void on_connect_failed(const Closed& closed) override;
-    void on_open(Session& session) override;
-    void on_frame(Session& session, const IncomingFrame& frame) override;
-    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
-    void on_writable(Session& session) override;
-    void on_closed(Session& session, const Closed& closed) override;
-
-    Transport& transport_;
-    Options options_;
-    Handler& handler_;
-    Connector connector_;
-    std::string provider_;
-    Counters ended_; // of the connections before this one
-    std::unique_ptr<Session> session_;
+    friend class BufferedSendCore; // sends frames of its own kinds
+    std::unique_ptr<SendCore> core_;
 };
 
 } // namespace netio::inline v0_2

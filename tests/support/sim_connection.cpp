@@ -29,6 +29,7 @@ SimConnection::SimConnection(SimTransport& transport, const SimProfile& profile,
 }
 
 SimConnection::~SimConnection() {
+    transport_.charge(transport_.costs_.connection);
     if (destroyed_ != nullptr) *destroyed_ = true;
     if (state_ != State::ending && state_ != State::ended) tell_peer_of_end();
     leave_stuck_behind();
@@ -48,6 +49,7 @@ std::string SimConnection::peer_address() const {
 // --- opening --------------------------------------------------------------------------------
 
 void SimConnection::open(std::span<const std::byte> data) {
+    transport_.charge(transport_.costs_.connection);
     if (state_ != State::made) network_.violation("a connection was opened twice");
     if (data.size() > connection_data_limit) network_.violation("connection data too long");
     if (dead_) return;
@@ -108,6 +110,7 @@ void SimConnection::turned_away(CloseReason how, const Bytes& data) {
 // --- the end --------------------------------------------------------------------------------
 
 void SimConnection::close() {
+    transport_.charge(transport_.costs_.connection);
     if (state_ == State::ending || state_ == State::ended) return;
     closed_here_ = true;
     tell_peer_of_end();

@@ -23,6 +23,7 @@ class SimListener::Request final : public ConnectionRequest {
             throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
         }
         answered_ = true;
+        listener_.transport_.charge(listener_.transport_.costs_.connection);
         return std::make_unique<SimConnection>(listener_.transport_, listener_.profile_,
                                                listener_.domain_, std::nullopt, connection_, limits,
                                                handler);
@@ -82,7 +83,9 @@ void SimListener::request(std::uint64_t connection, std::vector<std::byte> data)
 std::size_t SimListener::drain(std::size_t budget) {
     const DestructionWatch watch{destroyed_};
     std::size_t done = 0;
+    EventLoop& loop = transport_.loop_;
     while (done < budget && !watch.destroyed() && !requests_.empty()) {
+        if (done > 0 && loop.time_is_up()) break;
         const auto [connection, data] = std::move(requests_.front());
         requests_.pop_front();
         ++done;

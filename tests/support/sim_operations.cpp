@@ -48,12 +48,14 @@ SimConnection::Bytes SimConnection::collect(std::span<const Slice> slices) const
 }
 
 Status SimConnection::post_send(std::span<const Slice> slices, Cookie cookie) {
+    transport_.charge(transport_.costs_.post);
     return post_outgoing(slices, cookie, Completion::Kind::send,
                          [](SimConnection& peer, const Bytes& bytes) { peer.take_message(bytes); });
 }
 
 Status SimConnection::post_write(std::span<const Slice> slices, const RemoteSlice& target,
                                  std::optional<std::uint32_t> immediate, Cookie cookie) {
+    transport_.charge(transport_.costs_.post);
     if (immediate && capabilities().immediate_bytes < sizeof *immediate) {
         network_.violation("immediate data on a connection that carries none");
     }
@@ -108,6 +110,7 @@ Status SimConnection::post_outgoing(std::span<const Slice> slices, Cookie cookie
 }
 
 Status SimConnection::post_receive(std::span<const Slice> slices, Cookie cookie) {
+    transport_.charge(transport_.costs_.post);
     if (state_ == State::ending || state_ == State::ended || !good_slices(slices, true)) {
         return Status::closed;
     }

@@ -72,6 +72,13 @@ class SimTransport final : public Transport {
     // How long it takes to find routes from now on.
     void delay_resolution(Duration by) noexcept { resolution_ = by; }
 
+    // How long calls take from now on: by that a test counts them, in the time of a turn.
+    struct Costs {
+        Duration post{};       // of a send, a write or a receive, or a question for signs of life
+        Duration connection{}; // making one, opening, closing, destroying it
+    };
+    void set_costs(const Costs& costs) noexcept { costs_ = costs; }
+
     SimNetwork& network() noexcept { return network_; }
     SimProcess& process() noexcept { return process_; }
     std::uint32_t number() const noexcept { return number_; }
@@ -110,6 +117,9 @@ class SimTransport final : public Transport {
         network_.fail_calls(number_, call, refuse ? 1 : UINT64_MAX);
     }
     Provider& provider(const std::string& name);
+    void charge(Duration cost) {
+        if (cost > Duration{}) process_.spend(cost);
+    }
     bool fails(SimCall call) { return network_.fails(number_, call); }
 
     EventLoop& loop_;
@@ -120,6 +130,7 @@ class SimTransport final : public Transport {
     std::vector<Provider> providers_;
     std::map<std::string, std::vector<std::string>> names_;
     Duration resolution_{0};
+    Costs costs_;
     std::size_t users_ = 0; // connections and listeners that exist
 };
 

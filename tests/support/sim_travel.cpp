@@ -122,6 +122,7 @@ std::optional<TimePoint> SimConnection::unanswered_since() const {
 }
 
 TimePoint SimConnection::last_sign_of_life(Duration interval) {
+    transport_.charge(transport_.costs_.post);
     if (profile_.sign == SimProfile::Sign::none) return TimePoint::min();
     if (profile_.sign == SimProfile::Sign::device) {
         ask_device();

@@ -172,6 +172,82 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
     EXPECT_GT(bed.loop().now() - begin, 600ms);
 }
 
+TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForEverLearnsThatItWasTooSlow) {
+    for (const std::size_t receives : {64, 4}) { // all has left, and pages wait
+        SCOPED_TRACE(receives);
+        receiver = {};
+        sender = {};
+        // Its heartbeats would have the sender return credits, with the last one that it has.
+        listen({.session = {.receive_count = receives, .heartbeat = 0ms}});
+        auto options = patient;
+        options.page_count = 16;
+        connect(options);
+        ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+        ReceiveSocket& paused = *listener->peers().front();
+        paused.pause();
+        for (unsigned i = 0; i < 10; ++i)
+            ASSERT_EQ(send(content(1020, i)), Status::ok);
+        socket->close();
+        ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+        EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed) << sender.closed[0].detail;
+        EXPECT_EQ(sender.closed[0].unconfirmed_frames, 10U);
+        paused.resume();
+        ASSERT_TRUE(bed.run_until([&] { return !receiver.closed.empty(); }));
+        EXPECT_EQ(receiver.closed[0].reason, CloseReason::too_slow) << receiver.closed[0].detail;
+        EXPECT_THAT(receiver.closed[0].detail, testing::HasSubstr("nothing for 10000 ms"));
+    }
+}
+
+// Its own and the session's together.
+TEST_P(BufferedMessagesOnAnUncertainWay, ACloseTakesOneCloseLimitAtMost) {
+    listen({.session = {.receive_count = 4}});
+    auto options = patient;
+    options.page_count = 16;
+    options.socket.session.close_timeout = 10s;
+    options.socket.session.close_limit = 30s;
+    connect(options);
+    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+    // A page each five seconds: the last leaves before 30 s, and is not taken until 45 s.
+    ReceiveSocket& slow = *listener->peers().front();
+    slow.pause();
+    receiver.at_message = [&](ReceiveSocket& socket) { socket.pause(); };
+    Timer next{bed.loop(), [&] {
+                   if (receiver.closed.empty()) slow.resume();
+                   next.start(5s);
+               }};
+    next.start(5s);
+    for (unsigned i = 0; i < 8; ++i)
+        ASSERT_EQ(send(content(1020, i)), Status::ok);
+    const TimePoint begin = bed.world()->now();
+    socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
+    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("everything within 30000 ms"));
+    EXPECT_LE(bed.world()->now() - begin, 31s);
+    next.cancel();
+}
+
+TEST_P(BufferedMessagesOnAnUncertainWay, AStopOfTheSenderWhileItClosesIsNotBlamedOnTheReceiver) {
+    listen({.session = {.receive_count = 4}});
+    auto options = patient;
+    options.page_count = 16;
+    connect(options);
+    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+    ReceiveSocket& slow = *listener->peers().front();
+    slow.pause();
+    for (unsigned i = 0; i < 10; ++i)
+        ASSERT_EQ(send(content(1020, i)), Status::ok);
+    socket->close();
+    for (int i = 0; i < 10; ++i)
+        bed.loop().run_once();
+    bed.world()->spend(30s);
+    Timer go_on{bed.loop(), [&] { slow.resume(); }};
+    go_on.start(5ms);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly) << sender.closed[0].detail;
+    EXPECT_EQ(receiver.messages.size(), 10U);
+}
+
 TEST_P(BufferedMessagesOnAnUncertainWay, OfAPeerThatFellSilentGiveEveryPageBack) {
     listen();
     const std::uint64_t connecting = bed.sim()->next_connection();

@@ -82,7 +82,7 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
     RegisteredBuffer two{1000};
     std::ranges::copy(content(1000, 1), one.data());
     std::ranges::copy(content(1000, 2), two.data());
-    for (std::size_t count = 0; count <= slice_limit; ++count) {
+    for (std::size_t count = 0; count <= SendSocket::slice_limit; ++count) {
         std::vector<Slice> slices;
         std::vector<std::byte> expected;
         for (std::size_t i = 0; i < count; ++i) {
@@ -95,7 +95,7 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
         ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == count + 1; }));
         EXPECT_EQ(receiver.messages.back().bytes, expected) << count << " slices";
     }
-    const std::vector<Slice> too_many(slice_limit + 1, one.slice(0, 1));
+    const std::vector<Slice> too_many(SendSocket::slice_limit + 1, one.slice(0, 1));
     EXPECT_EQ(socket->sendv(too_many, Cookie{1}), Status::too_many_segments);
 }
 

@@ -42,7 +42,8 @@ class Receiver final : public ListenSocket::Handler {
         closed_tags.insert(socket.tag);
         if (at_closed) at_closed(socket);
     }
-    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+    void on_accept_failed(ListenSocket&, const std::string& peer_address,
+                          const FabricError& why) override {
         accept_failed.push_back(peer_address + ": " + why.what());
         if (at_accept_failed) at_accept_failed();
     }

@@ -5,10 +5,10 @@
 
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/support/sim_network.hpp"
+#include "tests/support/sim_node.hpp"
 #include "tests/support/sim_scheduler.hpp"
-#include "tests/support/sim_transport.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <chrono>
 #include <memory>
@@ -29,27 +29,14 @@ SimProfile narrow_tcp() {
     return profile;
 }
 
-struct Node {
-    Node(SimClock& clock, SimNetwork& network, const SimProfile& profile, std::uint32_t number)
-        : process{clock, number}, loop{{}, process}, transport{loop,
-                                                               process,
-                                                               network,
-                                                               {profile},
-                                                               number} {}
-
-    SimProcess process;
-    EventLoop loop;
-    SimTransport transport;
-};
-
-struct Reader : Node {
+struct Reader : SimNode {
     Reader(SimClock& clock, SimNetwork& network, const SimProfile& profile, std::uint32_t number,
            const Address& publisher, const std::vector<FidRange>& ranges,
            SessionOptions session = SubscribeSocket::Options{}.session)
-        : Node{clock, network, profile, number}, socket{
-                                                     transport,
-                                                     {.publisher = publisher, .session = session},
-                                                     actor} {
+        : SimNode{clock, network, profile, number}, socket{transport,
+                                                           {.publisher = publisher,
+                                                            .session = session},
+                                                           actor} {
         socket.subscribe(ranges);
     }
 
@@ -113,7 +100,7 @@ class Stopped : public testing::TestWithParam<int> {
     SimClock clock_;
     SimNetwork network_{clock_, 17};
     SimScheduler scheduler_{clock_, 17};
-    Node publisher_node_{clock_, network_, profile_, 1};
+    SimNode publisher_node_{clock_, network_, profile_, 1};
     PublisherActor publisher_actor_;
     Address address_{.host = "10.0.0.1", .port = 1000};
     std::vector<std::unique_ptr<Reader>> readers_;
@@ -387,8 +374,12 @@ TEST_P(Crowd, FortyOfFiftyThatStopCostTheOthersNothingUnbuffered) {
     expect_books_of_all(busy);
 }
 
-// What is posted cannot be taken back.
-TEST_P(Stopped, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
+// Where a stopped process's device takes what there are receives for, nothing stays posted.
+class StoppedOverTcp : public Stopped {};
+
+// What is posted cannot be taken back, so who keeps it while others need it is closed: those that
+// have taken nothing for the longest time first, not before a second, and only as many as must be.
+TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
     PublishSocket publisher{
         publisher_node_.transport,
         {.publisher = {.addresses = {address_}, .slow_policy = SlowPolicy::drop},
@@ -398,28 +389,74 @@ TEST_P(Stopped, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
     constexpr std::uint64_t guests = 4;
     for (std::uint64_t i = 0; i < guests; ++i)
         read({range(i, i)});
-    for (std::size_t i = 1; i < readers_.size(); ++i)
-        scheduler_.stop(readers_[i]->process);
+    std::vector<TimePoint> closed_at;
+    publisher_actor_.at_closed = [&] { closed_at.push_back(clock_.now()); };
     RegisteredBuffer memory{200000};
     std::uint64_t key = 0;
-    for (std::uint64_t number = 0; number < 40; ++number) {
-        for (std::uint64_t i = 0; i < guests; ++i)
-            static_cast<void>(publisher.publish(Fid{i}, memory.slice(), Cookie{++key}));
-        const std::size_t before = honest.actor.messages;
-        ASSERT_TRUE(run_until([&] {
-            static_cast<void>(publisher.publish(Fid{9}, memory.slice(0, 8), Cookie{++key}));
-            run_for(1ms);
-            return honest.actor.messages > before;
-        })) << number;
+    // One after the other stops, 200 ms apart, with a message on its way that it never takes.
+    std::vector<TimePoint> stopped_at;
+    for (std::uint64_t i = 0; i < guests; ++i) {
+        scheduler_.stop(readers_[i + 1]->process);
+        stopped_at.push_back(clock_.now());
+        static_cast<void>(publisher.publish(Fid{i}, memory.slice(), Cookie{++key}));
+        run_for(200ms);
     }
-    for (const Closed& closed : publisher_actor_.closed)
-        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
+    EXPECT_TRUE(closed_at.empty()) << "nobody has been silent for a second";
+    ASSERT_TRUE(run_until([&] { return !closed_at.empty(); }));
+    run_for(10s);
+    // Half of the memory is two publications, which is too much; one may stay.
+    ASSERT_EQ(publisher_actor_.closed.size(), guests - 1);
+    for (std::size_t i = 0; i < guests - 1; ++i) {
+        const Closed& closed = publisher_actor_.closed[i];
+        EXPECT_EQ(closed.reason, CloseReason::too_slow);
+        EXPECT_THAT(closed.detail, testing::HasSubstr("the others need the memory"));
+        EXPECT_GE(closed_at[i] - stopped_at[i], 1s - 100ms) << "a look each 100 ms";
+    }
+    for (std::size_t i = 0; i < guests; ++i) {
+        const SubscriberActor& guest = readers_[i + 1]->actor;
+        scheduler_.go_on(readers_[i + 1]->process);
+        run_for(1s);
+        EXPECT_EQ(guest.closed.size(), i < guests - 1 ? 1U : 0U) << i;
+    }
+    EXPECT_TRUE(honest.actor.closed.empty());
+    const std::size_t before = honest.actor.messages;
+    for (int number = 0; number < 40; ++number) {
+        ASSERT_TRUE(run_until([&] {
+            return publisher.publish(Fid{9}, memory.slice(0, 8), Cookie{++key}) == Status::ok;
+        }));
+        run_for(1ms);
+    }
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == before + 40; }));
+}
+
+// Small messages that its kernel has taken, so that nothing is in the way of what it is told.
+TEST_P(Stopped, WhoIsDisconnectedAsTooSlowLearnsIt) {
+    PublishSocket publisher{publisher_node_.transport,
+                            {.publisher = {.addresses = {address_},
+                                           .slow_policy = SlowPolicy::disconnect,
+                                           .disconnect_after = std::chrono::milliseconds{500}}},
+                            publisher_actor_};
+    Reader& reader = read({range(1, 1)});
+    scheduler_.stop(reader.process);
+    RegisteredBuffer memory{100};
+    std::uint64_t key = 0;
+    ASSERT_TRUE(run_until([&] {
+        static_cast<void>(publisher.publish(Fid{1}, memory.slice(), Cookie{++key}));
+        run_for(1ms);
+        return !publisher_actor_.closed.empty();
+    }));
+    EXPECT_EQ(publisher_actor_.closed[0].reason, CloseReason::too_slow);
+    scheduler_.go_on(reader.process);
+    ASSERT_TRUE(run_until([&] { return !reader.actor.closed.empty(); }));
+    EXPECT_EQ(reader.actor.closed[0].reason, CloseReason::too_slow);
+    EXPECT_THAT(reader.actor.closed[0].detail, testing::HasSubstr("this side took nothing for"));
 }
 
 std::string name_of(const testing::TestParamInfo<int>& info) {
     return info.param == 0 ? "sim_tcp" : "sim_verbs";
 }
 INSTANTIATE_TEST_SUITE_P(Simulated, Stopped, testing::Values(0, 1), name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, StoppedOverTcp, testing::Values(0), name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, Sensor, testing::Values(0, 1), name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, Crowd, testing::Values(0, 1), name_of);
 INSTANTIATE_TEST_SUITE_P(Simulated, BufferedCrowd, testing::Values(0, 1), name_of);

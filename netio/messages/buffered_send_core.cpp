@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/messages/buffered_send_core.hpp"
+
+#include "netio/base/check.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace netio::inline v0_2 {
+namespace {
+
+BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
+    const auto require = [](bool good, const char* rule) {
+        if (!good) throw std::invalid_argument{rule};
+    };
+    require(options.page_bytes >= 256 && options.page_bytes <= page::message_limit,
+            "page_bytes must be from 256 to 1073741823");
+    require(options.page_count >= 2 && options.page_count <= (std::size_t{1} << 20),
+            "page_count must be from 2 to 1048576");
+    require(options.watermark_bytes <= options.page_bytes,
+            "watermark_bytes must not exceed page_bytes");
+    require(options.flush_time.count() >= 0, "flush_time must not be negative");
+    if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
+    return options;
+}
+
+} // namespace
+
+BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transport,
+                                   const BufferedSendSocket::Options& options,
+                                   BufferedSendSocket::Handler& handler)
+    : socket_{socket}, filling_{socket.filling_}, loop_{transport.loop()},
+      options_{checked(options)}, handler_{handler}, pages_{options_.page_bytes,
+                                                            options_.page_count},
+      flush_pace_{options_.flush_time}, flush_timer_{loop_,
+                                                     [this] {
+                                                         flush_pace_.on_flushed(loop_.now());
+                                                         flush();
+                                                     }},
+      close_timer_{loop_, [this] { on_close_overdue(); }},
+      connection_{transport, options_.socket, static_cast<SendSocket::Handler&>(*this)} {}
+
+void BufferedSendCore::on_connected(SendSocket&) {
+    const std::size_t body = session().body_limit();
+    limits_.page = std::min(options_.page_bytes, body);
+    filling_.watermark_bytes = std::min(options_.watermark_bytes, limits_.page);
+    limits_.fragment = std::min(options_.page_bytes, body - messages::fragment_extension_bytes);
+    const std::size_t in_fragments =
+        std::min<std::size_t>({messages::largest_message_bytes(session().peer()),
+                               limits_.fragment * options_.page_count, page::message_limit});
+    limits_.message = std::max(limits_.page - page::record_header_bytes, in_fragments);
+    handler_.on_connected(socket_);
+}
+
+// --- into the pages -------------------------------------------------------------------------
+
+Status BufferedSendCore::sendv(MessageParts parts) {
+    if (!is_connected() || close_by_) return Status::closed;
+    const std::size_t bytes = size_of(parts);
+    if (bytes > limits_.message) return Status::too_large;
+    if (bytes + page::record_header_bytes > limits_.page) {
+        const Status status = send_large(parts, bytes);
+        if (status != Status::ok) return status;
+    } else {
+        std::byte* const out = reserve(bytes);
+        if (out == nullptr) return refuse();
+        copy_parts(parts, 0, {out, bytes});
+    }
+    socket_.count(bytes);
+    return Status::ok;
+}
+
+Status BufferedSendCore::refuse() {
+    ++filling_.counters.again;
+    capacity_wanted_ = true;
+    return Status::again;
+}
+
+// Room for a message in the open page, or in a new one; nullptr: none now.
+std::byte* BufferedSendCore::reserve(std::size_t bytes) {
+    std::byte* const out = filling_.writer.append(bytes);
+    if (out != nullptr) return out;
+    flush();
+    open_page_ = pages_.take();
+    if (!open_page_) return nullptr;
+    filling_.writer = PageWriter{pages_.memory(*open_page_).first(limits_.page)};
+    if (options_.flush_time.count() > 0) flush_timer_.start_at(flush_pace_.next(loop_.now()));
+    return filling_.writer.append(bytes);
+}
+
+Status BufferedSendCore::send_large(MessageParts parts, std::size_t bytes) {
+    flush(); // the order
+    const std::size_t needed = (bytes + limits_.fragment - 1) / limits_.fragment;
+    if (pages_.free_count() < needed) return refuse();
+    for (std::size_t offset = 0; offset < bytes; offset += limits_.fragment) {
+        const std::uint32_t page = *pages_.take();
+        const std::size_t part = std::min(limits_.fragment, bytes - offset);
+        copy_parts(parts, offset, pages_.memory(page).first(part));
+        depart({.page = page,
+                .bytes = part,
+                .fragment = FragmentPlace{.offset = static_cast<std::uint32_t>(offset),
+                                          .total = static_cast<std::uint32_t>(bytes)}});
+    }
+    return Status::ok;
+}
+
+// --- on their way ---------------------------------------------------------------------------
+
+void BufferedSendCore::flush() {
+    if (!open_page_) return;
+    flush_timer_.cancel();
+    const std::uint32_t page = *std::exchange(open_page_, std::nullopt);
+    const std::size_t bytes = std::exchange(filling_.writer, PageWriter{}).used();
+    depart({.page = page, .bytes = bytes, .fragment = std::nullopt});
+}
+
+void BufferedSendCore::depart(const Departure& departure) {
+    ++filling_.counters.pages;
+    if (waiting_.empty() && post(departure) == Status::ok) return;
+    waiting_.push_back(departure);
+}
+
+// ok: the page is in the fabric's hands. Otherwise on_writable or on_closed follows.
+Status BufferedSendCore::post(const Departure& departure) {
+    const Slice slice = pages_.slice(departure.page, departure.bytes);
+    OutgoingFrame frame{
+        .kind = messages::page_kind, .flags = 0, .extension = {}, .slices = {&slice, 1}};
+    messages::FragmentExtension extension;
+    if (departure.fragment) {
+        extension = messages::encode(*departure.fragment);
+        frame.kind = messages::fragment_kind;
+        frame.extension = extension;
+    }
+    return session().send(frame, Cookie{departure.page});
+}
+
+void BufferedSendCore::on_writable(SendSocket&) {
+    while (!waiting_.empty() && post(waiting_.front()) == Status::ok)
+        waiting_.pop_front();
+}
+
+void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome) {
+    // Whatever the outcome, the page is free; a connection that failed says so by on_closed.
+    pages_.release(static_cast<std::uint32_t>(cookie));
+    if (!is_connected()) return;
+    if (close_by_) return close_when_drained();
+    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(socket_);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void BufferedSendCore::close() {
+    if (close_by_) return;
+    if (!is_connected()) return connection_.close(); // nothing has been accepted
+    flush();
+    close_by_ = loop_.now() + options_.socket.session.close_limit;
+    close_when_drained();
+}
+
+// The session closes when all pages have left; until then the same time-outs count here.
+void BufferedSendCore::close_when_drained() {
+    if (pages_in_use() > 0) {
+        return close_timer_.start_at(
+            std::min(loop_.now() + options_.socket.session.close_timeout, *close_by_));
+    }
+    close_timer_.cancel();
+    session().close(*close_by_);
+}
+
+void BufferedSendCore::on_close_overdue() {
+    const auto& options = options_.socket.session;
+    const auto told = [&](const char* what, std::chrono::milliseconds time) {
+        return session().peer_address() + what + std::to_string(time.count()) + " ms";
+    };
+    if (loop_.now() >= *close_by_) {
+        session().fail(CloseReason::unconfirmed,
+                       told(" has not taken everything within ", options.close_limit));
+    } else {
+        session().cut_off(CloseReason::unconfirmed,
+                          told(" has taken nothing more for ", options.close_timeout),
+                          options.close_timeout);
+    }
+}
+
+void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
+    flush_timer_.cancel();
+    close_timer_.cancel();
+    Closed last = closed;
+    const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
+    if (unsent > 0) {
+        last.unconfirmed_frames += unsent;
+        last.detail += std::string{last.detail.empty() ? "" : "; "} +
+                       "pages that have not left: " + std::to_string(unsent);
+    }
+    for (const Departure& departure : std::exchange(waiting_, {}))
+        pages_.release(departure.page);
+    if (open_page_) pages_.release(*std::exchange(open_page_, std::nullopt));
+    filling_.writer = PageWriter{};
+    NETIO_CHECK(pages_in_use() == 0); // every frame in the fabric's hands has been answered
+    capacity_wanted_ = false;
+    close_by_.reset();
+    handler_.on_closed(socket_, last);
+}
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The inside of a SendSocket: the session that is its connection, and the search for one.
+// Private to netio/messages.
+
+#include "netio/messages/send_socket.hpp"
+#include "netio/session/connector.hpp"
+#include "netio/session/session.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace netio::inline v0_2 {
+
+class SendCore final : private Session::Handler, private Connector::Handler {
+  public:
+    SendCore(SendSocket& socket, Transport& transport, SendSocket::Options options,
+             SendSocket::Handler& handler);
+    ~SendCore();
+    SendCore(const SendCore&) = delete;
+    SendCore& operator=(const SendCore&) = delete;
+
+    void connect(const Address& remote);
+    void close();
+    void abort();
+    Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
+        return session_ ? session_->send(frame, cookie) : Status::closed;
+    }
+
+    bool is_connected() const noexcept { return session_ && session_->is_open(); }
+    // Only while there is one: while connected, and until on_closed.
+    Session& session() noexcept { return *session_; }
+    const std::string& provider() const noexcept { return provider_; }
+    SendSocket::Counters counters() const noexcept;
+
+  private:
+    void on_route(const Route& route) override;
+    void on_connect_failed(const Closed& closed) override;
+    void on_open(Session& session) override;
+    void on_frame(Session& session, const IncomingFrame& frame) override;
+    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session& session) override;
+    void on_closed(Session& session, const Closed& closed) override;
+
+    SendSocket& socket_;
+    Transport& transport_;
+    SendSocket::Options options_;
+    SendSocket::Handler& handler_;
+    Connector connector_;
+    std::string provider_;
+    SendSocket::Counters ended_; // of the connections before this one
+    std::unique_ptr<Session> session_;
+};
+
+} // namespace netio::inline v0_2

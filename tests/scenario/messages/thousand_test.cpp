@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A thousand senders that come at once, fall silent together, or end at once: no turn of the
+// receiver's loop may last as long as all of them take. Turns are measured in calls, each of which
+// takes some of the simulator's time.
+
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
+#include "tests/support/sim_node.hpp"
+#include "tests/support/sim_scheduler.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t count = 1000;
+// One thing of each kind a peer would take more than ten times as long as this.
+constexpr Duration longest_turn = 6ms;
+constexpr SimTransport::Costs costs{.post = 5us, .connection = 50us};
+
+struct Sender final : SendSocket::Handler {
+    void on_connected(SendSocket&) override { connected = true; }
+    void on_closed(SendSocket&, const Closed&) override { closed = true; }
+    bool connected = false;
+    bool closed = false;
+    std::unique_ptr<SendSocket> socket;
+};
+
+struct Receiver final : ListenSocket::Handler {
+    void on_connected(ReceiveSocket&) override { ++connected; }
+    void on_message(ReceiveSocket&, std::span<const std::byte>,
+                    std::optional<std::uint64_t>) override {}
+    void on_closed(ReceiveSocket&, const Closed& closed) override {
+        reasons.push_back(closed.reason);
+    }
+    void on_listen_closed(ListenSocket&, const Closed&) override { ended = true; }
+    std::size_t connected = 0;
+    std::vector<CloseReason> reasons;
+    bool ended = false;
+};
+
+class Thousand : public testing::TestWithParam<int> {
+  protected:
+    Thousand() {
+        scheduler_.add(near_.process, near_.loop);
+        scheduler_.add(far_.process, far_.loop);
+        near_.transport.set_costs(costs);
+        listener_ = std::make_unique<ListenSocket>(
+            near_.transport, ListenSocket::Options{.addresses = {{"10.0.0.1", 1000}}}, receiver_);
+        senders_.resize(count);
+        SendSocket::Options options;
+        options.session.connect_timeout = 60s;
+        for (Sender& sender : senders_) {
+            sender.socket = std::make_unique<SendSocket>(far_.transport, options, sender);
+            sender.socket->connect({"10.0.0.1", 1000});
+        }
+        run_until([&] { return receiver_.connected == count; });
+    }
+    bool run_until(const std::function<bool()>& done) {
+        near_.process.wake();
+        far_.process.wake();
+        for (const TimePoint end = clock_.now() + 10min; !done();) {
+            if (clock_.now() >= end) return false;
+            scheduler_.step(end);
+        }
+        return true;
+    }
+    bool all_are_gone() {
+        return run_until([&] { return receiver_.reasons.size() == count; });
+    }
+
+    SimClock clock_;
+    SimNetwork network_{clock_, 5};
+    SimScheduler scheduler_{clock_, 5};
+    SimProfile profile_ = GetParam() == 0 ? tcp_profile() : verbs_profile();
+    SimNode near_{clock_, network_, profile_, 1};
+    SimNode far_{clock_, network_, profile_, 2};
+    Receiver receiver_;
+    std::unique_ptr<ListenSocket> listener_;
+    std::vector<Sender> senders_;
+};
+
+TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
+    EXPECT_EQ(receiver_.connected, count);
+    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+}
+
+TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
+    network_.kill(2, true);
+    ASSERT_TRUE(all_are_gone());
+    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+}
+
+TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
+    for (Sender& sender : senders_)
+        sender.socket->close();
+    ASSERT_TRUE(all_are_gone());
+    EXPECT_EQ(std::ranges::count(receiver_.reasons, CloseReason::orderly), count);
+    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+}
+
+TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
+    network_.kill(2, false);
+    ASSERT_TRUE(all_are_gone());
+    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+}
+
+// The call itself says goodbye to some, and later turns to the others.
+TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
+    Timer close{near_.loop, [&] { listener_->close(); }};
+    close.start({});
+    ASSERT_TRUE(run_until([&] { return receiver_.ended; }));
+    EXPECT_EQ(receiver_.reasons.size(), count);
+    EXPECT_EQ(std::ranges::count(receiver_.reasons, CloseReason::orderly), count);
+    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+}
+
+std::string name_of(const testing::TestParamInfo<int>& info) {
+    return info.param == 0 ? "sim_tcp" : "sim_verbs";
+}
+INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, testing::Values(0, 1), name_of);
+
+} // namespace
+} // namespace netio::test
