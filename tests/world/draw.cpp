@@ -91,10 +91,12 @@ class Drawing {
                 if (dice_.percent(20)) options.set("idle", 1);
                 if (dice_.percent(15)) options.set("watermark", dice_.between(1, frame));
             } else {
-                if (dice_.percent(60)) options.set("outstanding", dice_.between(2, 12));
+                if (dice_.percent(75)) {
+                    options.set("outstanding", dice_.between(2, dice_.percent(50) ? 3 : 12));
+                }
                 if (dice_.percent(60)) options.set("remainder", dice_.between(1, 4));
                 options.set("slot_bytes", 4 * frame + 64);
-                if (mode == 2 && dice_.percent(40)) options.set("patient", 1);
+                if (mode == 2 && dice_.percent(60)) options.set("patient", 1);
                 if (mode == 2 && dice_.percent(40)) options.set("abandons", dice_.between(1, 3));
             }
             if (dice_.percent(20)) options.set("close_ms", dice_.between(200, 3000));
