@@ -162,26 +162,21 @@ void FanOut::note_published_before(SubscriberId subscriber, const FidRange& rang
     }
 }
 
-void FanOut::begin_totals() {
-    fids_.fids.for_each([&](Fid fid, const detail::FidState& state) {
-        if (state.published > 0) published_fids_.push_back(fid);
-    });
-    std::ranges::sort(published_fids_);
-}
-
-std::size_t FanOut::totals(SubscriberId subscriber, std::size_t& next,
-                           std::span<FidCount> out) const {
+TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
+                          std::span<FidCount> out) const {
     const auto before = published_before_.find(subscriber);
-    std::size_t count = 0;
-    while (count < out.size() && next < published_fids_.size()) {
-        const Fid fid = published_fids_[next++];
-        if (!wants(subscriber, fid)) continue;
+    TotalsPart part;
+    next = fids_.fids.visit_places(next, fids_at_once, [&](Fid fid, const detail::FidState& state) {
+        if (state.published == 0 || !wants(subscriber, fid)) return true;
+        if (part.count == out.size()) return false;
         const std::uint64_t* const earlier =
             before == published_before_.end() ? nullptr : before->second.find(fid);
-        const std::uint64_t published = fids_.fids.find(fid)->published;
-        out[count++] = {.fid = fid, .count = published - (earlier != nullptr ? *earlier : 0)};
-    }
-    return count;
+        out[part.count++] = {.fid = fid,
+                             .count = state.published - (earlier != nullptr ? *earlier : 0)};
+        return true;
+    });
+    part.last = next == fids_.fids.places();
+    return part;
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -63,12 +63,11 @@ class FanOut {
     SlowPolicy policy_of(SubscriberId subscriber, Fid fid) const;
 
     // The totals of a subscriber: of every fid that it wants, the messages published since it
-    // subscribed, in the order of the fids. Nothing is published and nobody subscribes between
-    // begin_totals() and the last of them.
-    void begin_totals();
-    // Fills `out` from `next` on, a place that only this function understands (0 at first), and
-    // returns how many it wrote: fewer than fit when there are no more.
-    std::size_t totals(SubscriberId subscriber, std::size_t& next, std::span<FidCount> out) const;
+    // subscribed, in no order. Nothing is looked up and nobody subscribes meanwhile. Each call
+    // looks at so many fids at most, whatever it finds, and goes on at `next`, a place that only
+    // this function understands (0 at first).
+    static constexpr std::size_t fids_at_once = 1024;
+    TotalsPart totals(SubscriberId subscriber, std::size_t& next, std::span<FidCount> out) const;
 
   private:
     struct Step { // of a request, for the case that a later one fails
@@ -91,7 +90,6 @@ class FanOut {
     std::vector<std::unique_ptr<Group>> groups_; // by GroupId; made when first looked up
     // Messages published before the subscription, where there were any.
     std::unordered_map<SubscriberId, FidMap<std::uint64_t>> published_before_;
-    std::vector<Fid> published_fids_; // begin_totals: in order
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -7,6 +7,7 @@
 
 #include "pubsub/core/fid.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -68,6 +69,18 @@ class FidMap {
     void for_each(Visit visit) const {
         for (const Slot& slot : slots_)
             if (slot.used) visit(slot.fid, slot.value);
+    }
+
+    // A walk in parts over a map that does not change meanwhile: calls visit(fid, value) for what
+    // is at the next `count` places, as long as it returns true, and returns the place to go on
+    // from. It begins at 0 and has ended at places().
+    std::size_t places() const noexcept { return slots_.size(); }
+    template <typename Visit>
+    std::size_t visit_places(std::size_t first, std::size_t count, Visit visit) const {
+        const std::size_t end = first + std::min(count, slots_.size() - first);
+        for (; first < end; ++first)
+            if (slots_[first].used && !visit(slots_[first].fid, slots_[first].value)) break;
+        return first;
     }
 
   private:

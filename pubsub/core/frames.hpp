@@ -79,6 +79,11 @@ std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out);
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body);
 
 // Gaps and totals: a list of (fid, number of messages).
+// Some of the totals: how many were written, and whether there are no more.
+struct TotalsPart {
+    std::size_t count = 0;
+    bool last = false;
+};
 inline constexpr std::size_t fid_count_bytes = 16;
 std::size_t encode(std::span<const FidCount> counts, std::span<std::byte> out);
 std::optional<std::vector<FidCount>> decode_counts(std::span<const std::byte> body);

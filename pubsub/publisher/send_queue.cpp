@@ -173,8 +173,9 @@ void SendQueue::fill_telling(Item& item, std::size_t at_most) {
         return;
     }
     telling_.resize(at_most);
-    telling_.resize(item.totals(telling_));
-    last_totals_ = telling_.size() < at_most;
+    const TotalsPart part = item.totals(telling_);
+    telling_.resize(part.count);
+    last_totals_ = part.last;
 }
 
 // One frame of gaps or totals. False: all lists that may be under way are.

@@ -78,8 +78,8 @@ class SendQueue {
     void add_answer(std::uint8_t kind, std::span<const std::byte> body);
     // The peer misses messages here. Gaps that follow one another are told together.
     void add_gap(Fid fid, std::uint64_t count);
-    // Fills the span and returns how many: fewer than fit when there are no more.
-    using Totals = std::function<std::size_t(std::span<FidCount>)>;
+    // Writes some of them, into the span.
+    using Totals = std::function<TotalsPart(std::span<FidCount>)>;
     void add_totals(Totals totals);
 
     // How many frames a message takes from `offset` on.

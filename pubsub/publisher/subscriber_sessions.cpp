@@ -223,7 +223,6 @@ void SubscriberSessions::take_back(Subscriber& subscriber, std::size_t aim,
 // per fid, and answers that it has them.
 void SubscriberSessions::close() {
     if (!end_.begin(loop_.now() + options_.close_limit)) return;
-    fan_out_.begin_totals();
     subscribers_.for_each([this](Subscriber& each) { ask(each); });
     slow_.keep_watch();
     check_closed();

@@ -123,7 +123,7 @@ TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
         std::size_t count = 0;
         for (; count < out.size() && next < fids; ++next)
             out[count++] = {.fid = Fid{next}, .count = 1};
-        return count;
+        return TotalsPart{.count = count, .last = next == fids};
     });
     peer.take_all();
     EXPECT_EQ(peer.under_way.size(), 4U) << "its memory has a limit";
@@ -137,9 +137,23 @@ TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
+TEST(SendQueue, APartOfTheTotalsMayBeEmptyBeforeTheLast) {
+    Peer peer;
+    peer.queue.add_totals([left = 5](std::span<FidCount> out) mutable {
+        out[0] = {.fid = Fid{7}, .count = 3};
+        --left;
+        return TotalsPart{.count = left == 2 ? 1U : 0U, .last = left == 0};
+    });
+    peer.take_all();
+    EXPECT_EQ(peer.kinds.size(), 5U);
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 3}));
+    EXPECT_FALSE(peer.more);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
 TEST(SendQueue, NoTotalsAreAFrameToo) {
     Peer peer;
-    peer.queue.add_totals([](std::span<FidCount>) { return std::size_t{0}; });
+    peer.queue.add_totals([](std::span<FidCount>) { return TotalsPart{.count = 0, .last = true}; });
     peer.take_all();
     EXPECT_THAT(peer.kinds, ElementsAre(totals_kind));
     EXPECT_FALSE(peer.more);
