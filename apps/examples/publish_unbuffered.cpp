@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Publishes COUNT blocks under fid 1, zero-copy, as soon as somebody has subscribed; then ends in
-// order: publish_unbuffered HOST:PORT COUNT
+// order: publish_unbuffered HOST:PORT COUNT [explicit]
+//
+// With explicit publishing nothing is queued for a subscriber that cannot take a block at the
+// moment, and this program decides when it is offered again.
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
@@ -9,14 +12,19 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pubsub = netio::pubsub;
 
 class Source final : private pubsub::PublishSocket::Handler {
   public:
-    Source(netio::Transport& transport, const netio::Address& address, std::uint64_t count)
-        : loop_{transport.loop()}, count_{count}, socket_{transport, options(address), *this} {
+    Source(netio::Transport& transport, const netio::Address& address, std::uint64_t count,
+           bool explicitly)
+        : loop_{transport.loop()}, count_{count}, explicitly_{explicitly}, socket_{transport,
+                                                                                   options(address),
+                                                                                   *this} {
         for (std::size_t slot = 0; slot < slot_count; ++slot)
             free_.push_back(slot);
         std::printf("listening at %s\n", to_string(socket_.endpoints().at(0).address).c_str());
@@ -57,27 +65,41 @@ class Source final : private pubsub::PublishSocket::Handler {
     }
 
     void publish() {
-        while (next_ < count_ && !free_.empty()) {
+        // A newer block of this fid would overtake, so what is left of the one before goes first.
+        if (ticket_.is_open() && socket_.resume(ticket_) == netio::Status::partial) return;
+        while (next_ < count_ && !free_.empty() && !ticket_.is_open()) {
             const std::size_t slot = free_.back();
             const netio::Slice slice = memory_.slice(slot * block_bytes, block_bytes);
             std::memcpy(slice.data, &next_, sizeof next_);
-            const netio::Status status =
-                socket_.publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
+            const netio::Status status = explicitly_ ? offer(slice, slot) : lend(slice, slot);
             // again: on_writable follows. no_subscribers: wait for the next one. Otherwise the
             // slot is the network's until on_publish_completed.
             if (status != netio::Status::ok) return;
             free_.pop_back();
             ++next_;
         }
-        if (next_ == count_) socket_.close();
+        if (next_ == count_) socket_.close(); // finishes what a ticket is still open for
+    }
+    // Everybody gets it, some perhaps later.
+    netio::Status lend(const netio::Slice& slice, std::size_t slot) {
+        return socket_.publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
+    }
+    // Those that can take it now get it now.
+    netio::Status offer(const netio::Slice& slice, std::size_t slot) {
+        auto [status, ticket] = socket_.try_publish(pubsub::Fid{1}, slice, netio::Cookie{slot});
+        if (status != netio::Status::partial) return status;
+        ticket_ = std::move(ticket); // on_writable says when to resume
+        return netio::Status::ok;
     }
 
     netio::EventLoop& loop_;
     std::uint64_t count_;
+    bool explicitly_;
     std::uint64_t next_ = 0;
     bool ended_well_ = false;
     std::vector<std::size_t> free_;
     netio::RegisteredBuffer memory_{slot_count * block_bytes, netio::Access::send};
+    pubsub::PublishTicket ticket_;
     pubsub::PublishSocket socket_; // last: destroyed before the memory that it sends from
 };
 
@@ -85,7 +107,8 @@ int main(int argc, char** argv) try {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop);
     Source source{*transport, netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345"),
-                  argc > 2 ? std::stoull(argv[2]) : 1000};
+                  argc > 2 ? std::stoull(argv[2]) : 1000,
+                  argc > 3 && std::string_view{argv[3]} == "explicit"};
     const netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { source.close(); }};
     loop.run();
     return source.ended_well() ? 0 : 1;
