@@ -22,7 +22,7 @@
 
 namespace netio::inline v0_2 {
 
-class NETIO_EXPORT Connector {
+class Connector {
   public:
     class Handler {
       public:
@@ -72,6 +72,6 @@ class NETIO_EXPORT Connector {
 
 // Of why several routes have failed, what says most about the peer, with every reason in its
 // detail. There is at least one.
-NETIO_EXPORT Closed all_reasons(const std::vector<Closed>& reasons);
+Closed all_reasons(const std::vector<Closed>& reasons);
 
 } // namespace netio::inline v0_2
