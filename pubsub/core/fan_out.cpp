@@ -156,9 +156,11 @@ void FanOut::note_published_before(SubscriberId subscriber, const FidRange& rang
             if (state != nullptr && state->published > 0) before[fid] = state->published;
         }
     } else {
-        fids_.fids.for_each([&](Fid fid, const detail::FidState& state) {
+        const auto note = [&](Fid fid, const detail::FidState& state) {
             if (state.published > 0 && contains(range, fid)) before[fid] = state.published;
-        });
+            return true;
+        };
+        fids_.fids.visit_places(0, fids_.fids.places(), note);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <set>
 
 namespace netio::pubsub {
 namespace {
@@ -72,6 +73,26 @@ TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fids, FidMapAgainstMap, testing::Values(3, 40, 100000));
+
+TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {
+    FidMap<std::uint64_t> map;
+    for (std::uint64_t fid = 0; fid < 5000; ++fid)
+        map[Fid{fid * 16}] = fid;
+    std::set<std::uint64_t> seen;
+    std::size_t next = 0;
+    while (next < map.places()) {
+        int left = 3;
+        next = map.visit_places(next, 10, [&](Fid fid, std::uint64_t value) {
+            if (left-- == 0) return false;
+            EXPECT_EQ(fid, Fid{value * 16});
+            EXPECT_TRUE(seen.insert(value).second);
+            return true;
+        });
+    }
+    EXPECT_EQ(seen.size(), 5000U);
+    const FidMap<std::uint64_t> empty;
+    EXPECT_EQ(empty.visit_places(0, 10, [](Fid, std::uint64_t) { return true; }), empty.places());
+}
 
 } // namespace
 } // namespace netio::pubsub
