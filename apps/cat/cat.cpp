@@ -2,6 +2,7 @@
 
 // netio cat: standard input to a stream, and the stream to standard output.
 
+#include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
@@ -120,8 +121,7 @@ Command add(CLI::App& program) {
     auto* const peer = command->add_option("peer", arguments->peer, "HOST:PORT to connect to");
     command->add_option("--listen", arguments->listen, "Wait here for one peer instead")
         ->excludes(peer);
-    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
-        ->capture_default_str();
+    add_provider(*command, arguments->provider)->capture_default_str();
     command
         ->add_option("--timeout", arguments->timeout_s,
                      "Give up after so many silent seconds; 0: never")

@@ -2,6 +2,7 @@
 #include "apps/common/option_values.hpp"
 
 #include "apps/common/quantity.hpp"
+#include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -69,6 +70,14 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
             help)
         ->type_name("BYTES")
         ->default_str(std::to_string(value));
+}
+
+CLI::Option* add_provider(CLI::App& command, std::string& value) {
+    const auto problem = [](const std::string& word) {
+        const std::string refusal = word == "auto" ? std::string{} : netio::provider_refusal(word);
+        return refusal.empty() ? refusal : fmt::format("'{}': {}", word, refusal);
+    };
+    return command.add_option("--provider", value, "auto, tcp or verbs")->check(problem);
 }
 
 CLI::Option* add_duration(CLI::App& command, const std::string& name,

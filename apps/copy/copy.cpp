@@ -2,6 +2,7 @@
 
 // netio copy: sends files to a server of the same program, or is that server.
 
+#include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
 #include "apps/copy/report.hpp"
@@ -311,8 +312,7 @@ Command add(CLI::App& program) {
     command->add_option("--buffers", arguments->buffers, "Buffers of 1 MiB for each connection")
         ->capture_default_str()
         ->check(CLI::Range(2, 256));
-    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
-        ->capture_default_str();
+    add_provider(*command, arguments->provider)->capture_default_str();
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return run(*arguments); };

@@ -3,6 +3,7 @@
 // netio doctor: whether this machine, and the path to another, is fit for RDMA.
 
 #include "apps/common/accept_failure_log.hpp"
+#include "apps/common/option_values.hpp"
 #include "apps/doctor/diagnosis.hpp"
 #include "apps/doctor/path_probe.hpp"
 #include "apps/program/commands.hpp"
@@ -120,8 +121,7 @@ Command add_doctor(CLI::App& program) {
         ->add_option("--serve", arguments->serve,
                      "Answer at HOST:PORT the doctors of other machines, until interrupted")
         ->excludes(peer);
-    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
-        ->capture_default_str();
+    add_provider(*command, arguments->provider)->capture_default_str();
     command->add_flag("--json", arguments->json, "One JSON object on standard output");
     return
         [arguments] { return arguments->serve.empty() ? examine(*arguments) : serve(*arguments); };

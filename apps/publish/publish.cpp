@@ -44,7 +44,7 @@ Command add_publish(CLI::App& program) {
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     add_count(*command, "--wait-subscribers", arguments->wait_subscribers,
               "Begin when so many have subscribed", {.min = 0, .max = 1'000'000});
-    command->add_option("--provider", arguments->provider, "auto, tcp or verbs");
+    add_provider(*command, arguments->provider);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(run(*arguments)); };

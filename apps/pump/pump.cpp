@@ -4,6 +4,7 @@
 
 #include "apps/common/accept_failure_log.hpp"
 #include "apps/common/live_display.hpp"
+#include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
 #include "apps/pump/report.hpp"
@@ -275,8 +276,7 @@ Command add(CLI::App& program) {
     command->add_flag("--verify", arguments->load.verify, "Check every byte");
     command->add_option("--seed", arguments->load.seed, "Of sizes and bytes")
         ->capture_default_str();
-    command->add_option("--provider", arguments->provider, "auto, tcp or verbs")
-        ->capture_default_str();
+    add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()
         ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));

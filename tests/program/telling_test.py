@@ -177,6 +177,8 @@ class Usage(Case):
                 (("publish", "x.yaml", "--messages", "-1"), "--messages: '-1'; allowed"),
                 (("publish", "x.yaml", "--wait-subscribers", "-1"), "--wait-subscribers: '-1'"),
                 (("subscribe", "a:1", "--fid", "1", "--buffer-size", "64q"), "--buffer-size: '64q'"),
+                (("subscribe", "a:1", "--fid", "1", "--provider", "sockets"), "--provider: 'sockets'"),
+                (("cat", "a:1", "--provider", "tpc"), "'tpc': it is not known.*use auto, verbs or tcp"),
                 (("subscribe", "a:1"), "--fid is required")):
             self.check_usage(*arguments, saying=saying)
         for word in ("0", "nan", "inf", "1e10", "1e300", "10x", "-1"):
