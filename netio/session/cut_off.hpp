@@ -4,6 +4,7 @@
 // What a shutdown frame says when it is no orderly one: why this side ends the connection at once
 // (docs/wire-formats.md, "Shutdown"). No I/O.
 
+#include "netio/base/status.hpp"
 #include "netio/base/wire.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace netio::inline v0_2 {
 
@@ -42,6 +44,18 @@ inline std::optional<CutOff> decode_cut_off(std::span<const std::byte> in) noexc
     }
     return CutOff{.why = std::to_integer<std::uint8_t>(in[0]),
                   .milliseconds = wire::load<std::uint32_t>(in.data() + 4)};
+}
+
+// What it means for who gets it.
+inline Closed closed_by(const CutOff& cut_off, const std::string& peer_address) {
+    if (cut_off.why != CutOff::too_slow) {
+        return {.reason = CloseReason::lost,
+                .detail = peer_address + " has ended it for a reason that is not known here (" +
+                          std::to_string(cut_off.why) + ")"};
+    }
+    return {.reason = CloseReason::too_slow,
+            .detail = peer_address + " has ended it: this side took nothing for " +
+                      std::to_string(cut_off.milliseconds) + " ms"};
 }
 
 } // namespace netio::inline v0_2

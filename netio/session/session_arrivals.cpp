@@ -148,7 +148,11 @@ void SessionCore::deliver(const ReceiveWindow::Arrival& arrival) {
         return;
     }
     if (arrival.kind != static_cast<std::uint8_t>(FrameKind::shutdown)) return;
-    if (!arrival.body.empty()) return be_cut_off(arrival.body);
+    if (!arrival.body.empty()) { // the peer ends at once, and says why
+        const Closed why = closed_by(*decode_cut_off(arrival.body), connection_->peer_address());
+        if (state_ == State::ended) verdict_ = why;
+        return fail(why.reason, why.detail);
+    }
     if (!shutdown_.on_shutdown()) {
         protocol_error("shut down twice");
         return;
@@ -157,26 +161,6 @@ void SessionCore::deliver(const ReceiveWindow::Arrival& arrival) {
     const DestructionWatch watch{destroyed_};
     const bool done = handler_.on_shutdown(session_);
     if (!watch.destroyed() && done && shutdown_.awaits_user()) shutdown_.confirm();
-}
-
-// The peer ends at once, and says why.
-void SessionCore::be_cut_off(std::span<const std::byte> body) {
-    const CutOff cut_off = *decode_cut_off(body);
-    Closed why{.reason = CloseReason::lost, .detail = connection_->peer_address()};
-    if (cut_off.why == CutOff::too_slow) {
-        why.reason = CloseReason::too_slow;
-        why.detail += " has ended it: this side took nothing for " +
-                      std::to_string(cut_off.milliseconds) + " ms";
-    } else {
-        why.detail += " has ended it for a reason that is not known here (" +
-                      std::to_string(cut_off.why) + ")";
-    }
-    if (state_ == State::ended) {
-        receive_.clear();
-        verdict_ = why;
-    } else {
-        fail(why.reason, why.detail);
-    }
 }
 
 } // namespace netio::inline v0_2

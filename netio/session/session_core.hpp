@@ -66,7 +66,6 @@ class SessionCore final : private Connection::Handler {
 
     void hand_over();
     void deliver(const ReceiveWindow::Arrival& arrival);
-    void be_cut_off(std::span<const std::byte> body);
     template <class Post>
     Status post_or_fail(Post post);
     // What the session itself has to say, and then whether the service may.

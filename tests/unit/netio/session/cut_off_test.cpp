@@ -36,6 +36,13 @@ TEST(CutOff, MalformedIsRefused) {
     EXPECT_FALSE(decode_cut_off(bytes)) << "short";
 }
 
+TEST(CutOff, ForAReasonThatIsNotKnownIsALostConnection) {
+    const Closed closed = closed_by({.why = 77, .milliseconds = 9}, "10.0.0.1:1");
+    EXPECT_EQ(closed.reason, CloseReason::lost);
+    EXPECT_THAT(closed.detail, HasSubstr("10.0.0.1:1 has ended it"));
+    EXPECT_THAT(closed.detail, HasSubstr("(77)"));
+}
+
 class SessionCutOff : public SessionTest {
   protected:
     std::size_t send_until_refused() {
