@@ -85,9 +85,7 @@ void EventLoop::run() {
 
 bool EventLoop::run_once(TimePoint wait_until) {
     const Running running{*this};
-    attention_.go_on(std::min(poller_.now(), timers_.next_due()));
     const bool worked = step(wait_until);
-    attention_.rest(); // the caller's time now, as behind dispatch()
     stop_requested_.store(false);
     return worked;
 }

@@ -190,22 +190,6 @@ TEST(EventLoop, StopBeforeRunReturnsAtOnce) {
     SUCCEED();
 }
 
-// By a program that has a loop of its own and looks in now and then.
-TEST(EventLoop, ThatIsPolledIsStalledOnlyFromWhenATimerWasDue) {
-    SimLoop sim;
-    Timer timer{sim.loop, [] {}};
-    timer.start(20s);
-    for (int i = 0; i < 10; ++i) {
-        sim.loop.run_once();
-        sim.world.spend(1s);
-    }
-    sim.loop.run_once();
-    EXPECT_EQ(sim.loop.stalled(), 0s);
-    sim.world.spend(30s); // 20 s more than it should have
-    sim.loop.run_once();
-    EXPECT_EQ(sim.loop.stalled(), 20s - Attention::tolerance);
-}
-
 TEST(EventLoop, KnowsItsLongestTurn) {
     SimLoop sim;
     for (const Duration time : {Duration{3ms}, Duration{70ms}, Duration{20ms}}) {
