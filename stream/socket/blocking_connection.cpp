@@ -75,7 +75,7 @@ std::size_t BlockingStream::Connection::read(std::span<std::byte> memory) {
     if (memory.empty()) return 0;
     if (may_receive_directly(memory.size())) return receive_into(memory, Fill::some);
     if (!has_arrivals() && end_ != End::read) wait_for_arrivals();
-    if (arrived_.empty()) arrived_ = std::exchange(rest_, {});
+    if (arrived_.empty()) arrived_ = std::exchange(rescued_.rest, {});
     const std::size_t bytes = std::min(memory.size(), arrived_.size());
     if (bytes == 0) return nothing_more();
     std::memcpy(memory.data(), arrived_.data(), bytes);
@@ -253,7 +253,7 @@ void BlockingStream::Connection::on_received(StreamSocket&, const Received& rece
     if (received.cookie == direct_cookie) {
         received_ = received;
     } else if (received.cookie == rest_cookie) {
-        rest_ = rescued_->memory().first(bytes);
+        rescued_.rest = rescued_.memory->memory().first(bytes);
     } else {
         standing_ = false;
         arrived_ = incoming_.memory().first(bytes);
@@ -266,29 +266,24 @@ void BlockingStream::Connection::on_end_of_stream(StreamSocket&) {
 
 // It will be read, or not, by later calls. Where there is no memory for all of it, the beginning is
 // kept, as much as there is memory for.
-void BlockingStream::Connection::on_lost(StreamSocket&, std::uint64_t arrived_bytes) {
-    std::uint64_t kept = arrived_bytes;
-    while (kept > 0 && !rescue(kept))
-        kept /= 2;
-    dropped_bytes_ = arrived_bytes - kept;
-}
-
-bool BlockingStream::Connection::rescue(std::uint64_t bytes) {
-    try {
-        auto memory = std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(bytes),
-                                                         Access::remote_write);
-        if (socket_->receive(memory->slice(), rest_cookie, Fill::all) != Status::ok) return false;
-        rescued_ = std::move(memory);
-        return true;
-    } catch (const std::exception&) {
-        return false;
+void BlockingStream::Connection::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
+    for (std::uint64_t kept = arrived_bytes; kept > 0; kept /= 2) {
+        rescued_.dropped_bytes = arrived_bytes - kept;
+        try {
+            rescued_.memory = std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(kept),
+                                                                 Access::remote_write);
+            static_cast<void>(socket.receive(rescued_.memory->slice(), rest_cookie, Fill::all));
+            return;
+        } catch (const std::exception&) {
+            rescued_.dropped_bytes = arrived_bytes;
+        }
     }
 }
 
 void BlockingStream::Connection::on_closed(StreamSocket&, const Closed& closed) {
     closed_ = closed;
-    if (dropped_bytes_ > 0) {
-        closed_->detail += "; " + std::to_string(dropped_bytes_) +
+    if (rescued_.dropped_bytes > 0) {
+        closed_->detail += "; " + std::to_string(rescued_.dropped_bytes) +
                            " bytes that had arrived were dropped for want of memory";
     }
 }

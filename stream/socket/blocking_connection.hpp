@@ -68,7 +68,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     static constexpr Cookie direct_cookie{1};
     static constexpr Cookie rest_cookie{2};
 
-    bool has_arrivals() const noexcept { return !arrived_.empty() || !rest_.empty(); }
+    bool has_arrivals() const noexcept { return !arrived_.empty() || !rescued_.rest.empty(); }
     bool may_receive_directly(std::size_t bytes) const noexcept;
     void wait_for_arrivals(const std::function<bool()>& or_else = [] { return false; });
     std::size_t receive_into(std::span<std::byte> memory, Fill fill);
@@ -79,7 +79,6 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     void run(const std::function<bool()>& done);
     std::uint64_t moved_bytes() const;
     [[noreturn]] void throw_closed() const;
-    bool rescue(std::uint64_t bytes);
 
     void on_connected(StreamSocket& socket) override;
     void on_send_completed(StreamSocket& socket, Cookie cookie,
@@ -93,11 +92,14 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     EventLoop& loop_;
     RegisteredBuffer incoming_{copy_limit_bytes, Access::remote_write};
     RegisteredBuffer outgoing_{write_slots * copy_limit_bytes, Access::send};
-    std::unique_ptr<RegisteredBuffer> rescued_; // what the ring held when the connection was lost
-    std::uint64_t dropped_bytes_ = 0;           // of that, for want of memory
-    std::span<const std::byte> arrived_;        // of incoming_, and not yet read
-    std::span<const std::byte> rest_;           // of rescued_, to be read behind that
-    bool standing_ = false;                     // a receive into incoming_ is posted
+    std::span<const std::byte> arrived_; // of incoming_, and not yet read
+    // What the ring held when the connection was lost; to be read behind that.
+    struct Rescued {
+        std::unique_ptr<RegisteredBuffer> memory;
+        std::span<const std::byte> rest;
+        std::uint64_t dropped_bytes = 0; // for want of memory
+    } rescued_;
+    bool standing_ = false; // a receive into incoming_ is posted
     bool connected_ = false;
     enum class End : std::uint8_t { none, arrived, read } end_ = End::none;
     std::uint64_t sends_ = 0;

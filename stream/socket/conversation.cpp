@@ -68,21 +68,6 @@ void Conversation::on_open(Session& session) {
     if (ControlChannel::announce(ring, session) == Status::again) fail("grants no credits");
 }
 
-void Conversation::take_first_ring(const RemoteRing& ring) {
-    distance_.on_ring_arrived();
-    const SenderOptions options =
-        agreed(core_.options().sender, peer_, ring.bytes, session_->capabilities().message_bytes);
-    if (ring.bytes == 0 && options.mode == TransferMode::indirect_only) {
-        return fail("has no ring, and this side can only send through one");
-    }
-    out_.open(options, ring);
-    state_ = State::open;
-    wake();
-    // The answer that the peer's Distance is waiting for.
-    if (session_->has_capacity()) static_cast<void>(controls_.send({}, *session_));
-    core_.on_open(); // may destroy this
-}
-
 // --- what the session reports ---------------------------------------------------------------
 
 void Conversation::on_frame(Session&, const IncomingFrame& frame) {
@@ -100,8 +85,22 @@ void Conversation::take_ring(std::span<const std::byte> body) {
     if (error != DecodeError::none) {
         return fail("sent a malformed ring: " + std::string{to_string(error)});
     }
-    if (state_ == State::opening) return take_first_ring(ring);
-    if (is_good(out_.on_ring(ring))) wake();
+    if (state_ != State::opening) {
+        if (is_good(out_.on_ring(ring))) wake();
+        return;
+    }
+    distance_.on_ring_arrived();
+    const SenderOptions options =
+        agreed(core_.options().sender, peer_, ring.bytes, session_->capabilities().message_bytes);
+    if (ring.bytes == 0 && options.mode == TransferMode::indirect_only) {
+        return fail("has no ring, and this side can only send through one");
+    }
+    out_.open(options, ring);
+    state_ = State::open;
+    wake();
+    // The answer that the peer's Distance is waiting for.
+    if (session_->has_capacity()) static_cast<void>(controls_.send({}, *session_));
+    core_.on_open(); // may destroy this
 }
 
 void Conversation::take_control(std::span<const std::byte> body) {

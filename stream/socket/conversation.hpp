@@ -63,7 +63,6 @@ class Conversation final : private Session::Handler {
     void on_closed(Session& session, const Closed& closed) override;
 
     void take_ring(std::span<const std::byte> body);
-    void take_first_ring(const RemoteRing& ring);
     void take_control(std::span<const std::byte> body);
     bool is_good(ProtocolError error);
     void fail(const std::string& what);
