@@ -39,8 +39,8 @@ LEAST_EVER = 0.5  # and in the worst piece: the machine may have other work, but
 # together, of an own fid, receive buffers of a subscriber)
 BAD_DAYS = {
     "buffered": ("buffered", "", 1024, 4000, 400, 8),
-    # As much memory as the buffered one has.
-    "unbuffered": ("unbuffered", "unbuffered: {outstanding: 2048}\n", 16384, 320, 25, 8),
+    # As much memory as the buffered one has, and as large a share of it.
+    "unbuffered": ("unbuffered", "unbuffered: {outstanding: 2048, remainder: 256}\n", 16384, 320, 25, 8),
     # More than the kernel takes for who does not read.
     "posts": ("unbuffered", "unbuffered: {outstanding: 48}\n", 131072, 40, 3, 64),
 }
