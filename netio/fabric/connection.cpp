@@ -41,6 +41,7 @@ std::string for_operations(const QueueLimits& limits) {
 } // namespace
 
 EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits) {
+    require_segments(info);
     // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
     // sizes here, since the request carries the listener's.
     info.tx_attr->size = send_queue_size(info.fabric_attr->prov_name, limits);

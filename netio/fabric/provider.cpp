@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
+#include "netio/fabric/signal_handlers.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -252,6 +253,14 @@ Capabilities capabilities_of(const ::fi_info& info) {
     };
 }
 
+void require_segments(const ::fi_info& info) {
+    if (capabilities_of(info).segment_limit >= 2) return;
+    throw FabricError{std::make_error_code(std::errc::not_supported),
+                      std::string{"provider '"} + info.fabric_attr->prov_name +
+                          "' takes one scatter-gather element per message, and two are needed: "
+                          "unset FI_VERBS_TX_IOV_LIMIT and FI_VERBS_RX_IOV_LIMIT"};
+}
+
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits) {
     const bool asks_itself = limits.send_count > 0 && !traits_of(provider).kernel_sockets;
     return limits.send_count + (asks_itself ? 1 : 0);
@@ -300,6 +309,7 @@ std::string fabric_version() {
 }
 
 std::vector<FabricDescription> describe_fabric() {
+    fabric::undo_foreign_signal_handlers(); // one that runs under libfabric would never come back
     std::vector<FabricDescription> descriptions;
     for (const auto& provider : fabric::usable_providers()) {
         const fabric::Info list = fabric::query_all(provider);

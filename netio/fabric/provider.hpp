@@ -46,6 +46,9 @@ std::string cannot_listen(const std::string& provider, const Address& address);
 std::string foreign_choice(const std::string& provider);
 
 Capabilities capabilities_of(const ::fi_info& info);
+// Throws FabricError: a message needs more scatter-gather elements than the provider gives, one for
+// the frame's header and one for the rest.
+void require_segments(const ::fi_info& info);
 // With room for what a connection posts beside its user's sends (Connection::last_sign_of_life).
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits);
 // The provider's connections are kernel TCP sockets (netio/fabric/kernel_socket.hpp).

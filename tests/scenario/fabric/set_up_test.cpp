@@ -2,6 +2,7 @@
 
 // What opening the fabric asks for, and what it leaves behind in the process.
 
+#include "netio/fabric/provider.hpp"
 #include "tests/scenario/fabric/ends.hpp"
 #include "tests/support/open_descriptors.hpp"
 
@@ -30,6 +31,15 @@ TEST(SetUp, ProgramsThatAreStartedInheritNothing) {
         if (!before.contains(fd) && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0) inherited.insert(fd);
     }
     EXPECT_THAT(inherited, IsEmpty());
+}
+
+TEST(SetUp, AProviderThatTakesOnePieceAMessageIsRefusedWithTheRemedy) {
+    const fabric::Info info = fabric::query_all("tcp");
+    ASSERT_TRUE(info);
+    EXPECT_NO_THROW(fabric::require_segments(*info));
+    info->tx_attr->iov_limit = 1;
+    EXPECT_THAT([&] { fabric::require_segments(*info); },
+                testing::ThrowsMessage<FabricError>(HasSubstr("FI_VERBS_TX_IOV_LIMIT")));
 }
 
 TEST(SetUp, RefusesOptionsThatMakeNoSense) {
