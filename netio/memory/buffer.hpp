@@ -101,4 +101,8 @@ class NETIO_EXPORT RegisteredBuffer {
     std::vector<Entry> entries_; // one or two: searched linearly
 };
 
+// Of all of them together. Each must lie within its buffer (checked): a slice may have been made
+// from an address.
+NETIO_EXPORT std::size_t checked_size(std::span<const Slice> slices) noexcept;
+
 } // namespace netio::inline v0_2

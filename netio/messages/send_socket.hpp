@@ -41,9 +41,10 @@ class NETIO_EXPORT SendSocket final {
       public:
         virtual void on_connected(SendSocket&) {}
         // The memory behind `cookie` may be used again. done: the message is on its way; it says
-        // nothing about whether the receiver has handled it. canceled, failed: it is not.
+        // nothing about whether the receiver has handled it. canceled, failed: the connection ended
+        // under it; the receiver may have it all the same, where only the acknowledgement was lost.
         virtual void on_send_completed(SendSocket&, Cookie, Completion::Outcome) {}
-        // There is room again after send() said there was none.
+        // After send() returned again: it may be tried again.
         virtual void on_writable(SendSocket&) {}
         // Refused, rejected, lost, disconnected ...: the socket may connect again.
         virtual void on_closed(SendSocket& socket, const Closed& closed) = 0;

@@ -35,6 +35,18 @@ class CountingDomain final : public MemoryDomain {
     };
 };
 
+TEST(RegisteredBufferDeathTest, ASliceThatLiesElsewhereIsCaughtBeforeAnythingIsSent) {
+    RegisteredBuffer buffer{100};
+    const Slice whole = buffer.slice();
+    const std::array<Slice, 2> twice{whole, Slice{.buffer = nullptr, .data = nullptr, .size = 0}};
+    EXPECT_EQ(checked_size(twice), 100U);
+    for (const Slice& wrong :
+         {Slice{&buffer, buffer.data(), 101}, Slice{&buffer, buffer.data() - 1, 1},
+          Slice{&buffer, buffer.data() + 100, 1}, Slice{nullptr, buffer.data(), 1}}) {
+        EXPECT_DEATH(checked_size({&wrong, 1}), "a slice must lie within its registered buffer");
+    }
+}
+
 // Whether there are huge pages is the machine's affair; the buffer works either way, and says it.
 TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
     RegisteredBuffer buffer{3'000'001, Access::local, Pages::huge};
