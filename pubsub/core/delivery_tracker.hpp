@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which publications are still owed to somebody. A publication is begun with the user's cookie,
-// gets a debt for every frame that some subscriber has to send, and is sealed when it has all of
-// them. When the last debt is settled (sent, or its subscriber is gone) the cookie comes back,
-// exactly once. No I/O.
+// Which publications still have to leave for somebody. A publication is begun with the user's
+// cookie, gets a pending delivery for every frame that some subscriber has to be sent, and is
+// sealed when it has all of them. When the last one is completed (sent, or its subscriber is gone)
+// the cookie is released, exactly once. No I/O.
 //
-//     begin -> add_debt* -> seal -> settle* -> the cookie
+//     begin -> add_pending* -> seal -> complete* -> the cookie
 
 #include "netio/base/check.hpp"
 #include "netio/base/cookie.hpp"
@@ -36,22 +36,22 @@ class DeliveryTracker {
         free_.pop_back();
         Entry& entry = entries_[place];
         entry.cookie = cookie;
-        entry.debts = 1; // the seal
+        entry.pending = 1; // the seal
         ++entry.generation;
         return PublicationId{(std::uint64_t{entry.generation} << 32) | place};
     }
 
-    void add_debt(PublicationId id, std::size_t count = 1) { find(id).debts += count; }
+    void add_pending(PublicationId id, std::size_t count = 1) { find(id).pending += count; }
 
-    // No more debts follow. The cookie, if there are none (any more).
-    std::optional<Cookie> seal(PublicationId id) { return settle(id); }
+    // No more deliveries follow. The cookie, if none is pending (any more).
+    std::optional<Cookie> seal(PublicationId id) { return complete(id); }
 
-    // So many debts less. The cookie, if they were the last ones.
-    std::optional<Cookie> settle(PublicationId id, std::size_t count = 1) {
+    // So many are completed. The cookie, if they were the last ones.
+    std::optional<Cookie> complete(PublicationId id, std::size_t count = 1) {
         Entry& entry = find(id);
-        NETIO_CHECK(entry.debts >= count);
-        entry.debts -= count;
-        if (entry.debts > 0) return std::nullopt;
+        NETIO_CHECK(entry.pending >= count);
+        entry.pending -= count;
+        if (entry.pending > 0) return std::nullopt;
         free_.push_back(place_of(id));
         return entry.cookie;
     }
@@ -66,13 +66,13 @@ class DeliveryTracker {
   private:
     struct Entry {
         Cookie cookie{};
-        std::size_t debts = 0;
+        std::size_t pending = 0;
         std::uint32_t generation = 0;
     };
     Entry& find(PublicationId id) {
         NETIO_CHECK(place_of(id) < entries_.size());
         Entry& entry = entries_[place_of(id)];
-        NETIO_CHECK(entry.debts > 0 && entry.generation == static_cast<std::uint64_t>(id) >> 32);
+        NETIO_CHECK(entry.pending > 0 && entry.generation == static_cast<std::uint64_t>(id) >> 32);
         return entry;
     }
 

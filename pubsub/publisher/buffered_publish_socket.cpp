@@ -23,6 +23,10 @@ void BufferedPublishSocket::flush() {
     publisher_->flush();
 }
 
+void BufferedPublishSocket::flush(Fid fid) {
+    publisher_->flush(fid);
+}
+
 void BufferedPublishSocket::close() {
     publisher_->close();
 }

@@ -77,8 +77,9 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     Status publishv(Fid fid, std::span<const std::span<const std::byte>> parts,
                     std::uint8_t status = 0);
 
-    // Sends what is coalesced now.
+    // Sends what is coalesced now; of that fid alone, with what shares its page.
     void flush();
+    void flush(Fid fid);
     void close() override;
     void abort() override;
 

@@ -158,6 +158,13 @@ void BufferedPublisher::flush() {
     clock_.on_all_flushed();
 }
 
+void BufferedPublisher::flush(Fid fid) {
+    // What was published before the groups changed last has left with that change.
+    if (sessions_.fan_out().fids().find_current(fid) == nullptr) return;
+    const Group& group = *sessions_.fan_out().lookup(fid).group;
+    if (group.place != Group::nowhere) flush_page(group.place);
+}
+
 // All that are open have been opened since the last time, so all of them are due.
 void BufferedPublisher::flush_old() {
     if (open_.empty()) return;

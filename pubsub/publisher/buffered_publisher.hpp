@@ -27,6 +27,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
 
     Status publish(Fid fid, MessageParts parts, std::uint8_t status);
     void flush();
+    void flush(Fid fid);
     void close();
     void abort();
 

@@ -148,13 +148,10 @@ Status LentPublisher::resume(PublishTicket& ticket) {
 // What does not depend on the subscribers.
 Status LentPublisher::check(std::span<const Slice> slices, const PublishSocket::Extras& extras,
                             std::size_t& total_bytes) const {
-    NETIO_CHECK_MSG(extras.header.size() <= PublishSocket::header_limit,
-                    "a user header has at most 8 bytes");
+    total_bytes = extras.header.size() + checked_size(slices);
     if (sessions_.is_closing()) return Status::closed;
     if (slices.size() > slice_limit) return Status::too_many_segments;
-    total_bytes = extras.header.size();
-    for (const Slice& slice : slices)
-        total_bytes += slice.size;
+    if (extras.header.size() > PublishSocket::header_limit) return Status::too_large;
     return total_bytes > options_.publisher.largest_message_bytes ? Status::too_large : Status::ok;
 }
 
@@ -215,7 +212,7 @@ void LentPublisher::keep(PublicationId id, Fid fid, std::span<const Slice> slice
 
 void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy) {
     const LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
-    tracker_.add_debt(id, subscriber.frames_for(publication));
+    tracker_.add_pending(id, subscriber.frames_for(publication));
     subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
                                           .amount = 1,
                                           .droppable = policy == SlowPolicy::drop});
@@ -228,7 +225,7 @@ void LentPublisher::miss(Subscriber& subscriber, Fid fid) {
 }
 
 std::optional<Cookie> LentPublisher::settle(PublicationId id, std::size_t frames) {
-    const std::optional<Cookie> cookie = tracker_.settle(id, frames);
+    const std::optional<Cookie> cookie = tracker_.complete(id, frames);
     if (cookie) sessions_.shares().give_back(1);
     return cookie;
 }

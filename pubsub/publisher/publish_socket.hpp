@@ -72,8 +72,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     static constexpr std::size_t header_limit = 8;
 
     // ok: on_publish_completed(cookie) follows. no_subscribers: nobody wants the fid; nothing
-    // follows. again: no subscriber got it; on_writable says when to try again. too_large,
-    // too_many_segments: never possible. closed: after close().
+    // follows. again: no subscriber got it; on_writable says when to try again. too_large
+    // (also a header above its limit), too_many_segments: never possible. closed: after close().
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }

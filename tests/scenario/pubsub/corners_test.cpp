@@ -64,6 +64,42 @@ TEST_P(Corners, MessagesAroundOneFrameAndSeveralWithAUserHeaderOfEverySize) {
         EXPECT_EQ(count, 1) << cookie;
 }
 
+TEST_P(Corners, AHeaderAboveItsLimitIsAStatusAndNothingIsSent) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(7, 7)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{64};
+    const netio::Slice slice = memory.slice();
+    const std::array<std::byte, PublishSocket::header_limit + 1> header{};
+    EXPECT_EQ(publisher->publishv(Fid{7}, {&slice, 1}, Cookie{1}, {.header = header}),
+              Status::too_large);
+    EXPECT_EQ(publisher->counters().messages, 0U);
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(subscriber.actor.messages, 0U);
+    EXPECT_THAT(publisher_actor.completions, testing::IsEmpty());
+}
+
+TEST_P(Corners, AFlushOfOneFidLeavesTheOthersPagesOpen) {
+    auto publisher = buffered({.flush_time = std::chrono::microseconds{0}});
+    auto& one = subscribe({range(1, 1)});
+    auto& two = subscribe({range(2, 2)});
+    ASSERT_TRUE(run_until(
+        [&] { return one.actor.subscribed.size() == 1 && two.actor.subscribed.size() == 1; }));
+    publisher->flush(Fid{1}); // nothing was published yet
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
+    ASSERT_EQ(publish(*publisher, Fid{2}, 0, 40), Status::ok);
+    EXPECT_EQ(publisher->counters().pages, 0U);
+    publisher->flush(Fid{1});
+    EXPECT_EQ(publisher->counters().pages, 1U);
+    ASSERT_TRUE(run_until([&] { return one.actor.messages == 1; }));
+    EXPECT_EQ(two.actor.messages, 0U);
+    publisher->flush(Fid{3}); // which nobody wants
+    publisher->flush(Fid{2});
+    ASSERT_TRUE(run_until([&] { return two.actor.messages == 1; }));
+    EXPECT_EQ(publisher->counters().pages, 2U);
+}
+
 TEST_P(Corners, BufferedMessagesAroundAPageOfTheFirstAndTheLastFid) {
     constexpr std::size_t page = 256;
     auto publisher = buffered({.page_bytes = page, .page_count = 4096});

@@ -17,19 +17,19 @@ TEST(DeliveryTracker, GivesTheKeyBackWithTheLastDebt) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{42});
     ASSERT_TRUE(id);
-    tracker.add_debt(*id, 3);
-    EXPECT_FALSE(tracker.settle(*id)); // before it is sealed
+    tracker.add_pending(*id, 3);
+    EXPECT_FALSE(tracker.complete(*id)); // before it is sealed
     EXPECT_FALSE(tracker.seal(*id));
-    EXPECT_FALSE(tracker.settle(*id));
-    EXPECT_EQ(tracker.settle(*id), Cookie{42});
+    EXPECT_FALSE(tracker.complete(*id));
+    EXPECT_EQ(tracker.complete(*id), Cookie{42});
     EXPECT_EQ(tracker.outstanding(), 0U);
 }
 
 TEST(DeliveryTracker, IsNotCompleteBeforeItIsSealed) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{1});
-    tracker.add_debt(*id);
-    EXPECT_FALSE(tracker.settle(*id));
+    tracker.add_pending(*id);
+    EXPECT_FALSE(tracker.complete(*id));
     EXPECT_EQ(tracker.outstanding(), 1U);
     EXPECT_EQ(tracker.seal(*id), Cookie{1});
 }
@@ -52,20 +52,20 @@ TEST(DeliveryTrackerDeathTest, ADebtTooManyIsABug) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{1});
     ASSERT_TRUE(tracker.seal(*id));
-    EXPECT_DEATH((void)tracker.settle(*id), "check failed");
+    EXPECT_DEATH((void)tracker.complete(*id), "check failed");
     ASSERT_TRUE(tracker.begin(Cookie{2})); // the same place, another publication
-    EXPECT_DEATH((void)tracker.settle(*id), "check failed");
+    EXPECT_DEATH((void)tracker.complete(*id), "check failed");
 }
 
-// Random beginnings, debts, seals and settlements: every key comes back exactly once, and exactly
-// when the account of a plain map says so.
+// Random beginnings, deliveries, seals and completions: every key comes back exactly once, and
+// exactly when the account of a plain map says so.
 TEST(DeliveryTracker, AgreesWithAPlainAccount) {
     for (unsigned seed = 0; seed < 50; ++seed) {
         std::mt19937_64 random{seed};
         DeliveryTracker tracker{5};
         struct Account {
             Cookie key{};
-            std::size_t debts = 0;
+            std::size_t pending = 0;
             bool sealed = false;
         };
         std::map<PublicationId, Account> open;
@@ -73,7 +73,7 @@ TEST(DeliveryTracker, AgreesWithAPlainAccount) {
         std::uint64_t next_key = 0;
         const auto check = [&](PublicationId id, std::optional<Cookie> key) {
             const Account& account = open.at(id);
-            ASSERT_EQ(key.has_value(), account.sealed && account.debts == 0) << "seed " << seed;
+            ASSERT_EQ(key.has_value(), account.sealed && account.pending == 0) << "seed " << seed;
             if (!key) return;
             ASSERT_EQ(*key, account.key);
             ASSERT_TRUE(returned.insert(static_cast<std::uint64_t>(*key)).second);
@@ -98,8 +98,8 @@ TEST(DeliveryTracker, AgreesWithAPlainAccount) {
                 const auto at = pick();
                 if (at->second.sealed) break;
                 const std::size_t count = random() % 3;
-                tracker.add_debt(at->first, count);
-                at->second.debts += count;
+                tracker.add_pending(at->first, count);
+                at->second.pending += count;
                 break;
             }
             case 2: {
@@ -112,11 +112,11 @@ TEST(DeliveryTracker, AgreesWithAPlainAccount) {
             }
             default: {
                 const auto at = pick();
-                if (at->second.debts == 0) break;
-                const std::size_t count = 1 + random() % at->second.debts;
-                at->second.debts -= count;
+                if (at->second.pending == 0) break;
+                const std::size_t count = 1 + random() % at->second.pending;
+                at->second.pending -= count;
                 const PublicationId id = at->first;
-                check(id, tracker.settle(id, count));
+                check(id, tracker.complete(id, count));
             }
             }
             ASSERT_EQ(tracker.outstanding(), open.size());

@@ -256,7 +256,7 @@ class World {
         const std::vector<std::uint64_t>& due = session.due[publication.fid];
         ASSERT_LE(got.size(), due.size()) << "nobody owes it this";
         ASSERT_EQ(got.back(), due[got.size() - 1]) << "twice, out of order, or left out";
-        tracker_.add_debt(id);
+        tracker_.add_pending(id);
         in_flight_.push_back(id);
     }
     std::optional<PublicationId> begin(Fid fid, const std::vector<SubscriberId>& targets) {
@@ -363,7 +363,7 @@ class World {
             std::swap(in_flight_[random_() % in_flight_.size()], in_flight_.back());
             const PublicationId id = in_flight_.back();
             in_flight_.pop_back();
-            note(tracker_.settle(id));
+            note(tracker_.complete(id));
         }
     }
 
