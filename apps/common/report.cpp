@@ -69,12 +69,15 @@ std::string to_json(const SubscribeReport& report) {
     json["duplicates"] = report.pattern.duplicates;
     json["verified"] = report.verified;
     json["fids"] = Json::object();
+    // Each fid is there once: operator[] would compare it with all before it.
+    auto& fids = json["fids"].get_ref<Json::object_t&>();
+    fids.reserve(report.fids.size());
     for (const FidReport& fid : report.fids) {
-        Json& row = json["fids"][to_string(fid.fid)] = {{"messages", fid.messages},
-                                                        {"bytes", fid.bytes},
-                                                        {"lost", fid.lost},
-                                                        {"surplus", fid.surplus}};
-        if (fid.first) row["first"] = *fid.first;
+        fids.emplace_back(to_string(fid.fid), Json{{"messages", fid.messages},
+                                                   {"bytes", fid.bytes},
+                                                   {"lost", fid.lost},
+                                                   {"surplus", fid.surplus}});
+        if (fid.first) fids.back().second["first"] = *fid.first;
     }
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
