@@ -19,6 +19,22 @@ void add(Json& json, const Throughput& throughput) {
     json["gbit_per_s"] = throughput.gbit_per_s();
 }
 
+// A row for each fid, which is there once: operator[] would compare it with all before it.
+class Rows {
+  public:
+    Rows(Json& json, std::size_t count) {
+        json = Json::object();
+        rows_ = &json.get_ref<Json::object_t&>();
+        rows_->reserve(count);
+    }
+    Json& add(netio::pubsub::Fid fid, Json row) {
+        return rows_->emplace_back(to_string(fid), std::move(row)).second;
+    }
+
+  private:
+    Json::object_t* rows_;
+};
+
 std::string text_of(const Throughput& throughput) {
     return fmt::format("  {} messages, {} bytes in {:.3f} s: {}messages/s, {:.3f} Gb/s\n",
                        throughput.messages, throughput.bytes, throughput.seconds,
@@ -46,9 +62,9 @@ std::string to_json(const PublishReport& report) {
     json["again"] = report.again;
     json["dropped"] = report.dropped;
     json["pages"] = report.pages;
-    json["fids"] = Json::object();
+    Rows rows{json["fids"], report.fids.size()};
     for (const PublishedFid& fid : report.fids)
-        json["fids"][to_string(fid.fid)] = {{"messages", fid.messages}};
+        rows.add(fid.fid, {{"messages", fid.messages}});
     return json.dump();
 }
 
@@ -68,16 +84,13 @@ std::string to_json(const SubscribeReport& report) {
     json["corrupt"] = report.pattern.corrupt;
     json["duplicates"] = report.pattern.duplicates;
     json["verified"] = report.verified;
-    json["fids"] = Json::object();
-    // Each fid is there once: operator[] would compare it with all before it.
-    auto& fids = json["fids"].get_ref<Json::object_t&>();
-    fids.reserve(report.fids.size());
+    Rows rows{json["fids"], report.fids.size()};
     for (const FidReport& fid : report.fids) {
-        fids.emplace_back(to_string(fid.fid), Json{{"messages", fid.messages},
-                                                   {"bytes", fid.bytes},
-                                                   {"lost", fid.lost},
-                                                   {"surplus", fid.surplus}});
-        if (fid.first) fids.back().second["first"] = *fid.first;
+        Json& row = rows.add(fid.fid, {{"messages", fid.messages},
+                                       {"bytes", fid.bytes},
+                                       {"lost", fid.lost},
+                                       {"surplus", fid.surplus}});
+        if (fid.first) row["first"] = *fid.first;
     }
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

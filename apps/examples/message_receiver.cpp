@@ -25,6 +25,8 @@ struct Receiver final : netio::ListenSocket::Handler {
         failed = failed || closed.reason != netio::CloseReason::orderly;
         if (--senders == 0) loop.stop();
     }
+    // After close() below: every sender has been told what was received, and has had its on_closed.
+    void on_listen_closed(netio::ListenSocket&, const netio::Closed&) override { loop.stop(); }
     void on_accept_failed(netio::ListenSocket&, const std::string& peer,
                           const netio::FabricError& why) override {
         std::fprintf(stderr, "%s was refused: %s\n", peer.c_str(), why.what());
@@ -43,10 +45,10 @@ int main(int argc, char** argv) try {
     Receiver receiver{loop};
     netio::ListenSocket::Options options;
     options.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
-    const netio::ListenSocket socket{*transport, options, receiver};
+    netio::ListenSocket socket{*transport, options, receiver};
     std::printf("listening at %s\n", to_string(socket.endpoints().at(0).address).c_str());
     std::fflush(stdout);
-    const netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    const netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) { socket.close(); }};
     loop.run();
     std::printf("received %llu messages, %llu bytes\n", receiver.messages, receiver.bytes);
     return receiver.failed ? 1 : 0;

@@ -3,7 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
-#include "netio/fabric/signal_handlers.hpp"
+#include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -309,7 +309,7 @@ std::string fabric_version() {
 }
 
 std::vector<FabricDescription> describe_fabric() {
-    fabric::undo_foreign_signal_handlers(); // one that runs under libfabric would never come back
+    undo_foreign_signal_handlers(); // one that runs under libfabric would never come back
     std::vector<FabricDescription> descriptions;
     for (const auto& provider : fabric::usable_providers()) {
         const fabric::Info list = fabric::query_all(provider);

@@ -69,7 +69,7 @@ void Connector::close() {
     NETIO_CHECK_MSG(connecting_, "there is nothing to close");
     cancel();
     connecting_ = true;
-    reasons_.push_back({.reason = CloseReason::local});
+    reasons_.push_back({.reason = CloseReason::local, .detail = "closed before it was connected"});
     turn_.start(Duration::zero());
 }
 

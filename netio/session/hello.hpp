@@ -57,7 +57,7 @@ enum class RejectCode : std::uint8_t {
     no_resources = 7,
 };
 std::string_view to_string(RejectCode code) noexcept;
-// It may let us in later, though nothing is changed here.
+// The peer may accept later, though nothing is changed here.
 constexpr bool may_pass(RejectCode code) noexcept {
     return code == RejectCode::full || code == RejectCode::no_resources;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 // Which of the messages that were sent the peer is known to have taken: it takes them in order, and
-// gives back a credit for each. Counts those of the service; the session's own only pass. A plain
+// returns a credit for each. Counts those of the service; the session's own only pass. A plain
 // value, not thread-safe.
 
 #include <cstddef>

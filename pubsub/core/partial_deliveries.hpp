@@ -51,8 +51,8 @@ class PartialDeliveries {
     std::size_t open_count() const noexcept { return open_.size(); }
 
     // What a first attempt comes to: no_subscribers, again, partial or ok.
-    template <typename Links, typename CanTake>
-    Status outlook(Fid fid, const Links& subscribers, CanTake can_take) const {
+    template <typename Members, typename CanTake>
+    Status outlook(Fid fid, const Members& subscribers, CanTake can_take) const {
         if (std::empty(subscribers)) return Status::no_subscribers;
         if (holds(fid)) return Status::again;
         if (std::ranges::none_of(subscribers, can_take)) return Status::again;

@@ -70,7 +70,10 @@ void SubscriberCore::start() {
 }
 
 void SubscriberCore::retry() {
-    if (closing_) return handler_.on_closed(socket_, ended(CloseReason::local), false);
+    if (closing_) {
+        return handler_.on_closed(
+            socket_, ended(CloseReason::local, "closed before it was connected"), false);
+    }
     start();
 }
 

@@ -16,7 +16,7 @@ RemoteRing RingSet::add(std::uint64_t bytes, MemoryDomain& domain) {
 }
 
 void RingSet::drop(std::uint32_t number) {
-    NETIO_CHECK_MSG(number == first_, "rings are given back in the order of their making");
+    NETIO_CHECK_MSG(number == first_, "rings are released in the order of their making");
     rings_.pop_front();
     ++first_;
 }

@@ -141,11 +141,10 @@ FIELD_WORDS = {
     r"\bon_room\b|\bfind_room\b|\bask_for_room\b": "on_writable, request_capacity",
     r"\bon_turned_away\b|\bturn(?:s|ed|ing)?\b(?:\s+\w+)?\s+away\b": "accept failed, rejected",
     r"\bgoodbye\b": "shutdown",
-    r"\b(?:on_)?last[ _]word\b": "final callback; or: the last of several counts",
     r"\bpatien(?:t|ce)_for\b|\bdebts?\b|\bdebts_settled\b": "pending deliveries, completed",
     r"\bhas_its_share\b": "is_over_share",
     r"\blet us in\b": "accepted",
-    r"\b(?:Subscriber)?Link(?:Id|Options|Listener|s)\b": "session, SubscriberId",
+    r"\bSubscriberLinks?\b|\bLink(?:Id|Options|Listener)\b": "session, SubscriberId",
     r"\bg[ia]ven? back\b|\bgives? back\b|\bgiving back\b": "released, returned",
 }
 
