@@ -14,7 +14,7 @@ namespace {
 
 class Drawing {
   public:
-    explicit Drawing(std::uint64_t seed) : dice_{seed} {
+    explicit Drawing(std::uint64_t seed) : dice_{seed}, name_dice_{~seed} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -28,6 +28,7 @@ class Drawing {
         if (kind >= 60 && kind < 85) draw_messages();
         if (kind >= 80) draw_streams();
         faults_.draw(schedule_, span_us_, fids_);
+        draw_names();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
@@ -35,6 +36,17 @@ class Drawing {
   private:
     bool has(const std::string& fault) const { return faults_.has(fault); }
     std::int64_t moment() { return dice_.between(0, span_us_); }
+    // By dice of its own: the rest of a world is the same with and without it.
+    void draw_names() {
+        for (ProcessPlan& plan : schedule_.processes) {
+            if (!plan.options.has("of")) continue;
+            if (name_dice_.percent(5)) plan.options.set("named", 1);
+            if (!name_dice_.percent(5)) continue;
+            const std::int64_t when = name_dice_.between(0, span_us_);
+            at(when, plan.number, "nameless").with.set("us", name_dice_.while_us());
+        }
+    }
+
     ProcessPlan& add(const std::string& kind) {
         schedule_.processes.push_back({.number = next_number_++, .kind = kind, .options = {}});
         return schedule_.processes.back();
@@ -60,7 +72,6 @@ class Drawing {
         if (dice_.percent(10)) options.set("handshake_ms", dice_.between(20, 500));
         // It has no device, and its peers have to find that out.
         if (schedule_.world.has("device") && dice_.percent(15)) options.set("device", 0);
-        if (options.has("of") && dice_.percent(10)) options.set("named", 1);
         if (dice_.percent(10)) options.set("resolve_us", dice_.while_us() % 5'000'000);
     }
 
@@ -91,12 +102,10 @@ class Drawing {
                 if (dice_.percent(20)) options.set("idle", 1);
                 if (dice_.percent(15)) options.set("watermark", dice_.between(1, frame));
             } else {
-                if (dice_.percent(75)) {
-                    options.set("outstanding", dice_.between(2, dice_.percent(50) ? 3 : 12));
-                }
+                if (dice_.percent(60)) options.set("outstanding", dice_.between(2, 12));
                 if (dice_.percent(60)) options.set("remainder", dice_.between(1, 4));
                 options.set("slot_bytes", 4 * frame + 64);
-                if (mode == 2 && dice_.percent(60)) options.set("patient", 1);
+                if (mode == 2 && dice_.percent(40)) options.set("patient", 1);
                 if (mode == 2 && dice_.percent(40)) options.set("abandons", dice_.between(1, 3));
             }
             if (dice_.percent(20)) options.set("close_ms", dice_.between(200, 3000));
@@ -233,6 +242,7 @@ class Drawing {
     }
 
     Dice dice_;
+    Dice name_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::uint32_t next_number_ = 0;

@@ -9,10 +9,9 @@ namespace netio::world {
 namespace {
 
 // What meets rarely has its place here more than once.
-const std::vector<std::string> all_kinds{"stop",   "kill",     "vanish",  "block",  "thin",
-                                         "sever",  "fail",     "leap",    "slow",   "busy",
-                                         "deed",   "end",      "break",   "strike", "strike",
-                                         "strike", "farewell", "restart", "pause",  "nameless"};
+const std::vector<std::string> all_kinds{
+    "stop", "kill", "vanish", "block",  "thin",   "sever",  "fail",     "leap",    "slow", "busy",
+    "deed", "end",  "break",  "strike", "strike", "strike", "farewell", "restart", "pause"};
 
 // The states that last for a moment only come first.
 const std::vector<Event> events_to_strike_at{
@@ -132,8 +131,7 @@ void FaultDrawing::draw_one(const std::string& kind) {
     if (kind == "strike") return draw_strike();
     if (kind == "farewell") return draw_farewell();
     if (kind == "block" || kind == "thin") return draw_block(kind == "thin");
-    if (kind == "stop" || kind == "leap" || kind == "busy" || kind == "pause" ||
-        kind == "nameless") {
+    if (kind == "stop" || kind == "leap" || kind == "busy" || kind == "pause") {
         at(moment(), who, kind).with.set("us", dice_.while_us());
     } else if (kind == "kill" || kind == "vanish" || kind == "restart") {
         const std::int64_t when = moment();
