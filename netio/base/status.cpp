@@ -30,7 +30,7 @@ std::string_view to_string(Status status) noexcept {
 std::string_view to_string(CloseReason reason) noexcept {
     switch (reason) {
     case CloseReason::local:
-        return "aborted here";
+        return "ended here";
     case CloseReason::orderly:
         return "closed in order";
     case CloseReason::unconfirmed:

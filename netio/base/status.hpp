@@ -37,7 +37,8 @@ NETIO_EXPORT std::string_view to_string(Status status) noexcept;
 
 // Why a connection ended. Every connection that was opened gets exactly one.
 enum class CloseReason : std::uint8_t {
-    local,           // abort() was called here, or this side was destroyed
+    local,           // abort() was called here, this side was destroyed, or it was closed before it
+                     // was connected
     orderly,         // both sides have shut down, and all that was sent has been given to the user
                      // of the peer, as it said; also where close() was called
     unconfirmed,     // close() was called, here or there, and that much is not known: the peer was
