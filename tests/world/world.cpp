@@ -410,7 +410,8 @@ void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since
                ": " + std::string{to_string(closed.reason)} + ' ' + closed.detail;
     };
     // Who was busy when it was connected may hear late of what has happened meanwhile.
-    const TimePoint from = oracle_.looked_before(process, since) - seconds{1};
+    // And a slow way tells late of both.
+    const TimePoint from = oracle_.looked_before(process, since) - seconds{4};
     const auto has = [&](Trouble trouble) {
         return oracle_.happened(trouble, process, from) || oracle_.happened(trouble, peer, from);
     };
