@@ -49,10 +49,12 @@ std::size_t PageTerms::share_of(SlowPolicy policy) const noexcept {
     return std::min(pool_ / 2, std::max(4 * page_bytes_, usual));
 }
 
-PageTerms::Turn PageTerms::turn_of(const Holding& holding, SlowPolicy policy,
-                                   const Shares& shares) const noexcept {
+PageTerms::Turn PageTerms::turn_of(const Holding& holding, SlowPolicy policy, const Shares& shares,
+                                   std::size_t message_bytes) const noexcept {
     const std::size_t most = std::max<std::size_t>(1, shares.allowance(share_of(policy)));
-    if (holding.all() < most) return Turn::takes;
+    const bool fits =
+        message_bytes == 0 || holding.all() == 0 || holding.all() + message_bytes <= pool_ / 2;
+    if (holding.all() < most && fits) return Turn::takes;
     return policy == SlowPolicy::drop ? Turn::misses : Turn::waits;
 }
 

@@ -38,7 +38,10 @@ class PageTerms {
         misses, // it, as its policy wants it
         waits,  // and publishing with it
     };
-    Turn turn_of(const Holding& holding, SlowPolicy policy, const Shares& shares) const noexcept;
+    // `message_bytes`: of one that takes several pages, all of which it would hold; it is not to
+    // have more than half of the pool then, unless this is the only one that it holds.
+    Turn turn_of(const Holding& holding, SlowPolicy policy, const Shares& shares,
+                 std::size_t message_bytes = 0) const noexcept;
 
   private:
     std::size_t page_bytes_;

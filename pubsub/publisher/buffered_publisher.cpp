@@ -109,7 +109,7 @@ Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts part
                                         std::size_t bytes, std::uint8_t status) {
     if (group.place != Group::nowhere) flush_page(group.place); // the order of the fid
     sessions_.make_others_give_way(bytes);
-    if (delivery_.must_wait_for(group.members)) return refuse();
+    if (delivery_.must_wait_for(group.members, bytes)) return refuse();
     const std::vector<std::uint32_t> pages = take_pages(bytes);
     if (pages.empty()) return refuse();
     delivery_.send(

@@ -9,17 +9,17 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-PageTerms::Turn PageDelivery::turn_of(const Interest& member) {
+PageTerms::Turn PageDelivery::turn_of(const Interest& member, std::size_t message_bytes) {
     const Subscriber& subscriber = sessions_.subscriber(member.subscriber);
     if (subscriber.idle.gave_way && member.policy == SlowPolicy::drop)
         return PageTerms::Turn::misses;
-    return terms_.turn_of(subscriber.holding(), member.policy, sessions_.shares());
+    return terms_.turn_of(subscriber.holding(), member.policy, sessions_.shares(), message_bytes);
 }
 
-bool PageDelivery::must_wait_for(std::span<const Interest> members) {
+bool PageDelivery::must_wait_for(std::span<const Interest> members, std::size_t message_bytes) {
     bool wait = false;
     for (const Interest& member : members) {
-        if (turn_of(member) != PageTerms::Turn::waits) continue;
+        if (turn_of(member, message_bytes) != PageTerms::Turn::waits) continue;
         sessions_.slow().note_waited_for(sessions_.subscriber(member.subscriber), member.policy);
         wait = true;
     }
@@ -47,7 +47,7 @@ void PageDelivery::send(std::uint32_t page, std::size_t bytes, std::span<const I
 
 void PageDelivery::send(const Large& message, std::span<const std::uint32_t> pages,
                         std::span<const Interest> members) {
-    const std::vector<Interest> takers = takers_of(members, message.fid);
+    const std::vector<Interest> takers = takers_of(members, message);
     FragmentExtension fragment{.fid = message.fid,
                                .message_number = message.number,
                                .offset = 0,
@@ -74,13 +74,14 @@ void PageDelivery::send(const Large& message, std::span<const std::uint32_t> pag
 }
 
 // A message is dropped whole or not at all.
-std::vector<Interest> PageDelivery::takers_of(std::span<const Interest> members, Fid fid) {
+std::vector<Interest> PageDelivery::takers_of(std::span<const Interest> members,
+                                              const Large& message) {
     std::vector<Interest> takers;
     for (const Interest& member : members) {
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
         if (subscriber.stage() == Subscriber::Stage::gone) continue;
-        if (turn_of(member) == PageTerms::Turn::misses) {
-            subscriber.add_gap(fid, 1);
+        if (turn_of(member, message.bytes) == PageTerms::Turn::misses) {
+            subscriber.add_gap(message.fid, 1);
             ++counters_.dropped;
         } else {
             takers.push_back(member);

@@ -25,7 +25,8 @@ class PageDelivery {
         : terms_{terms}, pages_{pages}, sessions_{sessions}, counters_{counters} {}
 
     // Whether publishing to these has to wait for one of them.
-    bool must_wait_for(std::span<const Interest> members);
+    // `message_bytes`: of one that takes several pages.
+    bool must_wait_for(std::span<const Interest> members, std::size_t message_bytes = 0);
     // A page of records, which is the caller's, to all of them. The caller's use of it ends.
     void send(std::uint32_t page, std::size_t bytes, std::span<const Interest> members);
     // A message in pages of its own, of which the caller's use ends; who does not get all of it
@@ -43,8 +44,8 @@ class PageDelivery {
     void tell_missed(std::uint32_t page, GapLedger& gap);
 
   private:
-    PageTerms::Turn turn_of(const Interest& member);
-    std::vector<Interest> takers_of(std::span<const Interest> members, Fid fid);
+    PageTerms::Turn turn_of(const Interest& member, std::size_t message_bytes = 0);
+    std::vector<Interest> takers_of(std::span<const Interest> members, const Large& message);
     void send_page(std::uint32_t page, const Interest& member,
                    std::span<const std::byte> extension);
     void drop_page(std::uint32_t page, Subscriber& subscriber);

@@ -66,6 +66,18 @@ TEST(PageTerms, WhoHasItsShareMissesOrIsWaitedForByItsPolicy) {
     EXPECT_EQ(turn(4096, SlowPolicy::drop), Turn::misses);
 }
 
+TEST(PageTerms, AMessageOfSeveralPagesDoesNotBringAnybodyBeyondHalfOfThePool) {
+    const PageTerms terms{small()};
+    const Shares shares{terms.pool()};
+    const auto turn = [&](std::size_t held, std::size_t message_bytes, SlowPolicy policy) {
+        return terms.turn_of({.waiting = held}, policy, shares, message_bytes);
+    };
+    EXPECT_EQ(turn(1000, 3096, SlowPolicy::block), Turn::takes);
+    EXPECT_EQ(turn(1000, 3097, SlowPolicy::block), Turn::waits);
+    EXPECT_EQ(turn(1000, 3097, SlowPolicy::drop), Turn::misses);
+    EXPECT_EQ(turn(0, 7 * 1024, SlowPolicy::block), Turn::takes) << "it could never be published";
+}
+
 TEST(PageTerms, WhoHoldsNothingTakesEvenWhereNothingIsFree) {
     const PageTerms terms{small()};
     Shares shares{terms.pool()};
