@@ -173,7 +173,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, OfASlowReceiverArriveAll) {
 }
 
 TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForEverLearnsThatItWasTooSlow) {
-    for (const std::size_t receives : {64, 4}) { // all has left, and pages wait
+    for (const std::size_t receives : {64U, 4U}) { // all has left, and pages wait
         SCOPED_TRACE(receives);
         receiver = {};
         sender = {};
@@ -210,7 +210,7 @@ TEST_P(BufferedMessagesOnAnUncertainWay, ACloseTakesOneCloseLimitAtMost) {
     // A page each five seconds: the last leaves before 30 s, and is not taken until 45 s.
     ReceiveSocket& slow = *listener->peers().front();
     slow.pause();
-    receiver.at_message = [&](ReceiveSocket& socket) { socket.pause(); };
+    receiver.at_message = [](ReceiveSocket& peer) { peer.pause(); };
     Timer next{bed.loop(), [&] {
                    if (receiver.closed.empty()) slow.resume();
                    next.start(5s);

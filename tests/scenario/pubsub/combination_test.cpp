@@ -45,7 +45,9 @@ TEST_P(Combinations, ASubscriberMayBeDestroyedAtEachMomentOfAReconnection) {
         ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
         ASSERT_TRUE(subscriber.actor.last_retrying);
         publisher = std::make_unique<BufferedPublishSocket>(transport(), again, publisher_actor);
-        if (moment > 12) ASSERT_TRUE(run_until([&] { return publisher_actor.connected == 2; }));
+        if (moment > 12) {
+            ASSERT_TRUE(run_until([&] { return publisher_actor.connected == 2; }));
+        }
         turn(moment % 13);
         subscriber.socket.reset();
         turn(20);
@@ -251,8 +253,8 @@ TEST_P(Combinations, AfterACloseInAnyHandlerOnlyTheEndIsTold) {
                 run_until([&] { return done() || subscriber.actor.unsubscribed.size() == 1; }));
             if (!done()) {
                 for (std::uint64_t n = 0; n < 100; ++n)
-                    for (const std::uint64_t fid : {1, 3})
-                        publish(*publisher, Fid{fid}, n, 300);
+                    for (const std::uint64_t fid : {1U, 3U})
+                        static_cast<void>(publish(*publisher, Fid{fid}, n, 300));
                 publisher->close();
             }
             ASSERT_TRUE(run_until(done));
