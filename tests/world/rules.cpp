@@ -43,7 +43,8 @@ constexpr std::array all_rules{
          "protocol_error,    // the peer sent something that its protocol does not allow",
          "netio/base/status.hpp"},
     Rule{RuleId::slow_was_slow, "who is cut off as slow was slow",
-         "too_slow,          // one side took nothing for too long, and the other has a policy for that",
+         "too_slow,          // one side took nothing for too long, and the other has a policy for "
+         "that",
          "netio/base/status.hpp"},
     Rule{RuleId::again_is_followed, "again is followed",
          "again,             // nothing was sent to anyone: no room now, try again after "
