@@ -43,12 +43,7 @@ void Doorkeeper::look() {
 }
 
 std::size_t Doorkeeper::clear_out() {
-    std::size_t count = 0;
-    socket_.for_each_stranger([&](const Address&, int fd) {
-        cut_off(fd);
-        ++count;
-    });
-    return count;
+    return socket_.cut_off_strangers();
 }
 
 } // namespace netio::fabric

@@ -32,7 +32,8 @@ class Doorkeeper {
     KernelSocket admit(const Address& peer);
     // Cuts off those that were strangers at the last look already.
     void look();
-    // Cuts off everybody who has not finished, however long they have been there; their number.
+    // Cuts off everybody who has not finished, however long they have been there. The number of
+    // those whom the provider has not let go of yet.
     std::size_t clear_out();
 
   private:

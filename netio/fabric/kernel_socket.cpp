@@ -217,6 +217,16 @@ void ListeningSocket::for_each_stranger(
     });
 }
 
+std::size_t ListeningSocket::cut_off_strangers() const {
+    std::size_t open = 0;
+    for_each_descriptor([&](int fd) {
+        if (!has_accepted(fd)) return;
+        cut_off(fd); // one that was cut off before has no peer's name any more
+        ++open;
+    });
+    return open;
+}
+
 void cut_off(int fd) noexcept {
     ::shutdown(fd, SHUT_RDWR);
 }

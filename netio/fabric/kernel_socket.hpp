@@ -17,6 +17,7 @@
 #include "netio/base/time.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <rdma/fi_endpoint.h>
@@ -66,6 +67,9 @@ class ListeningSocket {
     static std::optional<Address> peer_of(int fd);
     // Those accepted here that belong to nobody yet.
     void for_each_stranger(const std::function<void(const Address& peer, int fd)>& visit) const;
+
+    // Cuts them off, also those that were before; how many of them are still open.
+    std::size_t cut_off_strangers() const;
 
   private:
     // Two settings that have no effect until keepalive is switched on, and that accepted sockets

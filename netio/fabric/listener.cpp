@@ -133,10 +133,10 @@ Listener::~Listener() {
 // finished the handshake (measured, libfabric 1.17). It frees what it reads the end of.
 void Listener::clear_out() {
     for (unsigned round = 0; round < clearing_rounds; ++round) {
-        if (door_->clear_out() == 0) return;
-        for (unsigned empty = 0; empty < empty_reads;) {
+        const std::size_t open = door_->clear_out();
+        if (open == 0) return;
+        for (std::size_t reads = 0; reads < open + empty_reads; ++reads) {
             const auto result = reader_.read(*events_);
-            if (result == CmReader::Result::nothing) ++empty;
             if (result != CmReader::Result::event || reader_.event().type != FI_CONNREQ) continue;
             const Info info{reader_.event().info};
             ::fi_reject(endpoint_.get(), info->handle, nullptr, 0);

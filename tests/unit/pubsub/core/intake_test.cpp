@@ -183,7 +183,8 @@ TEST_F(IntakeTest, TheRestOfAPageGoesOnWithTheFidThatWasLast) {
 
 TEST_F(IntakeTest, TheRestOfSomeGapsIsCountedWhenItIsTaken) {
     sink.limit = 1;
-    ASSERT_EQ(take(gap_kind, counts({{Fid{1}, 5}, {Fid{2}, 6}, {Fid{3}, 7}})), Outcome::left);
+    const auto body = counts({{Fid{1}, 5}, {Fid{2}, 6}, {Fid{3}, 7}});
+    ASSERT_EQ(take(gap_kind, body), Outcome::left);
     EXPECT_EQ(intake.arrivals().lost(), 5U);
     sink.limit = SIZE_MAX;
     const std::vector<std::byte> rest{intake.rest().begin(), intake.rest().end()};
