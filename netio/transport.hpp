@@ -18,6 +18,7 @@
 //     this seam: it may break the connection. Credits prevent it (netio/session/session.hpp).
 // All of it belongs to the loop's thread.
 
+#include "netio/access/host.hpp"
 #include "netio/base/cookie.hpp"
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
@@ -139,6 +140,10 @@ class NETIO_EXPORT ConnectionRequest {
     virtual std::span<const std::byte> data() const noexcept = 0;
     // Of one that is not answered yet.
     virtual std::string peer_address() const = 0;
+    // The peer's machine, and the address of ours that it connects to, which the listener may not
+    // know: it may be bound to any. All zeros: the provider does not say, or it is answered.
+    virtual access::Host source() const = 0;
+    virtual access::GateAddress dialled() const = 0;
     // Where the connection's memory will be registered. What is registered before the connection is
     // made can fail while the peer can still be told why. May throw FabricError.
     virtual MemoryDomain& domain() = 0;
@@ -180,7 +185,8 @@ class NETIO_EXPORT RouteOffer {
 struct Route {
     std::string provider;
     Address remote;
-    std::string local_host; // empty: any
+    std::string local_host;        // empty: any
+    access::GateAddress dialled{}; // `remote` in numbers; all zeros where the transport cannot say
     std::shared_ptr<const RouteOffer> offer = nullptr;
 };
 

@@ -14,6 +14,7 @@
 // server's proof covers the answer, and all that the client's does. Both begin with a label of
 // their own, so neither can stand for the other.
 
+#include "netio/access/host.hpp"
 #include "netio/access/protection.hpp"
 #include "netio/access/secret.hpp"
 
@@ -50,24 +51,6 @@ enum class RequestKind : std::uint8_t { first = 0, second = 1 };
 using ClientNonce = std::array<std::byte, gate_proof_at - gate_nonce_at>;
 using ServerNonce = std::array<std::byte, server_nonce_bytes>;
 using Proof = std::array<std::byte, gate_proof_bytes>;
-
-// Of a machine: its IPv6 address, or ::ffff: before its IPv4 address.
-using Host = std::array<std::byte, 16>;
-constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
-    Host host{};
-    host[10] = host[11] = std::byte{0xff};
-    for (std::size_t at = 0; at < bytes.size(); ++at)
-        host[12 + at] = bytes[at];
-    return host;
-}
-
-// Where the client connects to, as either side sees it.
-struct GateAddress {
-    Host host{};
-    std::uint16_t port = 0;
-
-    friend bool operator==(const GateAddress&, const GateAddress&) = default;
-};
 
 // What a session's protection is made of, equal on both sides and of this connection only.
 struct GateKeys {

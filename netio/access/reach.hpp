@@ -3,7 +3,7 @@
 
 // From where an address that is listened at can be reached, and whether that was meant.
 
-#include "netio/access/gate_transcript.hpp"
+#include "netio/access/host.hpp"
 
 #include <algorithm>
 #include <string>

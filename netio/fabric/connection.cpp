@@ -3,6 +3,7 @@
 
 #include "netio/base/destruction_watch.hpp"
 #include "netio/fabric/provider.hpp"
+#include "netio/fabric/socket_address.hpp"
 #include "netio/fabric/soft_iwarp.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "netio/fabric/kernel_socket.hpp"
 
 #include "netio/fabric/descriptors.hpp"
-#include "netio/fabric/provider.hpp"
+#include "netio/fabric/socket_address.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <mutex>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <rdma/fi_cm.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utility>
@@ -93,6 +94,13 @@ KernelSocket::KernelSocket(KernelSocket&& other) noexcept : fd_{std::exchange(ot
 KernelSocket& KernelSocket::operator=(KernelSocket&& other) noexcept {
     std::swap(fd_, other.fd_);
     return *this;
+}
+
+access::GateAddress KernelSocket::local() const noexcept {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
+    return to_gate_address(&storage);
 }
 
 void KernelSocket::probe_when_idle(Duration interval) const noexcept {

@@ -13,6 +13,7 @@
 // hand out the descriptor (FI_GET_FD) and the version that is supported here does not. Those that
 // were found are entered in a table of the process, so that nobody looks at them again.
 
+#include "netio/access/host.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 
@@ -36,6 +37,8 @@ class KernelSocket {
 
     explicit operator bool() const noexcept { return fd_ >= 0; }
     int fd() const noexcept { return fd_; }
+    // Its own end.
+    access::GateAddress local() const noexcept;
 
     // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
     // is there.

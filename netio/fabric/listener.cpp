@@ -3,6 +3,7 @@
 
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/provider.hpp"
+#include "netio/fabric/socket_address.hpp"
 
 #include <cerrno>
 #include <netinet/in.h>
@@ -41,6 +42,18 @@ class Listener::Request final : public ConnectionRequest {
     std::string peer_address() const override {
         return info_ && info_->dest_addr != nullptr ? to_string(to_address(info_->dest_addr))
                                                     : "unknown peer";
+    }
+
+    access::Host source() const override {
+        return info_ && info_->dest_addr != nullptr ? to_gate_address(info_->dest_addr).host
+                                                    : access::Host{};
+    }
+
+    // The info of a request carries what the listener is bound to, which may be any address.
+    access::GateAddress dialled() const override {
+        if (socket_) return socket_.local();
+        return info_ && info_->src_addr != nullptr ? to_gate_address(info_->src_addr)
+                                                   : access::GateAddress{};
     }
 
     std::unique_ptr<netio::Connection>

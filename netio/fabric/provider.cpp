@@ -3,10 +3,10 @@
 
 #include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
+#include "netio/fabric/socket_address.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -194,9 +194,11 @@ FoundRoutes find_routes(const std::vector<std::string>& providers, const Address
                 if (offer->info == nullptr) {
                     note(cannot_reach(provider, address, local_host));
                 } else {
+                    const auto dialled = to_gate_address(offer->info->dest_addr);
                     found.routes.push_back({.provider = provider,
                                             .remote = address,
                                             .local_host = local_host,
+                                            .dialled = dialled,
                                             .offer = std::move(offer)});
                 }
             }
@@ -272,27 +274,6 @@ bool uses_kernel_sockets(const ::fi_info& info) {
 
 bool domain_limits_queues(const ::fi_info& info) {
     return traits_of(info).domain_limits_queues;
-}
-
-Address to_address(const void* socket_address) {
-    std::array<char, INET6_ADDRSTRLEN> host{};
-    sa_family_t family = AF_UNSPEC;
-    std::memcpy(&family,
-                static_cast<const std::byte*>(socket_address) + offsetof(sockaddr, sa_family),
-                sizeof family);
-    if (family == AF_INET) {
-        sockaddr_in address{};
-        std::memcpy(&address, socket_address, sizeof address);
-        ::inet_ntop(AF_INET, &address.sin_addr, host.data(), host.size());
-        return {host.data(), ntohs(address.sin_port)};
-    }
-    if (family == AF_INET6) {
-        sockaddr_in6 address{};
-        std::memcpy(&address, socket_address, sizeof address);
-        ::inet_ntop(AF_INET6, &address.sin6_addr, host.data(), host.size());
-        return {host.data(), ntohs(address.sin6_port)};
-    }
-    return {"unknown", 0};
 }
 
 } // namespace netio::fabric

@@ -57,6 +57,4 @@ bool uses_kernel_sockets(const ::fi_info& info);
 // Endpoints get no longer queues than the info had that their domain was opened with.
 bool domain_limits_queues(const ::fi_info& info);
 
-Address to_address(const void* socket_address);
-
 } // namespace netio::fabric

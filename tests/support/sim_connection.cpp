@@ -72,7 +72,7 @@ void SimConnection::request(const Bytes& data) {
     }
     const std::uint32_t there = listener->process();
     if (!network_.path(process(), there).blocked && !network_.path(there, process()).blocked) {
-        return listener->request(number_, data);
+        return listener->request({.connection = number_, .data = data, .dialled = *remote_});
     }
     // It is sent again until an answer comes.
     network_.clock().at(now() + std::chrono::seconds{1},

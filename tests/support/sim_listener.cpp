@@ -6,16 +6,23 @@
 #include "tests/support/sim_memory.hpp"
 
 #include <cerrno>
+#include <utility>
 
 namespace netio::test {
 
 class SimListener::Request final : public ConnectionRequest {
   public:
-    Request(SimListener& listener, std::uint64_t connection, const std::vector<std::byte>& data)
-        : listener_{listener}, connection_{connection}, data_{data} {}
+    Request(SimListener& listener, const Asking& asking)
+        : listener_{listener}, connection_{asking.connection}, asking_{asking} {}
 
-    std::span<const std::byte> data() const noexcept override { return data_; }
+    std::span<const std::byte> data() const noexcept override { return asking_.data; }
     std::string peer_address() const override { return "sim#" + std::to_string(connection_); }
+    access::Host source() const override {
+        return SimNetwork::host_of(listener_.network_.process_of(connection_));
+    }
+    access::GateAddress dialled() const override {
+        return SimNetwork::gate_address_of(asking_.dialled);
+    }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                 Connection::Handler& handler) override {
         if (answered_) listener_.network_.violation("a request was answered twice");
@@ -46,7 +53,7 @@ class SimListener::Request final : public ConnectionRequest {
   private:
     SimListener& listener_;
     std::uint64_t connection_;
-    const std::vector<std::byte>& data_;
+    const Asking& asking_;
     bool answered_ = false;
 };
 
@@ -63,20 +70,20 @@ SimListener::SimListener(SimTransport& transport, Address address, const SimProf
 SimListener::~SimListener() {
     if (destroyed_ != nullptr) *destroyed_ = true;
     if (pending_ != nullptr) pending_->abandon();
-    for (const auto& [connection, data] : requests_)
-        network_.turn_away(connection, CloseReason::refused, {});
+    for (const Asking& asking : requests_)
+        network_.turn_away(asking.connection, CloseReason::refused, {});
     transport_.loop_.remove(*this);
     std::erase_if(network_.listeners_, [&](const auto& entry) { return entry.second == this; });
     --transport_.users_;
 }
 
 void SimListener::die(bool host) {
-    for (const auto& [connection, data] : std::exchange(requests_, {}))
-        if (!host) network_.turn_away(connection, CloseReason::refused, {});
+    for (const Asking& asking : std::exchange(requests_, {}))
+        if (!host) network_.turn_away(asking.connection, CloseReason::refused, {});
 }
 
-void SimListener::request(std::uint64_t connection, std::vector<std::byte> data) {
-    requests_.emplace_back(connection, std::move(data));
+void SimListener::request(Asking asking) {
+    requests_.push_back(std::move(asking));
     transport_.process_.ready(*this);
 }
 
@@ -86,10 +93,10 @@ std::size_t SimListener::drain(std::size_t budget) {
     EventLoop& loop = transport_.loop_;
     while (done < budget && !watch.destroyed() && !requests_.empty()) {
         if (done > 0 && loop.time_is_up()) break;
-        const auto [connection, data] = std::move(requests_.front());
+        const Asking asking = std::move(requests_.front());
         requests_.pop_front();
         ++done;
-        Request request{*this, connection, data};
+        Request request{*this, asking};
         pending_ = &request;
         handler_.on_request(request);
         if (watch.destroyed()) break;

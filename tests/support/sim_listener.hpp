@@ -6,7 +6,7 @@
 #include "tests/support/sim_transport.hpp"
 
 #include <deque>
-#include <utility>
+#include <vector>
 
 namespace netio::test {
 
@@ -23,7 +23,12 @@ class SimListener final : public Listener, public EventSource {
     bool may_sleep() override { return requests_.empty(); }
 
     std::uint32_t process() const noexcept { return transport_.number(); }
-    void request(std::uint64_t connection, std::vector<std::byte> data);
+    struct Asking {
+        std::uint64_t connection = 0;
+        std::vector<std::byte> data;
+        Address dialled;
+    };
+    void request(Asking asking);
     // Its process is killed; with `host` nobody hears of it.
     void die(bool host);
 
@@ -36,7 +41,7 @@ class SimListener final : public Listener, public EventSource {
     const SimProfile& profile_;
     SimTransport::Domain& domain_;
     Listener::Handler& handler_;
-    std::deque<std::pair<std::uint64_t, std::vector<std::byte>>> requests_;
+    std::deque<Asking> requests_;
     Request* pending_ = nullptr; // in on_request now
     bool* destroyed_ = nullptr;
 };

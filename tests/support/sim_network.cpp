@@ -5,12 +5,33 @@
 #include "tests/support/sim_listener.hpp"
 
 #include <algorithm>
+#include <arpa/inet.h>
+#include <cstring>
 
 namespace netio::test {
 
 TimePoint SimNetwork::arrival(TimePoint not_before, Duration latency, std::uint64_t jitter) {
     const Duration late{static_cast<Duration::rep>(jitter == 0 ? 0 : random_() % jitter)};
     return std::max(not_before, clock_.now() + latency + late);
+}
+
+access::Host SimNetwork::host_of(std::uint32_t process) {
+    constexpr auto byte = [](std::uint32_t value) { return static_cast<std::byte>(value); };
+    return access::host_of_ipv4(
+        std::array{std::byte{10}, byte(process >> 16), byte(process >> 8), byte(process)});
+}
+
+access::GateAddress SimNetwork::gate_address_of(const Address& address) {
+    access::GateAddress result{.host = {}, .port = address.port};
+    std::array<std::byte, 4> ipv4{};
+    if (::inet_pton(AF_INET, address.host.c_str(), ipv4.data()) == 1) {
+        result.host = access::host_of_ipv4(ipv4);
+    } else if (::inet_pton(AF_INET6, address.host.c_str(), result.host.data()) != 1) {
+        const std::uint64_t number = std::hash<std::string>{}(address.host);
+        std::memcpy(result.host.data() + 8, &number, sizeof number);
+        result.host[0] = std::byte{0xfd};
+    }
+    return result;
 }
 
 SimConnection* SimNetwork::find(std::uint64_t connection) const {

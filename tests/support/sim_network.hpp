@@ -8,6 +8,7 @@
 // Faults of one connection are asked for by its number: 1, 2, ... in the order of their making, the
 // connecting and the accepting side each. Those of processes by theirs (SimTransport::process).
 
+#include "netio/access/host.hpp"
 #include "netio/base/status.hpp"
 #include "tests/support/sim_clock.hpp"
 
@@ -62,6 +63,9 @@ class SimNetwork {
         const auto found = makers_.find(connection);
         return found == makers_.end() ? UINT32_MAX : found->second;
     }
+    // Of a process: each is a machine. And of an address; a host that is not numeric gets a number.
+    static access::Host host_of(std::uint32_t process);
+    static access::GateAddress gate_address_of(const Address& address);
     // The last that this process has asked for; 0: none.
     std::uint64_t newest_connection(std::uint32_t process) const {
         const auto found = newest_.find(process);

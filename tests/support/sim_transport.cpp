@@ -97,9 +97,11 @@ std::unique_ptr<RouteSearch> SimTransport::find_routes(const Address& remote,
     if (hosts.empty()) answer.problem = "cannot resolve '" + remote.host + "'";
     for (const std::string& provider : providers_to(remote)) {
         for (const std::string& host : hosts) {
-            answer.routes.push_back({.provider = provider,
-                                     .remote = {.host = host, .port = remote.port},
-                                     .local_host = local_host});
+            answer.routes.push_back(
+                {.provider = provider,
+                 .remote = {.host = host, .port = remote.port},
+                 .local_host = local_host,
+                 .dialled = SimNetwork::gate_address_of({.host = host, .port = remote.port})});
         }
     }
     return std::make_unique<SimSearch>(

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Machines and their addresses in the form in which keys are bound to them.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace netio::access::inline v0_2 {
+
+// Of a machine: its IPv6 address, or ::ffff: before its IPv4 address.
+using Host = std::array<std::byte, 16>;
+constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
+    Host host{};
+    host[10] = host[11] = std::byte{0xff};
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+        host[12 + at] = bytes[at];
+    return host;
+}
+
+// Where the client connects to, as either side sees it.
+struct GateAddress {
+    Host host{};
+    std::uint16_t port = 0;
+
+    friend bool operator==(const GateAddress&, const GateAddress&) = default;
+};
+
+} // namespace netio::access::inline v0_2

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a listener is told of who asks, and what both sides know of the address that was dialled.
+
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+#include <vector>
+
+namespace netio::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::SizeIs;
+
+// Notes who asks, and turns them away.
+class Porter final : Listener::Handler {
+  public:
+    Porter(Transport& transport, const Address& local)
+        : listener{transport.listen(transport.providers_at(local).front(), local, *this)} {}
+
+    std::vector<access::Host> sources;
+    std::vector<access::GateAddress> dialled;
+    std::unique_ptr<Listener> listener;
+
+  private:
+    void on_request(ConnectionRequest& request) override {
+        sources.push_back(request.source());
+        dialled.push_back(request.dialled());
+        request.reject({});
+    }
+};
+
+class Caller final : Connection::Handler {
+  public:
+    Caller(Transport& transport, const Route& route)
+        : connection{transport.connect_over(route, {}, *this)} {
+        connection->open({});
+    }
+    bool over = false;
+    std::unique_ptr<Connection> connection;
+
+  private:
+    void on_connected(std::span<const std::byte>) override {}
+    void on_rejected(std::span<const std::byte>) override {}
+    void on_completion(const Completion&) override {}
+    void on_closed(const Closed&) override { over = true; }
+};
+
+class Source : public testing::TestWithParam<Bed> {
+  protected:
+    Route route_to(const Address& remote) {
+        std::optional<FoundRoutes> found;
+        const auto search = bed.transport().find_routes(
+            remote, {}, [&](FoundRoutes answer) { found = std::move(answer); });
+        EXPECT_TRUE(bed.run_until([&] { return found.has_value(); }));
+        EXPECT_FALSE(found->routes.empty()) << found->problem;
+        return found->routes.front();
+    }
+    TestBed bed{GetParam()};
+};
+
+TEST_P(Source, BothSidesNameTheAddressThatWasDialledAlike) {
+    Porter porter{bed.transport(), bed.address()};
+    const Route route = route_to(porter.listener->address());
+    EXPECT_NE(route.dialled, access::GateAddress{});
+    EXPECT_EQ(route.dialled.port, porter.listener->address().port);
+    const Caller first{bed.transport(), route};
+    const Caller second{bed.transport(), route};
+    ASSERT_TRUE(bed.run_until([&] { return first.over && second.over; }));
+    EXPECT_THAT(porter.dialled, ElementsAre(route.dialled, route.dialled));
+    ASSERT_THAT(porter.sources, SizeIs(2));
+    EXPECT_NE(porter.sources[0], access::Host{});
+    EXPECT_EQ(porter.sources[0], porter.sources[1]) << "they are of one machine";
+}
+
+TEST_P(Source, AListenerAtAnyAddressIsToldWhichOneWasDialled) {
+    Porter porter{bed.transport(), {.host = "0.0.0.0", .port = 0}};
+    const Route route =
+        route_to({.host = bed.address().host, .port = porter.listener->address().port});
+    const Caller caller{bed.transport(), route};
+    ASSERT_TRUE(bed.run_until([&] { return caller.over; }));
+    EXPECT_THAT(porter.dialled, ElementsAre(route.dialled));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Source, all_beds(), bed_name);
+
+TEST(Source, OfAPeerOverTcpIsTheAddressItCallsFrom) {
+    TestBed bed{Bed::fabric_tcp};
+    Porter porter{bed.transport(), {.host = "127.0.0.1", .port = 0}};
+    const Caller caller{
+        bed.transport(),
+        {.provider = "tcp", .remote = porter.listener->address(), .local_host = "127.0.0.9"}};
+    ASSERT_TRUE(bed.run_until([&] { return caller.over; }));
+    constexpr std::array host{std::byte{127}, std::byte{}, std::byte{}, std::byte{9}};
+    EXPECT_THAT(porter.sources, ElementsAre(access::host_of_ipv4(host)));
+}
+
+TEST(Source, OfASimulatedPeerIsItsProcess) {
+    SimWorld world;
+    EventLoop loop{{}, world};
+    SimNetwork network{world.clock(), 1};
+    SimTransport server{loop, world, network, {tcp_profile()}, 1};
+    SimTransport client{loop, world, network, {tcp_profile()}, 2};
+    Porter porter{server, {.host = "somewhere", .port = 0}};
+    const Caller caller{client, {.provider = "sim-tcp", .remote = porter.listener->address()}};
+    while (!caller.over)
+        loop.run_once(world.now() + std::chrono::seconds{1});
+    EXPECT_THAT(porter.sources, ElementsAre(SimNetwork::host_of(2)));
+}
+
+} // namespace
+} // namespace netio::test
