@@ -70,12 +70,16 @@ bool RegisteredBuffer::contains(const std::byte* data, std::size_t size) const n
            size <= static_cast<std::size_t>(memory_.data() + memory_.size() - data);
 }
 
+void check_slice(const Slice& slice) noexcept {
+    NETIO_CHECK_MSG(slice.size == 0 ||
+                        (slice.buffer != nullptr && slice.buffer->contains(slice.data, slice.size)),
+                    "a slice must lie within its registered buffer");
+}
+
 std::size_t checked_size(std::span<const Slice> slices) noexcept {
     std::size_t size = 0;
     for (const Slice& slice : slices) {
-        NETIO_CHECK_MSG(slice.size == 0 || (slice.buffer != nullptr &&
-                                            slice.buffer->contains(slice.data, slice.size)),
-                        "a slice must lie within its registered buffer");
+        check_slice(slice);
         size += slice.size;
     }
     return size;

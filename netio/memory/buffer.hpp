@@ -101,8 +101,9 @@ class NETIO_EXPORT RegisteredBuffer {
     std::vector<Entry> entries_; // one or two: searched linearly
 };
 
-// Of all of them together. Each must lie within its buffer (checked): a slice may have been made
-// from an address.
+// It must lie within its buffer, or this process ends: a slice may have been made from an address.
+NETIO_EXPORT void check_slice(const Slice& slice) noexcept;
+// Of all of them together, each checked.
 NETIO_EXPORT std::size_t checked_size(std::span<const Slice> slices) noexcept;
 
 } // namespace netio::inline v0_2

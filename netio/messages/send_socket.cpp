@@ -36,7 +36,7 @@ Status SendSocket::send(const Slice& slice, Cookie cookie, std::optional<std::ui
 
 Status SendSocket::sendv(std::span<const Slice> slices, Cookie cookie,
                          std::optional<std::uint64_t> immediate) {
-    static_cast<void>(checked_size(slices));
+    std::ranges::for_each(slices, check_slice);
     std::array<std::byte, messages::immediate_bytes> extension;
     if (immediate) wire::store(extension.data(), *immediate);
     return core_->send({.kind = messages::message_kind,

@@ -5,6 +5,7 @@
 // return the number of bytes written; decoders return nothing for bytes that are not such a frame.
 
 #include "netio/base/frame.hpp"
+#include "pubsub/core/fid.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <cstddef>

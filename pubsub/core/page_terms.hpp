@@ -8,6 +8,7 @@
 #include "pubsub/core/slow_policy.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace netio::pubsub::inline v0_2 {
 

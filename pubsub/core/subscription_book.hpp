@@ -5,6 +5,7 @@
 // of fids that differ as long as an answer is on its way. The last word about a fid counts; what is
 // refused is as if it had never been asked for. No I/O.
 
+#include "pubsub/core/fid.hpp"
 #include "pubsub/core/fid_range_map.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/slow_policy.hpp"

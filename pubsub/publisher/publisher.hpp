@@ -7,6 +7,7 @@
 #include "netio/base/export.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
+#include "pubsub/core/fid.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <chrono>

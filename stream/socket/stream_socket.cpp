@@ -48,12 +48,12 @@ void StreamSocket::accept(IncomingSession& incoming) {
 }
 
 Status StreamSocket::send(const Slice& slice, Cookie cookie) {
-    static_cast<void>(checked_size({&slice, 1}));
+    check_slice(slice);
     return core_->send(slice, cookie);
 }
 
 Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
-    static_cast<void>(checked_size({&slice, 1}));
+    check_slice(slice);
     Conversation* const conversation = core_->conversation();
     return conversation != nullptr ? conversation->receive(slice, cookie, fill) : Status::closed;
 }

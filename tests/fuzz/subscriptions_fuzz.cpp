@@ -5,12 +5,14 @@
 
 #include "pubsub/core/subscription_table.hpp"
 
+#include "pubsub/core/fid.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/slow_policy.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <vector>
 
 namespace netio::fuzz {

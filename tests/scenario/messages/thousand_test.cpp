@@ -6,10 +6,7 @@
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
-#include "tests/support/sim_node.hpp"
-#include "tests/support/sim_scheduler.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/support/crowd.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -22,11 +19,6 @@ namespace netio::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t count = 1000;
-// One thing of each kind a peer would take more than ten times as long as this.
-constexpr Duration longest_turn = 6ms;
-constexpr SimTransport::Costs costs{.post = 5us, .connection = 50us};
 
 struct Sender final : SendSocket::Handler {
     void on_connected(SendSocket&) override { connected = true; }
@@ -49,12 +41,9 @@ struct Receiver final : ListenSocket::Handler {
     bool ended = false;
 };
 
-class Thousand : public testing::TestWithParam<int> {
+class Thousand : public Crowd {
   protected:
     Thousand() {
-        scheduler_.add(near_.process, near_.loop);
-        scheduler_.add(far_.process, far_.loop);
-        near_.transport.set_costs(costs);
         listener_ = std::make_unique<ListenSocket>(
             near_.transport, ListenSocket::Options{.addresses = {{"10.0.0.1", 1000}}}, receiver_);
         senders_.resize(count);
@@ -66,25 +55,10 @@ class Thousand : public testing::TestWithParam<int> {
         }
         run_until([&] { return receiver_.connected == count; });
     }
-    bool run_until(const std::function<bool()>& done) {
-        near_.process.wake();
-        far_.process.wake();
-        for (const TimePoint end = clock_.now() + 10min; !done();) {
-            if (clock_.now() >= end) return false;
-            scheduler_.step(end);
-        }
-        return true;
-    }
     bool all_are_gone() {
         return run_until([&] { return receiver_.reasons.size() == count; });
     }
 
-    SimClock clock_;
-    SimNetwork network_{clock_, 5};
-    SimScheduler scheduler_{clock_, 5};
-    SimProfile profile_ = GetParam() == 0 ? tcp_profile() : verbs_profile();
-    SimNode near_{clock_, network_, profile_, 1};
-    SimNode far_{clock_, network_, profile_, 2};
     Receiver receiver_;
     std::unique_ptr<ListenSocket> listener_;
     std::vector<Sender> senders_;
@@ -96,7 +70,7 @@ TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
 }
 
 TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
-    network_.kill(2, true);
+    kill_all(true);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.longest_turn(), longest_turn);
 }
@@ -110,7 +84,7 @@ TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
 }
 
 TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
-    network_.kill(2, false);
+    kill_all(false);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.longest_turn(), longest_turn);
 }
@@ -125,10 +99,7 @@ TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
     EXPECT_LE(near_.loop.longest_turn(), longest_turn);
 }
 
-std::string name_of(const testing::TestParamInfo<int>& info) {
-    return info.param == 0 ? "sim_tcp" : "sim_verbs";
-}
-INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, testing::Values(0, 1), name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, crowded_providers(), crowded_provider_name);
 
 } // namespace
 } // namespace netio::test

@@ -5,10 +5,7 @@
 // takes some of the simulator's time.
 
 #include "tests/scenario/pubsub/actors.hpp"
-#include "tests/support/sim_node.hpp"
-#include "tests/support/sim_scheduler.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/support/crowd.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -23,11 +20,6 @@ namespace {
 using namespace netio::test;
 using namespace std::chrono_literals;
 
-constexpr std::size_t count = 1000;
-// One thing of each kind a peer would take more than ten times as long as this.
-constexpr Duration longest_turn = 6ms;
-constexpr SimTransport::Costs costs{.post = 5us, .connection = 50us};
-
 struct Reader {
     Reader(Transport& transport, std::uint64_t fid)
         : socket{transport,
@@ -40,12 +32,9 @@ struct Reader {
     SubscribeSocket socket;
 };
 
-class Thousand : public testing::TestWithParam<int> {
+class Thousand : public Crowd {
   protected:
     Thousand() {
-        scheduler_.add(near_.process, near_.loop);
-        scheduler_.add(far_.process, far_.loop);
-        near_.transport.set_costs(costs);
         publisher_ = std::make_unique<BufferedPublishSocket>(
             near_.transport,
             BufferedPublishSocket::Options{.publisher = {.addresses = {{"10.0.0.1", 1000}}},
@@ -58,25 +47,10 @@ class Thousand : public testing::TestWithParam<int> {
                 readers_, [](const auto& reader) { return reader->actor.subscribed.size() == 1; });
         });
     }
-    bool run_until(const std::function<bool()>& done) {
-        near_.process.wake();
-        far_.process.wake();
-        for (const TimePoint end = clock_.now() + 10min; !done();) {
-            if (clock_.now() >= end) return false;
-            scheduler_.step(end);
-        }
-        return true;
-    }
     bool all_are_gone() {
         return run_until([&] { return publisher_actor_.closed.size() == count; });
     }
 
-    SimClock clock_;
-    SimNetwork network_{clock_, 5};
-    SimScheduler scheduler_{clock_, 5};
-    SimProfile profile_ = GetParam() == 0 ? tcp_profile() : verbs_profile();
-    SimNode near_{clock_, network_, profile_, 1};
-    SimNode far_{clock_, network_, profile_, 2};
     PublisherActor publisher_actor_;
     std::unique_ptr<BufferedPublishSocket> publisher_;
     std::vector<std::unique_ptr<Reader>> readers_;
@@ -89,7 +63,7 @@ TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
 }
 
 TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
-    network_.kill(2, true);
+    kill_all(true);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.longest_turn(), longest_turn);
 }
@@ -102,7 +76,7 @@ TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
 }
 
 TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
-    network_.kill(2, false);
+    kill_all(false);
     ASSERT_TRUE(all_are_gone());
     EXPECT_LE(near_.loop.longest_turn(), longest_turn);
 }
@@ -116,10 +90,7 @@ TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
     EXPECT_LE(near_.loop.longest_turn(), longest_turn + count * costs.post);
 }
 
-std::string name_of(const testing::TestParamInfo<int>& info) {
-    return info.param == 0 ? "sim_tcp" : "sim_verbs";
-}
-INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, testing::Values(0, 1), name_of);
+INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, crowded_providers(), crowded_provider_name);
 
 } // namespace
 } // namespace netio::pubsub::test
