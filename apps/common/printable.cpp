@@ -35,7 +35,21 @@ bool is_unseen(std::string_view sequence) {
            (sequence >= "\xe2\x81\xa6" && sequence <= "\xe2\x81\xa9");
 }
 
+// A byte alone that 8-bit terminals take for C1.
+bool is_c1(char c) {
+    return static_cast<unsigned char>(c) >= 0x80 && static_cast<unsigned char>(c) < 0xa0;
+}
+
 } // namespace
+
+bool has_unseen(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = sequence_length(text);
+        if (length == 0 ? is_c1(text.front()) : is_unseen(text.substr(0, length))) return true;
+        text.remove_prefix(std::max<std::size_t>(1, length));
+    }
+    return false;
+}
 
 std::string printable(std::string_view text, std::size_t limit_bytes) {
     std::string out;

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/path.hpp"
 
-#include <algorithm>
+#include "apps/common/printable.hpp"
 
 namespace apps::copy {
 namespace {
 
 constexpr std::string_view partial_suffix = ".netio-part";
 static_assert(component_limit_bytes + 1 + partial_suffix.size() == 255);
-
-bool is_control(char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
 
 PathFlaw check_component(std::string_view component) {
     if (component.empty()) return PathFlaw::empty;
@@ -27,7 +23,7 @@ PathFlaw check_path(std::string_view path) {
     if (path.empty()) return PathFlaw::empty;
     if (path.front() == '/') return PathFlaw::absolute;
     if (path.size() > name_limit_bytes) return PathFlaw::too_long;
-    if (std::ranges::any_of(path, is_control)) return PathFlaw::control_character;
+    if (has_unseen(path)) return PathFlaw::control_character;
     for (;;) {
         const std::size_t slash = path.find('/');
         const PathFlaw flaw = check_component(path.substr(0, slash));
@@ -49,7 +45,7 @@ std::string_view to_string(PathFlaw flaw) {
     case PathFlaw::too_long:
         return "is too long; allowed: 1024 bytes, 243 in a component";
     case PathFlaw::control_character:
-        return "has a control character";
+        return "has a control character, or one that turns the direction of writing";
     case PathFlaw::partial:
         return "ends in .netio-part, which is kept for partial files";
     }

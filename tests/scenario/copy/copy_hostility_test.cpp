@@ -67,7 +67,8 @@ TEST_F(HostilePeer, NamesThatLeadElsewhereAreRefusedAndTheConnectionGoesOn) {
     for (const std::string& name :
          {std::string{"../escaped"}, root + "/escaped", std::string{"up/escaped"},
           std::string{"a/../../escaped"}, std::string{"a\0b", 3}, std::string{"\x1b[2J"},
-          std::string{}, std::string{".a.netio-part"}, std::string(1000, 'x'), std::string{".."}}) {
+          std::string{"a\xc2\x9b\x32J"}, std::string{"a\xe2\x80\xae\x67pj"}, std::string{},
+          std::string{".a.netio-part"}, std::string(1000, 'x'), std::string{".."}}) {
         peer.send(encode(Open{.name = name, .size_bytes = 1, .mode = 0600}));
         const auto answer = wait_for<Answer>(peer);
         EXPECT_EQ(answer.outcome, Answer::Outcome::refused) << name;

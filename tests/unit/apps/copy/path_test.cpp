@@ -32,6 +32,11 @@ TEST(CopyPath, RefusesWhatLeadsElsewhere) {
 TEST(CopyPath, RefusesWhatCannotBeAName) {
     for (const std::string& path : {"a\0b"s, "\0"s, "a\nb"s, "\x1b[2J"s, "a\x7f"s})
         EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
+    // An escape of one byte, as UTF-8 and alone; marks that show a name backwards.
+    for (const std::string& path : {"a\xc2\x9b\x32J"s, "a\x9b\x32J"s, "a\xe2\x80\xae\x67pj.exe"s,
+                                    "\xe2\x81\xa6"s, "\xd8\x9c"s})
+        EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
+    EXPECT_EQ(check_path("m\xfcll"s), PathFlaw::none) << "Latin-1";
     for (const std::string& path : {std::string(244, 'x'), "a/" + std::string(244, 'x')})
         EXPECT_EQ(check_path(path), PathFlaw::too_long) << path;
     std::string deep = "a";
