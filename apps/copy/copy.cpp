@@ -44,7 +44,7 @@ struct Arguments {
     double idle_limit_s = 60;
     std::size_t senders_per_host = Server::Options{}.host_limit_count;
     bool overwrite = false;
-    bool write_only = false;
+    TargetFile::Access access = TargetFile::Access::full; // of senders to what is there
     bool sha256 = false;
     bool json = false;
     bool progress = false;
@@ -219,8 +219,7 @@ int serve(const Arguments& arguments) {
                                    .idle_limit = std::chrono::milliseconds{std::llround(
                                        arguments.idle_limit_s * 1000)},
                                    .least_bytes_per_s = arguments.least_rate,
-                                   .access = arguments.write_only ? TargetFile::Access::write_only
-                                                                  : TargetFile::Access::full}}};
+                                   .access = arguments.access}}};
         for (const auto& endpoint : server.endpoints()) {
             spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
             if (report.provider.find(endpoint.provider) != std::string::npos) continue;
@@ -297,9 +296,18 @@ Command add(CLI::App& program) {
         ->transform(CLI::AsSizeValue(false))
         ->needs(serve);
     command
-        ->add_flag("--write-only", arguments->write_only,
-                   "Senders learn nothing of what is there, go on behind no part, and replace "
-                   "nothing")
+        ->add_flag_callback(
+            "--no-overwrite",
+            [arguments] {
+                if (arguments->access == TargetFile::Access::full)
+                    arguments->access = TargetFile::Access::no_overwrite;
+            },
+            "Nothing that is there is replaced, whatever a sender asks for")
+        ->needs(serve);
+    command
+        ->add_flag_callback(
+            "--write-only", [arguments] { arguments->access = TargetFile::Access::write_only; },
+            "Nor do senders learn anything of what is there, or go on behind a part")
         ->needs(serve);
     command->add_flag("--overwrite", arguments->overwrite, "Replace files that exist there")
         ->excludes(serve);

@@ -48,6 +48,7 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
 
 TargetFile::TargetFile(Open request, Access access)
     : request_{std::move(request)}, access_{access}, checksum_{request_.checksum} {
+    if (access_ != Access::full) request_.overwrite = false;
     const PathFlaw flaw = check_path(request_.name);
     if (flaw != PathFlaw::none) {
         throw std::runtime_error{"the name " + printable(request_.name, 64) + " " +
@@ -89,8 +90,9 @@ void TargetFile::look_for_target() {
             ::openat(folder_.get(), leaf_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)};
         if (present_.is_open()) return;
     }
-    throw std::runtime_error{request_.name +
-                             " exists there already, and is another; --overwrite replaces it"};
+    throw std::runtime_error{
+        request_.name + " exists there already, and is another; " +
+        (access_ == Access::full ? "--overwrite replaces it" : "nothing is replaced there")};
 }
 
 // A killed sender's part is free as soon as its connection is known to be gone.
@@ -161,7 +163,7 @@ Answer TargetFile::examine(const ServedFolder& folder, const std::stop_token& st
     struct stat status {};
     if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
     const auto size = static_cast<std::uint64_t>(status.st_size);
-    const bool may_go_on = access_ == Access::full && size <= request_.size_bytes;
+    const bool may_go_on = access_ != Access::write_only && size <= request_.size_bytes;
     position_ = may_go_on ? size : 0; // a longer one is another file's
     // To be written on past the cache, a large one goes on at a whole block.
     if (is_large() && position_ < request_.size_bytes) {
@@ -240,8 +242,7 @@ void TargetFile::rename() {
         return;
     }
     if (errno == EEXIST) {
-        throw std::runtime_error{request_.name + " came to exist there meanwhile; --overwrite "
-                                                 "replaces it"};
+        throw std::runtime_error{request_.name + " came to exist there meanwhile"};
     }
     fail("cannot give " + request_.name + " its name");
 }

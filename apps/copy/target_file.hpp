@@ -26,8 +26,9 @@ class TargetFile {
   public:
     // How much a sender may learn of what is there, and change.
     enum class Access : std::uint8_t {
-        full,       // compare with it, go on behind a part, replace it where the request says so
-        write_only, // nothing but that a name is taken
+        full,         // compare with it, go on behind a part, replace it where the request says so
+        no_overwrite, // the same, but nothing is replaced
+        write_only,   // nothing but that a name is taken
     };
 
     // Refuses a path with a flaw.

@@ -291,6 +291,33 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticed) {
     EXPECT_THROW(shorter.read(memory), std::runtime_error);
 }
 
+TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
+    constexpr auto no_overwrite = TargetFile::Access::no_overwrite;
+    put("a", "first");
+    Open request = open("a", "other");
+    request.overwrite = true;
+    {
+        TargetFile file{request, no_overwrite};
+        EXPECT_EQ(file.examine(*folder, {}).outcome, Answer::Outcome::present) << "it compares";
+    }
+    request.size_bytes = 4;
+    TargetFile another{request, no_overwrite};
+    EXPECT_THROW(static_cast<void>(another.examine(*folder, {})), std::runtime_error);
+    // Nor if it comes to exist while it is received.
+    for (const auto access : {no_overwrite, TargetFile::Access::write_only}) {
+        Open later = open("late", "text");
+        later.overwrite = true;
+        TargetFile file{later, access};
+        EXPECT_EQ(file.examine(*folder, {}).outcome, Answer::Outcome::accepted);
+        file.start(0);
+        file.write(bytes("text"));
+        put("late", "mine");
+        EXPECT_THROW(file.finish(digest("text")), std::runtime_error);
+        EXPECT_EQ(content("late"), "mine");
+        fs::remove(path("late"));
+    }
+}
+
 TEST_F(TargetFileTest, WhoMayOnlyWriteLearnsNothingOfAPartAndReplacesNothing) {
     constexpr auto write_only = TargetFile::Access::write_only;
     put(partial_name("a"), "one ");
