@@ -5,6 +5,8 @@
 // to the loop's thread.
 
 #include "apps/common/accept_failure_log.hpp"
+#include "apps/common/peer_log.hpp"
+#include "apps/common/places.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/session.hpp"
 #include "stream/socket/stream_listener.hpp"
@@ -48,10 +50,13 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     void on_file_kept(std::uint64_t moved_bytes) override;
     void on_file_failed(std::uint64_t moved_bytes) override;
     void on_session_ended(Session& session) override;
+    PeerLog& log() override { return log_; }
 
     AcceptFailureLog accept_failed_;
+    PeerLog log_;
     netio::EventLoop& loop_;
     Options options_;
+    Places places_;
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;

@@ -47,7 +47,8 @@ void Session::look_for_progress() {
         static_cast<std::uint64_t>(static_cast<double>(options_.least_bytes_per_s) *
                                    std::chrono::duration<double>(options_.idle_limit).count());
     if (bytes >= std::max<std::uint64_t>(1, wanted)) return wait_for_peer();
-    spdlog::warn("{} has sent {} bytes in {} ms", peer_, bytes, options_.idle_limit.count());
+    handler_.log().warn(
+        fmt::format("{} has sent {} bytes in {} ms", peer_, bytes, options_.idle_limit.count()));
     channel_.abort();
 }
 
@@ -61,7 +62,7 @@ std::string Session::file() const {
 }
 
 void Session::on_open() {
-    spdlog::info("{} has come", peer_);
+    handler_.log().info(peer_ + " has come");
     try {
         disk_.start();
     } catch (const netio::FabricError& error) {
@@ -116,7 +117,7 @@ void Session::answer(const Answer& answer) {
     const bool accepted = answer.outcome == Answer::Outcome::accepted;
     state_ = accepted ? State::accepted : State::idle;
     if (answer.outcome == Answer::Outcome::refused) {
-        spdlog::warn("{}: refused: {}", file(), answer.text);
+        handler_.log().warn(fmt::format("{}: refused: {}", file(), printable(answer.text)));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     }
     say(encode(answer));
@@ -142,9 +143,10 @@ void Session::take_start() {
         return refuse_peer("goes on where that was not offered");
     }
     if (start.offset_bytes > 0) {
-        spdlog::info("{}: goes on at {} of {} bytes", file(), start.offset_bytes, open_.size_bytes);
+        handler_.log().info(fmt::format("{}: goes on at {} of {} bytes", file(), start.offset_bytes,
+                                        open_.size_bytes));
     } else if (answer_.offset_bytes > 0) {
-        spdlog::info("{}: what was there of it is of another file, begins anew", file());
+        handler_.log().info(file() + ": what was there of it is of another file, begins anew");
     }
     state_ = State::receiving;
     asked_position_ = arrived_position_ = start.offset_bytes;
@@ -234,7 +236,7 @@ void Session::on_disk(DiskThread::Task task, std::function<void()> then) {
 
 // The file has failed here. The sender is told, and leaves then.
 void Session::fail(const std::string& why) {
-    spdlog::error("{}: {}", file(), why);
+    handler_.log().error(file() + ": " + printable(why));
     handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     state_ = State::failing;
     disk_.drop();
@@ -245,7 +247,7 @@ void Session::fail(const std::string& why) {
 }
 
 void Session::refuse_peer(std::string_view what) {
-    spdlog::error("{} {}", peer_, what);
+    handler_.log().error(fmt::format("{} {}", peer_, what));
     if (is_in_a_file()) handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     state_ = State::failing;
     channel_.abort();
@@ -260,15 +262,17 @@ void Session::on_closed(const netio::Closed& closed) {
     const bool orderly =
         closed.reason == netio::CloseReason::orderly || closed.reason == netio::CloseReason::local;
     if (is_in_a_file()) {
-        spdlog::error("{}: the sender {} with {} of {} bytes received, which are kept for the next "
-                      "attempt{}{}",
-                      file(), orderly ? "left" : "vanished", arrived_position_, open_.size_bytes,
-                      closed.detail.empty() ? "" : ": ", closed.detail);
+        handler_.log().error(
+            fmt::format("{}: the sender {} with {} of {} bytes received, which are kept for the "
+                        "next attempt{}{}",
+                        file(), orderly ? "left" : "vanished", arrived_position_, open_.size_bytes,
+                        closed.detail.empty() ? "" : ": ", closed.detail));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     } else if (state_ == State::idle && !orderly) {
-        spdlog::warn("{}: {} {}", peer_, netio::to_string(closed.reason), closed.detail);
+        handler_.log().warn(
+            fmt::format("{}: {} {}", peer_, netio::to_string(closed.reason), closed.detail));
     } else {
-        spdlog::info("{} has left", peer_);
+        handler_.log().info(peer_ + " has left");
     }
     if (state_ == State::examining) disk_.drop(); // reading what is there may take long
     state_ = State::closed;

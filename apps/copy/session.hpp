@@ -7,6 +7,7 @@
 // wrong before its first byte (a name, a file that exists) is an answer, and the next file may
 // follow. Owned by the Server; belongs to the loop's thread.
 
+#include "apps/common/peer_log.hpp"
 #include "apps/copy/channel.hpp"
 #include "apps/copy/disk_thread.hpp"
 #include "apps/copy/served_folder.hpp"
@@ -29,6 +30,8 @@ class Session final : private Channel::Handler {
         virtual void on_file_failed(std::uint64_t moved_bytes) = 0;
         // The last word; may destroy the session.
         virtual void on_session_ended(Session& session) = 0;
+        // For what senders can bring about as often as they like.
+        virtual PeerLog& log() = 0;
 
       protected:
         ~Handler() = default;

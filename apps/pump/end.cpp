@@ -26,20 +26,25 @@ constexpr std::size_t private_bytes = 2 * report_limit_bytes;
 End::End(netio::EventLoop& loop, netio::Transport& transport, const netio::Address& server,
          const Settings& settings, const Header& header, std::function<void(End&)> when_closed)
     : loop_{loop}, is_client_{true}, settings_{settings}, header_{header},
-      when_closed_{std::move(when_closed)}, socket_{std::make_unique<StreamSocket>(
-                                                transport, settings.stream,
-                                                static_cast<StreamSocket::Handler&>(*this))} {
+      when_closed_{std::move(when_closed)}, idle_{loop, settings.idle_limit,
+                                                  [this] { return all_bytes(); },
+                                                  [this] { on_idle(); }},
+      later_{loop, [this] { drive(); }}, socket_{std::make_unique<StreamSocket>(
+                                             transport, settings.stream,
+                                             static_cast<StreamSocket::Handler&>(*this))} {
     socket_->connect(server);
 }
 
 End::End(netio::EventLoop& loop, netio::stream::IncomingStream& incoming, const Settings& settings,
          std::function<void(End&)> when_closed)
-    : loop_{loop}, is_client_{false}, settings_{settings},
-      when_closed_{std::move(when_closed)}, socket_{incoming.accept(settings.stream, *this)} {}
+    : loop_{loop}, is_client_{false}, settings_{settings}, when_closed_{std::move(when_closed)},
+      idle_{loop, settings.idle_limit, [this] { return all_bytes(); }, [this] { on_idle(); }},
+      later_{loop, [this] { drive(); }}, socket_{incoming.accept(settings.stream, *this)} {}
 
 void End::on_connected(StreamSocket& socket) {
     provider_ = socket.provider();
     private_memory_.emplace(private_bytes, netio::Access::remote_write);
+    idle_.start();
     if (!is_client_) {
         const auto slice = private_memory_->slice(0, header_bytes);
         static_cast<void>(socket.receive(slice, private_key, netio::stream::Fill::all));
@@ -96,7 +101,7 @@ void End::begin_flows() {
 
 void End::drive() {
     if (!header_ || finished_) return;
-    if (source_) source_->drive();
+    if (source_ && !source_->drive()) later_.start(netio::Duration::zero());
     if (sink_) sink_->drive();
     if (source_ && !source_->all_submitted()) return;
     if (!is_client_) {
@@ -170,6 +175,19 @@ void End::fail(const std::string& what) {
     socket_->abort();
 }
 
+std::uint64_t End::all_bytes() const {
+    const auto [sent, received] = [&] {
+        const auto counters = socket_->counters();
+        return std::pair{counters.sent, counters.received};
+    }();
+    return sent.direct_bytes + sent.indirect_bytes + received.direct_bytes +
+           received.indirect_bytes;
+}
+
+void End::on_idle() {
+    fail(fmt::format("nothing has moved for {} ms", settings_.idle_limit.count()));
+}
+
 // The client is told why, where it expects a report and no bytes.
 void End::decline(const std::string& why) {
     if (is_client_ || header_->bidirectional) return fail(why);
@@ -183,6 +201,8 @@ void End::on_end_of_stream(StreamSocket&) {
 }
 
 void End::on_closed(StreamSocket&, const netio::Closed& closed) {
+    idle_.cancel();
+    later_.cancel();
     const bool whole = finished_ && (!sink_ || sink_->is_complete());
     // What the server says of it comes before what became of the connection then.
     if (error_.empty() && is_client_ && !peer_report_.empty()) error_ = problem_in(peer_report_);

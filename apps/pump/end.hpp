@@ -4,6 +4,7 @@
 // The two ends of `netio pump`: a client that blasts bytes through a stream to a server, and checks
 // or measures what becomes of them.
 
+#include "apps/common/idle_watch.hpp"
 #include "apps/pump/flow.hpp"
 #include "apps/pump/measurement.hpp"
 #include "apps/pump/wire.hpp"
@@ -11,6 +12,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +30,8 @@ struct Settings {
     bool wait_all = false;
     // A server's buffers for one client, whatever that asks for; 0: no limit.
     std::size_t memory_limit_bytes = 0;
+    // Nothing has moved for so long: the other side is given up. 0: never.
+    std::chrono::milliseconds idle_limit{0};
 };
 
 // One connection, seen from either end.
@@ -53,6 +57,8 @@ class End final : private netio::stream::StreamSocket::Handler {
     void begin_flows();
     std::size_t piece_bytes(std::uint64_t wanted, std::size_t count) const;
     void drive();
+    void on_idle();
+    std::uint64_t all_bytes() const; // that have moved, in either direction
     void take_header(const netio::stream::StreamSocket& socket,
                      const netio::stream::Received& received);
     void send_report();
@@ -84,6 +90,8 @@ class End final : private netio::stream::StreamSocket::Handler {
     bool finished_ = false; // has said all it has to say
     Measurement measurement_;
     std::string error_;
+    IdleWatch idle_;
+    netio::Timer later_;                                  // for what is filled in steps
     std::unique_ptr<netio::stream::StreamSocket> socket_; // last: goes first
 };
 

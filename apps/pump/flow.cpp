@@ -9,6 +9,9 @@
 namespace apps::pump {
 namespace {
 
+// Filled in one turn of the loop, which others share; but a message at least.
+constexpr std::size_t fill_step_bytes = std::size_t{1} << 20U;
+
 std::vector<std::uint64_t> all_pieces(std::size_t count) {
     std::vector<std::uint64_t> pieces(count);
     std::iota(pieces.rbegin(), pieces.rend(), std::uint64_t{0});
@@ -22,18 +25,24 @@ Source::Source(netio::stream::StreamSocket& socket, const Plan& plan)
       memory_{plan.outstanding * plan.size_max, netio::Access::send}, free_{all_pieces(
                                                                           plan.outstanding)} {}
 
-void Source::drive() {
+bool Source::drive() {
+    std::size_t filled_bytes = 0;
     while (!free_.empty() && submitted_ < plan_.bytes) {
+        if (filled_bytes >= fill_step_bytes) return false;
         const std::uint64_t piece = free_.back();
         const std::uint64_t size = std::min<std::uint64_t>(sizes_.next(), plan_.bytes - submitted_);
         const netio::Slice slice =
             memory_.slice(piece * plan_.size_max, static_cast<std::size_t>(size));
-        if (plan_.verify) fill_stream({slice.data, slice.size}, plan_.seed, submitted_);
+        if (plan_.verify) {
+            fill_stream({slice.data, slice.size}, plan_.seed, submitted_);
+            filled_bytes += slice.size;
+        }
         // Anything else: the connection has ended, and on_closed says why.
-        if (socket_.send(slice, netio::Cookie{piece}) != netio::Status::ok) return;
+        if (socket_.send(slice, netio::Cookie{piece}) != netio::Status::ok) return true;
         free_.pop_back();
         submitted_ += size;
     }
+    return true;
 }
 
 void Source::on_send_completed(netio::Cookie key) {

@@ -27,8 +27,9 @@ class Source {
   public:
     Source(netio::stream::StreamSocket& socket, const Plan& plan);
 
-    // Sends as much as may be outstanding.
-    void drive();
+    // Sends as much as may be outstanding. Where it has to be filled first that takes several
+    // calls; false: there is something to do at once, when others have had their turn.
+    bool drive();
     void on_send_completed(netio::Cookie key);
     bool all_submitted() const noexcept { return submitted_ == plan_.bytes; }
 

@@ -2,14 +2,13 @@
 
 // netio pump: the command line of the stream blaster.
 
-#include "apps/common/accept_failure_log.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
 #include "apps/pump/report.hpp"
+#include "apps/pump/server.hpp"
 #include "apps/pump/study.hpp"
-#include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 
@@ -18,10 +17,10 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <cmath>
 #include <csignal>
 #include <memory>
 #include <optional>
-#include <vector>
 
 namespace apps::pump {
 namespace {
@@ -45,6 +44,10 @@ struct ServerArguments {
     bool serve = false;
     bool once = false;
     std::string listen = "127.0.0.1:12350";
+    std::size_t clients = Server::Options{}.client_limit_count;
+    std::size_t clients_per_host = Server::Options{}.host_limit_count;
+    std::size_t memory = Server::Options{}.settings.memory_limit_bytes;
+    double idle_limit_s = 60;
 };
 
 struct OutputArguments {
@@ -119,7 +122,6 @@ Settings settings_of(const Arguments& arguments) {
 }
 
 void print(const End& end, bool json) {
-    if (!end.error().empty()) spdlog::error("{}", end.error());
     if (json) {
         nlohmann::ordered_json report = end.report();
         report["error"] = end.error();
@@ -152,64 +154,35 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
             }};
         loop.run();
     }
+    if (!end.error().empty()) spdlog::error("{}", end.error());
     print(end, arguments.output.json);
     return end.error().empty() ? 0 : 1;
 }
 
-// Serves any number of clients at a time.
-class PumpServer final : private netio::stream::StreamListener::Handler {
-  public:
-    PumpServer(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
-        : arguments_{checked(arguments)}, loop_{loop},
-          listener_{transport, {netio::parse_address(arguments.serving.listen)}, *this},
-          signals_{loop, {SIGINT, SIGTERM}, [this](int) { loop_.stop(); }} {
-        for (const auto& endpoint : listener_.endpoints())
-            spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
-    }
-
-    int run() {
-        loop_.run();
-        return status_;
-    }
-
-  private:
-    static constexpr std::size_t client_limit_count = 64;
-    static constexpr std::size_t memory_limit_bytes = 128 * 1024 * 1024; // for one client
-
-    void on_incoming(netio::stream::IncomingStream& incoming) override {
-        const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
-        if (ends_.size() >= client_limit_count) {
-            return spdlog::warn("{} is turned away: {} clients are here already", peer,
-                                ends_.size());
-        }
-        Settings settings = settings_of(arguments_);
-        settings.memory_limit_bytes = memory_limit_bytes;
-        ends_.push_back(
-            std::make_unique<End>(loop_, incoming, settings, [this](End& end) { on_closed(end); }));
-        spdlog::info("{} pumps", peer);
-    }
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
-        accept_failed_.note(peer_address, why);
-    }
-    void on_closed(End& end) {
-        print(end, arguments_.output.json);
-        if (!end.error().empty()) status_ = 1;
-        // Later: it is in its own handler.
-        const bool posted = loop_.post([this, ended = &end] {
-            std::erase_if(ends_, [&](const auto& one) { return one.get() == ended; });
-            if (arguments_.serving.once) loop_.stop();
-        });
-        NETIO_CHECK(posted);
-    }
-
-    const Arguments& arguments_;
-    netio::EventLoop& loop_;
-    AcceptFailureLog accept_failed_{loop_};
-    int status_ = 0;
-    std::vector<std::unique_ptr<End>> ends_;
-    netio::stream::StreamListener listener_;
-    netio::SignalWatch signals_;
-};
+// Until a signal, or with --once until the first client has gone.
+int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
+    const ServerArguments& serving = arguments.serving;
+    int status = 0;
+    Settings settings = settings_of(checked(arguments));
+    settings.memory_limit_bytes = serving.memory;
+    settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
+    const Server server{loop,
+                        transport,
+                        {.addresses = {netio::parse_address(serving.listen)},
+                         .client_limit_count = serving.clients,
+                         .host_limit_count = serving.clients_per_host,
+                         .settings = settings},
+                        [&](const End& end) {
+                            print(end, arguments.output.json);
+                            if (!end.error().empty()) status = 1;
+                            if (serving.once) loop.stop();
+                        }};
+    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    for (const auto& endpoint : server.endpoints())
+        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    loop.run();
+    return status;
+}
 
 int run(const Arguments& arguments) {
     const netio::LoopMode mode = arguments.loop == "busy"       ? netio::LoopMode::busy
@@ -218,7 +191,7 @@ int run(const Arguments& arguments) {
     netio::EventLoop loop{{.mode = mode}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (!arguments.serving.serve) return run_client(arguments, loop, *transport);
-    return PumpServer{arguments, loop, *transport}.run();
+    return run_server(arguments, loop, *transport);
 }
 
 void add_sizes(CLI::App& command, Arguments& arguments) {
@@ -239,6 +212,27 @@ void add_sizes(CLI::App& command, Arguments& arguments) {
          "Bytes up to which it grows over a distance; as --ring: not at all");
 }
 
+// Of what clients may ask of a server.
+void add_limits(CLI::App& command, ServerArguments& serving) {
+    command.add_option("--clients", serving.clients, "So many may be served at once")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1024));
+    command
+        .add_option("--clients-per-host", serving.clients_per_host,
+                    "So many of them from one host; 0: half of --clients")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1024));
+    command.add_option("--memory", serving.memory, "Bytes of the server's buffers for one client")
+        ->capture_default_str()
+        ->transform(CLI::AsSizeValue(false))
+        ->check(CLI::Range(std::size_t{1} << 16U, std::size_t{1} << 40U));
+    command
+        .add_option("--idle-limit", serving.idle_limit_s,
+                    "The server sends away where nothing has moved for so many seconds")
+        ->capture_default_str()
+        ->check(CLI::Range(0.001, 86'400.0));
+}
+
 Command add(CLI::App& program) {
     auto* command =
         program.add_subcommand("pump", "Blast a byte stream to a server, and measure or verify it");
@@ -249,6 +243,7 @@ Command add(CLI::App& program) {
         ->add_option("--listen", arguments->serving.listen, "The server's address, port 0 for any")
         ->capture_default_str();
     command->add_flag("--once", arguments->serving.once, "Serve one client, then end");
+    add_limits(*command, arguments->serving);
     add_sizes(*command, *arguments);
     const CLI::Range count{1, 1024};
     command->add_option("--sends", arguments->load.sends, "Sends outstanding")

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/pump/server.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace apps::pump {
+
+Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options options,
+               std::function<void(const End&)> on_end)
+    : loop_{loop}, options_{std::move(options)}, on_end_{std::move(on_end)},
+      places_{options_.client_limit_count, options_.host_limit_count}, log_{loop},
+      accept_failed_{loop}, later_{loop, [this] { forget_ended(); }}, listener_{transport,
+                                                                                options_.addresses,
+                                                                                *this} {}
+
+void Server::on_incoming(netio::stream::IncomingStream& incoming) {
+    const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
+    if (const std::string refusal = places_.enter(peer); !refusal.empty())
+        return log_.warn(peer + " is rejected: " + refusal);
+    try {
+        clients_.push_back({.address = peer,
+                            .end = std::make_unique<End>(loop_, incoming, options_.settings,
+                                                         [this](End& end) { on_closed(end); })});
+    } catch (...) {
+        places_.leave(peer);
+        throw;
+    }
+    log_.info(peer + " pumps");
+}
+
+std::vector<Server::Client>::iterator Server::client_of(const End& end) {
+    return std::ranges::find_if(clients_,
+                                [&](const Client& each) { return each.end.get() == &end; });
+}
+
+void Server::on_closed(End& end) {
+    ended_.push_back(&end);
+    later_.start(netio::Duration::zero());
+    if (!end.error().empty()) log_.error(client_of(end)->address + ": " + end.error());
+    on_end_(end);
+}
+
+void Server::forget_ended() {
+    for (const End* const end : std::exchange(ended_, {})) {
+        const auto client = client_of(*end);
+        places_.leave(client->address);
+        clients_.erase(client);
+    }
+}
+
+} // namespace apps::pump

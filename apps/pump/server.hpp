@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Serves pumps, several at a time. What a client's header asks for is done within the limits that
+// were given here: of clients, of clients of one host, of memory for each, and of time in which
+// nothing moves. Belongs to the loop's thread.
+
+#include "apps/common/accept_failure_log.hpp"
+#include "apps/common/peer_log.hpp"
+#include "apps/common/places.hpp"
+#include "apps/pump/end.hpp"
+#include "stream/socket/stream_listener.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace apps::pump {
+
+class Server final : private netio::stream::StreamListener::Handler {
+  public:
+    struct Options {
+        std::vector<netio::Address> addresses;
+        std::size_t client_limit_count = 16; // at once; others are rejected
+        std::size_t host_limit_count = 0;    // of them from one host; 0: half
+        Settings settings{.memory_limit_bytes = std::size_t{128} << 20U,
+                          .idle_limit = std::chrono::minutes{1}};
+    };
+
+    // `on_end` is told of each client that has gone.
+    Server(netio::EventLoop& loop, netio::Transport& transport, Options options,
+           std::function<void(const End&)> on_end);
+
+    std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
+    std::size_t client_count() const noexcept { return clients_.size(); }
+
+  private:
+    struct Client {
+        std::string address;
+        std::unique_ptr<End> end;
+    };
+
+    void on_incoming(netio::stream::IncomingStream& incoming) override;
+    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
+        accept_failed_.note(peer_address, why);
+    }
+    void on_closed(End& end);
+    void forget_ended();
+    std::vector<Client>::iterator client_of(const End& end);
+
+    netio::EventLoop& loop_;
+    Options options_;
+    std::function<void(const End&)> on_end_;
+    Places places_;
+    PeerLog log_;
+    AcceptFailureLog accept_failed_;
+    std::vector<Client> clients_;
+    std::vector<End*> ended_; // still in their own handlers
+    netio::Timer later_;
+    netio::stream::StreamListener listener_;
+};
+
+} // namespace apps::pump

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Clients of a pump server that ask for too much, or for nothing at all, beside one that pumps.
+
+#include "apps/pump/server.hpp"
+#include "tests/scenario/copy/copy_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace apps::pump::test {
+namespace {
+
+using std::chrono::milliseconds;
+using RawClient = apps::copy::test::RawPeer;
+
+constexpr std::size_t MiB = std::size_t{1} << 20U;
+
+class PumpHostility : public testing::Test {
+  protected:
+    void serve(Server::Options options = {}) {
+        options.addresses = {bed.address()};
+        server = std::make_unique<Server>(bed.loop(), bed.transport(), options,
+                                          [this](const End& end) { ends.push_back(end.error()); });
+    }
+    RawClient& connect() {
+        RawClient& client = *clients.emplace_back(std::make_unique<RawClient>());
+        client.socket = std::make_unique<netio::stream::StreamSocket>(
+            bed.transport(), netio::stream::StreamSocket::Options{}, client);
+        client.socket->connect(server->endpoints().front().address);
+        EXPECT_TRUE(bed.run_until([&] { return client.connected || client.closed; }));
+        return client;
+    }
+    // Moves some bytes in both directions and checks each.
+    std::string pump_honestly() {
+        bool over = false;
+        End end{bed.loop(),
+                bed.transport(),
+                server->endpoints().front().address,
+                {},
+                {.bytes = 5 * MiB,
+                 .seed = 1,
+                 .size_min = 1,
+                 .size_max = 100'000,
+                 .verify = true,
+                 .bidirectional = true},
+                [&](End&) { over = true; }};
+        EXPECT_TRUE(bed.run_until([&] { return over; }));
+        return end.error();
+    }
+    // Of this process's addresses, used or not.
+    static std::size_t mapped_bytes() {
+        std::size_t pages = 0;
+        std::ifstream{"/proc/self/statm"} >> pages;
+        return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    }
+
+    netio::test::TestBed bed{netio::test::Bed::fabric_tcp};
+    std::vector<std::string> ends;
+    std::unique_ptr<Server> server;
+    std::vector<std::unique_ptr<RawClient>> clients;
+};
+
+TEST_F(PumpHostility, AHeaderDoesNotDecideHowMuchMemoryIsTaken) {
+    serve({.settings = {.memory_limit_bytes = 4 * MiB}});
+    connect();
+    bed.run_until([&] { return server->client_count() == 1; });
+    const std::size_t before = mapped_bytes();
+    clients[0]->send(encode(Header{.bytes = UINT64_MAX,
+                                   .seed = 1,
+                                   .size_min = 1,
+                                   .size_max = size_limit_bytes,
+                                   .verify = true,
+                                   .bidirectional = true}));
+    ASSERT_TRUE(bed.run_until([&] { return clients[0]->received.size() > MiB; }));
+    EXPECT_LT(mapped_bytes() - before, 512 * MiB) << "48 messages of 1 GiB were asked for";
+    EXPECT_EQ(pump_honestly(), "");
+}
+
+TEST_F(PumpHostility, WhoSaysNothingLosesItsPlace) {
+    serve({.client_limit_count = 2,
+           .host_limit_count = 2,
+           .settings = {.idle_limit = milliseconds{50}}});
+    connect();
+    connect().send(encode(Header{.bytes = 10, .seed = 1}));
+    EXPECT_EQ(server->client_count(), 2U);
+    ASSERT_TRUE(bed.run_until([&] { return clients[0]->closed && clients[1]->closed; }));
+    ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 0; }));
+    EXPECT_THAT(ends, testing::Each(testing::HasSubstr("nothing has moved for 50 ms")));
+    EXPECT_EQ(pump_honestly(), "");
+}
+
+TEST_F(PumpHostility, OneHostDoesNotTakeEveryPlace) {
+    serve({.client_limit_count = 4});
+    EXPECT_FALSE(connect().closed || connect().closed);
+    EXPECT_TRUE(connect().closed);
+    EXPECT_EQ(server->client_count(), 2U);
+    clients[0]->socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 1; }));
+    EXPECT_EQ(pump_honestly(), "") << "its place is free again";
+}
+
+TEST_F(PumpHostility, WhatIsNoHeaderEndsThatClientAlone) {
+    serve();
+    Header odd{.bytes = 1, .seed = 1};
+    odd.size_max = size_limit_bytes + 1;
+    std::array<std::byte, header_bytes> other{};
+    for (const auto& header : {encode(odd), other}) {
+        RawClient& client = connect();
+        client.send(header);
+        EXPECT_TRUE(bed.run_until([&] { return client.closed; }));
+    }
+    EXPECT_THAT(ends, testing::Each(testing::HasSubstr("is no pump")));
+    EXPECT_EQ(pump_honestly(), "");
+}
+
+// Others have their turn between the steps, however much is to be filled.
+TEST_F(PumpHostility, WhatIsToBeCheckedIsFilledInSteps) {
+    serve();
+    Source source{*connect().socket,
+                  {.bytes = 64 * MiB,
+                   .seed = 1,
+                   .verify = true,
+                   .size_min = MiB,
+                   .size_max = MiB,
+                   .outstanding = 16}};
+    for (int step = 1; step < 16; ++step)
+        EXPECT_FALSE(source.drive()) << step;
+    EXPECT_TRUE(source.drive()) << "all that may be outstanding is";
+    clients[0]->socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return clients[0]->closed; }));
+}
+
+} // namespace
+} // namespace apps::pump::test

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/places.hpp"
+
+#include <gtest/gtest.h>
+
+namespace apps {
+namespace {
+
+TEST(Places, OneHostTakesHalfOfThemAtMost) {
+    Places places{5};
+    for (const char* peer : {"10.0.0.1:1", "10.0.0.1:2", "10.0.0.1:3"})
+        EXPECT_EQ(places.enter(peer), "");
+    EXPECT_EQ(places.enter("10.0.0.1:4"), "3 peers of that host are here already");
+    EXPECT_EQ(places.enter("10.0.0.2:1"), "");
+    EXPECT_EQ(places.enter("[::1]:1"), "");
+    EXPECT_EQ(places.enter("10.0.0.3:1"), "5 peers are here already");
+}
+
+TEST(Places, WhoLeavesMakesPlaceForAnother) {
+    Places places{1};
+    EXPECT_EQ(places.enter("a:1"), "");
+    EXPECT_NE(places.enter("b:1"), "");
+    places.leave("a:1");
+    EXPECT_EQ(places.enter("b:1"), "");
+}
+
+TEST(Places, AsManyOfOneHostAsOneSays) {
+    Places places{4, 4};
+    for (const char* peer : {"a:1", "a:2", "a:3", "a:4"})
+        EXPECT_EQ(places.enter(peer), "");
+}
+
+} // namespace
+} // namespace apps

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/pump/report.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace apps::pump {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// What a server sends as its report is anything.
+const std::vector<std::string> odd_reports = {
+    "",
+    "{",
+    "[]",
+    "null",
+    "\"text\"",
+    R"({"error": 7, "gbit_per_s": "fast", "bytes": null, "seconds": [1], "role": {}})",
+    R"({"error": ["a", "b"], "direct_share": {"a": 1}})",
+    R"({"error": null, "bytes": 1e400})",
+    "{\"error\": \"\x1b[2J\xc2\x9b\x32J\xe2\x80\xae\"}",
+    "\xff\xfe{}",
+};
+
+TEST(PumpReport, AnyReportOfAServerIsReadOrSaidToBeUnreadable) {
+    for (const std::string& text : odd_reports) {
+        SCOPED_TRACE(text);
+        EXPECT_THAT(problem_in(text), Not(HasSubstr("\x1b")));
+        const auto report = to_report({.is_client = true, .peer_report = text});
+        EXPECT_THAT(as_text(report), HasSubstr("client: "));
+        EXPECT_THAT(as_text(report), Not(HasSubstr("\x1b")));
+        EXPECT_FALSE(report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).empty());
+    }
+}
+
+TEST(PumpReport, TheServersErrorIsToldAndCannotActOnATerminal) {
+    EXPECT_EQ(problem_in(R"({"error": "no memory"})"), "the server reports no memory");
+    EXPECT_EQ(problem_in("{\"error\": \"a\\u001b[2Jb\"}"), "the server reports a?[2Jb");
+    EXPECT_EQ(problem_in(R"({"error": ""})"), "");
+    EXPECT_EQ(problem_in("nothing of the kind"), "the server's report cannot be read");
+}
+
+} // namespace
+} // namespace apps::pump
