@@ -33,8 +33,7 @@ class Liveness {
     // How often the peer promises to send something; 0: it does not.
     void expect(Duration peer_heartbeat) noexcept { peer_heartbeat_ = peer_heartbeat; }
     void on_received(TimePoint now, Duration stalled) noexcept {
-        heard_ = now;
-        stalled_then_ = stalled;
+        heard_ = {.when = now, .stalled = stalled};
     }
     void on_sent() noexcept { sent_ = true; }
 
@@ -53,26 +52,40 @@ class Liveness {
     }
     // `sign`: when the peer's host showed that it lives; min(): unknown. `may_speak`: the peer has
     // credits left.
-    bool is_dead(const Look& look, TimePoint sign, bool may_speak) const noexcept {
+    bool is_dead(const Look& look, TimePoint sign, bool may_speak) noexcept {
         if (dead_after_ <= Duration{0}) return false;
-        if (sign != TimePoint::min()) return silence(look, std::max(heard_, sign)) > dead_after_;
+        if (sign != TimePoint::min()) {
+            note_sign(look, sign);
+            return silence(look, sign_.when > heard_.when ? sign_ : heard_) > dead_after_;
+        }
         return peer_heartbeat_ > Duration{0} && may_speak &&
                silence(look, heard_) > std::max(dead_after_, 2 * peer_heartbeat_);
     }
 
   private:
-    Duration silence(const Look& look, TimePoint since) const noexcept {
+    struct Heard {
+        TimePoint when;
+        Duration stalled{0}; // how long in all our loop had not looked by then
+    };
+    // How long our loop had not looked when the sign came nobody knows; since then it was no
+    // longer than all the time since.
+    void note_sign(const Look& look, TimePoint sign) noexcept {
+        if (sign <= sign_.when) return;
+        const Duration least = look.stalled - (look.now - sign);
+        sign_ = {.when = sign, .stalled = std::max({sign_.stalled, heard_.stalled, least})};
+    }
+    Duration silence(const Look& look, const Heard& last) const noexcept {
         // What has arrived and was not handed over yet may be the sign. A loop that does not catch
         // up at all judges nevertheless.
         const bool behind = look.caught_up < look.now && look.now - look.caught_up < dead_after_;
-        return (behind ? look.caught_up : look.now) - since - (look.stalled - stalled_then_);
+        return (behind ? look.caught_up : look.now) - last.when - (look.stalled - last.stalled);
     }
 
     Duration heartbeat_;
     Duration dead_after_;
     Duration peer_heartbeat_{0};
-    TimePoint heard_;
-    Duration stalled_then_{0};
+    Heard heard_;
+    Heard sign_{.when = TimePoint::min()}; // that the provider saw
     bool sent_ = false;
 };
 

@@ -45,7 +45,7 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
             for (const bool may_speak : {false, true}) {
                 const Liveness liveness = heard_at_start(5s, 30s, promise);
                 const auto dead = [&](TimePoint sign) {
-                    return liveness.is_dead(at(silence), sign, may_speak);
+                    return Liveness{liveness}.is_dead(at(silence), sign, may_speak);
                 };
                 EXPECT_EQ(liveness.is_doubtful(at(silence)), silence > 15s);
                 EXPECT_EQ(dead(start), silence > 30s) << "the host shows no sign";
@@ -59,14 +59,14 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
 }
 
 TEST(Liveness, NobodyIsDeadWithoutALimit) {
-    const Liveness liveness = heard_at_start(5s, 0s, 5s);
+    Liveness liveness = heard_at_start(5s, 0s, 5s);
     EXPECT_FALSE(liveness.is_doubtful(at(1000h)));
     EXPECT_FALSE(liveness.is_dead(at(1000h), start, true));
     EXPECT_FALSE(liveness.is_dead(at(1000h), unknown, true));
 }
 
 TEST(Liveness, SilenceCountsOnlyWhileTheLoopLooked) {
-    const Liveness liveness = heard_at_start(5s, 30s, 5s);
+    Liveness liveness = heard_at_start(5s, 30s, 5s);
     EXPECT_FALSE(liveness.is_doubtful(at(45s, 44s)));
     EXPECT_FALSE(liveness.is_dead(at(45s, 44s), start, true)) << "we were stopped";
     EXPECT_FALSE(liveness.is_dead(at(45s, 44s), unknown, true));
@@ -76,8 +76,31 @@ TEST(Liveness, SilenceCountsOnlyWhileTheLoopLooked) {
     EXPECT_TRUE(later.is_dead(at(31s, 44s), start, true)) << "the stall was before";
 }
 
+// The peer's host answered while our loop did not look, and then no more.
+TEST(Liveness, NoTimeBeforeTheLastSignIsTakenOffTheSilenceBehindIt) {
+    Liveness liveness = heard_at_start(5s, 30s, 5s);
+    EXPECT_FALSE(liveness.is_dead(at(62s, 60s), start + 61s, true));
+    EXPECT_FALSE(liveness.is_dead(at(92s, 60s), start + 61s, true))
+        << "in one of the 31 s perhaps not";
+    EXPECT_TRUE(liveness.is_dead(at(93s, 60s), start + 61s, true));
+    Liveness within = heard_at_start(5s, 30s, 5s);
+    EXPECT_FALSE(within.is_dead(at(60s, 60s), start + 40s, true))
+        << "we looked in none of the 20 s";
+    EXPECT_FALSE(within.is_dead(at(90s, 60s), start + 40s, true));
+    EXPECT_TRUE(within.is_dead(at(91s, 60s), start + 40s, true));
+    Liveness twice = heard_at_start(5s, 30s, 5s);
+    EXPECT_FALSE(twice.is_dead(at(62s, 60s), start + 62s, true));
+    EXPECT_FALSE(twice.is_dead(at(112s, 80s), start + 62s, true))
+        << "20 s of the 50 we did not look";
+    EXPECT_TRUE(twice.is_dead(at(113s, 80s), start + 62s, true));
+    twice.on_received(start + 114s, 80s);
+    EXPECT_FALSE(twice.is_dead(at(144s, 80s), start + 62s, true))
+        << "its own word is a sign as well";
+    EXPECT_TRUE(twice.is_dead(at(145s, 80s), start + 62s, true));
+}
+
 TEST(Liveness, WhatHasArrivedAndWasNotHandedOverMayBeTheSign) {
-    const Liveness liveness = heard_at_start(5s, 30s, 5s);
+    Liveness liveness = heard_at_start(5s, 30s, 5s);
     const Liveness::Look behind{.now = start + 40s, .caught_up = start + 20s};
     EXPECT_FALSE(liveness.is_dead(behind, start, true));
     const Liveness::Look for_long{.now = start + 60s, .caught_up = start + 20s};
