@@ -115,7 +115,12 @@ bool SessionCore::take_own_frame(ReceiveWindow::Arrival& arrival) {
 
 void SessionCore::hand_over() {
     const DestructionWatch watch{destroyed_};
-    while (state_ != State::closing && receive_.has_work()) {
+    for (bool first = true; state_ != State::closing && receive_.has_work(); first = false) {
+        // As many as there are receives may have waited for a user who had paused.
+        if (!first && loop_.time_is_up()) {
+            later_.start({});
+            break;
+        }
         const ReceiveWindow::Arrival arrival = receive_.front();
         deliver(arrival);
         if (watch.destroyed()) return;

@@ -4,6 +4,9 @@
 
 #include "tests/unit/netio/session/session_fixture.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace netio::test {
 namespace {
 
@@ -67,6 +70,26 @@ TEST_P(SessionPause, MayBePausedAndResumedInItsHandlers) {
         return far.frames.size() == 300;
     }));
     expect_flood(far, 300);
+}
+
+// As many frames as there are receives have waited, and their handlers take their time.
+TEST_P(SessionPause, WhatHasWaitedIsHandedOverInMoreThanOneTurn) {
+    if (bed.sim() == nullptr) GTEST_SKIP() << "time is spent in the simulator";
+    connect({}, {.receive_count = 8});
+    far.session->pause();
+    const std::size_t sent = send_until_refused();
+    ASSERT_GE(sent, 6U);
+    std::vector<std::size_t> frames_of_a_turn;
+    far.at_frame = [&] { bed.world()->spend(2ms); };
+    far.session->resume();
+    while (far.frames.size() < sent) {
+        const std::size_t before = far.frames.size();
+        bed.loop().run_once();
+        frames_of_a_turn.push_back(far.frames.size() - before);
+        ASSERT_LT(frames_of_a_turn.size(), 100U);
+    }
+    EXPECT_LE(std::ranges::max(frames_of_a_turn), 2U) << "a turn, and the one behind its wait";
+    EXPECT_EQ(far.frames.size(), sent);
 }
 
 TEST_P(SessionPause, TheRestOfAFrameComesAgainAfterIt) {
