@@ -54,8 +54,8 @@ class NETIO_EXPORT EventLoop {
         LoopMode mode = LoopMode::blocking;
         std::chrono::microseconds spin{50}; // adaptive: how long to spin after the last work
         std::size_t drain_limit = 256;      // pieces of work per source and turn
-        // How long a turn may spend on tasks, on sources and on timers each. It is looked at
-        // between handlers: what one of them takes comes on top.
+        // What a turn may spend on tasks, sources and timers each. It looks between pieces of work:
+        // a task, a timer, an event (a page with all its messages); what one takes comes on top.
         std::chrono::microseconds turn_limit{1000};
         std::size_t post_limit = 65536; // tasks posted and not yet run
     };

@@ -197,11 +197,13 @@ std::size_t SimConnection::drain(std::size_t budget) {
     const DestructionWatch watch{destroyed_};
     std::size_t done = 0;
     EventLoop& loop = transport_.loop_;
+    SimProcess& process = transport_.process_;
     while (done < budget && !watch.destroyed() && !inbox_.empty()) {
         if (done > 0 && loop.time_is_up()) break;
         const Event event = std::move(inbox_.front());
         inbox_.pop_front();
         ++done;
+        const SimProcess::Piece piece{process};
         if (const auto* connected = std::get_if<Connected>(&event)) {
             if (!closed_here_) handler_.on_connected(connected->data);
         } else if (const auto* rejected = std::get_if<Rejected>(&event)) {

@@ -12,6 +12,7 @@
 #include "netio/loop/event_loop.hpp"
 #include "tests/support/sim_clock.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,21 @@ class SimProcess final : public Poller {
     void spend(Duration time);
     // In this turn so far; only as one of several.
     Duration spent() const noexcept { return spent_; }
+    // What is done with one event, while it lives: the loop looks at the time only behind it.
+    class Piece {
+      public:
+        explicit Piece(SimProcess& process) : process_{process}, begin_{process.spent_} {}
+        ~Piece() {
+            process_.longest_piece_ = std::max(process_.longest_piece_, process_.spent_ - begin_);
+        }
+        Piece(const Piece&) = delete;
+        Piece& operator=(const Piece&) = delete;
+
+      private:
+        SimProcess& process_;
+        Duration begin_;
+    };
+    Duration longest_piece() const noexcept { return longest_piece_; }
 
     // --- for who turns its loop ---
     // When the loop wants a turn, in the time of all; now or before: at once.
@@ -71,7 +87,8 @@ class SimProcess final : public Poller {
     SimClock& clock_;
     std::mt19937_64 random_;
     Duration ahead_{};
-    Duration spent_{};     // in this turn
+    Duration spent_{}; // in this turn
+    Duration longest_piece_{};
     TimePoint busy_until_; // the last turn took so long
     bool asleep_ = false;
     TimePoint sleeps_until_; // in its own time

@@ -82,6 +82,11 @@ constexpr std::array all_rules{
     Rule{RuleId::paused_takes_nothing, "who has paused takes nothing",
          "Takes nothing more for the time being, from the next message, gap or answer on",
          "pubsub/subscriber/subscribe_socket.hpp"},
+    Rule{RuleId::turn_is_bounded, "a turn is bounded",
+         "What a turn may spend on tasks, sources and timers each. It looks between pieces of "
+         "work: a task, a timer, an event (a page with all its messages); what one takes comes on "
+         "top.",
+         "netio/loop/event_loop.hpp"},
 };
 
 } // namespace

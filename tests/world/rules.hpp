@@ -34,6 +34,7 @@ enum class RuleId : std::uint8_t {
     told_who_wants_it,
     bytes_in_order,
     paused_takes_nothing,
+    turn_is_bounded,
 };
 
 struct Rule {

@@ -294,6 +294,19 @@ void World::kill(std::uint32_t process, bool host) {
     oracle_.end(Trouble::stopped, process);
 }
 
+// Tasks, sources and timers each end behind the piece of work in which their time is up.
+void World::check_turns(const Process& process) {
+    const Duration turn = process.loop.longest_turn();
+    const Duration piece = std::max(process.longest_handler, process.poller.longest_piece());
+    if (turn <= 3 * (EventLoop::Options{}.turn_limit + piece)) return;
+    const auto us = [](Duration time) {
+        return std::to_string(std::chrono::duration_cast<microseconds>(time).count()) + " us";
+    };
+    oracle_.violate(RuleId::turn_is_bounded, "process " + std::to_string(process.plan.number) +
+                                                 ": a turn took " + us(turn) +
+                                                 ", no piece of work more than " + us(piece));
+}
+
 // --- the end --------------------------------------------------------------------------------
 
 void World::heal() {
@@ -346,8 +359,9 @@ void World::finish() {
     if (schedule_.world.get("settle_us", 0) != 0) {
         run_until(clock_.now() + microseconds{schedule_.world.get("settle_us")});
     }
-    // A connection may have been lost with nobody knowing yet.
-    run_until(clock_.now() + seconds{schedule_.world.get("patience_s", 40)});
+    // A connection may have been lost with nobody knowing yet: 30 s of silence count, and who was
+    // busy itself looks for signs of life after half of them only.
+    run_until(clock_.now() + seconds{schedule_.world.get("patience_s", 55)});
     for (const auto& [number, process] : processes_)
         tell(number, [](Actor& actor) { actor.probe(); });
     run_until(clock_.now() + seconds{1});
@@ -361,7 +375,11 @@ void World::end_all() {
     for (const bool first : {true, false}) {
         for (const auto& [number, process] : processes_) {
             if (process->actor == nullptr || process->actor->ends_first() != first) continue;
-            tell(number, [](Actor& actor) { actor.close(); });
+            // Something is on its way when the end begins.
+            tell(number, [](Actor& actor) {
+                actor.probe();
+                actor.close();
+            });
         }
         const auto all_closed = [&] {
             return std::ranges::all_of(processes_, [&](const auto& entry) {
@@ -381,6 +399,7 @@ void World::end_all() {
         }
     }
     for (auto& [number, process] : processes_) {
+        check_turns(*process);
         scheduler_.remove(process->poller);
         process->actor.reset();
     }

@@ -38,6 +38,7 @@ struct Process {
     test::SimProcess poller;
     EventLoop loop;
     test::SimTransport transport;
+    Duration longest_handler{};   // that its user took
     std::unique_ptr<Actor> actor; // last: goes first
 };
 
@@ -90,6 +91,7 @@ class World {
     void block(std::uint32_t from, std::uint32_t to, const Step& step);
     void kill(std::uint32_t process, bool host);
     void meet(const char* fault, std::uint32_t process);
+    void check_turns(const Process& process);
     void heal();
     void run_until(TimePoint end);
     // Whether it came true within the time.

@@ -188,6 +188,18 @@ TEST(World, TheRestOfAMessageThatHasBegunToLeaveHoldsUpNobodyForLong) {
                 "at 17687 process 3 vanish\n");
 }
 
+TEST(World, WhoWasBusyForLongFindsOutInTimeThatItsPeerHasVanishedMeanwhile) {
+    expect_good("world\n"
+                "process 0 publisher\n"
+                "process 1 subscriber\n"
+                "at 799593 process 1 busy us=21951617\n"
+                "at 1059134 process 1 leap us=30451642\n"
+                "at 1659046 process 1 subscribe\n"
+                "at 1659348 process 1 busy us=39802872\n"
+                "at 1709345 process 0 vanish\n"
+                "at 1712054 process 0 restart\n");
+}
+
 TEST(World, WhoHasItsPartOfAHalfDeliveryDoesNotKeepTheOthersFromTheirs) {
     expect_good("world\n"
                 "process 0 publisher mode=2 outstanding=2 patient=1\n"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/world/actors/actor.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace netio::world {
@@ -52,6 +53,7 @@ bool Actor::react(Event event) {
 void Actor::dawdle(Duration time) {
     if (time <= Duration{}) return;
     process_.poller.spend(time);
+    process_.longest_handler = std::max(process_.longest_handler, time);
     world_.oracle().lasts(Trouble::busy, number_, process_.poller.spent());
 }
 
