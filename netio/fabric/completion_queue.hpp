@@ -50,6 +50,16 @@ class CompletionQueue final : public EventSource {
         std::uint64_t due = 0;            // when so many entries were read
     };
 
+    struct Batch { // read, and not yet delivered from `next` up to `filled`
+        std::array<::fi_cq_data_entry, 64> entries{};
+        std::size_t next = 0;
+        std::size_t filled = 0;
+    };
+    struct Audits {
+        TimePoint due{};
+        std::size_t next = 0; // place in members_
+    };
+
     std::size_t read_and_settle(std::size_t budget);
     // Reads more entries if none are left; false: there are none.
     bool refill();
@@ -58,6 +68,7 @@ class CompletionQueue final : public EventSource {
     // `empty`: nothing is left to read.
     std::size_t settle(bool empty);
     void fail_all(long error);
+    void audit_some();
 
     EventLoop& loop_;
     ::fid_fabric& fabric_;
@@ -70,12 +81,10 @@ class CompletionQueue final : public EventSource {
     OperationTable operations_;
     std::vector<Connection*> members_;
     std::vector<Closing> closing_;
-    // Read and not yet delivered: from next_ up to filled_.
-    std::array<::fi_cq_data_entry, 64> entries_{};
-    std::size_t next_ = 0;
-    std::size_t filled_ = 0;
+    Batch batch_;
     std::uint64_t delivered_ = 0; // so far
-    bool failed_ = false;         // for good: it is not read any more
+    Audits audits_;
+    bool failed_ = false; // for good: it is not read any more
 };
 
 } // namespace netio::fabric

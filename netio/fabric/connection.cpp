@@ -61,6 +61,7 @@ Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origi
                                                     limits.remote_writes &&
                                                         !capabilities_.write_consumes_receive},
       endpoint_{std::move(endpoint)}, life_{.socket = std::move(origin.socket),
+                                            .account = ByteAccount{limits.receive_count},
                                             .descriptor_guess = origin.descriptor_guess} {
     require(::fi_ep_bind(endpoint_.get(), &domain.fabric().events().handle().fid, 0),
             "cannot bind an endpoint to its event queue");
@@ -158,6 +159,10 @@ Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
                    operations().name_of(operation));
     const Status status = posted(result, operation, "receive from");
     if (status == Status::ok) ++receives_outstanding_;
+    std::size_t bytes = 0;
+    for (const Slice& slice : slices)
+        bytes += slice.size;
+    life_.account.on_receive_posted(bytes);
     return status;
 }
 
@@ -242,6 +247,7 @@ void Connection::complete(std::uint32_t operation, const Completion& completion)
     }
     if (operations()[operation].kind == Completion::Kind::receive) {
         --receives_outstanding_;
+        life_.account.on_message(completion.bytes);
     } else {
         --sends_outstanding_;
         life_.last_acknowledged = domain_.loop().now();
@@ -369,6 +375,14 @@ TimePoint Connection::last_sign_of_life(Duration interval) {
     if (capabilities_.connector_speaks_first) return TimePoint::min();
     ask_for_sign_of_life();
     return life_.last_acknowledged;
+}
+
+// Who may write into memory here is not told of every write, so nothing follows from its bytes.
+void Connection::audit() {
+    if (state_ != State::open || limits_.remote_writes || !life_.socket) return;
+    const auto read = life_.socket.read_bytes();
+    if (!read || !life_.account.is_exceeded(*read)) return;
+    break_off(CloseReason::protocol_error, peer_address() + " sends what are no messages");
 }
 
 // A write of nothing: the peer's device acknowledges it, whether its process runs, is stopped or

@@ -12,6 +12,7 @@
 // In `closing` what had arrived is still delivered, nothing is posted any more. What arrives while
 // a connector is still `opening` is kept until its user was told that it is connected.
 
+#include "netio/fabric/byte_account.hpp"
 #include "netio/fabric/kernel_socket.hpp"
 #include "netio/fabric/queue_seat.hpp"
 #include "netio/transport.hpp"
@@ -60,6 +61,8 @@ class Connection final : public netio::Connection {
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
     void finish_close();
+    // Cuts off a peer that sends what nobody is told of.
+    void audit();
     // Something broke: no more posting; on_closed follows when the queue is settled.
     void break_off(CloseReason reason, std::string detail);
 
@@ -79,8 +82,9 @@ class Connection final : public netio::Connection {
         std::uint32_t operation; // OperationTable::none: a remote write that consumed no receive
         Completion completion;
     };
-    struct SignsOfLife {
+    struct BelowMessages {
         KernelSocket socket;
+        ByteAccount account;
         int descriptor_guess = -1;
         bool probed = false;
         TimePoint last_acknowledged = TimePoint::min(); // since it was established
@@ -103,7 +107,7 @@ class Connection final : public netio::Connection {
     Capabilities capabilities_;
     QueueSeat seat_;
     EndpointHandle endpoint_;
-    SignsOfLife life_;
+    BelowMessages life_;
     State state_ = State::idle;
     std::uint32_t outstanding_ = OperationTable::none; // head of the list
     std::size_t sends_outstanding_ = 0;

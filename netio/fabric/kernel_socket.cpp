@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cerrno>
 #include <linux/sockios.h>
+#include <linux/tcp.h>
 #include <mutex>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <rdma/fi_cm.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -109,6 +109,18 @@ void KernelSocket::probe_when_idle(Duration interval) const noexcept {
     set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, period);
     set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, period);
     set_option(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+std::optional<std::uint64_t> KernelSocket::read_bytes() const noexcept {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    constexpr auto needed = offsetof(tcp_info, tcpi_bytes_received) + sizeof(std::uint64_t);
+    if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || size < needed)
+        return std::nullopt;
+    int waiting = 0; // asked for later, so that it may be too much
+    if (::ioctl(fd_, SIOCINQ, &waiting) != 0) return std::nullopt;
+    const auto unread = static_cast<std::uint64_t>(waiting);
+    return info.tcpi_bytes_received - std::min<std::uint64_t>(unread, info.tcpi_bytes_received);
 }
 
 Duration KernelSocket::silence() const noexcept {

@@ -43,6 +43,9 @@ class KernelSocket {
     // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
     // is there.
     void probe_when_idle(Duration interval) const noexcept;
+    // How many of the bytes that the peer has sent were read here; nothing: the kernel does not
+    // say.
+    std::optional<std::uint64_t> read_bytes() const noexcept;
     // How long ago the peer's kernel last acknowledged or sent anything.
     Duration silence() const noexcept;
 

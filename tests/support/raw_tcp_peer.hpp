@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A peer made by hand: it says the words of libfabric's tcp provider (wire format 3) on a plain
+// socket, good ones and others. It reads what it is told to, and never blocks the test.
+
+#include "netio/base/endpoint.hpp"
+#include "netio/base/wire.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace netio::test {
+
+class RawTcpPeer {
+  public:
+    // What a packet asks for.
+    enum Operation : std::uint8_t { message = 0, tagged = 1, read = 2, read_answer = 3, write = 4 };
+    enum Flag : std::uint16_t { with_data = 1, confirm = 4 };
+    struct Packet {
+        Operation operation = message;
+        std::uint16_t flags = 0;
+        std::uint8_t kind = 0; // 2: an acknowledgement
+    };
+
+    explicit RawTcpPeer(const Address& address)
+        : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)} {
+        sockaddr_in to{};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(address.port);
+        EXPECT_EQ(::inet_pton(AF_INET, address.host.c_str(), &to.sin_addr), 1);
+        EXPECT_EQ(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
+    }
+    ~RawTcpPeer() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    RawTcpPeer(RawTcpPeer&& other) noexcept : fd_{std::exchange(other.fd_, -1)} {}
+    RawTcpPeer(const RawTcpPeer&) = delete;
+    RawTcpPeer& operator=(const RawTcpPeer&) = delete;
+
+    // A connection request as long as the provider reads, whatever of it is data.
+    void request(std::span<const std::byte> data) const {
+        constexpr std::size_t header_bytes = 32;
+        constexpr std::size_t data_bytes = 256;
+        std::vector<std::byte> bytes(header_bytes + data_bytes);
+        bytes[0] = std::byte{3};                // version
+        bytes[2] = std::byte{data_bytes / 256}; // in the network's order
+        bytes[24] = std::byte{1};               // our order of bytes is that of the host
+        std::ranges::copy(data, bytes.begin() + header_bytes);
+        EXPECT_EQ(send(bytes), bytes.size());
+    }
+    static std::vector<std::byte> packet(const Packet& packet,
+                                         std::span<const std::byte> body = {}) {
+        const std::size_t header_bytes = (packet.flags & with_data) != 0 ? 24 : 16;
+        std::vector<std::byte> bytes(header_bytes + body.size());
+        bytes[0] = std::byte{3};
+        bytes[1] = std::byte{packet.operation};
+        wire::store(bytes.data() + 2, packet.flags);
+        bytes[4] = std::byte{packet.kind};
+        bytes[6] = static_cast<std::byte>(header_bytes);
+        wire::store(bytes.data() + 8, static_cast<std::uint64_t>(bytes.size()));
+        std::ranges::copy(body, bytes.begin() + static_cast<std::ptrdiff_t>(header_bytes));
+        return bytes;
+    }
+
+    // Returns how many bytes the other side's kernel took.
+    std::size_t send(std::span<const std::byte> bytes) const {
+        const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        return sent > 0 ? static_cast<std::size_t>(sent) : 0;
+    }
+    // What has arrived, of so many bytes at most.
+    std::size_t receive(std::size_t limit) const {
+        std::vector<std::byte> bytes(limit);
+        const ssize_t got = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+        return got > 0 ? static_cast<std::size_t>(got) : 0;
+    }
+    // Whether the other side has ended the connection.
+    bool is_cut_off() const {
+        pollfd wanted{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+        return ::poll(&wanted, 1, 0) == 1;
+    }
+
+  private:
+    int fd_;
+};
+
+} // namespace netio::test

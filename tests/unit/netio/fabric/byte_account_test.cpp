@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/byte_account.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::fabric {
+namespace {
+
+TEST(ByteAccount, MessagesThatWereReportedAreNeverTooMuch) {
+    ByteAccount account{4};
+    account.on_receive_posted(1000);
+    std::uint64_t read = 288; // the connection data
+    for (int i = 0; i < 100'000; ++i) {
+        account.on_message(1000);
+        read += 16 + 1000;
+        ASSERT_FALSE(account.is_exceeded(read)) << i;
+    }
+}
+
+TEST(ByteAccount, AllReceivesMayBeFullAndNotReportedYet) {
+    ByteAccount account{4};
+    account.on_receive_posted(1'000'000);
+    account.on_receive_posted(10);
+    EXPECT_FALSE(account.is_exceeded(288 + 4 * (16 + 1'000'000)));
+}
+
+TEST(ByteAccount, WhatIsReportedToNobodyIsTooMuchBeforeItCostsMegabytes) {
+    ByteAccount account{8};
+    account.on_receive_posted(4096);
+    constexpr std::uint64_t packet_bytes = 16;
+    std::uint64_t packets = 0;
+    while (!account.is_exceeded(packets * packet_bytes))
+        ++packets;
+    EXPECT_LT(packets * 344, 4U << 20U);
+    // What was honest before it does not make up for it.
+    account.on_message(500);
+    EXPECT_TRUE(account.is_exceeded(2 * packets * packet_bytes));
+}
+
+} // namespace
+} // namespace netio::fabric
