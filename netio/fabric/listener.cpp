@@ -133,6 +133,11 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
                       Doorkeeper::Limits{.half_handshake = options.half_handshake_timeout,
                                          .stranger = options.stranger_timeout});
     }
+    if (descriptors_are_short()) {
+        throw FabricError{{EMFILE, std::system_category()},
+                          what + ": it could accept nobody, for no descriptors are left; raise the "
+                                 "limit (ulimit -n, or LimitNOFILE= of a systemd unit)"};
+    }
     loop_.add(*this);
 }
 

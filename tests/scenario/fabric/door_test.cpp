@@ -176,6 +176,22 @@ TEST(Door, KnowsTheKernelSocketsOfBothEnds) {
     }
 }
 
+TEST(Door, WhoCouldAcceptNobodySaysSoAtTheStart) {
+    const Fabric fabric;
+    {
+        const DescriptorLimit limit{24}; // enough to listen, and the rest is a reserve
+        try {
+            const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+            ADD_FAILURE() << "it listens";
+        } catch (const FabricError& error) {
+            EXPECT_THAT(error.what(),
+                        testing::AllOf(testing::HasSubstr("cannot listen at 127.0.0.1"),
+                                       testing::HasSubstr("ulimit -n")));
+        }
+    }
+    const Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+}
+
 TEST(Door, WithoutDescriptorsItRestsInsteadOfSpinning) {
     Fabric fabric;
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
