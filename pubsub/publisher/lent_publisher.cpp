@@ -71,7 +71,7 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
         const bool misses =
             member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(subscriber));
-        misses ? miss(subscriber, fid) : hand_over(*id, subscriber, member.policy);
+        misses ? miss(subscriber, fid) : hand_over(*id, subscriber, member.policy, false);
     }
     seal(*id);
     return Status::ok;
@@ -109,7 +109,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     for (const Interest& member : members) {
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
         if (subscriber.can_send_now()) {
-            hand_over(*id, subscriber, member.policy);
+            hand_over(*id, subscriber, member.policy, true);
         } else if (member.policy == SlowPolicy::drop) {
             miss(subscriber, fid);
         } else {
@@ -133,7 +133,7 @@ Status LentPublisher::resume(PublishTicket& ticket) {
         const Interest member{.subscriber = waiting,
                               .policy = sessions_.fan_out().policy_of(waiting, fid)};
         const bool taken = subscriber.can_send_now();
-        taken ? hand_over(*id, subscriber, member.policy) : wait_for(member);
+        taken ? hand_over(*id, subscriber, member.policy, true) : wait_for(member);
         return taken;
     });
     if (status == Status::ok) {
@@ -210,12 +210,14 @@ void LentPublisher::keep(PublicationId id, Fid fid, std::span<const Slice> slice
     counters_.bytes += total_bytes;
 }
 
-void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy) {
+void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy,
+                              bool prompt) {
     const LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
     tracker_.add_pending(id, subscriber.frames_for(publication));
     subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
                                           .amount = 1,
-                                          .droppable = policy == SlowPolicy::drop});
+                                          .droppable = policy == SlowPolicy::drop,
+                                          .prompt = prompt});
     sessions_.slow().keep_watch();
 }
 
@@ -253,7 +255,8 @@ void LentPublisher::finish_rest(const PartialDeliveries::Rest& rest) {
     for (const auto& [id, left] : rest) {
         const Fid fid = publications_[DeliveryTracker::place_of(id)].fid;
         for (const SubscriberId each : left)
-            hand_over(id, sessions_.subscriber(each), sessions_.fan_out().policy_of(each, fid));
+            hand_over(id, sessions_.subscriber(each), sessions_.fan_out().policy_of(each, fid),
+                      false);
         seal(id);
     }
 }

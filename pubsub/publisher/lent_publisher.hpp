@@ -52,7 +52,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
     std::optional<PublicationId> begin(Cookie cookie);
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
               const PublishSocket::Extras& extras);
-    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy);
+    // `prompt`: at once or not at all, not with others that are still to come.
+    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy, bool prompt);
     void miss(Subscriber& subscriber, Fid fid);
     std::optional<Cookie> settle(PublicationId id, std::size_t frames);
     void seal(PublicationId id);

@@ -11,6 +11,8 @@
 //     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
 //
 // A message larger than a subscriber's receive buffer is sent to it in fragments and arrives whole.
+// Messages of up to 8 KiB that come faster than frames leave share one: they are copied into it, as
+// for those a frame costs more than a copy. What comes alone leaves at once and is not copied.
 //
 // publish is the default form: it is all or nothing, and the library finishes what some sessions
 // cannot take yet. try_publish is the explicit one (NetIO's): it queues nothing for a session

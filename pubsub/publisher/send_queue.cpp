@@ -47,6 +47,7 @@ void SendQueue::add_frame(std::uint8_t kind, std::span<const std::byte> extensio
 void SendQueue::add_message(const LentMessage& message, const Handling& handling) {
     Item& item = add(Kind::message);
     item.message = &message;
+    message_bytes_ += message.total_bytes;
     hold(item, handling);
 }
 
@@ -72,13 +73,6 @@ void SendQueue::add_totals(Totals totals) {
 
 // --- leaving it -----------------------------------------------------------------------------
 
-std::size_t SendQueue::frames_for(const LentMessage& message, std::size_t body_limit,
-                                  std::size_t offset) noexcept {
-    if (message.total_bytes + message_extension_bytes <= body_limit) return 1;
-    const std::size_t per_frame = body_limit - fragment_extension_bytes;
-    return (message.total_bytes - offset + per_frame - 1) / per_frame;
-}
-
 bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame) {
     if (items_.empty()) return false;
     Item& item = items_.front();
@@ -100,7 +94,11 @@ bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFra
         frame.slices[0] = item.slice;
         break;
     case Kind::message:
-        prepare_message(item, body_limit, frame);
+        if (waits_for_company(item)) return false;
+        if (prepare_page(post_limit, body_limit, frame)) break;
+        gathered_ = 0;
+        part_ = fill_frame(*item.message, body_limit, item.offset, frame);
+        if (item.offset + part_ < item.message->total_bytes) next_.amount = 0; // the last one's
         break;
     case Kind::gap:
     case Kind::totals:
@@ -115,53 +113,38 @@ bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFra
     return true;
 }
 
-// One frame of a message: all of it, or the next fragment.
-void SendQueue::prepare_message(const Item& item, std::size_t body_limit, ReadyFrame& frame) {
-    const LentMessage& message = *item.message;
-    const bool whole = message.total_bytes + message_extension_bytes <= body_limit;
-    if (whole) {
-        part_ = message.total_bytes;
-        frame.kind = message_kind;
-        frame.extension_bytes =
-            encode(MessageExtension{.fid = message.fid, .status = message.status}, frame.extension);
-    } else {
-        part_ = std::min(body_limit - fragment_extension_bytes, message.total_bytes - item.offset);
-        frame.kind = fragment_kind;
-        frame.extension_bytes =
-            encode(FragmentExtension{.fid = message.fid,
-                                     .message_number = message.number,
-                                     .offset = static_cast<std::uint32_t>(item.offset),
-                                     .total = static_cast<std::uint32_t>(message.total_bytes),
-                                     .status = message.status},
-                   frame.extension);
+// A small message waits for others to leave with while enough is under way: when some of that is
+// sent, this is asked again. So nothing waits at low load, and at high load few cost a frame each.
+bool SendQueue::waits_for_company(const Item& item) const noexcept {
+    const std::size_t under_way = posted_.size() - (slot_ ? 1 : 0);
+    return under_way >= Gathering::frames_ahead && !item.handling.prompt &&
+           Gathering::takes(*item.message) && message_bytes_ < Gathering::enough_bytes;
+}
+
+// Several small messages in one frame, if they wait behind one another. None of them can be one
+// that is sent in fragments: two of those do not fit into a frame.
+bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame) {
+    const auto is_small = [](const Item& item) {
+        return item.kind == Kind::message && Gathering::takes(*item.message);
+    };
+    if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
+    if (!gathering_.begin(body_limit)) return false;
+    std::size_t amount = 0;
+    for (const Item& item : items_) {
+        const Handling& handling = item.handling;
+        const bool may_be_posted = holding_.posted + amount + handling.amount <= post_limit;
+        if (!is_small(item) || !(may_be_posted || gathering_.count() == 0)) break;
+        if (!gathering_.append(*item.message, {handling.cookie, handling.amount})) break;
+        amount += handling.amount;
     }
-    if (item.offset + part_ < message.total_bytes) next_.amount = 0; // that of the last one
-    // The user header is the beginning of the message; it is copied, all else is lent.
-    std::size_t skip = item.offset;
-    std::size_t left = part_;
-    if (skip < message.header_bytes) {
-        const std::size_t bytes = std::min<std::size_t>(message.header_bytes - skip, left);
-        std::copy_n(message.header.begin() + static_cast<std::ptrdiff_t>(skip), bytes,
-                    frame.extension.begin() + static_cast<std::ptrdiff_t>(frame.extension_bytes));
-        frame.extension_bytes += bytes;
-        left -= bytes;
-        skip = 0;
-    } else {
-        skip -= message.header_bytes;
-    }
-    frame.slice_count = 0;
-    for (std::size_t i = 0; i < message.slice_count && left > 0; ++i) {
-        Slice slice = message.slices[i];
-        if (skip >= slice.size) {
-            skip -= slice.size;
-            continue;
-        }
-        slice.data += skip;
-        slice.size = std::min(slice.size - skip, left);
-        skip = 0;
-        left -= slice.size;
-        frame.slices[frame.slice_count++] = slice;
-    }
+    gathered_ = gathering_.count();
+    if (gathered_ < 2) return false;
+    next_.amount = amount;
+    frame.kind = page_kind;
+    frame.extension_bytes = 0;
+    frame.slices[0] = gathering_.page();
+    frame.slice_count = 1;
+    return true;
 }
 
 // What is to be told next, if nothing is left of what was taken out last.
@@ -214,7 +197,14 @@ bool SendQueue::is_told(const Item& item) const noexcept {
 void SendQueue::posted() {
     Item& item = items_.front();
     const bool ours = item.kind != Kind::frame && item.kind != Kind::message;
+    const bool is_page = item.kind == Kind::message && gathered_ > 0;
+    if (is_page) next_.page = gathering_.posted();
     if (!ours || next_.counts != 0) posted_[*std::exchange(slot_, std::nullopt)] = next_;
+    if (is_page) {
+        for (std::size_t i = 0; i < gathered_; ++i)
+            on_head_posted();
+        return;
+    }
     bool done = true;
     switch (item.kind) {
     case Kind::answer:
@@ -229,15 +219,23 @@ void SendQueue::posted() {
         break;
     case Kind::frame:
     case Kind::message:
-        keep_head_for_good();
         item.offset += part_;
         done = item.kind == Kind::frame || item.offset >= item.message->total_bytes;
-        if (!done) break;
-        holding_.waiting -= item.handling.amount;
-        holding_.posted += item.handling.amount;
+        if (done) return on_head_posted();
+        keep_head_for_good();
         break;
     }
     if (done) items_.pop_front();
+}
+
+// The last of it.
+void SendQueue::on_head_posted() {
+    keep_head_for_good();
+    const Item& item = items_.front();
+    holding_.waiting -= item.handling.amount;
+    holding_.posted += item.handling.amount;
+    if (item.message != nullptr) message_bytes_ -= item.message->total_bytes;
+    items_.pop_front();
 }
 
 // An item that has begun to leave, and what continues it, is not taken back any more.
@@ -255,12 +253,18 @@ void SendQueue::keep_head_for_good() {
 
 // --- coming back ----------------------------------------------------------------------------
 
-SendQueue::Returned SendQueue::on_sent(Cookie cookie) {
+void SendQueue::on_sent(Cookie cookie, std::vector<Returned>& returned) {
     const Posted posted = posted_.release(static_cast<std::uint32_t>(cookie));
     ++progress_;
     counts_used_ &= ~posted.counts;
     holding_.posted -= posted.amount;
-    return {.cookie = posted.cookie, .frames = posted.frames};
+    if (posted.page) {
+        for (const Gathering::Held& held : gathering_.messages(*posted.page))
+            returned.push_back({.cookie = held.cookie, .frames = 1});
+        gathering_.release(*posted.page);
+    } else if (posted.frames > 0) {
+        returned.push_back({.cookie = posted.cookie, .frames = posted.frames});
+    }
 }
 
 SendQueue::TakenBack SendQueue::take_back() {
@@ -278,6 +282,7 @@ SendQueue::TakenBack SendQueue::take_back() {
         taken.cookies.push_back(handling.cookie);
         holding_.waiting -= handling.amount;
         holding_.droppable -= handling.amount;
+        if (items_[i].message != nullptr) message_bytes_ -= items_[i].message->total_bytes;
     }
     const auto is_gap = [&](std::size_t i) {
         return i < items_.size() && items_[i].kind == Kind::gap;
@@ -311,7 +316,7 @@ std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
                             .frames = frames_for(*item.message, body_limit, item.offset)});
         }
     }
-    holding_.waiting = holding_.droppable = 0;
+    holding_.waiting = holding_.droppable = message_bytes_ = 0;
     answers_ = 0;
     return rest;
 }

@@ -10,15 +10,15 @@
 //            session.send(frame.outgoing(), frame.cookie) == Status::ok)
 //         queue.posted();
 //
-// Every cookie comes back exactly as often as frames_for() says: from on_sent(), take_back() or
-// take_rest().
+// Small messages that wait behind one another are gathered into one frame. Every cookie comes back
+// exactly as often as frames_for() says: from on_sent(), take_back() or take_rest().
 
 #include "netio/base/slot_pool.hpp"
-#include "netio/session/session.hpp"
-#include "pubsub/core/fid.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/gap_ledger.hpp"
 #include "pubsub/core/shares.hpp"
+#include "pubsub/publisher/gathering.hpp"
+#include "pubsub/publisher/lent_message.hpp"
 
 #include <array>
 #include <cstdint>
@@ -31,36 +31,6 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-// A message whose memory is lent until every queue that has it gave its cookie back.
-struct LentMessage {
-    Fid fid{};
-    std::uint8_t status = 0;
-    std::uint8_t header_bytes = 0; // user header: the first bytes of the message
-    std::array<std::byte, 8> header{};
-    std::uint32_t number = 0; // distinguishes consecutive fragmented messages
-    std::size_t slice_count = 0;
-    std::array<Slice, slice_limit> slices;
-    std::size_t total_bytes = 0; // header and slices
-};
-
-// A frame that is ready to be sent.
-struct ReadyFrame {
-    std::uint8_t kind = 0;
-    std::uint8_t flags = 0;
-    std::size_t extension_bytes = 0;
-    std::size_t slice_count = 0;
-    std::optional<Cookie> cookie;
-    std::array<std::byte, frame_extension_limit> extension;
-    std::array<Slice, slice_limit> slices;
-
-    OutgoingFrame outgoing() const {
-        return {.kind = kind,
-                .flags = flags,
-                .extension = std::span{extension}.first(extension_bytes),
-                .slices = std::span{slices}.first(slice_count)};
-    }
-};
-
 class SendQueue {
   public:
     // How a queued item is to be treated; `amount`: what it takes of the pool that is shared.
@@ -70,6 +40,7 @@ class SendQueue {
         bool droppable = false; // may be taken back
         bool continues = false; // the rest of what the item before it begins
         bool begun = false;     // was droppable until the first of it left
+        bool prompt = false;    // does not wait for others to leave with
     };
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
                    const Handling& handling);
@@ -82,10 +53,6 @@ class SendQueue {
     using Totals = std::function<TotalsPart(std::span<FidCount>)>;
     void add_totals(Totals totals);
 
-    // How many frames a message takes from `offset` on.
-    static std::size_t frames_for(const LentMessage& message, std::size_t body_limit,
-                                  std::size_t offset = 0) noexcept;
-
     // The frame that is to be sent next; false: none, as nothing waits, or the fabric has as much
     // as `post_limit` allows. Without posted() the next call prepares the same one.
     bool prepare(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame);
@@ -95,8 +62,9 @@ class SendQueue {
         Cookie cookie{};
         std::size_t frames = 0;
     };
-    // Of the frame that was sent with this cookie; frames = 0: it was the queue's own.
-    Returned on_sent(Cookie cookie);
+    // The frame that was sent with this cookie: appends what comes back with it, one or several;
+    // nothing if it was the queue's own.
+    void on_sent(Cookie cookie, std::vector<Returned>& returned);
     // Takes out what entered last of what may be taken back: an item and what continues it. A gap
     // has its place, for the caller to fill with `gap`.
     struct TakenBack {
@@ -116,8 +84,14 @@ class SendQueue {
     // where the rest may be dropped, belongs to a message that has begun to leave.
     template <class Visit>
     void for_each_kept(Visit visit) const {
-        for (std::uint32_t i = 0; i < posted_.end(); ++i)
-            if (posted_[i].amount > 0) visit(posted_[i].cookie, posted_[i].amount);
+        for (std::uint32_t i = 0; i < posted_.end(); ++i) {
+            const Posted& posted = posted_[i];
+            if (posted.amount == 0) continue;
+            if (!posted.page) visit(posted.cookie, posted.amount);
+            if (!posted.page) continue;
+            for (const Gathering::Held& held : gathering_.messages(*posted.page))
+                visit(held.cookie, held.amount);
+        }
         for (const Item& item : items_) {
             if (!item.handling.begun) break;
             visit(item.handling.cookie, item.handling.amount);
@@ -147,27 +121,33 @@ class SendQueue {
     struct Posted {
         Cookie cookie{};
         std::size_t amount = 0;
-        std::size_t frames = 0;   // 0: the queue's own
-        std::uint32_t counts = 0; // the bit of its list of counts
+        std::size_t frames = 0;           // 0: the queue's own
+        std::uint32_t counts = 0;         // the bit of its list of counts
+        std::optional<std::uint8_t> page; // several messages, gathered
     };
 
     Item& add(Kind kind);
     void hold(Item& item, const Handling& handling);
-    void prepare_message(const Item& item, std::size_t body_limit, ReadyFrame& frame);
+    bool waits_for_company(const Item& item) const noexcept;
+    bool prepare_page(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame);
     bool prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& frame);
     void fill_telling(Item& item, std::size_t at_most);
     bool is_told(const Item& item) const noexcept;
     void keep_head_for_good();
+    void on_head_posted();
 
     std::deque<Item> items_;
+    Gathering gathering_;
+    std::size_t message_bytes_ = 0; // of all that wait
     Holding holding_;
     std::size_t answers_ = 0;
     std::uint64_t progress_ = 0;
     SlotPool<Posted> posted_;
     // The frame that was prepared last: what it will be when it is posted, how many bytes of a
-    // message or counts of a list it has, and its number.
+    // message or counts of a list it has, how many messages are gathered in it, and its number.
     Posted next_;
     std::size_t part_ = 0;
+    std::size_t gathered_ = 0;
     std::optional<std::uint32_t> slot_;
     // The list that is being told: gaps, or some of the totals.
     std::vector<FidCount> telling_;

@@ -4,6 +4,8 @@
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 
+#include <utility>
+
 namespace netio::pubsub::inline v0_2 {
 
 Subscriber::Subscriber(SubscriberId id, IncomingSession& incoming, const Hello& hello,
@@ -52,7 +54,9 @@ bool Subscriber::can_send_now() const noexcept {
 
 void Subscriber::pump() {
     ReadyFrame frame;
-    while (queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
+    // Not to gather in vain: what waits is asked for each time that more is to wait behind it.
+    while (!queue_.has_drained() && session_->request_capacity() &&
+           queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
         queue_.posted();
     }
@@ -85,9 +89,16 @@ void Subscriber::on_frame(Session&, const IncomingFrame& frame) {
 
 void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome) {
     // Whatever the outcome, the memory is free; a failed session says so by on_closed.
-    const SendQueue::Returned returned = queue_.on_sent(cookie);
+    std::vector<SendQueue::Returned> returned = std::exchange(returned_, {});
+    queue_.on_sent(cookie, returned);
     if (stage_ != Stage::gone) pump();
-    if (returned.frames > 0) owner_.on_returned(returned);
+    const DestructionWatch watch{destroyed_};
+    for (const SendQueue::Returned& each : returned) {
+        owner_.on_returned(each);
+        if (watch.destroyed()) return;
+    }
+    returned.clear();
+    returned_ = std::move(returned);
 }
 
 void Subscriber::on_writable(Session&) {

@@ -10,6 +10,7 @@
 #include "pubsub/publisher/send_queue.hpp"
 
 #include <memory>
+#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -57,7 +58,7 @@ class Subscriber final : private Session::Handler {
     SendQueue::TakenBack take_back() { return queue_.take_back(); }
 
     std::size_t frames_for(const LentMessage& message) const noexcept {
-        return SendQueue::frames_for(message, session_->body_limit());
+        return pubsub::frames_for(message, session_->body_limit());
     }
     // The next message would leave at once.
     bool can_send_now() const noexcept;
@@ -101,7 +102,8 @@ class Subscriber final : private Session::Handler {
     Stage stage_ = Stage::opening;
     bool announced_ = false;
     bool* destroyed_ = nullptr;
-    std::unique_ptr<Session> session_; // last: goes first
+    std::vector<SendQueue::Returned> returned_; // empty; its memory is used again
+    std::unique_ptr<Session> session_;          // last: goes first
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -1,53 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/publisher/send_queue.hpp"
+#include "tests/unit/pubsub/publisher/queue_peer.hpp"
 
 #include <gmock/gmock.h>
-
-#include <vector>
 
 namespace netio::pubsub {
 namespace {
 
+using test::body_limit;
+using test::QueuePeer;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr std::size_t body_limit = 4096;
-
-// What a peer would get, and the cookies under way.
-struct Peer {
-    SendQueue queue;
-    std::vector<std::uint8_t> kinds;
-    std::vector<FidCount> counts;
-    std::vector<Cookie> under_way;
-    bool more = false;
-
-    bool take_one(std::size_t post_limit = SIZE_MAX) {
-        ReadyFrame frame;
-        if (!queue.prepare(post_limit, body_limit, frame)) return false;
-        kinds.push_back(frame.kind);
-        more = frame.flags == more_flag;
-        if (frame.kind == gap_kind || frame.kind == totals_kind) {
-            const OutgoingFrame out = frame.outgoing();
-            std::vector<std::byte> body{out.extension.begin(), out.extension.end()};
-            for (const Slice& slice : out.slices)
-                body.insert(body.end(), slice.data, slice.data + slice.size);
-            const auto told = decode_counts(body);
-            counts.insert(counts.end(), told->begin(), told->end());
-        }
-        if (frame.cookie) under_way.push_back(*frame.cookie);
-        queue.posted();
-        return true;
-    }
-    void take_all(std::size_t post_limit = SIZE_MAX) {
-        while (take_one(post_limit)) {
-        }
-    }
-    SendQueue::Returned complete_one() {
-        const Cookie cookie = under_way.front();
-        under_way.erase(under_way.begin());
-        return queue.on_sent(cookie);
-    }
-};
 
 struct Frames {
     RegisteredBuffer memory{4096};
@@ -60,7 +22,7 @@ struct Frames {
 };
 
 TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     for (std::uint64_t i = 0; i < 3; ++i)
         frames.add(peer.queue, {.cookie = Cookie{i}, .amount = 10});
@@ -68,7 +30,8 @@ TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
     peer.take_one();
     EXPECT_EQ(peer.queue.holding().waiting, 20U);
     EXPECT_EQ(peer.queue.holding().posted, 10U);
-    EXPECT_EQ(peer.complete_one().cookie, Cookie{0});
+    EXPECT_THAT(peer.complete_one(),
+                ElementsAre(testing::Field(&SendQueue::Returned::cookie, Cookie{0})));
     EXPECT_EQ(peer.queue.holding().all(), 20U);
     const auto rest = peer.queue.take_rest(body_limit);
     ASSERT_EQ(rest.size(), 2U);
@@ -77,7 +40,7 @@ TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
 }
 
 TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     for (std::uint64_t i = 0; i < 4; ++i)
         frames.add(peer.queue, {.cookie = Cookie{i}, .amount = 10});
@@ -88,7 +51,7 @@ TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
 }
 
 TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
     peer.queue.add_gap(Fid{2}, 3);
@@ -103,7 +66,7 @@ TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
 }
 
 TEST(SendQueue, AGapThatGrowsWhileItIsBeingToldIsToldWhole) {
-    Peer peer;
+    QueuePeer peer;
     for (std::uint64_t i = 0; i < 300; ++i)
         peer.queue.add_gap(Fid{i}, 1);
     ASSERT_TRUE(peer.take_one());
@@ -117,7 +80,7 @@ TEST(SendQueue, AGapThatGrowsWhileItIsBeingToldIsToldWhole) {
 }
 
 TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
-    Peer peer;
+    QueuePeer peer;
     constexpr std::uint64_t fids = 100000;
     peer.queue.add_totals([next = std::uint64_t{0}](std::span<FidCount> out) mutable {
         std::size_t count = 0;
@@ -129,7 +92,7 @@ TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
     EXPECT_EQ(peer.under_way.size(), 4U) << "its memory has a limit";
     EXPECT_TRUE(peer.more);
     while (!peer.under_way.empty()) {
-        EXPECT_EQ(peer.complete_one().frames, 0U);
+        EXPECT_THAT(peer.complete_one(), IsEmpty());
         peer.take_all();
     }
     EXPECT_EQ(peer.counts.size(), fids);
@@ -138,7 +101,7 @@ TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
 }
 
 TEST(SendQueue, APartOfTheTotalsMayBeEmptyBeforeTheLast) {
-    Peer peer;
+    QueuePeer peer;
     peer.queue.add_totals([left = 5](std::span<FidCount> out) mutable {
         out[0] = {.fid = Fid{7}, .count = 3};
         --left;
@@ -152,7 +115,7 @@ TEST(SendQueue, APartOfTheTotalsMayBeEmptyBeforeTheLast) {
 }
 
 TEST(SendQueue, NoTotalsAreAFrameToo) {
-    Peer peer;
+    QueuePeer peer;
     peer.queue.add_totals([](std::span<FidCount>) { return TotalsPart{.count = 0, .last = true}; });
     peer.take_all();
     EXPECT_THAT(peer.kinds, ElementsAre(totals_kind));
@@ -160,7 +123,7 @@ TEST(SendQueue, NoTotalsAreAFrameToo) {
 }
 
 TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
     frames.add(peer.queue, frames.dropping(2));
@@ -179,7 +142,7 @@ TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
 }
 
 TEST(SendQueue, TakesBackAWholeMessageOrNothingOfIt) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     for (const std::uint64_t first : {10U, 20U}) {
         frames.add(peer.queue, frames.dropping(first));
@@ -197,7 +160,7 @@ TEST(SendQueue, TakesBackAWholeMessageOrNothingOfIt) {
 }
 
 TEST(SendQueue, KeepsWhatFollowsAHeadThatHadLeftBefore) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
     peer.take_one();
@@ -210,7 +173,7 @@ TEST(SendQueue, KeepsWhatFollowsAHeadThatHadLeftBefore) {
 }
 
 TEST(SendQueue, KeepsWhatIsPostedAndTheRestOfWhatHasBegunToLeave) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
     frames.add(peer.queue, frames.dropping(2, true));
@@ -223,7 +186,7 @@ TEST(SendQueue, KeepsWhatIsPostedAndTheRestOfWhatHasBegunToLeave) {
 }
 
 TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
     peer.take_all();
@@ -233,7 +196,7 @@ TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
 }
 
 TEST(SendQueue, WhatIsNotDroppableStays) {
-    Peer peer;
+    QueuePeer peer;
     Frames frames;
     frames.add(peer.queue, frames.dropping(1));
     frames.add(peer.queue, {.cookie = Cookie{2}, .amount = 10});
@@ -243,18 +206,19 @@ TEST(SendQueue, WhatIsNotDroppableStays) {
 }
 
 TEST(SendQueue, AMessageInFragmentsReturnsItsCookieForEach) {
-    Peer peer;
+    QueuePeer peer;
     RegisteredBuffer memory{10000};
     LentMessage message{.fid = Fid{1}, .slice_count = 1, .slices = {}, .total_bytes = 10000};
     message.slices[0] = memory.slice();
     peer.queue.add_message(message, {.cookie = Cookie{9}, .amount = 1, .droppable = true});
-    EXPECT_EQ(SendQueue::frames_for(message, body_limit), 3U);
+    EXPECT_EQ(frames_for(message, body_limit), 3U);
     peer.take_one();
     EXPECT_EQ(peer.queue.holding().droppable, 0U) << "a part of it is on its way";
     const auto rest = peer.queue.take_rest(body_limit);
     ASSERT_EQ(rest.size(), 1U);
     EXPECT_EQ(rest[0].frames, 2U);
-    EXPECT_EQ(peer.complete_one().cookie, Cookie{9});
+    EXPECT_THAT(peer.complete_one(),
+                ElementsAre(testing::Field(&SendQueue::Returned::cookie, Cookie{9})));
 }
 
 } // namespace

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Small messages that are published without a buffer, faster than frames leave.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstring>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::Cookie;
+using netio::Status;
+
+// The memory of many small messages, published as fast as the publisher takes them.
+class SmallUnbuffered : public PubSubScenario {
+  protected:
+    static constexpr std::size_t slots = 256;
+    static constexpr std::size_t slot_bytes = 256;
+
+    // Message i is of fid i % 3 and of 8 to 200 bytes.
+    void publish_all(PublishSocket& publisher, std::uint64_t count) {
+        publisher_actor.at_room = [this, &publisher, count] {
+            for (; next_ < count; ++next_) {
+                const std::size_t slot = next_ % slots;
+                if (next_ >= slots && publisher_actor.completions[next_ - slots] == 0) return;
+                const Fid fid{next_ % 3};
+                const auto message = make_message(fid, next_ / 3, 8 + next_ * 7 % 193);
+                const Slice slice = memory_.slice(slot * slot_bytes, message.size());
+                std::memcpy(slice.data, message.data(), message.size());
+                const Status status = publisher.publishv(
+                    fid, std::array{slice}, Cookie{next_},
+                    {.status = static_cast<std::uint8_t>(next_ % 5), .header = {}});
+                if (status == Status::again) return;
+                ASSERT_EQ(status, Status::ok);
+            }
+        };
+        publisher_actor.at_room();
+        ASSERT_TRUE(run_until([&] {
+            publisher_actor.at_room();
+            return next_ == count;
+        }));
+    }
+
+    RegisteredBuffer memory_{slots * slot_bytes};
+    std::uint64_t next_ = 0;
+};
+
+TEST_P(SmallUnbuffered, ShareFramesAndArriveInOrderAndCompleteOnce) {
+    auto publisher = unbuffered({});
+    auto& all = subscribe({range(0, 2)});
+    auto& one = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until(
+        [&] { return all.actor.subscribed.size() == 1 && one.actor.subscribed.size() == 1; }));
+    publish_all(*publisher, 3000);
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    for (std::uint64_t fid = 0; fid < 3; ++fid)
+        all.actor.expect_contiguous(Fid{fid}, 0, 1000);
+    one.actor.expect_contiguous(Fid{1}, 0, 1000);
+    for (std::uint64_t i = 0; i < 1000; ++i)
+        ASSERT_EQ(all.actor.by_fid[Fid{1}][i].status, (3 * i + 1) % 5);
+    for (std::uint64_t i = 0; i < 3000; ++i)
+        ASSERT_EQ(publisher_actor.completions[i], 1) << i;
+    EXPECT_TRUE(all.socket->seen().pages) << "several leave in one frame";
+    EXPECT_EQ(all.actor.lost, 0U);
+}
+
+TEST_P(SmallUnbuffered, OneAtATimeLeavesAtOnceAndByItself) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(0, 2)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    for (std::uint64_t i = 0; i < 20; ++i) {
+        publish_all(*publisher, i + 1);
+        ASSERT_TRUE(run_until([&] { return publisher_actor.completions[i] == 1; }));
+    }
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    subscriber.actor.expect_contiguous(Fid{0}, 0, 7);
+    EXPECT_FALSE(subscriber.socket->seen().pages);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SmallUnbuffered, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test

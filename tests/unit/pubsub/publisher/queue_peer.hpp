@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A peer that takes what a SendQueue has for it.
+
+#include "pubsub/publisher/send_queue.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace netio::pubsub::test {
+
+inline constexpr std::size_t body_limit = 4096;
+
+// What a peer would get, and the cookies under way.
+struct QueuePeer {
+    SendQueue queue;
+    std::vector<std::uint8_t> kinds;
+    std::vector<FidCount> counts;
+    std::vector<Cookie> under_way;
+    bool more = false;
+
+    bool take_one(std::size_t post_limit = SIZE_MAX) {
+        ReadyFrame frame;
+        if (!queue.prepare(post_limit, body_limit, frame)) return false;
+        kinds.push_back(frame.kind);
+        more = frame.flags == more_flag;
+        if (frame.kind == gap_kind || frame.kind == totals_kind) {
+            const OutgoingFrame out = frame.outgoing();
+            std::vector<std::byte> body{out.extension.begin(), out.extension.end()};
+            for (const Slice& slice : out.slices)
+                body.insert(body.end(), slice.data, slice.data + slice.size);
+            const auto told = decode_counts(body);
+            counts.insert(counts.end(), told->begin(), told->end());
+        }
+        if (frame.cookie) under_way.push_back(*frame.cookie);
+        queue.posted();
+        return true;
+    }
+    void take_all(std::size_t post_limit = SIZE_MAX) {
+        while (take_one(post_limit)) {
+        }
+    }
+    std::vector<SendQueue::Returned> complete_one() {
+        const Cookie cookie = under_way.front();
+        under_way.erase(under_way.begin());
+        std::vector<SendQueue::Returned> returned;
+        queue.on_sent(cookie, returned);
+        return returned;
+    }
+};
+
+} // namespace netio::pubsub::test
