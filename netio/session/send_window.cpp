@@ -11,8 +11,6 @@ namespace netio::inline v0_2 {
 namespace {
 
 constexpr std::size_t slot_bytes = frame_header_bytes + frame_extension_limit;
-// Buffers for frames of more slices than the provider takes.
-constexpr std::uint32_t gather_count = 4;
 
 std::vector<std::uint32_t> all_free(std::size_t count) {
     std::vector<std::uint32_t> free(count);
@@ -37,7 +35,7 @@ std::size_t bytes_of(std::span<const Slice> slices) noexcept {
 
 SendWindow::SendWindow(std::size_t slot_count)
     : slot_memory_{slot_count * slot_bytes}, slots_(slot_count), free_slots_{all_free(slot_count)},
-      gathers_(gather_count), free_gathers_{all_free(gather_count)} {}
+      gathers_(slot_count) {}
 
 void SendWindow::open(const Terms& terms) {
     credits_.emplace(
@@ -127,8 +125,7 @@ Status SendWindow::send_last(Connection& connection, FrameKind kind,
 Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                         std::optional<Cookie> cookie) {
     const std::uint32_t index = free_slots_.back();
-    Slot& slot = slots_[index];
-    slot = {.cookie = cookie, .own = frame.kind < first_service_kind};
+    slots_[index] = {.cookie = cookie, .own = frame.kind < first_service_kind};
     const Slice head = slot_memory_.slice(index * slot_bytes, slot_bytes);
     std::array<Slice, 32> pieces;
     std::size_t piece_count = 1;
@@ -141,9 +138,7 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
         pieces[0] = {head.buffer, head.data, frame_header_bytes + body_bytes};
     } else {
         pieces[0] = {head.buffer, head.data, frame_header_bytes + frame.extension.size()};
-        const std::size_t added = attach(frame, slot, std::span{pieces}.subspan(1));
-        if (added == 0) return refuse(send_wanted_);
-        piece_count += added;
+        piece_count += attach(frame, index, std::span{pieces}.subspan(1));
     }
     encode({.kind = frame.kind,
             .flags = frame.flags,
@@ -151,19 +146,16 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
             .sequence = next_sequence_},
            std::span<std::byte, frame_header_bytes>{head.data, frame_header_bytes});
     const Status status = connection.post_send({pieces.data(), piece_count}, Cookie{index});
-    if (status != Status::ok) {
-        if (slot.gather != no_gather) free_gathers_.push_back(slot.gather);
-        return status;
-    }
+    if (status != Status::ok) return status;
     free_slots_.pop_back();
     ++next_sequence_;
     credits_->on_frame_sent();
     return Status::ok;
 }
 
-// The slices behind the header, gathered as far as the provider does not take them; 0: there is no
-// memory to gather in now.
-std::size_t SendWindow::attach(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces) {
+// The slices behind the header, gathered as far as the provider does not take them.
+std::size_t SendWindow::attach(const OutgoingFrame& frame, std::uint32_t slot,
+                               std::span<Slice> pieces) {
     // One piece is the header's; if the rest does not fit, another is the gathered tail.
     const std::size_t room = segment_limit_ - 1;
     const std::size_t count = frame.slices.size();
@@ -171,9 +163,8 @@ std::size_t SendWindow::attach(const OutgoingFrame& frame, Slot& slot, std::span
     std::copy_n(frame.slices.begin(), kept, pieces.begin());
     if (kept == count) return kept;
     const std::span<const Slice> tail = frame.slices.subspan(kept);
-    if (!take_gather_buffer(slot, bytes_of(tail))) return 0;
     ++counters_.gathered;
-    RegisteredBuffer& memory = *gathers_[slot.gather];
+    RegisteredBuffer& memory = gather_memory(slot, bytes_of(tail));
     std::byte* out = memory.data();
     for (const Slice& slice : tail)
         out = append(out, {slice.data, slice.size});
@@ -181,18 +172,15 @@ std::size_t SendWindow::attach(const OutgoingFrame& frame, Slot& slot, std::span
     return kept + 1;
 }
 
-bool SendWindow::take_gather_buffer(Slot& slot, std::size_t bytes) {
-    if (free_gathers_.empty()) return false;
-    std::unique_ptr<RegisteredBuffer>& memory = gathers_[free_gathers_.back()];
+RegisteredBuffer& SendWindow::gather_memory(std::uint32_t slot, std::size_t bytes) {
+    std::unique_ptr<RegisteredBuffer>& memory = gathers_[slot];
     if (!memory || memory->size() < bytes) {
         // Grows with what is gathered here, not with what the peer says that it takes.
         const std::size_t twice = memory ? 2 * memory->size() : frame_extension_limit;
         memory = std::make_unique<RegisteredBuffer>(std::min(std::max(bytes, twice), body_limit_),
                                                     Access::send);
     }
-    slot.gather = free_gathers_.back();
-    free_gathers_.pop_back();
-    return true;
+    return *memory;
 }
 
 Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Cookie cookie) {
@@ -226,7 +214,6 @@ SendWindow::Released SendWindow::release(Cookie slot) noexcept {
     const auto index = static_cast<std::uint32_t>(slot);
     const Slot released = std::exchange(slots_[index], Slot{});
     free_slots_.push_back(index);
-    if (released.gather != no_gather) free_gathers_.push_back(released.gather);
     return {.cookie = released.cookie, .own = released.own};
 }
 

@@ -70,25 +70,23 @@ class SendWindow {
     const SessionCounters& counters() const noexcept { return counters_; }
 
   private:
-    static constexpr std::uint32_t no_gather = UINT32_MAX;
     // One frame or write. The header of a frame lives in slot_memory_ until it is sent.
     struct Slot {
         std::optional<Cookie> cookie;
-        std::uint32_t gather = no_gather;
         bool own = false;
     };
 
     Status post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                 std::optional<Cookie> cookie);
     Status refuse(bool& wanted) noexcept;
-    std::size_t attach(const OutgoingFrame& frame, Slot& slot, std::span<Slice> pieces);
-    bool take_gather_buffer(Slot& slot, std::size_t bytes);
+    std::size_t attach(const OutgoingFrame& frame, std::uint32_t slot, std::span<Slice> pieces);
+    RegisteredBuffer& gather_memory(std::uint32_t slot, std::size_t bytes);
 
     RegisteredBuffer slot_memory_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_slots_;
-    std::vector<std::unique_ptr<RegisteredBuffer>> gathers_; // as large as was needed so far
-    std::vector<std::uint32_t> free_gathers_;
+    // By slot, for frames of more slices than the provider takes: as large as was needed so far.
+    std::vector<std::unique_ptr<RegisteredBuffer>> gathers_;
     std::optional<Credits> credits_;
     SendLedger ledger_;
     std::uint32_t next_sequence_ = 0;

@@ -65,6 +65,26 @@ TEST_P(SessionTest, MoreSlicesThanTheProviderTakesAreGathered) {
     }
 }
 
+TEST_P(SessionTest, AsManyGatheredFramesAreOnTheirWayAsOthers) {
+    connect();
+    const std::size_t all = accept_options.receive_count;
+    RegisteredBuffer memory{all * 28 * 20};
+    std::vector<std::vector<std::byte>> sent;
+    for (std::size_t frame = 0;; ++frame) {
+        ASSERT_LE(frame, all);
+        std::vector<Slice> slices;
+        for (std::size_t i = 0; i < 28; ++i)
+            slices.push_back(memory.slice((frame % all * 28 + i) * 20, 20));
+        std::ranges::fill(memory.memory().subspan(frame % all * 28 * 20, 28 * 20),
+                          static_cast<std::byte>(frame + 1));
+        if (near.session->send({.kind = 20, .slices = slices}, Cookie{frame}) != Status::ok) break;
+        sent.emplace_back(28 * 20, static_cast<std::byte>(frame + 1));
+    }
+    EXPECT_GE(sent.size(), all - 2) << "one buffer is for credits, one was for the open frame";
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == sent.size(); }));
+    EXPECT_EQ(far.frames, sent);
+}
+
 TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
     using Hook = std::function<void()> End::*;
     for (const Hook hook :
