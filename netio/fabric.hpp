@@ -21,12 +21,15 @@ struct FabricOptions {
     // "auto": verbs where the address belongs to an RDMA device, then tcp. "tcp" or "verbs": that
     // one only. Any other provider is refused with the reason.
     std::string provider = "auto";
-    // How long a stranger that has sent half a handshake may hold up the loop (tcp: the provider
-    // reads the rest of it blocking). Honest peers send it in one piece.
+    // A connection request on tcp is read when all of it is there. Where a kernel that is short of
+    // memory says so too early, the loop waits for the rest so long at most.
     std::chrono::milliseconds half_handshake_timeout{20};
     // A tcp client that has connected and not finished the provider's handshake is cut off after
     // one to two times this.
     std::chrono::milliseconds stranger_timeout{5000};
+    // So many of one machine may be there that have not finished it; when one more comes, the one
+    // that has waited longest is cut off. An IPv6 machine is its network of 64 bits.
+    std::size_t strangers_per_host_limit = 256;
     // Endpoints that share one completion queue, and its size in entries.
     std::size_t queue_endpoint_limit = 64;
     std::size_t queue_entry_limit = 16384; // devices take 32767 and more

@@ -20,6 +20,11 @@ constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
     return host;
 }
 
+// The address that stands for all of a machine's, in either notation.
+constexpr bool is_any(const Host& host) noexcept {
+    return host == Host{} || host == host_of_ipv4(std::array<std::byte, 4>{});
+}
+
 // Where the client connects to, as either side sees it.
 struct GateAddress {
     Host host{};

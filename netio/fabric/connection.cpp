@@ -85,14 +85,23 @@ void Connection::open(std::span<const std::byte> data) {
     NETIO_CHECK(data.size() <= connection_data_limit);
     state_ = State::opening;
     const int result =
-        accepting_ ? ::fi_accept(endpoint_.get(), data.data(), data.size())
-                   : ::fi_connect(endpoint_.get(), info_->dest_addr, data.data(), data.size());
+        accepting_ ? ::fi_accept(endpoint_.get(), data.data(), data.size()) : connect(data);
     domain_.loop().activate(domain_.fabric().events());
     if (result < 0) {
         break_off(reason_of(-result, true),
                   std::string{accepting_ ? "cannot accept " : "cannot connect to "} +
                       peer_address() + ": " + fabric_error_text(result));
     }
+}
+
+// A listener over kernel sockets waits for the longest request there can be
+// (netio/fabric/kernel_socket.hpp).
+int Connection::connect(std::span<const std::byte> data) {
+    std::array<std::byte, tcp_request_data_bytes> padded{};
+    std::ranges::copy(data, padded.begin());
+    const bool pads = domain_.fabric().uses_kernel_sockets();
+    return ::fi_connect(endpoint_.get(), info_->dest_addr, padded.data(),
+                        pads ? padded.size() : data.size());
 }
 
 // --- posting --------------------------------------------------------------------------------

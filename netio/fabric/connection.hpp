@@ -74,6 +74,7 @@ class Connection final : public netio::Connection {
         std::array<void*, 32> descriptors;
     };
 
+    int connect(std::span<const std::byte> data);
     // The number of pieces.
     std::size_t gather(std::span<const Slice> slices, Vectors& vectors);
     std::uint32_t begin(Completion::Kind kind, Cookie cookie);

@@ -3,14 +3,13 @@
 
 #include "netio/fabric/descriptors.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace netio::fabric {
 
-Doorkeeper::Doorkeeper(EventLoop& loop, const Address& address, const Limits& limits)
-    : socket_{address, limits.half_handshake},
-      stranger_timeout_{limits.stranger}, timer_{loop, [this] { look(); }} {}
+Doorkeeper::Doorkeeper(EventLoop& loop, const access::GateAddress& address, const Limits& limits)
+    : socket_{address, limits.half_handshake}, stranger_timeout_{limits.stranger},
+      timer_{loop, [this] { look(); }}, guests_{limits.strangers_per_host} {}
 
 void Doorkeeper::knock() {
     if (!timer_.armed()) timer_.start(stranger_timeout_);
@@ -19,26 +18,35 @@ void Doorkeeper::knock() {
 void Doorkeeper::note(int fd) {
     if (!socket_.has_accepted(fd)) return;
     CloseOnExec::set(fd);
-    if (const auto peer = ListeningSocket::peer_of(fd)) guests_[fd] = *peer;
+    if (const auto peer = ListeningSocket::peer_of(fd)) enter({.fd = fd, .peer = *peer});
 }
 
-KernelSocket Doorkeeper::admit(const Address& peer) {
-    const auto guest =
-        std::ranges::find(guests_, peer, [](const auto& entry) { return entry.second; });
-    KernelSocket socket = socket_.find_accepted(peer, guest == guests_.end() ? -1 : guest->first);
-    if (guest != guests_.end()) guests_.erase(guest);
+void Doorkeeper::enter(const HalfOpen::Guest& guest) {
+    const auto excess = guests_.enter(guest);
+    if (!excess || !socket_.has_accepted(excess->fd)) return;
+    if (ListeningSocket::peer_of(excess->fd) == excess->peer) cut_off(excess->fd);
+}
+
+KernelSocket Doorkeeper::admit(const access::GateAddress& peer) {
+    KernelSocket socket = socket_.find_accepted(peer, guests_.leave(peer));
+    if (!socket || !socket.report_all()) return {};
     return socket;
 }
 
 void Doorkeeper::look() {
-    guests_.clear();
+    Strangers present;
     socket_.for_each_stranger(
-        [this](const Address& peer, int fd) { guests_.insert_or_assign(fd, peer); });
-    for (const auto& [fd, peer] : guests_) {
+        [&](const access::GateAddress& peer, int fd) { present.insert_or_assign(fd, peer); });
+    guests_.keep(present);
+    for (const auto& [fd, peer] : present) {
         const auto suspect = suspects_.find(fd);
-        if (suspect != suspects_.end() && suspect->second == peer) cut_off(fd);
+        if (suspect != suspects_.end() && suspect->second == peer) {
+            cut_off(fd);
+        } else if (!guests_.knows({.fd = fd, .peer = peer})) {
+            enter({.fd = fd, .peer = peer});
+        }
     }
-    suspects_ = guests_;
+    suspects_ = std::move(present);
     if (!suspects_.empty()) timer_.start(stranger_timeout_);
 }
 

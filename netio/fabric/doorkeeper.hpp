@@ -3,8 +3,10 @@
 
 // Polices the door of a tcp listener: who connects and does not finish the provider's handshake
 // within the stranger time-out is cut off; the provider would keep them until descriptors run out.
+// So is who has waited longest of one machine, when too many of it are there.
 // Sockets that were accepted elsewhere, or that are the user's own, are none of its business.
 
+#include "netio/fabric/half_open.hpp"
 #include "netio/fabric/kernel_socket.hpp"
 #include "netio/loop/event_loop.hpp"
 
@@ -19,17 +21,19 @@ class Doorkeeper {
     struct Limits {
         std::chrono::milliseconds half_handshake;
         std::chrono::milliseconds stranger;
+        std::size_t strangers_per_host;
     };
 
     // Throws FabricError: the listening socket cannot be found.
-    Doorkeeper(EventLoop& loop, const Address& address, const Limits& limits);
+    Doorkeeper(EventLoop& loop, const access::GateAddress& address, const Limits& limits);
 
     // Somebody is at the door, whoever it is.
     void knock();
     // The provider may have accepted a connection, with the descriptor that was free before.
     void note(int fd);
-    // The socket of a peer that has finished the handshake; none if it is gone.
-    KernelSocket admit(const Address& peer);
+    // The socket of a peer whose request is there; none if it is gone. From now on whatever arrives
+    // is reported.
+    KernelSocket admit(const access::GateAddress& peer);
     // Cuts off those that were strangers at the last look already.
     void look();
     // Cuts off everybody who has not finished, however long they have been there. The number of
@@ -37,13 +41,15 @@ class Doorkeeper {
     std::size_t clear_out();
 
   private:
-    using Guests = std::map<int, Address>; // by descriptor
+    using Strangers = std::map<int, access::GateAddress>; // by descriptor
+
+    void enter(const HalfOpen::Guest& guest);
 
     ListeningSocket socket_;
     std::chrono::milliseconds stranger_timeout_;
     Timer timer_;
-    Guests guests_;   // as far as they were noticed
-    Guests suspects_; // had not finished the handshake when we last looked
+    HalfOpen guests_;
+    Strangers suspects_; // had not finished the handshake when we last looked
 };
 
 } // namespace netio::fabric

@@ -27,6 +27,7 @@ void validate(const FabricOptions& options) {
     require(options.half_handshake_timeout.count() > 0,
             "half_handshake_timeout must be at least 1 ms");
     require(options.stranger_timeout.count() > 0, "stranger_timeout must be at least 1 ms");
+    require(options.strangers_per_host_limit > 0, "strangers_per_host_limit must be at least 1");
     require(options.queue_endpoint_limit > 0, "queue_endpoint_limit must be at least 1");
     require(options.queue_entry_limit > 0, "queue_entry_limit must be at least 1");
 }

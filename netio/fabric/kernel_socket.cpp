@@ -51,12 +51,12 @@ SocketTable& table() {
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);
 
-std::optional<Address> name_of(int fd, NameFunction function) {
+std::optional<access::GateAddress> name_of(int fd, NameFunction function) {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     if (function(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return std::nullopt;
     if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
-    return to_address(&storage);
+    return to_gate_address(&storage);
 }
 
 std::optional<int> option_of(int fd, int level, int option) noexcept {
@@ -71,7 +71,7 @@ bool set_option(int fd, int level, int option, int value) noexcept {
     return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
 
-bool connects(int fd, const Address& local, const Address& peer) {
+bool connects(int fd, const access::GateAddress& local, const access::GateAddress& peer) {
     return fd >= 0 && name_of(fd, ::getpeername) == peer && name_of(fd, ::getsockname) == local;
 }
 
@@ -101,6 +101,10 @@ access::GateAddress KernelSocket::local() const noexcept {
     socklen_t size = sizeof storage;
     if (::getsockname(fd_, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return {};
     return to_gate_address(&storage);
+}
+
+bool KernelSocket::report_all() const noexcept {
+    return set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, 1);
 }
 
 void KernelSocket::probe_when_idle(Duration interval) const noexcept {
@@ -143,7 +147,8 @@ bool may_be_new_socket(int fd) {
     return fd >= 0 && !table().knows(fd) && option_of(fd, SOL_SOCKET, SO_TYPE) == SOCK_STREAM;
 }
 
-KernelSocket find_connection(const Address& local, const Address& peer, int guess) {
+KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
+                             int guess) {
     if (connects(guess, local, peer)) return KernelSocket{guess};
     int found = -1;
     for_each_descriptor([&](int fd) {
@@ -161,12 +166,15 @@ KernelSocket find_connection(::fid_ep& endpoint, int guess) {
         ::fi_getpeer(&endpoint, &peer, &peer_size) != 0) {
         return {};
     }
-    return find_connection(to_address(&local), to_address(&peer), guess);
+    return find_connection(to_gate_address(&local), to_gate_address(&peer), guess);
 }
 
 // --- a listening one ------------------------------------------------------------------------
 
-ListeningSocket::ListeningSocket(const Address& local, std::chrono::milliseconds receive_limit)
+constexpr int whole_request = tcp_request_header_bytes + tcp_request_data_bytes;
+
+ListeningSocket::ListeningSocket(const access::GateAddress& local,
+                                 std::chrono::milliseconds receive_limit)
     : local_{local}, mark_{next_mark()} {
     int found = -1;
     for_each_descriptor([&](int fd) {
@@ -183,7 +191,10 @@ ListeningSocket::ListeningSocket(const Address& local, std::chrono::milliseconds
     socket_ = KernelSocket{found};
     const timeval time{static_cast<time_t>(receive_limit.count() / 1000),
                        static_cast<suseconds_t>(receive_limit.count() % 1000 * 1000)};
-    if (::setsockopt(found, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0 ||
+    // A byte that is urgent would count as being there, and not be read with the others.
+    if (!set_option(found, SOL_SOCKET, SO_RCVLOWAT, whole_request) ||
+        !set_option(found, SOL_SOCKET, SO_OOBINLINE, 1) ||
+        ::setsockopt(found, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) != 0 ||
         !set_option(found, IPPROTO_TCP, TCP_KEEPIDLE, mark_.idle) ||
         !set_option(found, IPPROTO_TCP, TCP_KEEPINTVL, mark_.interval)) {
         throw FabricError{{errno, std::system_category()}, "cannot set up the listening socket"};
@@ -209,15 +220,15 @@ std::optional<ListeningSocket::Mark> ListeningSocket::mark_of(int fd) noexcept {
 bool ListeningSocket::has_accepted(int fd) const {
     if (!may_be_new_socket(fd) || mark_of(fd) != mark_) return false;
     const auto local = name_of(fd, ::getsockname);
-    const bool any_host = local_.host == "0.0.0.0" || local_.host == "::";
-    return local && local->port == local_.port && (any_host || local->host == local_.host);
+    return local && local->port == local_.port &&
+           (access::is_any(local_.host) || local->host == local_.host);
 }
 
-std::optional<Address> ListeningSocket::peer_of(int fd) {
+std::optional<access::GateAddress> ListeningSocket::peer_of(int fd) {
     return name_of(fd, ::getpeername);
 }
 
-KernelSocket ListeningSocket::find_accepted(const Address& peer, int guess) const {
+KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int guess) const {
     const auto is_it = [&](int fd) {
         return has_accepted(fd) && name_of(fd, ::getpeername) == peer;
     };
@@ -230,7 +241,7 @@ KernelSocket ListeningSocket::find_accepted(const Address& peer, int guess) cons
 }
 
 void ListeningSocket::for_each_stranger(
-    const std::function<void(const Address& peer, int fd)>& visit) const {
+    const std::function<void(const access::GateAddress& peer, int fd)>& visit) const {
     for_each_descriptor([&](int fd) {
         if (!has_accepted(fd)) return;
         if (const auto peer = name_of(fd, ::getpeername)) visit(*peer, fd);

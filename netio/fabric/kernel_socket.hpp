@@ -2,9 +2,12 @@
 #pragma once
 
 // What libfabric's tcp provider does not offer, done on its kernel sockets:
-//   - a receive time-out on a listening socket. Accepted sockets inherit it, and it bounds the
-//     blocking read by which the provider takes the second half of a handshake: without it a
-//     stranger who sends the first half freezes the event loop (measured, libfabric 1.17 and 2.5).
+//   - a low-water mark on a listening socket, which accepted sockets inherit: a connection request
+//     is reported when all of it is there. The provider reads the second half of one blocking, so
+//     that a stranger who sends the first half would hold the event loop up (measured, libfabric
+//     1.17 and 2.5). A request says itself how long it is, and the longest is waited for, so our
+//     own are padded to that. Where the kernel reports less all the same, because it is short of
+//     memory, a receive time-out bounds the wait.
 //   - a mark on a listening socket that the sockets accepted from it inherit, so that strangers at
 //     our door are never taken for sockets of somebody else in this process, or the other way
 //     round.
@@ -25,6 +28,11 @@
 
 namespace netio::fabric {
 
+// Of a connection request of the tcp provider, the bytes before the connection data, and the most
+// that it reads of those.
+inline constexpr std::size_t tcp_request_header_bytes = 32;
+inline constexpr std::size_t tcp_request_data_bytes = 256;
+
 // A socket of the provider's, in the table as long as this lives. The provider owns the
 // descriptor; let go of this before the provider closes it.
 class KernelSocket {
@@ -39,6 +47,8 @@ class KernelSocket {
     int fd() const noexcept { return fd_; }
     // Its own end.
     access::GateAddress local() const noexcept;
+    // Whatever arrives is reported from now on. False: the kernel refuses it.
+    [[nodiscard]] bool report_all() const noexcept;
 
     // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
     // is there.
@@ -56,7 +66,8 @@ class KernelSocket {
 // The socket of a connected endpoint; `guess` is looked at first.
 KernelSocket find_connection(::fid_ep& endpoint, int guess);
 // A connected socket of this process with these names, or none; `guess` is looked at first.
-KernelSocket find_connection(const Address& local, const Address& peer, int guess);
+KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
+                             int guess);
 // A stream socket that nobody knows; for a guess.
 bool may_be_new_socket(int fd);
 
@@ -64,15 +75,16 @@ bool may_be_new_socket(int fd);
 class ListeningSocket {
   public:
     // The one bound to this address. Throws FabricError: it cannot be found or set up.
-    ListeningSocket(const Address& local, std::chrono::milliseconds receive_limit);
+    ListeningSocket(const access::GateAddress& local, std::chrono::milliseconds receive_limit);
 
     // Whether the descriptor is a socket that was accepted here and belongs to nobody yet.
     bool has_accepted(int fd) const;
     // The socket accepted here from this peer; `guess` is looked at first.
-    KernelSocket find_accepted(const Address& peer, int guess) const;
-    static std::optional<Address> peer_of(int fd);
+    KernelSocket find_accepted(const access::GateAddress& peer, int guess) const;
+    static std::optional<access::GateAddress> peer_of(int fd);
     // Those accepted here that belong to nobody yet.
-    void for_each_stranger(const std::function<void(const Address& peer, int fd)>& visit) const;
+    void for_each_stranger(
+        const std::function<void(const access::GateAddress& peer, int fd)>& visit) const;
 
     // Cuts them off, also those that were before; how many of them are still open.
     std::size_t cut_off_strangers() const;
@@ -88,7 +100,7 @@ class ListeningSocket {
     static Mark next_mark() noexcept;
     static std::optional<Mark> mark_of(int fd) noexcept;
 
-    Address local_;
+    access::GateAddress local_;
     KernelSocket socket_;
     Mark mark_;
 };

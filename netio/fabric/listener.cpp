@@ -5,6 +5,7 @@
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/socket_address.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <netinet/in.h>
 #include <utility>
@@ -23,10 +24,12 @@ class Listener::Request final : public ConnectionRequest {
   public:
     Request(Listener& listener, Info info, std::span<const std::byte> data)
         : listener_{&listener}, fabric_{listener.fabric_}, endpoint_{*listener.endpoint_},
-          info_{std::move(info)}, data_{data} {
+          info_{std::move(info)}, data_{data.first(std::min(data.size(), connection_data_limit))} {
         listener.pending_ = this;
         if (listener.door_ && info_->dest_addr != nullptr) {
-            socket_ = listener.door_->admit(to_address(info_->dest_addr));
+            socket_ = listener.door_->admit(to_gate_address(info_->dest_addr));
+            // Nothing that such a peer sends would be reported.
+            if (!socket_) reject({});
         }
     }
     ~Request() {
@@ -129,9 +132,10 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
     require(::fi_getname(&endpoint->fid, &name, &size), what);
     address_ = to_address(&name);
     if (fabric.uses_kernel_sockets()) {
-        door_.emplace(loop, address_,
+        door_.emplace(loop, to_gate_address(&name),
                       Doorkeeper::Limits{.half_handshake = options.half_handshake_timeout,
-                                         .stranger = options.stranger_timeout});
+                                         .stranger = options.stranger_timeout,
+                                         .strangers_per_host = options.strangers_per_host_limit});
     }
     if (descriptors_are_short()) {
         throw FabricError{{EMFILE, std::system_category()},
@@ -184,12 +188,18 @@ std::size_t Listener::drain(std::size_t budget) {
     return work;
 }
 
-CmReader::Result Listener::read() {
-    if (!door_) return reader_.read(*events_);
+// The provider may accept a connection in the call.
+template <typename Call>
+auto Listener::noting(Call call) {
     const int next_descriptor = lowest_free_descriptor();
-    const auto result = reader_.read(*events_);
+    const auto result = call();
     door_->note(next_descriptor);
     return result;
+}
+
+CmReader::Result Listener::read() {
+    if (!door_) return reader_.read(*events_);
+    return noting([this] { return reader_.read(*events_); });
 }
 
 void Listener::rest() {
@@ -199,12 +209,16 @@ void Listener::rest() {
 }
 
 bool Listener::may_sleep() {
-    ::fid* handle = &events_->fid;
-    return ::fi_trywait(&fabric_.handle(), &handle, 1) == 0;
+    const auto ask = [this] {
+        ::fid* handle = &events_->fid;
+        return ::fi_trywait(&fabric_.handle(), &handle, 1) == 0;
+    };
+    return door_ ? noting(ask) : ask();
 }
 
 bool Listener::handle_request(const CmEvent& event) {
     Request request{*this, Info{event.info}, event.data};
+    if (request.is_answered()) return true;
     handler_.on_request(request);
     return !request.is_abandoned();
 }

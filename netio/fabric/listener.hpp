@@ -34,6 +34,8 @@ class Listener final : public netio::Listener, private EventSource {
     // False: the handler destroyed this listener.
     bool handle_request(const CmEvent& event);
     CmReader::Result read();
+    template <typename Call>
+    auto noting(Call call);
     void rest();
     void clear_out();
 

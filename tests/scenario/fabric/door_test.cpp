@@ -36,13 +36,16 @@ class PlainSocket {
     static std::unique_ptr<PlainSocket> make() {
         return std::make_unique<PlainSocket>(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     }
+    void bind(const Address& address) {
+        const sockaddr_in name = name_of(address);
+        NETIO_CHECK(::bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+    }
     void connect(const Address& address) {
         const sockaddr_in name = name_of(address);
         NETIO_CHECK(::connect(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
     }
     void listen(const Address& address) {
-        const sockaddr_in name = name_of(address);
-        NETIO_CHECK(::bind(fd_, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
+        bind(address);
         NETIO_CHECK(::listen(fd_, 8) == 0);
     }
     std::unique_ptr<PlainSocket> accept() {
@@ -84,6 +87,27 @@ TEST(Door, WhoDoesNotFinishTheHandshakeIsCutOffAtAnyAddressOfTheHost) {
     const auto stranger = PlainSocket::make();
     stranger->connect({.host = "127.0.0.1", .port = door.listener->address().port});
     EXPECT_TRUE(fabric.run_until([&] { return stranger->is_over(); }));
+}
+
+TEST(Door, OfTooManyOfOneMachineTheOnesThatHaveWaitedLongestAreCutOff) {
+    Fabric fabric{{.stranger_timeout = 60s, .strangers_per_host_limit = 3}};
+    Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+    const auto other = PlainSocket::make();
+    other->bind({.host = "127.0.0.2", .port = 0});
+    other->connect(door.listener->address());
+    std::vector<std::unique_ptr<PlainSocket>> strangers;
+    for (int i = 0; i < 5; ++i) {
+        strangers.push_back(PlainSocket::make());
+        strangers.back()->connect(door.listener->address());
+    }
+    ASSERT_TRUE(
+        fabric.run_until([&] { return strangers[0]->is_over() && strangers[1]->is_over(); }));
+    const End honest{*fabric.transport, door.listener->address()};
+    EXPECT_TRUE(fabric.run_until([&] { return honest.connected; }));
+    EXPECT_TRUE(fabric.run_until([&] { return strangers[2]->is_over(); })) << "the honest one came";
+    EXPECT_FALSE(strangers[3]->is_over());
+    EXPECT_FALSE(strangers[4]->is_over());
+    EXPECT_FALSE(other->is_over());
 }
 
 TEST(Door, AListenerThatClosesLeavesNobodyHalfWayIn) {

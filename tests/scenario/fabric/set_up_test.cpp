@@ -46,6 +46,7 @@ TEST(SetUp, RefusesOptionsThatMakeNoSense) {
     EventLoop loop;
     EXPECT_THROW(open_fabric(loop, {.half_handshake_timeout = 0ms}), std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.stranger_timeout = 0ms}), std::invalid_argument);
+    EXPECT_THROW(open_fabric(loop, {.strangers_per_host_limit = 0}), std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.queue_endpoint_limit = 0}), std::invalid_argument);
     EXPECT_THROW(open_fabric(loop, {.queue_entry_limit = 0}), std::invalid_argument);
 }

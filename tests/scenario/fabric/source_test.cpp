@@ -23,12 +23,14 @@ class Porter final : Listener::Handler {
 
     std::vector<access::Host> sources;
     std::vector<access::GateAddress> dialled;
+    std::vector<std::vector<std::byte>> data;
     std::unique_ptr<Listener> listener;
 
   private:
     void on_request(ConnectionRequest& request) override {
         sources.push_back(request.source());
         dialled.push_back(request.dialled());
+        data.emplace_back(request.data().begin(), request.data().end());
         request.reject({});
     }
 };
@@ -37,8 +39,9 @@ class Caller final : Connection::Handler {
   public:
     Caller(Transport& transport, const Route& route)
         : connection{transport.connect_over(route, {}, *this)} {
-        connection->open({});
+        connection->open(data);
     }
+    static constexpr std::array data{std::byte{7}, std::byte{8}, std::byte{9}};
     bool over = false;
     std::unique_ptr<Connection> connection;
 
@@ -74,6 +77,17 @@ TEST_P(Source, BothSidesNameTheAddressThatWasDialledAlike) {
     ASSERT_THAT(porter.sources, SizeIs(2));
     EXPECT_NE(porter.sources[0], access::Host{});
     EXPECT_EQ(porter.sources[0], porter.sources[1]) << "they are of one machine";
+}
+
+TEST_P(Source, WhatComesWithARequestIsWhatWasSentAndZerosUpToTheLimit) {
+    Porter porter{bed.transport(), bed.address()};
+    const Caller caller{bed.transport(), route_to(porter.listener->address())};
+    ASSERT_TRUE(bed.run_until([&] { return caller.over; }));
+    ASSERT_THAT(porter.data, SizeIs(1));
+    std::vector<std::byte> expected(Caller::data.begin(), Caller::data.end());
+    ASSERT_LE(porter.data[0].size(), connection_data_limit);
+    expected.resize(porter.data[0].size());
+    EXPECT_EQ(porter.data[0], expected);
 }
 
 TEST_P(Source, AListenerAtAnyAddressIsToldWhichOneWasDialled) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Strangers and misbehaving peers hurt nobody but themselves.
+// Misbehaving peers hurt nobody but themselves. Strangers: strangers_test.cpp.
 
 #include "pubsub/core/frames.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
-#include "tests/scenario/pubsub/slow_pipe.hpp"
 
 #include <gmock/gmock.h>
 
@@ -156,98 +155,6 @@ TEST_P(MalformedFrames, AnotherServiceOrVersionIsAcceptFailed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, MalformedFrames, all_beds(), bed_name);
-
-// --- outside: strangers on TCP --------------------------------------------------------------
-
-using Strangers = Hostility;
-
-TEST_P(Strangers, WhoSayNothingDisturbNobody) {
-    start();
-    std::vector<RawClient> silent;
-    for (int i = 0; i < 50; ++i)
-        silent.emplace_back(address);
-    expect_service();
-    silent.clear();
-    expect_service();
-}
-
-TEST_P(Strangers, WhoSendAMegabyteOfAnythingDisturbNobody) {
-    start();
-    for (unsigned seed = 0; seed < 10; ++seed) {
-        SCOPED_TRACE(seed);
-        std::mt19937_64 random{seed};
-        std::vector<std::byte> bytes(1 << 20);
-        for (std::byte& byte : bytes)
-            byte = seed == 0 ? std::byte{0} : static_cast<std::byte>(random());
-        RawClient client{address};
-        std::size_t sent = client.send(bytes);
-        ASSERT_TRUE(run_until([&] {
-            const std::size_t more = client.send(std::span{bytes}.subspan(sent));
-            sent += more;
-            return sent == bytes.size() || client.is_cut_off();
-        }));
-        expect_service();
-    }
-}
-
-// The tcp provider's connection request: 32 bytes of header that announce so many bytes of data.
-// Once it has seen the beginning it reads the rest blocking.
-std::vector<std::byte> connection_request(std::uint8_t type, std::uint16_t data_bytes) {
-    std::vector<std::byte> request(32U + data_bytes);
-    request[0] = std::byte{3}; // version
-    request[1] = std::byte{type};
-    request[2] = static_cast<std::byte>(data_bytes >> 8);
-    request[3] = static_cast<std::byte>(data_bytes);
-    return request;
-}
-
-TEST_P(Strangers, WhoStopInTheMiddleOfTheHandshakeDisturbNobody) {
-    start();
-    std::vector<RawClient> frozen;
-    for (const std::uint8_t type : {std::uint8_t{0}, std::uint8_t{1}}) {
-        const auto request = connection_request(type, 256);
-        for (const std::size_t length : {1U, 2U, 4U, 8U, 16U, 31U, 32U, 33U, 100U, 287U}) {
-            SCOPED_TRACE(length);
-            frozen.emplace_back(address);
-            EXPECT_EQ(frozen.back().send(std::span{request}.first(length)), length);
-            expect_service();
-        }
-    }
-}
-
-// The time for which a half handshake is waited for must not be too short for an honest client
-// whose header and data arrive apart. (Within either of them the provider does not wait at all.)
-TEST_P(Strangers, AnHonestHandshakeMayArriveInTwoPartsTenMillisecondsApart) {
-    start();
-    // A part that a busy machine delivers later than that proves nothing, and is sent again.
-    constexpr auto near_ten = std::chrono::milliseconds{18};
-    int admitted = 0;
-    for (int i = 0; i < 100 && admitted < 3; ++i) {
-        SlowPipe pipe{address, 32, std::chrono::milliseconds{10}};
-        const netio::Address real = std::exchange(address, pipe.address());
-        auto& slow = subscribe({range(3, 3)}, {.wait_for_publisher = false});
-        ASSERT_TRUE(run_until(
-            [&] { return slow.actor.subscribed.size() == 1 || !slow.actor.closed.empty(); }));
-        if (slow.actor.closed.empty()) ++admitted;
-        EXPECT_TRUE(slow.actor.closed.empty() || pipe.longest_gap() > near_ten)
-            << "rejected: " << slow.actor.closed[0].detail;
-        address = real;
-        slow.socket.reset();
-    }
-    EXPECT_EQ(admitted, 3);
-    expect_service();
-}
-
-TEST_P(Strangers, WhoComeAndGoDisturbNobody) {
-    start();
-    for (int i = 0; i < 200; ++i) {
-        RawClient client{address};
-        if (i % 2 == 0) client.send(bytes_of(static_cast<std::size_t>(i)));
-    }
-    expect_service();
-}
-
-INSTANTIATE_TEST_SUITE_P(Beds, Strangers, testing::Values(Bed::fabric_tcp), bed_name);
 
 } // namespace
 } // namespace netio::pubsub::test

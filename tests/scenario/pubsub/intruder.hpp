@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,6 +49,16 @@ class RawClient {
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         return sent > 0 ? static_cast<std::size_t>(sent) : 0;
     }
+    // The same of a byte that is urgent.
+    std::size_t send_urgent(std::byte byte) const {
+        return ::send(fd_, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_OOB) == 1 ? 1 : 0;
+    }
+    // Each send goes out by itself.
+    void send_at_once() const {
+        const int on = 1;
+        EXPECT_EQ(::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
+    }
+    void shutdown_send() const { ::shutdown(fd_, SHUT_WR); }
     // Whether the other side has ended the connection.
     bool is_cut_off() const {
         std::byte byte{};

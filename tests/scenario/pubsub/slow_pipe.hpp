@@ -2,8 +2,7 @@
 #pragma once
 
 // A way to an address on which the first bytes from the client arrive in two parts, some time
-// apart: what a network does to a handshake that it delivers in two segments. Runs in a thread of
-// its own, because the listener's loop may be reading, blocking, while it waits for the rest.
+// apart: what a network does to a handshake that it delivers in two segments.
 
 #include "netio/loop/event_loop.hpp"
 
@@ -17,7 +16,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -53,8 +51,6 @@ class SlowPipe {
     SlowPipe& operator=(const SlowPipe&) = delete;
 
     const netio::Address& address() const { return address_; }
-    // How far apart the two parts really arrived, at most: a busy machine may take longer.
-    netio::Duration longest_gap() const { return longest_gap_.load(); }
 
   private:
     static sockaddr make_sockaddr(const std::string& host, std::uint16_t port) {
@@ -105,7 +101,6 @@ class SlowPipe {
                 if (got < 0) continue;
                 auto size = static_cast<std::size_t>(got);
                 std::size_t done = 0;
-                const netio::TimePoint begin = netio::Clock::now();
                 if (first && from == client && size > first_bytes_) {
                     first = false;
                     done = first_bytes_;
@@ -113,9 +108,7 @@ class SlowPipe {
                     fds[0].fd = fds[1].fd = -1;
                     if (!wait(fds, static_cast<int>(gap_.count()))) return;
                 }
-                const bool sent = send_all(to, bytes.data() + done, size - done);
-                if (done > 0) longest_gap_ = netio::Clock::now() - begin;
-                if (!sent) return;
+                if (!send_all(to, bytes.data() + done, size - done)) return;
             }
         }
     }
@@ -126,7 +119,6 @@ class SlowPipe {
     int listener_;
     int stop_;
     netio::Address address_;
-    std::atomic<netio::Duration> longest_gap_{netio::Duration::max()}; // not yet
     std::thread thread_;
 };
 
