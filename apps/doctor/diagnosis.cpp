@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/doctor/diagnosis.hpp"
 
+#include "apps/common/fabric_faults.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,6 +57,20 @@ void judge_versions(const Machine& machine, Findings& findings) {
         return;
     }
     findings.push_back({Kind::good, kernel + ", libfabric " + to_string(machine.libfabric), {}});
+}
+
+// Nothing to change: no version without them is known, and they need a peer that was let in.
+void judge_faults(const Machine& machine, Findings& findings) {
+    const bool has_tcp = std::ranges::any_of(
+        machine.fabric, [](const auto& offer) { return offer.provider == "tcp"; });
+    if (!has_tcp) return;
+    for (const FabricFault& fault : faults_of(machine.libfabric)) {
+        findings.push_back({Kind::note,
+                            "libfabric " + to_string(machine.libfabric) + ": a peer over tcp can " +
+                                std::string{fault.what},
+                            "let in only whom you trust; docs/upstream has the patch " +
+                                std::string{fault.patch}});
+    }
 }
 
 void judge_port(const RdmaDevice& device, const RdmaPort& port, Findings& findings) {
@@ -177,6 +193,7 @@ std::string_view to_string(Finding::Kind kind) noexcept {
 std::vector<Finding> diagnose(const Machine& machine) {
     Findings findings;
     judge_versions(machine, findings);
+    judge_faults(machine, findings);
     if (machine.devices.empty()) {
         findings.push_back({Kind::note, "there is no RDMA device; tcp is used instead",
                             "if the machine has an adapter, load its driver (such as mlx5_ib, "

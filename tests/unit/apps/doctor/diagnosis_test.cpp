@@ -159,6 +159,17 @@ TEST(Diagnosis, VersionsThatAreKnownToBeBadAreNamed) {
     expect_change(machine, "Linux 5.10", "5.11");
 }
 
+TEST(Diagnosis, FaultsThatAPeerCanUseAreNotedWhereThereIsTcp) {
+    Machine machine = sound_machine();
+    machine.fabric.push_back({.provider = "tcp"});
+    EXPECT_THAT(found(machine, Kind::note, "an acknowledgement that nobody asked for").remedy,
+                HasSubstr("unasked-ack"));
+    EXPECT_TRUE(is_well(diagnose(machine)));
+    machine.libfabric = {2, 7};
+    for (const Finding& finding : diagnose(machine))
+        EXPECT_EQ(finding.kind, Kind::good) << finding.what;
+}
+
 TEST(Diagnosis, WithoutAnyProviderLibfabricIsToBeInstalled) {
     Machine machine = sound_machine();
     machine.devices.clear();
