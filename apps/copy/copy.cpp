@@ -2,6 +2,7 @@
 
 // netio copy: sends files to a server of the same program, or is that server.
 
+#include "apps/common/fabric_faults.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
@@ -220,8 +221,8 @@ int serve(const Arguments& arguments) {
                                        arguments.idle_limit_s * 1000)},
                                    .least_bytes_per_s = arguments.least_rate,
                                    .access = arguments.access}}};
+        tell_listening(server.endpoints());
         for (const auto& endpoint : server.endpoints()) {
-            spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
             if (report.provider.find(endpoint.provider) != std::string::npos) continue;
             report.provider += (report.provider.empty() ? "" : "+") + endpoint.provider;
         }

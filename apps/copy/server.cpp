@@ -20,8 +20,8 @@ Server::Counters Server::counters() const {
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     const std::string peer = incoming.peer_address();
-    if (const std::string refusal = places_.enter(peer); !refusal.empty())
-        return log_.warn(peer + " is rejected: " + refusal);
+    refusal_ = places_.enter(peer);
+    if (!refusal_.empty()) return; // whoever is not accepted is rejected
     try {
         sessions_.push_back(std::make_unique<Session>(loop_, folder_, options_.session, incoming,
                                                       static_cast<Session::Handler&>(*this)));

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace apps::copy {
@@ -47,6 +48,9 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
         accept_failed_.note(peer_address, why);
     }
+    void on_peer_rejected(const std::string& peer_address, const std::string& why) override {
+        accept_failed_.rejected(peer_address, refusal_.empty() ? why : std::exchange(refusal_, {}));
+    }
     void on_file_kept(std::uint64_t moved_bytes) override;
     void on_file_failed(std::uint64_t moved_bytes) override;
     void on_session_ended(Session& session) override;
@@ -57,6 +61,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     netio::EventLoop& loop_;
     Options options_;
     Places places_;
+    std::string refusal_; // of a place, until it is told
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;

@@ -3,7 +3,9 @@
 // netio doctor: whether this machine, and the path to another, is fit for RDMA.
 
 #include "apps/common/accept_failure_log.hpp"
+#include "apps/common/fabric_faults.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/peer_log.hpp"
 #include "apps/doctor/diagnosis.hpp"
 #include "apps/doctor/path_probe.hpp"
 #include "apps/program/commands.hpp"
@@ -35,14 +37,13 @@ int serve(const DoctorArguments& arguments) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     ProbeServer server{*transport, netio::parse_address(arguments.serve)};
-    server.at_visit = [](const std::string& what) { spdlog::info("{}", what); };
+    PeerLog log{loop};
+    server.at_visit = [&](const std::string& what) { log.info(what); };
     AcceptFailureLog accept_failed{loop};
     server.at_accept_failed = [&](const std::string& peer_address, const netio::FabricError& why) {
         accept_failed.note(peer_address, why);
     };
-    for (const auto& endpoint : server.endpoints()) {
-        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
-    }
+    tell_listening(server.endpoints());
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     loop.run();
     return 0;

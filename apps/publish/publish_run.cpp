@@ -2,6 +2,7 @@
 #include "apps/publish/publish_run.hpp"
 
 #include "apps/common/end_signals.hpp"
+#include "apps/common/fabric_faults.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/standard_output.hpp"
 
@@ -46,8 +47,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
       outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
       signals_{loop, end_signals(), [this](int) { interrupt(); }} {
     if (arguments.duration) duration_timer_.start(*arguments.duration);
-    for (const auto& endpoint : outlet_->publisher().endpoints())
-        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    tell_listening(outlet_->publisher().endpoints());
     const std::uint64_t wait_for = subscribers_to_wait_for(config);
     if (wait_for > 0) spdlog::info("waiting for {} subscriber(s)", wait_for);
 }
@@ -172,6 +172,11 @@ void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
 void PublishRun::on_accept_failed(netio::pubsub::Publisher&, const std::string& peer_address,
                                   const netio::FabricError& why) {
     subscribers_.accept_failed(peer_address, why);
+}
+
+void PublishRun::on_peer_rejected(netio::pubsub::Publisher&, const std::string& peer_address,
+                                  const std::string& why) {
+    subscribers_.rejected(peer_address, why);
 }
 
 void PublishRun::on_writable(netio::pubsub::Publisher&) {

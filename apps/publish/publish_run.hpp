@@ -55,6 +55,8 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
                               const netio::Closed& closed) override;
     void on_accept_failed(netio::pubsub::Publisher& publisher, const std::string& peer_address,
                           const netio::FabricError& why) override;
+    void on_peer_rejected(netio::pubsub::Publisher& publisher, const std::string& peer_address,
+                          const std::string& why) override;
     void on_writable(netio::pubsub::Publisher& publisher) override;
     void on_closed(netio::pubsub::Publisher& publisher, const netio::Closed& closed) override;
     void on_publish_completed(netio::pubsub::PublishSocket& socket, netio::Cookie cookie) override;

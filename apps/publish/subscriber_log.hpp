@@ -28,6 +28,9 @@ class SubscriberLog {
     void accept_failed(const std::string& peer_address, const netio::FabricError& why) {
         accept_failed_.note(peer_address, why);
     }
+    void rejected(const std::string& peer_address, const std::string& why) {
+        accept_failed_.rejected(peer_address, why);
+    }
 
     // That have subscribed to something and are here.
     std::size_t subscriber_count() const noexcept { return subscribed_.size(); }

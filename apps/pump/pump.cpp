@@ -2,6 +2,7 @@
 
 // netio pump: the command line of the stream blaster.
 
+#include "apps/common/fabric_faults.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
@@ -178,8 +179,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                             if (serving.once) loop.stop();
                         }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
-    for (const auto& endpoint : server.endpoints())
-        spdlog::info("listening at {} ({})", to_string(endpoint.address), endpoint.provider);
+    tell_listening(server.endpoints());
     loop.run();
     return status;
 }

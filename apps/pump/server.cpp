@@ -16,8 +16,8 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
-    if (const std::string refusal = places_.enter(peer); !refusal.empty())
-        return log_.warn(peer + " is rejected: " + refusal);
+    refusal_ = places_.enter(peer);
+    if (!refusal_.empty()) return; // whoever is not accepted is rejected
     try {
         clients_.push_back({.address = peer,
                             .end = std::make_unique<End>(loop_, incoming, options_.settings,

@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace apps::pump {
@@ -46,6 +47,9 @@ class Server final : private netio::stream::StreamListener::Handler {
     void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
         accept_failed_.note(peer_address, why);
     }
+    void on_peer_rejected(const std::string& peer_address, const std::string& why) override {
+        accept_failed_.rejected(peer_address, refusal_.empty() ? why : std::exchange(refusal_, {}));
+    }
     void on_closed(End& end);
     void forget_ended();
     std::vector<Client>::iterator client_of(const End& end);
@@ -54,6 +58,7 @@ class Server final : private netio::stream::StreamListener::Handler {
     Options options_;
     std::function<void(const End&)> on_end_;
     Places places_;
+    std::string refusal_; // of a place, until it is told
     PeerLog log_;
     AcceptFailureLog accept_failed_;
     std::vector<Client> clients_;

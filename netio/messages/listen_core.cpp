@@ -86,15 +86,10 @@ std::vector<ReceiveSocket*> ListenCore::peers() const {
 
 // --- senders --------------------------------------------------------------------------------
 
-void ListenCore::reject(IncomingSession& incoming, RejectCode code) {
-    ++counters_.rejected;
-    incoming.reject({.code = code});
-}
-
 void ListenCore::on_incoming(IncomingSession& incoming) {
-    if (peers_.size() >= options_.peer_limit) return reject(incoming, RejectCode::full);
+    if (peers_.size() >= options_.peer_limit) return incoming.reject({.code = RejectCode::full});
     if (messages::largest_message_bytes(incoming.peer()) != 0) { // senders reassemble nothing
-        return reject(incoming, RejectCode::service_data);
+        return incoming.reject({.code = RejectCode::service_data});
     }
     auto peer = std::make_unique<ReceiveCore>(options_.largest_message_bytes);
     const auto largest = static_cast<std::uint32_t>(options_.largest_message_bytes);
@@ -106,6 +101,11 @@ void ListenCore::on_incoming(IncomingSession& incoming) {
 void ListenCore::on_accept_failed(const std::string& peer_address, const FabricError& why) {
     ++counters_.accept_failed;
     handler_.on_accept_failed(socket_, peer_address, why); // may destroy this listen socket
+}
+
+void ListenCore::on_peer_rejected(const std::string& peer_address, const std::string& why) {
+    ++counters_.rejected;
+    handler_.on_peer_rejected(socket_, peer_address, why); // may destroy this listen socket
 }
 
 void ListenCore::on_open(Session& session) {
@@ -200,7 +200,9 @@ void ListenCore::on_closed(Session& session, const Closed& closed) {
         if (peers_.empty()) end_timer_.start({});
     }
     // Who never finished the handshake was never announced.
-    if (node.mapped()->announced) handler_.on_closed(node.mapped()->socket, closed);
+    if (node.mapped()->announced) return handler_.on_closed(node.mapped()->socket, closed);
+    if (closed.reason != CloseReason::local)
+        on_peer_rejected(session.peer_address(), closed.detail);
 }
 
 } // namespace netio::inline v0_2

@@ -37,6 +37,7 @@ class ListenCore final : private SessionListener::Handler, private Session::Hand
   private:
     void on_incoming(IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
+    void on_peer_rejected(const std::string& peer_address, const std::string& why) override;
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
     void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
@@ -45,7 +46,6 @@ class ListenCore final : private SessionListener::Handler, private Session::Hand
 
     void close_some();
     void go_on_ending();
-    void reject(IncomingSession& incoming, RejectCode code);
     void hand_over(ReceiveCore& peer, std::span<const std::byte> message,
                    std::optional<std::uint64_t> immediate);
     // What is wrong with it; empty: nothing.

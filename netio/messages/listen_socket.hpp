@@ -81,6 +81,10 @@ class NETIO_EXPORT ListenSocket final {
         // nothing of it is kept here. But it can be mended only here, so tell the operator.
         virtual void on_accept_failed(ListenSocket&, const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
+        // A peer was rejected for what it is or asks for, or left before it had said what it is.
+        // Strangers decide how often that happens.
+        virtual void on_peer_rejected(ListenSocket&, const std::string& /*peer_address*/,
+                                      const std::string& /*why*/) {}
         // After close() or abort(), behind the on_closed of every sender.
         virtual void on_listen_closed(ListenSocket&, const Closed&) {}
 
@@ -93,7 +97,7 @@ class NETIO_EXPORT ListenSocket final {
         std::uint64_t messages = 0; // handed over
         std::uint64_t bytes = 0;    // of those messages
         std::uint64_t connected = 0;
-        std::uint64_t rejected = 0; // there was no room, or they do not speak this service
+        std::uint64_t rejected = 0; // as on_peer_rejected tells
         std::uint64_t accept_failed = 0;
     };
 

@@ -15,6 +15,53 @@ void reject_request(ConnectionRequest& request, const Rejection& rejection) {
     request.reject(std::span{data}.first(size));
 }
 
+// Remembers why it was rejected, whoever did it.
+class WatchedRequest final : public ConnectionRequest {
+  public:
+    explicit WatchedRequest(ConnectionRequest& request) : request_{request} {}
+
+    RejectCode rejection() const noexcept { return rejection_; }
+
+    std::span<const std::byte> data() const noexcept override { return request_.data(); }
+    std::string peer_address() const override { return request_.peer_address(); }
+    access::Host source() const override { return request_.source(); }
+    access::GateAddress dialled() const override { return request_.dialled(); }
+    MemoryDomain& domain() override { return request_.domain(); }
+    std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
+                                                Connection::Handler& handler) override {
+        return request_.make_connection(limits, handler);
+    }
+    void reject(std::span<const std::byte> data) override {
+        rejection_ = decode_rejection(data).code;
+        request_.reject(data);
+    }
+    bool is_answered() const noexcept override { return request_.is_answered(); }
+
+  private:
+    ConnectionRequest& request_;
+    RejectCode rejection_ = RejectCode::none;
+};
+
+// Empty: there is nothing to tell, or it is told otherwise.
+std::string reason_for_operators(RejectCode code) {
+    switch (code) {
+    case RejectCode::not_this_protocol:
+        return "it speaks another protocol or version";
+    case RejectCode::other_service:
+        return "it asks for another service";
+    case RejectCode::receive_too_small:
+        return "its receive buffers are too small";
+    case RejectCode::full:
+        return "there is no place for another peer";
+    case RejectCode::service_data:
+        return "what it asks for is not acceptable";
+    case RejectCode::messages_too_large:
+        return "it does not take messages as large as may come";
+    default:
+        return {};
+    }
+}
+
 } // namespace
 
 std::unique_ptr<Session> IncomingSession::accept(const Hello& hello, const SessionOptions& options,
@@ -61,6 +108,15 @@ std::vector<Endpoint> SessionListener::endpoints() const {
 }
 
 void SessionListener::on_request(ConnectionRequest& request) {
+    const std::string peer_address = request.peer_address();
+    WatchedRequest watched{request};
+    const DestructionWatch watch{destroyed_};
+    take_request(watched);
+    const std::string why = reason_for_operators(watched.rejection());
+    if (!watch.destroyed() && !why.empty()) handler_.on_peer_rejected(peer_address, why);
+}
+
+void SessionListener::take_request(ConnectionRequest& request) {
     Hello peer;
     RejectCode problem = decode(request.data(), options_.service_bytes, peer);
     if (problem == RejectCode::not_this_protocol) {

@@ -47,6 +47,10 @@ class SessionListener final : private Listener::Handler {
         // What on_incoming had begun for it is for on_incoming to undo. Sockets pass it on to their
         // users; may destroy the listener.
         virtual void on_accept_failed(const std::string& peer_address, const FabricError& why) = 0;
+        // The peer has been rejected for what it is or asks for, here or by on_incoming. May
+        // destroy the listener.
+        virtual void on_peer_rejected(const std::string& /*peer_address*/,
+                                      const std::string& /*why*/) {}
 
       protected:
         ~Handler() = default;
@@ -69,6 +73,7 @@ class SessionListener final : private Listener::Handler {
 
   private:
     void on_request(ConnectionRequest& request) override;
+    void take_request(ConnectionRequest& request);
 
     Transport& transport_;
     Options options_;

@@ -60,6 +60,10 @@ class NETIO_EXPORT Publisher {
         // ListenSocket::Handler (netio/messages/listen_socket.hpp). It tries again by itself.
         virtual void on_accept_failed(Publisher&, const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
+        // Somebody was rejected for what it is or asks for, or left before it was a subscriber; as
+        // in ListenSocket::Handler.
+        virtual void on_peer_rejected(Publisher&, const std::string& /*peer_address*/,
+                                      const std::string& /*why*/) {}
         // It is worth trying again what publish answered with `again`.
         virtual void on_writable(Publisher&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it

@@ -83,6 +83,10 @@ void SubscriberSessions::on_accept_failed(const std::string& peer_address, const
     user_.handler.on_accept_failed(user_.publisher, peer_address, why);
 }
 
+void SubscriberSessions::on_peer_rejected(const std::string& peer_address, const std::string& why) {
+    user_.handler.on_peer_rejected(user_.publisher, peer_address, why);
+}
+
 void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
     if (end_.has_begun()) return subscriber.leave();
     subscriber.set_stage(Subscriber::Stage::subscribing);
@@ -108,6 +112,8 @@ void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Clos
     const DestructionWatch watch{destroyed_};
     if (last->is_announced()) {
         user_.handler.on_subscriber_closed(user_.publisher, last->peer(), closed);
+    } else if (closed.reason != CloseReason::local) {
+        on_peer_rejected(last->peer().address, closed.detail);
     }
     if (!watch.destroyed()) owner_.on_progress(); // nobody waits for the one that is gone
 }

@@ -83,6 +83,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
   private:
     void on_incoming(IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
+    void on_peer_rejected(const std::string& peer_address, const std::string& why) override;
     void on_subscriber_open(Subscriber& subscriber) override;
     void on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame) override;
     std::size_t post_limit(const Subscriber& subscriber) const noexcept override;

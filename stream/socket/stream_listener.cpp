@@ -47,6 +47,9 @@ class StreamAcceptor final : private SessionListener::Handler {
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
         handler_.on_accept_failed(peer_address, why);
     }
+    void on_peer_rejected(const std::string& peer_address, const std::string& why) override {
+        handler_.on_peer_rejected(peer_address, why);
+    }
 
     Transport& transport_;
     StreamListener::Handler& handler_;

@@ -50,6 +50,9 @@ class NETIO_EXPORT StreamListener final {
         // (netio/messages/listen_socket.hpp).
         virtual void on_accept_failed(const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
+        // A peer was rejected for what it is or asks for; as there.
+        virtual void on_peer_rejected(const std::string& /*peer_address*/,
+                                      const std::string& /*why*/) {}
 
       protected:
         ~Handler() = default;

@@ -141,6 +141,10 @@ class PublisherActor final : public PublishSocket::Handler {
         accept_failed.push_back(peer_address + ": " + why.what());
         if (at_accept_failed) at_accept_failed();
     }
+    void on_peer_rejected(Publisher&, const std::string& peer_address,
+                          const std::string& why) override {
+        rejected.push_back(peer_address + ": " + why);
+    }
     void on_writable(Publisher&) override {
         ++room;
         if (at_room) at_room();
@@ -161,7 +165,7 @@ class PublisherActor final : public PublishSocket::Handler {
     netio::Closed end;
     std::vector<FidRange> subscribed, unsubscribed;
     std::vector<netio::Closed> closed;
-    std::vector<std::string> accept_failed;
+    std::vector<std::string> accept_failed, rejected;
     std::map<std::uint64_t, int> completions; // per key: must be one
     std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_accept_failed,
         at_room, at_ended;

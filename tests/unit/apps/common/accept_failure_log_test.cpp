@@ -46,6 +46,14 @@ TEST_F(AcceptFailedLogTest, TheFirstIsToldAtOnceWithPeerReasonAndRemedy) {
                                          HasSubstr("Cannot allocate memory"))));
 }
 
+TEST_F(AcceptFailedLogTest, AFloodOfThoseWhoAreRejectedHidesNoShortage) {
+    for (int i = 0; i < 1000; ++i)
+        log->rejected("10.0.0.8:1", "it speaks another protocol or version");
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("10.0.0.8:1 is rejected: it speaks another")));
+    note("10.0.0.7:4000");
+    EXPECT_EQ(lines.size(), 2U);
+}
+
 TEST_F(AcceptFailedLogTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
     note("first");
     for (int i = 0; i < 40; ++i) {
