@@ -9,9 +9,9 @@ import re
 import sys
 
 COMPLETE = "docs/netio-next.md"
-NAMING = ("docs/stream-protocol.md",)
+NAMING = ("docs/operations.md", "docs/stream-protocol.md")
 CPP_TEST = re.compile(r"^TEST(?:_P|_F)?\(\s*(\w+),\s*(\w+)\s*\)", re.M)
-NAME = re.compile(r"`([A-Z]\w*\.\w+)`")
+NAME = re.compile(r"`([A-Z]\w*[a-z]\w*\.\w+|[A-Z]\.\w+)`")
 
 
 def names_in_cpp(text):
