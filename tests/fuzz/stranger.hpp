@@ -33,6 +33,7 @@ class Scene {
     Scene(const Scene&) = delete;
     Scene& operator=(const Scene&) = delete;
 
+    EventLoop& loop() noexcept { return loop_; }
     Transport& transport() noexcept { return transport_; }
     static Address address() { return {.host = "127.0.0.1", .port = 0}; }
     // Until so much virtual time has passed, or the loop has turned often.
