@@ -136,7 +136,11 @@ class Input : private netio::pubsub::SubscribeSocket::Handler {
     }
     virtual ~Input() = default;
 
-    std::uint64_t lost() const { return socket_.arrivals().lost(); }
+    std::uint64_t lost() const {
+        const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
+        const auto books = arrivals.books();
+        return books ? books->lost : arrivals.missed();
+    }
 
   private:
     virtual void on_ended() = 0;

@@ -65,7 +65,7 @@ ExitStatus Run::run() {
                                       return LiveDisplay::Sums{.messages =
                                                                    socket_.arrivals().messages(),
                                                                .bytes = socket_.arrivals().bytes(),
-                                                               .lost = lost()};
+                                                               .lost = books().lost};
                                   }};
         loop_.run();
     }
@@ -102,21 +102,23 @@ void Run::finish_recording() {
 
 bool Run::is_whole(Fid fid) const {
     const PatternCounts counts = checker_.counts(fid);
-    return lost(fid) == 0 && socket_.arrivals().surplus(fid) == 0 && counts.corrupt == 0 &&
-           counts.reordered == 0 && counts.duplicates == 0;
+    return books(fid) == Books{} && counts.corrupt == 0 && counts.reordered == 0 &&
+           counts.duplicates == 0;
 }
 
 // By the publisher's totals once they are known; before, by what the messages themselves say and
 // by what the publisher has said it left out.
-std::uint64_t Run::lost() const {
-    const std::uint64_t told = socket_.arrivals().lost();
-    if (socket_.arrivals().complete() || !arguments_.verify) return told;
-    return std::max(told, checker_.total().lost);
+Run::Books Run::books() const {
+    const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
+    if (const auto books = arrivals.books()) return *books;
+    const std::uint64_t seen = arguments_.verify ? checker_.total().lost : 0;
+    return {.lost = std::max(arrivals.missed(), seen), .surplus = 0};
 }
 
-std::uint64_t Run::lost(Fid fid) const {
-    const std::uint64_t told = socket_.arrivals().lost(fid);
-    return socket_.arrivals().complete() ? told : std::max(told, checker_.counts(fid).lost);
+Run::Books Run::books(Fid fid) const {
+    const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
+    if (const auto books = arrivals.books(fid)) return *books;
+    return {.lost = std::max(arrivals.missed(fid), checker_.counts(fid).lost), .surplus = 0};
 }
 
 SubscribeReport Run::report() const {
@@ -129,8 +131,8 @@ SubscribeReport Run::report() const {
         .detail = detail_,
         .reached = reached_,
         .throughput = {.messages = arrivals.messages(), .bytes = arrivals.bytes(), .seconds = 0},
-        .lost = lost(),
-        .surplus = arrivals.surplus(),
+        .lost = books().lost,
+        .surplus = books().surplus,
         .verified = arguments_.verify,
         .pattern = checker_.total(),
         .fids = {}};
@@ -144,11 +146,12 @@ SubscribeReport Run::report() const {
     if (seen.pages) report.mode = "buffered";
     if (seen.messages) report.mode = seen.pages ? "mixed" : "unbuffered";
     arrivals.fids().for_each([&](Fid fid, const netio::pubsub::Arrivals& account) {
+        const Books books = this->books(fid);
         const FidReport row{.fid = fid,
                             .messages = account.messages,
                             .bytes = account.bytes,
-                            .lost = lost(fid),
-                            .surplus = arrivals.surplus(fid),
+                            .lost = books.lost,
+                            .surplus = books.surplus,
                             .first = checker_.first(fid)};
         report.fids.push_back(row);
     });

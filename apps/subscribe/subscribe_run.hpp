@@ -46,11 +46,13 @@ class Run final : public SubscribeSocket::Handler {
     ExitStatus run();
 
   private:
+    using Books = netio::pubsub::ArrivalCounter::Books;
+
     void end(std::string_view why);
     void refuse(std::string why);
     void finish_recording();
-    std::uint64_t lost() const;
-    std::uint64_t lost(Fid fid) const;
+    Books books() const;
+    Books books(Fid fid) const;
     bool is_whole(Fid fid) const;
     SubscribeReport report() const;
 

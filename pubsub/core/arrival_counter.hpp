@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace netio::pubsub::inline v0_2 {
 
 // Which kinds of frames have brought messages. A fragment may be of either kind of publishing.
 struct FramesSeen {
-    bool pages = false;
-    bool messages = false;
+    bool pages = false;    // of a buffered publisher
+    bool messages = false; // of an unbuffered one, each by itself or several together
     bool fragments = false;
 };
 
@@ -82,32 +83,38 @@ class ArrivalCounter {
 
     // Whether the publisher has told its totals.
     bool complete() const noexcept { return complete_; }
-    // The two sides of the books. Lost: messages published to this subscriber that did not arrive;
-    // until complete() only those that the publisher has said it left out, so that 0 says nothing
-    // behind a publisher that was lost, or one's own close(). Surplus: messages that arrived and
-    // were not published to it, once complete(). Neither makes up for the other, or another fid's.
-    std::uint64_t lost() const {
+    // What the publisher has said it left out, so far.
+    std::uint64_t missed() const {
         std::uint64_t sum = 0;
-        claims_.for_each(
-            [&](Fid fid, const Claim& claim) { sum = added(sum, lost_of(fid, claim)); });
+        claims_.for_each([&](Fid, const Claim& claim) { sum = added(sum, claim.missed); });
         return sum;
     }
-    std::uint64_t lost(Fid fid) const {
+    std::uint64_t missed(Fid fid) const {
         const Claim* const claim = claims_.find(fid);
-        return claim != nullptr ? lost_of(fid, *claim) : 0;
+        return claim != nullptr ? claim->missed : 0;
     }
-    std::uint64_t surplus() const {
-        std::uint64_t sum = 0;
-        fids_.for_each([&](Fid fid, const Arrivals&) { sum = added(sum, surplus(fid)); });
+    // Held against the totals; nothing until those are known, and so for ever behind a publisher
+    // that was lost, or one's own close().
+    struct Books {
+        std::uint64_t lost = 0;    // published to this subscriber, and did not arrive
+        std::uint64_t surplus = 0; // arrived, and was not published to it
+        friend bool operator==(const Books&, const Books&) = default;
+    };
+    // Neither side makes up for the other, or another fid's.
+    std::optional<Books> books() const {
+        if (!complete_) return std::nullopt;
+        Books sum;
+        fids_.for_each([&](Fid fid, const Arrivals& arrived) {
+            const Books books = books_of(fid, arrived);
+            sum.lost = added(sum.lost, books.lost);
+            sum.surplus = added(sum.surplus, books.surplus);
+        });
         return sum;
     }
-    std::uint64_t surplus(Fid fid) const {
+    std::optional<Books> books(Fid fid) const {
+        if (!complete_) return std::nullopt;
         const Arrivals* const arrived = fids_.find(fid);
-        if (!complete_ || arrived == nullptr) return 0;
-        const Claim* const claim = claims_.find(fid);
-        const std::uint64_t expected = claim != nullptr ? claim->expected : 0;
-        const std::uint64_t seen = added(arrived->messages, lost(fid));
-        return seen > expected ? seen - expected : 0;
+        return arrived != nullptr ? books_of(fid, *arrived) : Books{};
     }
 
   private:
@@ -123,11 +130,14 @@ class ArrivalCounter {
         return a + b < a ? UINT64_MAX : a + b;
     }
     // A message that arrived twice does not make up for one that the publisher has said is missing.
-    std::uint64_t lost_of(Fid fid, const Claim& claim) const {
-        if (!complete_) return claim.missed;
-        const std::uint64_t arrived = fids_.find(fid)->messages;
-        const std::uint64_t absent = claim.expected > arrived ? claim.expected - arrived : 0;
-        return std::max(absent, claim.missed);
+    Books books_of(Fid fid, const Arrivals& arrived) const {
+        const Claim* const found = claims_.find(fid);
+        const Claim claim = found != nullptr ? *found : Claim{};
+        const std::uint64_t absent =
+            claim.expected > arrived.messages ? claim.expected - arrived.messages : 0;
+        const std::uint64_t lost = std::max(absent, claim.missed);
+        const std::uint64_t seen = added(arrived.messages, lost);
+        return {.lost = lost, .surplus = seen > claim.expected ? seen - claim.expected : 0};
     }
 
     FidMap<Arrivals> fids_; // also of each fid that has a claim

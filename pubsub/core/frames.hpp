@@ -29,6 +29,8 @@ static_assert(page_kind == first_service_kind);
 
 // Flag of totals: the list goes on in the next frame.
 inline constexpr std::uint8_t more_flag = 1;
+// Flag of a page: it was made of messages whose memory is lent, which waited for the peer.
+inline constexpr std::uint8_t gathered_flag = 1;
 
 // In front of a message that has a frame to itself.
 struct MessageExtension {

@@ -86,7 +86,7 @@ class Intake {
 
 template <typename Sink>
 Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
-    seen_.pages = true;
+    (frame.flags == gathered_flag ? seen_.messages : seen_.pages) = true;
     // A fid's messages often come in a row. No call that the sink can make touches an account.
     Fid last{};
     Arrivals* account = nullptr;
@@ -141,7 +141,8 @@ Intake::Outcome Intake::take(const Frame& frame, const SubscriptionBook& book, S
     if (kind == totals_kind) return take_totals(flags, body, book);
     // A fragmented message is not interrupted by another one; gaps may come between.
     const bool interrupts = kind == page_kind || kind == message_kind;
-    if (flags != 0 || (interrupts && reassembly_.in_progress())) return Outcome::malformed;
+    const std::uint8_t allowed = kind == page_kind ? gathered_flag : 0;
+    if (flags > allowed || (interrupts && reassembly_.in_progress())) return Outcome::malformed;
     if (kind == page_kind) return take_page(frame, book, sink);
     if (kind == gap_kind) return take_gaps(body, book, sink);
     if (kind == message_kind) {

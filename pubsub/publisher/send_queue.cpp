@@ -141,6 +141,7 @@ bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, Rea
     if (gathered_ < 2) return false;
     next_.amount = amount;
     frame.kind = page_kind;
+    frame.flags = gathered_flag;
     frame.extension_bytes = 0;
     frame.slices[0] = gathering_.page();
     frame.slice_count = 1;

@@ -214,8 +214,9 @@ void SubscribeActor::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
 }
 
 void SubscribeActor::on_totals(SubscribeSocket& socket) {
-    note("totals", socket.arrivals().lost());
-    world_.pubsub().totals(number_, socket.arrivals().lost(), socket.arrivals().surplus());
+    const pubsub::ArrivalCounter::Books books = socket.arrivals().books().value();
+    note("totals", books.lost);
+    world_.pubsub().totals(number_, books.lost, books.surplus);
     react(Event::totals);
 }
 

@@ -89,6 +89,11 @@ TEST_F(IntakeTest, SaysWhichKindsOfFramesThereWere) {
     EXPECT_FALSE(intake.seen().pages);
     EXPECT_FALSE(intake.seen().messages);
     take(fragment_kind, fragment(4, 10));
+    EXPECT_EQ(take(page_kind, page({1}), gathered_flag), Outcome::taken);
+    EXPECT_TRUE(intake.seen().messages);
+    EXPECT_FALSE(intake.seen().pages);
+    EXPECT_EQ(take(page_kind, page({1}), gathered_flag + 1), Outcome::malformed);
+    EXPECT_EQ(take(message_kind, message(1), gathered_flag), Outcome::malformed);
     take(page_kind, page({1}));
     EXPECT_TRUE(intake.seen().pages);
 }
@@ -134,8 +139,7 @@ TEST_F(IntakeTest, TotalsComeInSeveralFramesAndOnce) {
     EXPECT_FALSE(intake.arrivals().complete());
     EXPECT_EQ(take(totals_kind, counts({{Fid{2}, 4}})), Outcome::totals);
     EXPECT_TRUE(intake.arrivals().complete());
-    EXPECT_EQ(intake.arrivals().lost(), 4U);
-    EXPECT_EQ(intake.arrivals().surplus(), 0U);
+    EXPECT_EQ(intake.arrivals().books(), (ArrivalCounter::Books{.lost = 4, .surplus = 0}));
     EXPECT_EQ(take(totals_kind, counts({})), Outcome::malformed) << "there are no more";
 }
 
@@ -185,13 +189,13 @@ TEST_F(IntakeTest, TheRestOfSomeGapsIsCountedWhenItIsTaken) {
     sink.limit = 1;
     const auto body = counts({{Fid{1}, 5}, {Fid{2}, 6}, {Fid{3}, 7}});
     ASSERT_EQ(take(gap_kind, body), Outcome::left);
-    EXPECT_EQ(intake.arrivals().lost(), 5U);
+    EXPECT_EQ(intake.arrivals().missed(), 5U);
     sink.limit = SIZE_MAX;
     const std::vector<std::byte> rest{intake.rest().begin(), intake.rest().end()};
     EXPECT_EQ(intake.take({.kind = gap_kind, .body = rest, .continued = true}, book, sink),
               Outcome::taken);
     EXPECT_THAT(sink.gaps, ElementsAre("0x1:5", "0x2:6", "0x3:7"));
-    EXPECT_EQ(intake.arrivals().lost(), 18U);
+    EXPECT_EQ(intake.arrivals().missed(), 18U);
 }
 
 } // namespace

@@ -84,6 +84,7 @@ TEST(Gathering, SmallMessagesThatWaitLeaveTogetherInTheirOrder) {
     ReadyFrame frame;
     ASSERT_TRUE(peer.queue.prepare(SIZE_MAX, body_limit, frame));
     EXPECT_EQ(frame.kind, page_kind);
+    EXPECT_EQ(frame.flags, gathered_flag);
     EXPECT_THAT(read_page(frame), ElementsAre(InPage{Fid{1}, "x", 1}, InPage{Fid{2}, "headbxx", 2},
                                               InPage{Fid{1}, "", 1}));
     peer.take_one();
