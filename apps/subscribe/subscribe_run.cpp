@@ -144,7 +144,7 @@ SubscribeReport Run::report() const {
     const auto& seen = socket_.seen();
     if (seen.fragments) report.mode = "fragments"; // of either kind
     if (seen.pages) report.mode = "buffered";
-    if (seen.messages) report.mode = seen.pages ? "mixed" : "unbuffered";
+    if (seen.messages || seen.gathered) report.mode = seen.pages ? "mixed" : "unbuffered";
     arrivals.fids().for_each([&](Fid fid, const netio::pubsub::Arrivals& account) {
         const Books books = this->books(fid);
         const FidReport row{.fid = fid,

@@ -17,7 +17,8 @@ namespace netio::pubsub::inline v0_2 {
 // Which kinds of frames have brought messages. A fragment may be of either kind of publishing.
 struct FramesSeen {
     bool pages = false;    // of a buffered publisher
-    bool messages = false; // of an unbuffered one, each by itself or several together
+    bool messages = false; // of an unbuffered one
+    bool gathered = false; // of an unbuffered one too: small ones that had to wait
     bool fragments = false;
 };
 

@@ -86,7 +86,7 @@ class Intake {
 
 template <typename Sink>
 Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
-    (frame.flags == gathered_flag ? seen_.messages : seen_.pages) = true;
+    (frame.flags == gathered_flag ? seen_.gathered : seen_.pages) = true;
     // A fid's messages often come in a row. No call that the sink can make touches an account.
     Fid last{};
     Arrivals* account = nullptr;

@@ -65,9 +65,8 @@ TEST_P(SmallUnbuffered, ShareFramesAndArriveInOrderAndCompleteOnce) {
         ASSERT_EQ(all.actor.by_fid[Fid{1}][i].status, (3 * i + 1) % 5);
     for (std::uint64_t i = 0; i < 3000; ++i)
         ASSERT_EQ(publisher_actor.completions[i], 1) << i;
-    EXPECT_TRUE(all.socket->seen().messages);
+    EXPECT_TRUE(all.socket->seen().gathered);
     EXPECT_FALSE(all.socket->seen().pages) << "they do not look like a buffered publisher's";
-    EXPECT_LT(all.socket->counters().frames_received, 2000U) << "several leave in one frame";
     EXPECT_EQ(all.actor.lost, 0U);
 }
 
@@ -82,7 +81,7 @@ TEST_P(SmallUnbuffered, OneAtATimeLeavesAtOnceAndByItself) {
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     subscriber.actor.expect_contiguous(Fid{0}, 0, 7);
-    EXPECT_GE(subscriber.socket->counters().frames_received, 20U);
+    EXPECT_FALSE(subscriber.socket->seen().gathered);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SmallUnbuffered, all_beds(), bed_name);

@@ -90,10 +90,8 @@ TEST_F(IntakeTest, SaysWhichKindsOfFramesThereWere) {
     EXPECT_FALSE(intake.seen().messages);
     take(fragment_kind, fragment(4, 10));
     EXPECT_EQ(take(page_kind, page({1}), gathered_flag), Outcome::taken);
-    EXPECT_TRUE(intake.seen().messages);
+    EXPECT_TRUE(intake.seen().gathered);
     EXPECT_FALSE(intake.seen().pages);
-    EXPECT_EQ(take(page_kind, page({1}), gathered_flag + 1), Outcome::malformed);
-    EXPECT_EQ(take(message_kind, message(1), gathered_flag), Outcome::malformed);
     take(page_kind, page({1}));
     EXPECT_TRUE(intake.seen().pages);
 }
@@ -160,7 +158,8 @@ TEST_F(IntakeTest, HalfAMessageDoesNotSurviveItsConnection) {
 
 TEST_F(IntakeTest, FramesThatNoPublisherSendsAreRefused) {
     EXPECT_EQ(take(subscribe_kind, {}), Outcome::malformed);
-    EXPECT_EQ(take(page_kind, page({1}), 1), Outcome::malformed) << "no flags";
+    EXPECT_EQ(take(page_kind, page({1}), 2), Outcome::malformed) << "no other flags";
+    EXPECT_EQ(take(message_kind, message(1), 1), Outcome::malformed) << "no flags";
     EXPECT_EQ(take(totals_kind, counts({}), 2), Outcome::malformed);
     const std::vector<std::byte> torn(15);
     for (const std::uint8_t kind : {page_kind, message_kind, fragment_kind, gap_kind, totals_kind})
