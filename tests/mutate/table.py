@@ -88,6 +88,24 @@ def mutated_files(root, changes):
     return {path: "\n".join(lines) for path, lines in files.items()}
 
 
+def read_survivors(folder):
+    """{(file, line, replacement): why nothing can notice it}, of survivors.toml"""
+    with (pathlib.Path(folder) / "survivors.toml").open("rb") as file:
+        entries = tomllib.load(file).get("survivor", [])
+    return {(e["file"], e["line"].strip(), e["with"].strip()): " ".join(e["why"].split()) for e in entries}
+
+
+def check_survivors(root, survivors):
+    """The complaints about that list: lines that are not there any more."""
+    complaints = []
+    for file, line, _ in survivors:
+        path = root / file
+        text = path.read_text("utf-8") if path.is_file() else ""
+        if line not in (each.strip() for each in text.split("\n")):
+            complaints.append(f"survivors.toml: {file}: not there: {line}")
+    return complaints
+
+
 def check_table(root, faults):
     """The complaints about a table: lines that are not there once."""
     complaints = []
