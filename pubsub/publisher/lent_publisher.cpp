@@ -187,6 +187,8 @@ void LentPublisher::wait_for(const Interest& member) {
 }
 
 std::optional<PublicationId> LentPublisher::begin(Cookie cookie) {
+    // Of what nobody takes, the loop has to tell the ends first.
+    if (undelivered_.size() >= tracker_.limit()) return std::nullopt;
     const std::optional<PublicationId> id = tracker_.begin(cookie);
     if (id) {
         sessions_.shares().use(1);
@@ -264,7 +266,10 @@ void LentPublisher::finish_rest(const PartialDeliveries::Rest& rest) {
 void LentPublisher::do_what_is_due() {
     finish_rest(partial_.take_over_abandoned());
     const DestructionWatch watch{destroyed_};
-    for (const Cookie cookie : std::exchange(undelivered_, {})) {
+    // What the handler publishes meanwhile is due in the next turn.
+    for (std::size_t left = undelivered_.size(); left > 0; --left) {
+        const Cookie cookie = undelivered_.front();
+        undelivered_.pop_front();
         handler_.on_publish_completed(socket_, cookie);
         if (watch.destroyed()) return;
     }

@@ -10,6 +10,7 @@
 #include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -69,8 +70,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
     Publisher::Counters counters_;
     bool capacity_wanted_ = false;
     bool* destroyed_ = nullptr;
-    std::vector<Cookie> undelivered_; // they complete without anything having been sent last
-    Timer due_timer_;                 // what a call has left to the loop
+    std::deque<Cookie> undelivered_; // they complete without anything having been sent last
+    Timer due_timer_;                // what a call has left to the loop
     PartialDeliveries partial_;
     SubscriberSessions sessions_; // last: goes first
 };

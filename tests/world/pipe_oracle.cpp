@@ -84,8 +84,14 @@ void PipeOracle::everything_arrived(const Pipe& pipe, const char* why) {
                                                        std::to_string(state.arrived) + " arrived");
 }
 
-void PipeOracle::begins(std::uint32_t process, std::uint64_t operation) {
-    outstanding_[process].insert(operation);
+void PipeOracle::begins(std::uint32_t process, std::uint64_t operation, std::size_t limit) {
+    std::set<std::uint64_t>& outstanding = outstanding_[process];
+    outstanding.insert(operation);
+    if (outstanding.size() <= limit) return;
+    oracle_.violate(RuleId::queue_is_limited, "process " + std::to_string(process) + " has " +
+                                                  std::to_string(outstanding.size()) +
+                                                  " operations under way, at most " +
+                                                  std::to_string(limit) + " were announced");
 }
 
 void PipeOracle::ends(std::uint32_t process, std::uint64_t operation, const char* what) {

@@ -42,7 +42,8 @@ class PipeOracle {
     void everything_arrived(const Pipe& pipe, const char* why);
     bool is_empty(const Pipe& pipe) const;
     // --- operations: each ends once ---
-    void begins(std::uint32_t process, std::uint64_t operation);
+    // No more of this process may be under way than `limit`.
+    void begins(std::uint32_t process, std::uint64_t operation, std::size_t limit = SIZE_MAX);
     void ends(std::uint32_t process, std::uint64_t operation, const char* what);
     // Nothing may be outstanding: the connection has had its last word.
     void all_ended(std::uint32_t process, const char* when);

@@ -87,6 +87,10 @@ constexpr std::array all_rules{
          "work: a task, a timer, an event (a page with all its messages); what one takes comes on "
          "top.",
          "netio/loop/event_loop.hpp"},
+    Rule{RuleId::queue_is_limited, "a queue is limited",
+         "publications whose memory is lent at once; beyond: `again`. As many more may have ended "
+         "with nobody taking them, and are told in the next turn",
+         "docs/options.md"},
 };
 
 } // namespace

@@ -35,6 +35,7 @@ enum class RuleId : std::uint8_t {
     bytes_in_order,
     paused_takes_nothing,
     turn_is_bounded,
+    queue_is_limited,
 };
 
 struct Rule {

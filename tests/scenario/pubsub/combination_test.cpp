@@ -269,7 +269,7 @@ TEST_P(Combinations, AfterACloseInAnyHandlerOnlyTheEndIsTold) {
 
 TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
-                                 .outstanding_limit = 32,
+                                 .outstanding_limit = 128,
                                  .remainder_limit = 4});
     auto& subscriber = subscribe({range(1, 2)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
@@ -310,7 +310,7 @@ TEST_P(Combinations, ASubscriberThatPausesAgainAndAgainIsKeptAndItsAccountIsExac
             publisher = pages.get();
         } else {
             lent = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop, .answer_limit = 8},
-                               .outstanding_limit = 64,
+                               .outstanding_limit = 128,
                                .remainder_limit = 4});
             publisher = lent.get();
         }

@@ -93,6 +93,31 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
     EXPECT_EQ(publisher->outstanding(), 0U);
 }
 
+// Nothing of it is lent to anybody, and still its ends wait to be told.
+TEST_P(SlowSubscribers, WhatASlowOneMissesIsRefusedBeforeTheLoopHasToTellMoreThanTwiceTheLimit) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                                 .outstanding_limit = 8,
+                                 .remainder_limit = 2});
+    auto slow = stuck(range(1, 1));
+    netio::RegisteredBuffer memory{1000};
+    std::uint64_t accepted = 0;
+    const auto burst = [&] {
+        while (publisher->publish(Fid{1}, memory.slice(), Cookie{accepted}) == Status::ok)
+            ASSERT_LT(++accepted - publisher_actor.completions.size(), 17U);
+    };
+    burst();
+    EXPECT_GE(accepted, 8U);
+    int bursts = 1;
+    publisher_actor.at_room = [&] {
+        if (bursts++ < 5) burst();
+    };
+    ASSERT_TRUE(run_until([&] { return bursts >= 5; })) << "again is followed by on_writable";
+    slow.reset();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() == accepted; }));
+    for (const auto& [key, count] : publisher_actor.completions)
+        EXPECT_EQ(count, 1) << key;
+}
+
 // A burst that the session cannot take: what arrives and what is told to be missing are together
 // everything, in order.
 void expect_exact_account(const SubscriberActor& actor, Fid fid, std::uint64_t published) {

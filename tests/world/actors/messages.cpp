@@ -71,6 +71,7 @@ class SendActor final : public Actor,
     std::uint32_t receiver_;
     std::vector<std::unique_ptr<Flow>> flows_;
     std::vector<std::pair<std::uint64_t, std::unique_ptr<RegisteredBuffer>>> lent_;
+    std::size_t send_count_ = 0; // sends that may be under way
     std::uint64_t next_cookie_ = 1;
     std::uint64_t connection_ = 0;
     std::optional<TimePoint> connected_since_;
@@ -90,6 +91,7 @@ SendActor::SendActor(World& world, Process& process)
       retry_{process.loop, [this] { connect(); }}, again_{process.loop, [this] { go_on_all(); }} {
     SendSocket::Options options;
     options.session = session_options(options.session);
+    send_count_ = options.session.send_count;
     if (option("mode") == 0) {
         plain_ = std::make_unique<SendSocket>(process.transport, options, *this);
         return;
@@ -178,7 +180,7 @@ Status SendActor::send(Flow& flow) {
         status = plain_->send(memory->slice(0, flow.bytes), Cookie{cookie});
         if (status == Status::ok) {
             lent_.emplace_back(cookie, std::move(memory));
-            world_.pipes().begins(number_, cookie);
+            world_.pipes().begins(number_, cookie, send_count_);
         }
     }
     if (status == Status::ok) world_.pipes().accepted(pipe(), flow.bytes);

@@ -261,7 +261,8 @@ Status PublishActor::publish_from_slot(Flow& flow) {
     if (status != Status::ok && status != Status::partial) return status;
     free_slots_.pop_back();
     lent_[cookie] = slot;
-    world_.pipes().begins(number_, cookie);
+    world_.pipes().begins(number_, cookie,
+                          2 * static_cast<std::size_t>(option("outstanding", 256)));
     oracle.accepted(number_, flow.fid, flow.bytes, flow.status);
     if (status == Status::partial) {
         oracle.ticket_opens(number_, flow.fid);
