@@ -3,8 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace netio::test {
 namespace {
@@ -38,6 +42,49 @@ TEST(SessionOptions, ThatAreWrongAreNamed) {
     expect_refused({.handshake_timeout = -1ms}, "handshake_timeout");
     expect_refused({.close_timeout = 0ms}, "close_timeout");
     expect_refused({.close_timeout = 2s, .close_limit = 1s}, "close_limit");
+}
+
+// The least and the largest of each, and what lies next to them.
+TEST(SessionOptions, EndWhereTheirTextsSayThatTheyDo) {
+    constexpr std::chrono::milliseconds year = std::chrono::hours{24 * 365};
+    const auto expect = [](bool good, const SessionOptions& options, const std::string& name) {
+        if (good) {
+            EXPECT_NO_THROW(validate(options)) << name;
+        } else {
+            expect_refused(options, name);
+        }
+    };
+    for (const auto& [value, good] :
+         {std::pair{255UL, false}, {256, true}, {UINT32_MAX, true}, {1UL << 32U, false}})
+        expect(good, {.receive_bytes = value}, "receive_bytes");
+    for (const auto& [value, good] :
+         {std::pair{3UL, false}, {4, true}, {16384, true}, {16385, false}})
+        expect(good, {.receive_count = value}, "receive_count");
+    for (const auto& [value, good] :
+         {std::pair{1UL, false}, {2, true}, {1024, true}, {1025, false}})
+        expect(good, {.send_count = value}, "send_count");
+    for (const auto& [value, good] :
+         {std::pair{-1ms, false}, {0ms, true}, {65535ms, true}, {65536ms, false}})
+        expect(good, {.heartbeat = value, .dead_after = 0ms}, "heartbeat");
+    for (const auto& [value, good] : {std::pair{-1ms, false},
+                                      {0ms, true},
+                                      {3ms, false},
+                                      {4ms, true},
+                                      {year, true},
+                                      {year + 1ms, false}})
+        expect(good, {.heartbeat = 0ms, .dead_after = value}, "dead_after");
+    expect(true, {.heartbeat = 5s, .dead_after = 10s}, "dead_after");
+    expect(false, {.heartbeat = 5s, .dead_after = 10s - 1ms}, "dead_after");
+    for (const auto& [value, good] :
+         {std::pair{0ms, false}, {1ms, true}, {year, true}, {year + 1ms, false}}) {
+        expect(good, {.connect_timeout = value}, "connect_timeout");
+        expect(good, {.handshake_timeout = value}, "handshake_timeout");
+        expect(good, {.close_timeout = value, .close_limit = std::max(1ms, std::min(value, year))},
+               "close_timeout");
+        expect(good, {.close_timeout = 1ms, .close_limit = value}, "close_limit");
+    }
+    expect(true, {.close_timeout = 2s, .close_limit = 2s}, "close_limit");
+    expect(false, {.close_timeout = 2s, .close_limit = 2s - 1ms}, "close_limit");
 }
 
 TEST(SessionOptions, ATimeOutThatNobodyLivesToSeeIsRefusedAndTheLongestNamed) {
