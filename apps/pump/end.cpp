@@ -43,17 +43,27 @@ End::End(netio::EventLoop& loop, netio::stream::IncomingStream& incoming, const 
 
 void End::on_connected(StreamSocket& socket) {
     provider_ = socket.provider();
-    private_memory_.emplace(private_bytes, netio::Access::remote_write);
     idle_.start();
-    if (!is_client_) {
-        const auto slice = private_memory_->slice(0, header_bytes);
-        static_cast<void>(socket.receive(slice, private_key, netio::stream::Fill::all));
-        return;
+    as_memory_allows([&] {
+        private_memory_.emplace(private_bytes, netio::Access::remote_write);
+        if (!is_client_) {
+            const auto slice = private_memory_->slice(0, header_bytes);
+            static_cast<void>(socket.receive(slice, private_key, netio::stream::Fill::all));
+            return;
+        }
+        const auto bytes = encode(*header_);
+        std::ranges::copy(bytes, private_memory_->data());
+        static_cast<void>(socket.send(private_memory_->slice(0, bytes.size()), private_key));
+        begin_flows();
+    });
+}
+
+void End::as_memory_allows(const std::function<void()>& step) {
+    try {
+        step();
+    } catch (const std::exception& error) {
+        fail(error.what());
     }
-    const auto bytes = encode(*header_);
-    std::ranges::copy(bytes, private_memory_->data());
-    static_cast<void>(socket.send(private_memory_->slice(0, bytes.size()), private_key));
-    begin_flows();
 }
 
 // A stranger decides how large a message is, but not how much memory is spent on it.
@@ -101,8 +111,11 @@ void End::begin_flows() {
 
 void End::drive() {
     if (!header_ || finished_) return;
-    if (source_ && !source_->drive()) later_.start(netio::Duration::zero());
-    if (sink_) sink_->drive();
+    as_memory_allows([this] {
+        if (source_ && !source_->drive()) later_.start(netio::Duration::zero());
+        if (sink_) sink_->drive();
+    });
+    if (!error_.empty()) return;
     if (source_ && !source_->all_submitted()) return;
     if (!is_client_) {
         if (!sink_->is_complete()) return;
@@ -118,10 +131,10 @@ void End::on_send_completed(StreamSocket&, Cookie key, netio::Completion::Outcom
     drive();
 }
 
-void End::on_received(StreamSocket& socket, const Received& received) {
+void End::on_received(StreamSocket&, const Received& received) {
     if (received.outcome != netio::Completion::Outcome::done) return;
     if (received.cookie == private_key) {
-        is_client_ ? take_report(received) : take_header(socket, received);
+        is_client_ ? take_report(received) : take_header(received);
         return;
     }
     sink_->on_received(received);
@@ -129,8 +142,8 @@ void End::on_received(StreamSocket& socket, const Received& received) {
         measure_end();
         if (is_client_) receive_report();
     }
-    if (finished_) {
-        sink_->drive(); // the other direction may have ended before this one
+    if (finished_) { // the other direction may have ended before this one
+        as_memory_allows([this] { sink_->drive(); });
     } else {
         drive();
     }
@@ -142,9 +155,9 @@ void End::measure_end() {
 
 // --- header and report: the first half of the private memory is for the header ------------------
 
-void End::take_header(const StreamSocket& socket, const Received& received) {
+void End::take_header(const Received& received) {
     header_ = decode_header({private_memory_->data(), static_cast<std::size_t>(received.bytes)});
-    if (!header_) return fail(socket.peer_address() + " is no pump");
+    if (!header_) return fail("what it sent first is no pump's header");
     begin_flows();
 }
 

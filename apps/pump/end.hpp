@@ -57,10 +57,11 @@ class End final : private netio::stream::StreamSocket::Handler {
     void begin_flows();
     std::size_t piece_bytes(std::uint64_t wanted, std::size_t count) const;
     void drive();
+    // Memory that cannot be had, or not be registered, ends this connection alone.
+    void as_memory_allows(const std::function<void()>& step);
     void on_idle();
     std::uint64_t all_bytes() const; // that have moved, in either direction
-    void take_header(const netio::stream::StreamSocket& socket,
-                     const netio::stream::Received& received);
+    void take_header(const netio::stream::Received& received);
     void send_report();
     void receive_report();
     void take_report(const netio::stream::Received& received);

@@ -183,6 +183,7 @@ TEST_P(MalformedMessages, ASenderThatSpeaksOfItsLargestMessageIsAcceptFailed) {
     Impostor impostor{bed.transport(), address, Service::messages, 1};
     ASSERT_TRUE(bed.run_until([&] { return impostor.closed; }));
     EXPECT_FALSE(impostor.connected);
+    EXPECT_EQ(listener.counters().rejected, 1U);
     expect_service();
 }
 

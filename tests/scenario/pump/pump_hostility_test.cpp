@@ -24,6 +24,8 @@ constexpr std::size_t MiB = std::size_t{1} << 20U;
 
 class PumpHostility : public testing::Test {
   protected:
+    explicit PumpHostility(netio::test::Bed where = netio::test::Bed::fabric_tcp) : bed{where} {}
+
     void serve(Server::Options options = {}) {
         options.addresses = {bed.address()};
         server = std::make_unique<Server>(bed.loop(), bed.transport(), options,
@@ -61,7 +63,7 @@ class PumpHostility : public testing::Test {
         return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     }
 
-    netio::test::TestBed bed{netio::test::Bed::fabric_tcp};
+    netio::test::TestBed bed;
     std::vector<std::string> ends;
     std::unique_ptr<Server> server;
     std::vector<std::unique_ptr<RawClient>> clients;
@@ -116,7 +118,25 @@ TEST_F(PumpHostility, WhatIsNoHeaderEndsThatClientAlone) {
         client.send(header);
         EXPECT_TRUE(bed.run_until([&] { return client.closed; }));
     }
-    EXPECT_THAT(ends, testing::Each(testing::HasSubstr("is no pump")));
+    EXPECT_THAT(ends, testing::Each(testing::HasSubstr("is no pump's header")));
+    EXPECT_EQ(pump_honestly(), "");
+}
+
+// On RDMA devices memory is registered when it is lent, and that can fail.
+class PumpWithoutRegistrations : public PumpHostility {
+  protected:
+    PumpWithoutRegistrations() : PumpHostility{netio::test::Bed::sim_verbs} {}
+};
+
+TEST_F(PumpWithoutRegistrations, EndsThatClientAloneAndTheServerGoesOn) {
+    serve();
+    RawClient& client = connect();
+    ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 1; }));
+    client.send(encode(Header{.bytes = 1000, .seed = 1}));
+    bed.sim()->refuse_registrations(true);
+    EXPECT_TRUE(bed.run_until([&] { return client.closed; }));
+    EXPECT_THAT(ends, testing::ElementsAre(testing::HasSubstr("regist")));
+    bed.sim()->refuse_registrations(false);
     EXPECT_EQ(pump_honestly(), "");
 }
 
