@@ -172,7 +172,7 @@ Info query(const InfoRequest& request) {
     return nullptr;
 }
 
-FoundRoutes find_routes(const std::vector<std::string>& providers, const Address& remote,
+FoundRoutes find_routes(const std::vector<std::string>& wanted, const Address& remote,
                         const std::string& local_host) {
     FoundRoutes found;
     const auto note = [&](const std::string& problem) {
@@ -180,7 +180,7 @@ FoundRoutes find_routes(const std::vector<std::string>& providers, const Address
     };
     try {
         const AddressList addresses = resolve(remote, false);
-        for (const std::string& provider : providers) {
+        for (const std::string& provider : wanted) {
             const InfoRequest request{.provider = provider,
                                       .role = Role::connect,
                                       .address = remote,
