@@ -3,6 +3,7 @@
 # its functions are exported. What these headers include is installed beside them, because the
 # compiler needs it, and is nobody else's to use: it may change with any version.
 set(NETIO_PUBLIC_HEADERS
+    netio/access/protection.hpp
     netio/base/cookie.hpp
     netio/base/endpoint.hpp
     netio/base/export.hpp
@@ -19,6 +20,8 @@ set(NETIO_PUBLIC_HEADERS
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp
     netio/messages/send_socket.hpp
+    netio/session/client_key.hpp
+    netio/session/server_keys.hpp
     netio/session/session_options.hpp
     netio/transport.hpp
     pubsub/core/arrival_counter.hpp

@@ -4,6 +4,7 @@
 
 #include "apps/common/accept_failure_log.hpp"
 #include "apps/common/fabric_faults.hpp"
+#include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/doctor/diagnosis.hpp"
@@ -30,13 +31,15 @@ struct DoctorArguments {
     std::string peer;
     std::string serve;
     std::string provider = "auto";
+    KeyArguments keys;
     bool json = false;
 };
 
 int serve(const DoctorArguments& arguments) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
-    ProbeServer server{*transport, netio::parse_address(arguments.serve)};
+    const ServedKeys served{loop, arguments.keys};
+    ProbeServer server{*transport, netio::parse_address(arguments.serve), served.keys()};
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
     AcceptFailureLog accept_failed{loop};
@@ -67,7 +70,10 @@ Json as_json(const PathFigures& figures) {
 bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
-    PathProbe probe{*transport, netio::parse_address(arguments.peer), {}, [&] { loop.stop(); }};
+    PathProbe probe{*transport,
+                    netio::parse_address(arguments.peer),
+                    {.key = client_key(arguments.keys)},
+                    [&] { loop.stop(); }};
     loop.run();
     if (!probe.figures()) {
         report["path"] = {{"failure", probe.failure()}};
@@ -122,6 +128,8 @@ Command add_doctor(CLI::App& program) {
         ->add_option("--serve", arguments->serve,
                      "Answer at HOST:PORT the doctors of other machines, until interrupted")
         ->excludes(peer);
+    add_key(*command, arguments->keys);
+    add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_flag("--json", arguments->json, "One JSON object on standard output");
     return

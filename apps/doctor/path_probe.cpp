@@ -20,13 +20,16 @@ constexpr std::uint8_t sum_kind = netio::first_service_kind + 2;
 
 constexpr std::size_t frame_bytes = std::size_t{1} << 20U;
 constexpr std::size_t echo_bytes = 8;
+constexpr std::size_t service_bytes = 4; // all zeros: the gate wants as many of every service
 
 netio::SessionOptions session_options() {
     return {.receive_bytes = frame_bytes, .receive_count = 8, .send_count = 8};
 }
 
 netio::Hello hello() {
-    return {.service = probe_service, .service_data = {}};
+    netio::Hello hello{.service = probe_service, .service_data = {}};
+    hello.service_data.size = service_bytes;
+    return hello;
 }
 
 std::byte pattern_at(std::size_t position) {
@@ -45,9 +48,13 @@ double microseconds(netio::Duration duration) {
 
 // --- answering ------------------------------------------------------------------------------
 
-ProbeServer::ProbeServer(netio::Transport& transport, const netio::Address& address)
+ProbeServer::ProbeServer(netio::Transport& transport, const netio::Address& address,
+                         std::shared_ptr<netio::ServerKeys> keys)
     : listener_{transport,
-                {.service = probe_service, .addresses = {address}},
+                {.service = probe_service,
+                 .addresses = {address},
+                 .service_bytes = service_bytes,
+                 .keys = std::move(keys)},
                 static_cast<netio::SessionListener::Handler&>(*this)} {}
 
 ProbeServer::~ProbeServer() = default;
@@ -120,20 +127,15 @@ PathProbe::PathProbe(netio::Transport& transport, const netio::Address& remote,
       connector_{transport, *this} {
     for (std::size_t i = 0; i < memory_.size(); ++i)
         memory_.data()[i] = pattern_at(i);
-    connector_.connect(remote);
+    connector_.connect(remote, {}, options.key);
 }
 
 PathProbe::~PathProbe() = default;
 
-void PathProbe::on_route(const netio::Route& route) {
-    running_.provider = route.provider;
-    session_ = std::make_unique<netio::Session>(
-        transport_,
-        netio::Session::Target{.provider = route.provider,
-                               .remote = route.remote,
-                               .local_host = route.local_host,
-                               .offer = route.offer},
-        hello(), session_options(), static_cast<netio::Session::Handler&>(*this));
+void PathProbe::on_route(const netio::Session::Target& target) {
+    running_.provider = target.provider;
+    session_ = std::make_unique<netio::Session>(transport_, target, hello(), session_options(),
+                                                static_cast<netio::Session::Handler&>(*this));
 }
 
 void PathProbe::on_connect_failed(const netio::Closed& closed) {

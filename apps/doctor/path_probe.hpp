@@ -9,7 +9,9 @@
 // size; data is counted; a sum is asked for without a body and answered with the bytes counted so
 // far, 8 of them.
 
+#include "netio/session/client_key.hpp"
 #include "netio/session/connector.hpp"
+#include "netio/session/server_keys.hpp"
 #include "netio/session/session_listener.hpp"
 
 #include <functional>
@@ -26,7 +28,8 @@ inline constexpr netio::Service probe_service{4};
 class ProbeServer final : private netio::SessionListener::Handler, private netio::Session::Handler {
   public:
     // Throws FabricError: cannot listen there.
-    ProbeServer(netio::Transport& transport, const netio::Address& address);
+    ProbeServer(netio::Transport& transport, const netio::Address& address,
+                std::shared_ptr<netio::ServerKeys> keys = nullptr);
     ~ProbeServer();
 
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
@@ -75,6 +78,7 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
         std::size_t round_trip_count = 1000;
         std::size_t transfer_bytes = std::size_t{256} << 20U;
         netio::Duration limit = std::chrono::seconds{2}; // for each of the two, which end earlier
+        std::shared_ptr<const netio::ClientKey> key = nullptr;
     };
 
     // Connects over the best route that works, as everything else does. `at_end` is called once.
@@ -89,7 +93,7 @@ class PathProbe final : private netio::Session::Handler, private netio::Connecto
   private:
     enum class Step : std::uint8_t { largest, round_trips, transfer, sum, done };
 
-    void on_route(const netio::Route& route) override;
+    void on_route(const netio::Session::Target& target) override;
     void on_connect_failed(const netio::Closed& closed) override;
     void on_open(netio::Session& session) override;
     void on_frame(netio::Session& session, const netio::IncomingFrame& frame) override;

@@ -5,9 +5,8 @@ namespace netio::access::inline v0_2 {
 
 AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot,
                              TimePoint now)
-    : options_{options}, file_{options.key_file, source}, gate_{boot,
-                                                                {.least = options.least,
-                                                                 .lacks_aes = options.lacks_aes}},
+    : options_{options}, file_{options.key_file, source},
+      gate_{boot, {.least = options.least, .most = options.most, .lacks_aes = options.lacks_aes}},
       attendance_{options.links_per_host}, next_look_{now + options.look_interval} {
     file_.load();
     gate_.use(file_.ring());
@@ -19,6 +18,7 @@ Gate::Verdict AccessControl::judge(const Gate::Request& request, TimePoint now) 
     const auto entry =
         attendance_.enter(verdict.admission->id(), verdict.admission->rights(), request.source);
     if (entry != Attendance::Entry::entered) {
+        gate_.turn_away();
         verdict.outcome = Gate::Verdict::Outcome::busy;
         verdict.admission.reset();
     }

@@ -20,6 +20,7 @@ class AccessControl {
     struct Options {
         std::string key_file;
         Protection least = Protection::none;
+        Protection most = Protection::privacy;
         bool lacks_aes = false;            // this processor has no instructions for it
         std::uint32_t links_per_host = 64; // connections of one host, whatever their keys
         std::chrono::milliseconds look_interval{1000}; // at the key file

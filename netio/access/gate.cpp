@@ -61,12 +61,13 @@ std::string_view to_string(Refusal refusal) noexcept {
         return "it asks for less protection than is required here";
     case Refusal::service_not_permitted:
         return "its key does not permit this service";
+    case Refusal::protection_not_here:
+        return "it asks for a protection that this version does not have";
     }
     return "?";
 }
 
-// --- who was admitted
-// -----------------------------------------------------------------------------
+// --- who was admitted -----------------------------------------------------------------------
 
 std::size_t Admission::answer(std::span<std::byte, gate_answer_bytes> data) const {
     data[gate_flags_at] = static_cast<std::byte>(encode(flags_));
@@ -82,8 +83,7 @@ GateKeys Admission::keys(std::span<const std::byte, gate_answer_bytes> data) con
     return transcript_->keys(key_.secret, data.first<gate_hello_bytes>());
 }
 
-// --- the gate
-// -------------------------------------------------------------------------------------
+// --- the gate -------------------------------------------------------------------------------
 
 Gate::Gate(const Secret& boot, const Options& options) noexcept
     : boot_{boot}, stand_in_{derive(boot, Purpose::gate)}, options_{options},
@@ -167,6 +167,7 @@ Verdict Gate::check_proof(const Request& request, const GateFlags& flags, std::u
         break;
     }
     if (flags.protection < options_.least) return refused(Refusal::protection_too_low, claimed);
+    if (flags.protection > options_.most) return refused(Refusal::protection_not_here, claimed);
     if (!key->rights.may_use(std::to_integer<std::uint8_t>(data[gate_service_at])))
         return refused(Refusal::service_not_permitted, claimed);
     GateFlags agreed = flags;

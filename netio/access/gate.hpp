@@ -28,8 +28,9 @@ enum class Refusal : std::uint8_t {
     replayed,
     protection_too_low,
     service_not_permitted,
+    protection_not_here, // more than this version has
 };
-inline constexpr std::size_t refusal_count = 8;
+inline constexpr std::size_t refusal_count = 9;
 std::string_view to_string(Refusal refusal) noexcept;
 
 // One who was admitted.
@@ -66,7 +67,8 @@ class Gate {
 
     struct Options {
         Protection least = Protection::none; // to be asked for; more than none: no visitors
-        bool lacks_aes = false;              // this processor has no instructions for it
+        Protection most = Protection::privacy;
+        bool lacks_aes = false; // this processor has no instructions for it
         std::size_t replay_limit = 65536;
     };
     struct Request {
@@ -99,6 +101,11 @@ class Gate {
 
     void use(KeyRing ring) { ring_ = std::move(ring); }
     Verdict judge(const Request& request, TimePoint now);
+    // Who was admitted last finds no place.
+    void turn_away() noexcept {
+        --counters_.admitted;
+        ++counters_.busy;
+    }
     const Counters& counters() const noexcept { return counters_; }
 
   private:

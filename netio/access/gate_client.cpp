@@ -36,6 +36,7 @@ GateClient::Next GateClient::take_challenge(Bytes rejection) {
     std::copy_n(rejection.data() + gate_rejection_bytes + 2, challenge.nonce.size(),
                 challenge.nonce.begin());
     challenge_ = challenge;
+    again_ = true;
     return Next::again;
 }
 
@@ -44,6 +45,7 @@ GateClient::Next GateClient::take_refusal() noexcept {
     const bool could_be_late = challenge_.has_value() && !refused_before_;
     challenge_.reset();
     refused_before_ = true;
+    again_ = could_be_late;
     return could_be_late ? Next::again : Next::give_up;
 }
 

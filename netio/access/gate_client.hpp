@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace netio::access::inline v0_2 {
 
@@ -36,6 +37,8 @@ class GateClient {
     // Rejected with code 9. Once, connect again: the server may have been started anew in between,
     // or this side was slow.
     Next take_refusal() noexcept;
+    // Whether the last of these said `again`. Once.
+    bool take_again() noexcept { return std::exchange(again_, false); }
 
     enum class Answer {
         genuine,
@@ -68,6 +71,7 @@ class GateClient {
     std::optional<GateKeys> keys_;
     int challenges_ = 0;
     bool refused_before_ = false;
+    bool again_ = false;
 };
 
 } // namespace netio::access::inline v0_2

@@ -53,6 +53,8 @@ std::string_view to_string(CloseReason reason) noexcept {
         return "peer silent";
     case CloseReason::protocol_error:
         return "protocol error";
+    case CloseReason::not_admitted:
+        return "not admitted";
     case CloseReason::failed:
         return "failed";
     }

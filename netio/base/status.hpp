@@ -53,6 +53,7 @@ enum class CloseReason : std::uint8_t {
     too_slow,          // one side took nothing for too long, and the other has a policy for that;
                        // detail says which side
     protocol_error,    // the peer sent something that its protocol does not allow
+    not_admitted,      // who is at the other end has not proved its key, or has it no more
     failed,            // the provider reported an error that fits none of the above
 };
 

@@ -26,7 +26,8 @@ ListenCore::ListenCore(ListenSocket& socket, Transport& transport, ListenSocket:
         transport,
         SessionListener::Options{.service = Service::messages,
                                  .addresses = options_.addresses,
-                                 .service_bytes = messages::service_bytes},
+                                 .service_bytes = messages::service_bytes,
+                                 .keys = options_.keys},
         static_cast<SessionListener::Handler&>(*this));
 }
 

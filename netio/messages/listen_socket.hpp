@@ -26,6 +26,7 @@ namespace netio::inline v0_2 {
 
 class ListenCore;
 class ReceiveCore;
+class ServerKeys;
 
 // One connected sender. Lent to handlers; gone when on_closed has returned.
 class NETIO_EXPORT ReceiveSocket final {
@@ -66,6 +67,7 @@ class NETIO_EXPORT ListenSocket final {
         std::size_t peer_limit = 4096;               // senders connected at once
         // Of a buffered sender's message that is larger than a page; a larger one is refused there.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
+        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
     };
 
     class Handler {

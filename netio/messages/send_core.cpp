@@ -18,17 +18,12 @@ SendCore::~SendCore() = default;
 void SendCore::connect(const Address& remote) {
     NETIO_CHECK_MSG(!session_ && !connector_.is_connecting(),
                     "the socket is connected or connecting");
-    connector_.connect(remote, options_.local_host);
+    connector_.connect(remote, options_.local_host, options_.key);
 }
 
-void SendCore::on_route(const Route& route) {
-    provider_ = route.provider;
-    session_ = std::make_unique<Session>(transport_,
-                                         Session::Target{.provider = route.provider,
-                                                         .remote = route.remote,
-                                                         .local_host = route.local_host,
-                                                         .offer = route.offer},
-                                         messages::hello(0), options_.session,
+void SendCore::on_route(const Session::Target& target) {
+    provider_ = target.provider;
+    session_ = std::make_unique<Session>(transport_, target, messages::hello(0), options_.session,
                                          static_cast<Session::Handler&>(*this));
 }
 

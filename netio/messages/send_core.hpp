@@ -37,7 +37,7 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     SendSocket::Counters counters() const noexcept;
 
   private:
-    void on_route(const Route& route) override;
+    void on_route(const Session::Target& target) override;
     void on_connect_failed(const Closed& closed) override;
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;

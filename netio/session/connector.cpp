@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/connector.hpp"
 
+#include "netio/access/gate_client.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/session/client_key.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +15,10 @@ namespace {
 
 // What comes first says more about the peer: one that has answered knows best why not.
 constexpr std::array telling{
-    CloseReason::rejected, CloseReason::protocol_error,  CloseReason::handshake_timeout,
-    CloseReason::refused,  CloseReason::connect_timeout, CloseReason::lost,
+    CloseReason::rejected,       CloseReason::not_admitted,
+    CloseReason::protocol_error, CloseReason::handshake_timeout,
+    CloseReason::refused,        CloseReason::connect_timeout,
+    CloseReason::lost,
 };
 
 std::ptrdiff_t rank(const Closed& closed) {
@@ -40,9 +44,11 @@ Connector::~Connector() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-void Connector::connect(const Address& remote, const std::string& local_host) {
+void Connector::connect(const Address& remote, const std::string& local_host,
+                        std::shared_ptr<const ClientKey> key) {
     NETIO_CHECK_MSG(!connecting_, "it is connecting already");
     connecting_ = true;
+    key_ = std::move(key);
     search_ = transport_.find_routes(remote, local_host, [this, remote](FoundRoutes found) {
         if (found.routes.empty()) {
             reasons_.push_back(
@@ -61,7 +67,8 @@ void Connector::on_found(FoundRoutes found) {
 
 void Connector::try_next(const Closed& closed) {
     NETIO_CHECK_MSG(connecting_, "there is no route that could have failed");
-    reasons_.push_back(closed);
+    again_ = current_ && current_->gate && current_->gate->take_again();
+    if (!again_) reasons_.push_back(closed);
     turn_.start(Duration::zero());
 }
 
@@ -78,20 +85,32 @@ void Connector::cancel() noexcept {
     search_.reset();
     turn_.cancel();
     routes_.clear();
+    current_.reset();
+    again_ = false;
     reasons_.clear();
 }
 
 void Connector::go_on() {
-    if (!routes_.empty()) return give_route();
-    give_up(all_reasons(reasons_));
+    if (std::exchange(again_, false)) return give(*current_);
+    if (routes_.empty()) return give_up(all_reasons(reasons_));
+    current_ = target_of(routes_.back());
+    routes_.pop_back();
+    give(*current_);
 }
 
-void Connector::give_route() {
-    const Route route = std::move(routes_.back());
-    routes_.pop_back();
+Session::Target Connector::target_of(const Route& route) const {
+    return {.provider = route.provider,
+            .remote = route.remote,
+            .local_host = route.local_host,
+            .offer = route.offer,
+            .gate = key_ ? key_->dial(route.dialled) : nullptr};
+}
+
+void Connector::give(const Session::Target& target) {
+    const Session::Target given = target; // this may be destroyed
     const DestructionWatch watch{destroyed_};
     try {
-        handler_.on_route(route);
+        handler_.on_route(given);
     } catch (const FabricError& error) {
         if (watch.destroyed() || !connecting_) return;
         try_next({.reason = CloseReason::failed, .detail = error.what()});

@@ -3,15 +3,17 @@
 
 // Tries one way to a peer after the other: every address that the name stands for, over every
 // provider that reaches it. Names are resolved without holding up the loop. The owner makes a
-// session for the route it is given, and says when that one has failed:
+// session for the route it is given, and says when that one has failed. A route at which this side
+// has to prove its key is tried once more for that:
 //
-//     on_route:           session_ = std::make_unique<Session>(transport, target_of(route), ...)
+//     on_route:           session_ = std::make_unique<Session>(transport, target, ...)
 //     session's on_open:  connector_.cancel()
 //     session's on_closed, before it was open:  session_.reset(); connector_.try_next(closed)
 //     on_connect_failed:  tell the user; detail has the reason of every route
 //
 // Belongs to the loop's thread; may be destroyed in its handlers.
 
+#include "netio/session/session.hpp"
 #include "netio/transport.hpp"
 
 #include <cstddef>
@@ -22,12 +24,14 @@
 
 namespace netio::inline v0_2 {
 
+class ClientKey;
+
 class Connector {
   public:
     class Handler {
       public:
         // Connect over this route now. A FabricError thrown here is as good as try_next() with it.
-        virtual void on_route(const Route& route) = 0;
+        virtual void on_route(const Session::Target& target) = 0;
         // No route is left, or there was none. unreachable: the name does not resolve, or no
         // provider reaches it; local: close() was called.
         virtual void on_connect_failed(const Closed& closed) = 0;
@@ -41,9 +45,12 @@ class Connector {
     Connector(const Connector&) = delete;
     Connector& operator=(const Connector&) = delete;
 
-    // on_route or on_connect_failed follows. Not while connecting (checked).
-    void connect(const Address& remote, const std::string& local_host = {});
-    // This route has failed: the next one follows, or on_connect_failed with all the reasons.
+    // on_route or on_connect_failed follows. Not while connecting (checked). With a key the peer
+    // has to prove that it has it, too.
+    void connect(const Address& remote, const std::string& local_host = {},
+                 std::shared_ptr<const ClientKey> key = nullptr);
+    // This route has failed: the same follows for another attempt at the gate, or the next one, or
+    // on_connect_failed with all the reasons.
     void try_next(const Closed& closed);
     // The user has closed: on_connect_failed(local) follows, and no route. Only while no route is
     // being tried; whose route it is closes what he made for it.
@@ -57,13 +64,17 @@ class Connector {
   private:
     void on_found(FoundRoutes found);
     void go_on();
-    void give_route();
+    void give(const Session::Target& target);
+    Session::Target target_of(const Route& route) const;
     void give_up(const Closed& closed);
 
     Transport& transport_;
     Handler& handler_;
     std::unique_ptr<RouteSearch> search_;
-    std::vector<Route> routes_; // still to be tried, best last
+    std::shared_ptr<const ClientKey> key_;
+    std::vector<Route> routes_;              // still to be tried, best last
+    std::optional<Session::Target> current_; // the one that was given last
+    bool again_ = false;                     // and it is to be given again
     std::vector<Closed> reasons_;
     bool connecting_ = false;
     Timer turn_; // no call calls back

@@ -2,6 +2,7 @@
 #include "netio/session/handshake.hpp"
 
 #include <string_view>
+#include <utility>
 
 namespace netio::inline v0_2 {
 
@@ -22,14 +23,25 @@ void Handshake::accepts(const Hello& peer) noexcept {
     accepting_ = true;
 }
 
-std::string Handshake::take_answer(std::span<const std::byte> data) {
+std::size_t Handshake::put_hello(ConnectionData& data) {
+    return gate_.complete(data, encode(hello_, data));
+}
+
+Closed Handshake::take_answer(std::span<const std::byte> data) {
     const RejectCode problem = decode(data, hello_.service_data.size, peer_);
     if (problem != RejectCode::none || peer_.service != hello_.service) {
-        return "accepted with connection data that is not ours";
+        return {.reason = CloseReason::protocol_error,
+                .detail = "accepted with connection data that is not ours"};
+    }
+    // Nothing else that it says counts before.
+    if (std::string unproved = gate_.take_answer(data); !unproved.empty()) {
+        return {.reason = CloseReason::not_admitted, .detail = std::move(unproved)};
     }
     if (judge_receives(peer_, required_receive_bytes_) == RejectCode::none) return {};
-    return "accepted with " + std::to_string(peer_.receive_count) + " receive buffers of " +
-           std::to_string(peer_.receive_bytes) + " bytes, which is too little";
+    return {.reason = CloseReason::protocol_error,
+            .detail = "accepted with " + std::to_string(peer_.receive_count) +
+                      " receive buffers of " + std::to_string(peer_.receive_bytes) +
+                      " bytes, which is too little"};
 }
 
 bool Handshake::take_open(std::span<const std::byte> body) noexcept {
@@ -41,6 +53,7 @@ bool Handshake::take_open(std::span<const std::byte> body) noexcept {
 void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::none) return;
     closed.detail += ": " + std::string{to_string(rejection_.code)};
+    closed.detail += gate_.hint(rejection_.code);
     if (rejection_.required_bytes == 0) return;
     closed.detail += " (" + std::to_string(rejection_.required_bytes) + " bytes required";
     if (rejection_.code == RejectCode::receive_too_small) {

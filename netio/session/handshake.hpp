@@ -2,9 +2,10 @@
 #pragma once
 
 // What the two sides of a session have said of themselves before it opened, and whether that will
-// do. A plain value; no I/O.
+// do. No I/O.
 
 #include "netio/base/status.hpp"
+#include "netio/session/gate_passage.hpp"
 #include "netio/session/hello.hpp"
 #include "netio/session/open_options.hpp"
 #include "netio/session/session_options.hpp"
@@ -24,19 +25,24 @@ class Handshake {
     void connects(std::size_t required_receive_bytes, const OpenOptions& offered) noexcept;
     // This side accepts a peer that has been judged.
     void accepts(const Hello& peer) noexcept;
+    // What both have to prove, and have proved.
+    GatePassage& gate() noexcept { return gate_; }
+    const GatePassage& gate() const noexcept { return gate_; }
+    // What to connect or to accept with; the number of bytes.
+    std::size_t put_hello(ConnectionData& data);
     bool is_accepting() const noexcept { return accepting_; }
 
-    // The accepting side's answer. What is wrong with it; empty: nothing.
-    std::string take_answer(std::span<const std::byte> data);
+    // The accepting side's answer. `detail`: what is wrong with it; empty: nothing.
+    Closed take_answer(std::span<const std::byte> data);
     // The connecting side's open frame. False: it cannot be.
     [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
-    void take_rejection(std::span<const std::byte> data) noexcept {
+    void take_rejection(std::span<const std::byte> data) {
         rejection_ = decode_rejection(data);
+        gate_.take_rejection(rejection_.code, data);
     }
     // Adds what the listener said to the reason.
     void explain(Closed& closed) const;
 
-    const Hello& hello() const noexcept { return hello_; }
     const Hello& peer() const noexcept { return peer_; }
     // Of the connecting side.
     const OpenOptions& offered() const noexcept { return offered_; }
@@ -49,6 +55,7 @@ class Handshake {
     Rejection rejection_{.code = RejectCode::none};
     std::size_t required_receive_bytes_ = least_receive_bytes;
     bool accepting_ = false;
+    GatePassage gate_;
 };
 
 } // namespace netio::inline v0_2

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/hello.hpp"
 
+#include "netio/access/protection.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/wire.hpp"
 
@@ -33,6 +34,11 @@ std::string_view to_string(RejectCode code) noexcept {
         return "it sends messages larger than this side takes";
     case RejectCode::no_resources:
         return "it lacks the memory or the descriptors for another peer";
+    case RejectCode::prove_key:
+        return "it asks for a key";
+    case RejectCode::not_admitted:
+        return "it does not admit this side: its key is not known there, or not with these rights "
+               "or this protection";
     }
     return "unknown reason";
 }
@@ -42,6 +48,7 @@ std::size_t encode(const Hello& hello, ConnectionData& out) noexcept {
     wire::store(out.data(), magic);
     wire::store(out.data() + 4, wire_version);
     wire::store(out.data() + 6, hello.service);
+    wire::store(out.data() + 7, hello.flags);
     wire::store(out.data() + 8, hello.receive_bytes);
     wire::store(out.data() + 12, hello.receive_count);
     wire::store(out.data() + 14, hello.heartbeat_ms);
@@ -62,10 +69,12 @@ std::size_t encode(const Rejection& rejection, ConnectionData& out) noexcept {
 RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hello& hello) noexcept {
     NETIO_CHECK(service_bytes <= service_data_limit);
     if (in.size() < hello_bytes || wire::load<std::uint32_t>(in.data()) != magic ||
-        wire::load<std::uint16_t>(in.data() + 4) != wire_version || in[7] != std::byte{0}) {
+        wire::load<std::uint16_t>(in.data() + 4) != wire_version ||
+        !access::decode_flags(std::to_integer<std::uint8_t>(in[7]))) {
         return RejectCode::not_this_protocol;
     }
     hello.service = wire::load<Service>(in.data() + 6);
+    hello.flags = wire::load<std::uint8_t>(in.data() + 7);
     hello.receive_bytes = wire::load<std::uint32_t>(in.data() + 8);
     hello.receive_count = wire::load<std::uint16_t>(in.data() + 12);
     hello.heartbeat_ms = wire::load<std::uint16_t>(in.data() + 14);

@@ -39,6 +39,7 @@ inline constexpr std::uint16_t least_session_receive_count = 4;
 // What a side says of itself when it connects or accepts.
 struct Hello {
     Service service = Service::messages;
+    std::uint8_t flags = 0; // of the gate (netio/access/protection.hpp)
     std::uint32_t receive_bytes = 0;
     std::uint16_t receive_count = 0;
     std::uint16_t heartbeat_ms = 0;
@@ -55,6 +56,8 @@ enum class RejectCode : std::uint8_t {
     service_data = 5,
     messages_too_large = 6,
     no_resources = 7,
+    prove_key = 8,    // and how, behind it
+    not_admitted = 9, // whatever the reason
 };
 std::string_view to_string(RejectCode code) noexcept;
 // The peer may accept later, though nothing is changed here.

@@ -7,6 +7,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/memory/buffer.hpp"
+#include "netio/session/frame_tags.hpp"
 #include "netio/transport.hpp"
 
 #include <cstddef>
@@ -52,6 +53,12 @@ class ReceiveWindow {
         return true;
     }
     bool has_heard() const noexcept { return expected_sequence_ > 0; }
+
+    void check_with(const FrameTagChecker& tags) { tags_ = tags; }
+    // Where there are tags. False: it is not the right one.
+    [[nodiscard]] bool take_tag_off(std::span<const std::byte>& frame) {
+        return !tags_ || tags_->take_off(frame);
+    }
 
     // There is a place for each receive that the peer knows of.
     void push(const Arrival& arrival) noexcept {
@@ -109,6 +116,7 @@ class ReceiveWindow {
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::uint32_t expected_sequence_ = 0;
+    std::optional<FrameTagChecker> tags_;
     std::uint64_t frames_ = 0;
     std::uint64_t bytes_ = 0;
     bool paused_ = false;

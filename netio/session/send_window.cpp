@@ -130,21 +130,23 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     std::array<Slice, 32> pieces;
     std::size_t piece_count = 1;
     std::byte* const end = append(head.data + frame_header_bytes, frame.extension);
-    if (body_bytes <= frame_extension_limit) {
+    const std::size_t tag_bytes = tags_ && tags_->wants(frame.kind) ? access::frame_tag_bytes : 0;
+    if (body_bytes + tag_bytes <= frame_extension_limit) {
         // Small frames leave in one piece: a second one costs more than the copy.
         std::byte* out = end;
         for (const Slice& slice : frame.slices)
             out = append(out, {slice.data, slice.size});
-        pieces[0] = {head.buffer, head.data, frame_header_bytes + body_bytes};
+        pieces[0] = {head.buffer, head.data, frame_header_bytes + body_bytes + tag_bytes};
     } else {
         pieces[0] = {head.buffer, head.data, frame_header_bytes + frame.extension.size()};
-        piece_count += attach(frame, index, std::span{pieces}.subspan(1));
+        piece_count += attach(frame, index, std::span{pieces}.subspan(1), tag_bytes);
     }
     encode({.kind = frame.kind,
             .flags = frame.flags,
             .credits = static_cast<std::uint16_t>(credits_->owed()),
             .sequence = next_sequence_},
            std::span<std::byte, frame_header_bytes>{head.data, frame_header_bytes});
+    if (tag_bytes > 0) tag({pieces.data(), piece_count});
     const Status status = connection.post_send({pieces.data(), piece_count}, Cookie{index});
     if (status != Status::ok) return status;
     free_slots_.pop_back();
@@ -153,23 +155,36 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     return Status::ok;
 }
 
-// The slices behind the header, gathered as far as the provider does not take them.
+// The slices behind the header, gathered as far as the provider does not take them. What gets a tag
+// is gathered in any case: it is rare, and that is where the tag lies then.
 std::size_t SendWindow::attach(const OutgoingFrame& frame, std::uint32_t slot,
-                               std::span<Slice> pieces) {
+                               std::span<Slice> pieces, std::size_t tag_bytes) {
     // One piece is the header's; if the rest does not fit, another is the gathered tail.
     const std::size_t room = segment_limit_ - 1;
     const std::size_t count = frame.slices.size();
-    const std::size_t kept = count <= room ? count : room - 1;
+    const std::size_t kept = tag_bytes > 0 ? 0 : count <= room ? count : room - 1;
     std::copy_n(frame.slices.begin(), kept, pieces.begin());
-    if (kept == count) return kept;
+    if (kept == count && tag_bytes == 0) return kept;
     const std::span<const Slice> tail = frame.slices.subspan(kept);
     ++counters_.gathered;
-    RegisteredBuffer& memory = gather_memory(slot, bytes_of(tail));
+    RegisteredBuffer& memory = gather_memory(slot, bytes_of(tail) + tag_bytes);
     std::byte* out = memory.data();
     for (const Slice& slice : tail)
         out = append(out, {slice.data, slice.size});
-    pieces[kept] = {&memory, memory.data(), static_cast<std::size_t>(out - memory.data())};
+    pieces[kept] = {&memory, memory.data(),
+                    static_cast<std::size_t>(out - memory.data()) + tag_bytes};
     return kept + 1;
+}
+
+// Over all of it, into its last bytes; header and extension lie in the first piece, and what else
+// there is in the second.
+void SendWindow::tag(std::span<const Slice> pieces) {
+    const Slice& last = pieces.back();
+    const std::span<const std::byte> behind{last.data, last.size - access::frame_tag_bytes};
+    const bool is_one = pieces.size() == 1;
+    const auto head = is_one ? behind : std::span<const std::byte>{pieces[0].data, pieces[0].size};
+    std::ranges::copy(tags_->next(head, is_one ? std::span<const std::byte>{} : behind),
+                      last.data + behind.size());
 }
 
 RegisteredBuffer& SendWindow::gather_memory(std::uint32_t slot, std::size_t bytes) {
@@ -177,7 +192,7 @@ RegisteredBuffer& SendWindow::gather_memory(std::uint32_t slot, std::size_t byte
     if (!memory || memory->size() < bytes) {
         // Grows with what is gathered here, not with what the peer says that it takes.
         const std::size_t twice = memory ? 2 * memory->size() : frame_extension_limit;
-        memory = std::make_unique<RegisteredBuffer>(std::min(std::max(bytes, twice), body_limit_),
+        memory = std::make_unique<RegisteredBuffer>(std::max(bytes, std::min(twice, body_limit_)),
                                                     Access::send);
     }
     return *memory;

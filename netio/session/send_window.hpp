@@ -6,6 +6,7 @@
 // nothing of why. Not thread-safe.
 
 #include "netio/session/credits.hpp"
+#include "netio/session/frame_tags.hpp"
 #include "netio/session/frames.hpp"
 #include "netio/session/send_ledger.hpp"
 
@@ -32,6 +33,8 @@ class SendWindow {
     };
     void open(const Terms& terms);
     bool is_open() const noexcept { return credits_.has_value(); }
+    // From the next frame on. The peer has room for a tag behind the largest frame.
+    void tag_with(const FrameTagger& tags) { tags_ = tags; }
     // Before there is an endpoint: what cannot be registered is found out then.
     void register_memory(MemoryDomain& domain) { slot_memory_.registration(domain); }
 
@@ -79,7 +82,9 @@ class SendWindow {
     Status post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                 std::optional<Cookie> cookie);
     Status refuse(bool& wanted) noexcept;
-    std::size_t attach(const OutgoingFrame& frame, std::uint32_t slot, std::span<Slice> pieces);
+    std::size_t attach(const OutgoingFrame& frame, std::uint32_t slot, std::span<Slice> pieces,
+                       std::size_t tag_bytes);
+    void tag(std::span<const Slice> pieces);
     RegisteredBuffer& gather_memory(std::uint32_t slot, std::size_t bytes);
 
     RegisteredBuffer slot_memory_;
@@ -89,6 +94,7 @@ class SendWindow {
     std::vector<std::unique_ptr<RegisteredBuffer>> gathers_;
     std::optional<Credits> credits_;
     SendLedger ledger_;
+    std::optional<FrameTagger> tags_;
     std::uint32_t next_sequence_ = 0;
     std::size_t body_limit_ = 0;
     std::size_t segment_limit_ = 1;

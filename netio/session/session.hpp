@@ -33,8 +33,14 @@
 #include <span>
 #include <string>
 
+namespace netio::access::inline v0_2 {
+class GateClient;
+struct Rights;
+} // namespace netio::access::inline v0_2
+
 namespace netio::inline v0_2 {
 
+class Admittance;
 class SessionCore;
 
 class Session final {
@@ -66,13 +72,15 @@ class Session final {
         std::size_t required_receive_bytes = least_receive_bytes; // of the peer's receive buffers
         std::shared_ptr<const RouteOffer> offer = nullptr;        // of the route, if there is one
         OpenOptions offered{};
+        std::shared_ptr<access::GateClient> gate = nullptr; // of this route, for all its attempts
     };
     Session(Transport& transport, const Target& target, const Hello& hello,
             const SessionOptions& options, Handler& handler);
     // Accepts a peer whose hello has been checked (netio/session/session_listener.hpp does). Throws
     // as ConnectionRequest::make_connection.
     Session(Transport& transport, ConnectionRequest& request, const Hello& peer, const Hello& hello,
-            const SessionOptions& options, Handler& handler);
+            const SessionOptions& options, Handler& handler,
+            std::unique_ptr<Admittance> admittance);
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -122,8 +130,8 @@ class Session final {
     // A frame of the peer's has come: it did not only accept the connection.
     bool has_heard() const noexcept;
     const Hello& peer() const noexcept;
-    // What the connecting side offered; valid once open.
-    const OpenOptions& offered() const noexcept;
+    // What the peer may do here. Null: everything that it can.
+    const access::Rights* rights() const noexcept;
     // Why the listener did not want us; none: it did, or did not say.
     RejectCode rejection() const noexcept;
     const Capabilities& capabilities() const noexcept;

@@ -45,14 +45,17 @@ bool SessionCore::take_arrival(const Completion& completion) {
         arrival.notice = completion.immediate;
     } else {
         arrival.receive = static_cast<std::uint32_t>(completion.cookie);
-        const std::span<const std::byte> bytes =
-            receive_.content(*arrival.receive, completion.bytes);
+        std::span<const std::byte> bytes = receive_.content(*arrival.receive, completion.bytes);
         if (bytes.size() < frame_header_bytes)
             return protocol_error("sent a frame without a header");
         const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
         if (!receive_.is_next(header.sequence)) {
             return protocol_error("sent frame " + std::to_string(header.sequence) +
                                   " out of order");
+        }
+        if (!receive_.take_tag_off(bytes)) {
+            return protocol_error("sent a frame of kind " + std::to_string(header.kind) +
+                                  " whose tag is wrong; somebody has changed it on its way");
         }
         arrival.kind = header.kind;
         arrival.flags = header.flags;

@@ -22,10 +22,11 @@ constexpr std::chrono::milliseconds parting_limit{250};
 } // namespace
 
 SessionCore::SessionCore(Session& session, Transport& transport, const Hello& hello,
-                         const SessionOptions& options, Session::Handler& handler)
+                         const SessionOptions& options, Session::Handler& handler,
+                         std::size_t tag_bytes)
     : loop_{transport.loop()}, options_{(validate(options), options)}, session_{session},
       handler_{handler}, handshake_{hello, options}, send_{options.send_count},
-      receive_{options.receive_bytes, options.receive_count},
+      receive_{options.receive_bytes + tag_bytes, options.receive_count},
       liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},
       beat_{loop_, [this] { beat(); }}, later_{loop_, [this] { hand_over(); }} {}
 
@@ -37,6 +38,7 @@ SessionCore::~SessionCore() {
 
 void SessionCore::connect(Transport& transport, const Session::Target& target) {
     handshake_.connects(target.required_receive_bytes, target.offered);
+    handshake_.gate().connects(target.gate);
     connection_ = transport.connect_over({.provider = target.provider,
                                           .remote = target.remote,
                                           .local_host = target.local_host,
@@ -48,8 +50,15 @@ void SessionCore::connect(Transport& transport, const Session::Target& target) {
     open_connection(options_.connect_timeout);
 }
 
-void SessionCore::accept(ConnectionRequest& request, const Hello& peer) {
+void SessionCore::accept(ConnectionRequest& request, const Hello& peer,
+                         std::unique_ptr<Admittance> admittance) {
     handshake_.accepts(peer);
+    if (admittance) {
+        admittance->set_revocation([this] {
+            fail(CloseReason::not_admitted,
+                 "the key of " + connection_->peer_address() + " is no longer what it was");
+        });
+    }
     // Before there is an endpoint: a request that has one cannot be rejected with a reason.
     MemoryDomain& domain = request.domain();
     receive_.register_memory(domain);
@@ -58,8 +67,10 @@ void SessionCore::accept(ConnectionRequest& request, const Hello& peer) {
                                            .receive_count = options_.receive_count,
                                            .remote_writes = options_.remote_writes},
                                           *this);
-    open_window();
+    // From here on: where there is a connection, and this is the session that has it.
+    handshake_.gate().accepts(std::move(admittance));
     open_connection(options_.handshake_timeout);
+    open_window();
 }
 
 void SessionCore::open_connection(std::chrono::milliseconds timeout) {
@@ -69,7 +80,7 @@ void SessionCore::open_connection(std::chrono::milliseconds timeout) {
     }
     deadline_.start(timeout);
     ConnectionData data;
-    const std::size_t size = encode(handshake_.hello(), data);
+    const std::size_t size = handshake_.put_hello(data);
     connection_->open(std::span{data}.first(size));
 }
 
@@ -82,6 +93,11 @@ void SessionCore::open_window() {
                 .segment_limit = can.segment_limit,
                 .by_immediate =
                     !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
+    const GatePassage& gate = handshake_.gate();
+    if (gate.protection() == access::Protection::none) return;
+    const bool accepting = handshake_.is_accepting();
+    send_.tag_with({peer.service, accepting ? gate.keys()->tags_down : gate.keys()->tags_up});
+    receive_.check_with({peer.service, accepting ? gate.keys()->tags_up : gate.keys()->tags_down});
 }
 
 void SessionCore::on_connected(std::span<const std::byte> data) {
@@ -91,10 +107,9 @@ void SessionCore::on_connected(std::span<const std::byte> data) {
         state_ = State::awaiting_open; // the deadline goes on
         return;
     }
-    const std::string problem = handshake_.take_answer(data);
-    if (!problem.empty()) {
-        protocol_error(problem);
-        return;
+    const Closed problem = handshake_.take_answer(data);
+    if (!problem.detail.empty()) {
+        return fail(problem.reason, connection_->peer_address() + " " + problem.detail);
     }
     open_window();
     OpenOptionsBytes offered;

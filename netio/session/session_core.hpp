@@ -29,13 +29,15 @@ namespace netio::inline v0_2 {
 
 class SessionCore final : private Connection::Handler {
   public:
+    // `tag_bytes`: what frames may have behind them, beyond what is said to the peer.
     SessionCore(Session& session, Transport& transport, const Hello& hello,
-                const SessionOptions& options, Session::Handler& handler);
+                const SessionOptions& options, Session::Handler& handler, std::size_t tag_bytes);
     ~SessionCore();
     SessionCore(const SessionCore&) = delete;
     SessionCore& operator=(const SessionCore&) = delete;
     void connect(Transport& transport, const Session::Target& target);
-    void accept(ConnectionRequest& request, const Hello& peer);
+    void accept(ConnectionRequest& request, const Hello& peer,
+                std::unique_ptr<Admittance> admittance);
 
   private:
     friend class Session; // whose calls these are, or its parts'
@@ -56,6 +58,7 @@ class SessionCore final : private Connection::Handler {
     void on_closed(const Closed& closed) override;
 
     void open_connection(std::chrono::milliseconds timeout);
+    // The peer is known, and where there are keys, that it has the right one.
     void open_window();
     void become_open();
     // Each of these: false: the session has ended, or is destroyed.

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/session_listener.hpp"
 
+#include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/session/key_desk.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 namespace netio::inline v0_2 {
 namespace {
 
-void reject_request(ConnectionRequest& request, const Rejection& rejection) {
+void reject_request(ConnectionRequest& request, const Rejection& rejection,
+                    std::span<const std::byte> more = {}) {
     ConnectionData data;
     const std::size_t size = encode(rejection, data);
-    request.reject(std::span{data}.first(size));
+    std::ranges::copy(more, data.begin() + static_cast<std::ptrdiff_t>(size));
+    request.reject(std::span{data}.first(size + more.size()));
 }
 
 // Remembers why it was rejected, whoever did it.
@@ -64,9 +70,20 @@ std::string reason_for_operators(RejectCode code) {
 
 } // namespace
 
+IncomingSession::IncomingSession(Transport& transport, ConnectionRequest& request,
+                                 const Hello& peer, std::unique_ptr<Admittance> admittance)
+    : transport_{transport}, request_{request}, peer_{peer}, admittance_{std::move(admittance)} {}
+
+IncomingSession::~IncomingSession() = default;
+
 std::unique_ptr<Session> IncomingSession::accept(const Hello& hello, const SessionOptions& options,
                                                  Session::Handler& handler) {
-    return std::make_unique<Session>(transport_, request_, peer_, hello, options, handler);
+    return std::make_unique<Session>(transport_, request_, peer_, hello, options, handler,
+                                     std::move(admittance_));
+}
+
+const access::Rights* IncomingSession::rights() const noexcept {
+    return admittance_ ? &admittance_->admission().rights() : nullptr;
 }
 
 void IncomingSession::reject(const Rejection& rejection) {
@@ -78,6 +95,7 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
     if (options_.addresses.empty()) {
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }
+    NETIO_CHECK(!options_.keys || options_.service_bytes == 4);
     for (const Address& wanted : options_.addresses) {
         Address address = wanted;
         bool first = true;
@@ -107,6 +125,47 @@ std::vector<Endpoint> SessionListener::endpoints() const {
     return endpoints;
 }
 
+// --- who comes ------------------------------------------------------------------------------
+
+bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
+                                std::unique_ptr<Admittance>& admittance) {
+    if (!options_.keys) {
+        // It wants a proof that nobody here can give.
+        if (peer.flags != 0) reject_request(request, {.code = RejectCode::not_admitted});
+        return peer.flags == 0;
+    }
+    using Outcome = access::Gate::Verdict::Outcome;
+    KeyDesk& desk = *options_.keys->desk_;
+    access::Gate::Verdict verdict = desk.judge(request);
+    switch (verdict.outcome) {
+    case Outcome::admitted:
+        admittance = std::make_unique<Admittance>(options_.keys, *std::move(verdict.admission),
+                                                  request.source());
+        return true;
+    case Outcome::challenged:
+        reject_request(request, {.code = RejectCode::prove_key}, verdict.challenge);
+        return false;
+    case Outcome::busy:
+        reject_request(request, {.code = RejectCode::full});
+        return false;
+    case Outcome::refused:
+        break;
+    }
+    const std::string peer_address = request.peer_address();
+    reject_request(request, {.code = RejectCode::not_admitted});
+    desk.tell_refused(peer_address, verdict); // may destroy this listener
+    return false;
+}
+
+Rejection SessionListener::judge(const Hello& peer, RejectCode problem) const {
+    if (problem == RejectCode::none) {
+        problem = judge_receives(peer, options_.required_receive_bytes);
+    }
+    if (problem != RejectCode::receive_too_small) return {.code = problem};
+    return {.code = problem,
+            .required_bytes = static_cast<std::uint32_t>(options_.required_receive_bytes)};
+}
+
 void SessionListener::on_request(ConnectionRequest& request) {
     const std::string peer_address = request.peer_address();
     WatchedRequest watched{request};
@@ -118,22 +177,17 @@ void SessionListener::on_request(ConnectionRequest& request) {
 
 void SessionListener::take_request(ConnectionRequest& request) {
     Hello peer;
-    RejectCode problem = decode(request.data(), options_.service_bytes, peer);
+    const RejectCode problem = decode(request.data(), options_.service_bytes, peer);
     if (problem == RejectCode::not_this_protocol) {
         return reject_request(request, {.code = problem});
     }
     if (peer.service != options_.service) {
         return reject_request(request, {.code = RejectCode::other_service});
     }
-    if (problem == RejectCode::none) {
-        problem = judge_receives(peer, options_.required_receive_bytes);
-    }
-    if (problem == RejectCode::receive_too_small) {
-        return reject_request(request, {.code = problem,
-                                        .required_bytes = static_cast<std::uint32_t>(
-                                            options_.required_receive_bytes)});
-    }
-    if (problem != RejectCode::none) return reject_request(request, {.code = problem});
+    std::unique_ptr<Admittance> admittance;
+    if (!pass_gate(request, peer, admittance)) return;
+    const Rejection rejection = judge(peer, problem);
+    if (rejection.code != RejectCode::none) return reject_request(request, rejection);
     const std::string peer_address = request.peer_address();
     const auto turn_away = [&](const FabricError& why) {
         if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
@@ -141,7 +195,7 @@ void SessionListener::take_request(ConnectionRequest& request) {
     };
     const DestructionWatch watch{destroyed_};
     try {
-        IncomingSession incoming{transport_, request, peer};
+        IncomingSession incoming{transport_, request, peer, std::move(admittance)};
         handler_.on_incoming(incoming);
     } catch (const FabricError& error) {
         if (watch.destroyed()) throw; // there is nobody left to be told

@@ -16,14 +16,21 @@
 
 namespace netio::inline v0_2 {
 
+class ServerKeys;
+
 // A peer whose hello is in order; accept it or reject it within the handler.
 class IncomingSession {
   public:
-    IncomingSession(Transport& transport, ConnectionRequest& request, const Hello& peer)
-        : transport_{transport}, request_{request}, peer_{peer} {}
+    IncomingSession(Transport& transport, ConnectionRequest& request, const Hello& peer,
+                    std::unique_ptr<Admittance> admittance);
+    ~IncomingSession();
+    IncomingSession(const IncomingSession&) = delete;
+    IncomingSession& operator=(const IncomingSession&) = delete;
 
     const Hello& peer() const noexcept { return peer_; }
     std::string peer_address() const { return request_.peer_address(); }
+    // Of its key. Null: it may do everything.
+    const access::Rights* rights() const noexcept;
     // Throws FabricError if this side lacks the means (no memory, no descriptors, a device that
     // refuses another endpoint). Let it out of on_incoming: the listener sees to the peer.
     std::unique_ptr<Session> accept(const Hello& hello, const SessionOptions& options,
@@ -35,6 +42,7 @@ class IncomingSession {
     Transport& transport_;
     ConnectionRequest& request_;
     const Hello& peer_;
+    std::unique_ptr<Admittance> admittance_;
 };
 
 class SessionListener final : private Listener::Handler {
@@ -60,6 +68,8 @@ class SessionListener final : private Listener::Handler {
         std::vector<Address> addresses;
         std::size_t service_bytes = 0; // of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
+        // Whom to let in. Null: everybody. With keys, service_bytes is 4 (checked).
+        std::shared_ptr<ServerKeys> keys = nullptr;
     };
 
     // At each address over every provider that serves it; they share the port of the best one
@@ -74,6 +84,11 @@ class SessionListener final : private Listener::Handler {
   private:
     void on_request(ConnectionRequest& request) override;
     void take_request(ConnectionRequest& request);
+    // False: it has been answered, and may not be here any more.
+    bool pass_gate(ConnectionRequest& request, const Hello& peer,
+                   std::unique_ptr<Admittance>& admittance);
+    // None: it suits. Otherwise what to reject it with.
+    Rejection judge(const Hello& peer, RejectCode problem) const;
 
     Transport& transport_;
     Options options_;

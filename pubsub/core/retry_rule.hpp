@@ -61,7 +61,8 @@ class RetryRule {
             const bool may_change = closed.reason != CloseReason::rejected ||
                                     may_be_let_in_later_ || wants_larger(closed, receive_bytes);
             const bool again = options_.wait_for_publisher && may_change &&
-                               closed.reason != CloseReason::protocol_error;
+                               closed.reason != CloseReason::protocol_error &&
+                               closed.reason != CloseReason::not_admitted;
             return again ? Next::wait : Next::nothing;
         }
         if (closed.reason == CloseReason::orderly && !wishes.totals) {

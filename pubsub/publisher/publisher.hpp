@@ -12,8 +12,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+namespace netio::inline v0_2 {
+class ServerKeys;
+} // namespace netio::inline v0_2
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -30,6 +35,7 @@ class NETIO_EXPORT Publisher {
   public:
     struct Options {
         std::vector<Address> addresses;
+        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8};
         // A subscriber may ask, for some of its fids, for a policy that holds the publisher up

@@ -33,6 +33,10 @@
 #include <string>
 #include <vector>
 
+namespace netio::inline v0_2 {
+class ClientKey;
+} // namespace netio::inline v0_2
+
 namespace netio::pubsub::inline v0_2 {
 
 class SubscriberCore;
@@ -41,7 +45,8 @@ class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher;
-        std::string local_host; // empty: any
+        std::string local_host;                         // empty: any
+        std::shared_ptr<const ClientKey> key; // to be let in with; null: none
         // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
         // size.
         SessionOptions session = {
@@ -72,6 +77,10 @@ class NETIO_EXPORT SubscribeSocket final {
         virtual void on_unsubscription_refused(SubscribeSocket&, const FidRange&) {}
         // It refused: the policy would hold it up more than its own does.
         virtual void on_policy_refused(SubscribeSocket& socket, const FidRange& range) {
+            on_subscription_refused(socket, range);
+        }
+        // It refused: the key does not permit these fids, or not with this policy.
+        virtual void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) {
             on_subscription_refused(socket, range);
         }
         // The bytes are valid during the call only.

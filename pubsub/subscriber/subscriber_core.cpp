@@ -66,7 +66,7 @@ SubscriberCore::~SubscriberCore() {
 
 void SubscriberCore::start() {
     rule_.begin_attempt();
-    connector_.connect(options_.publisher, options_.local_host);
+    connector_.connect(options_.publisher, options_.local_host, options_.key);
 }
 
 void SubscriberCore::retry() {
@@ -77,8 +77,8 @@ void SubscriberCore::retry() {
     start();
 }
 
-void SubscriberCore::on_route(const Route& route) {
-    route_ = route;
+void SubscriberCore::on_route(const Session::Target& target) {
+    target_ = target;
     connect();
 }
 
@@ -91,13 +91,8 @@ void SubscriberCore::connect() {
     wire::store(hello.service_data.bytes.data(),
                 static_cast<std::uint32_t>(options_.largest_message_bytes));
     hello.service_data.size = 4;
-    session_ =
-        std::make_unique<Session>(transport_,
-                                  Session::Target{.provider = route_.provider,
-                                                  .remote = route_.remote,
-                                                  .local_host = route_.local_host,
-                                                  .offer = route_.offer},
-                                  hello, options_.session, static_cast<Session::Handler&>(*this));
+    session_ = std::make_unique<Session>(transport_, target_, hello, options_.session,
+                                         static_cast<Session::Handler&>(*this));
     if (paused_) session_->pause();
 }
 
@@ -234,7 +229,7 @@ void SubscriberCore::on_frame(Session& session, const IncomingFrame& frame) {
     if (closing_) return session.add_unread(is_message ? 1 : 0); // the user wants no more
     Sink sink{*this};
     const Intake::Outcome outcome = frame.kind == subscription_answer_kind && frame.flags == 0
-                                        ? take_answer(frame.body)
+                                        ? take_answer(session, frame.body)
                                         : intake_.take({.kind = frame.kind,
                                                         .flags = frame.flags,
                                                         .body = frame.body,
@@ -255,7 +250,7 @@ void SubscriberCore::on_frame(Session& session, const IncomingFrame& frame) {
     }
 }
 
-Intake::Outcome SubscriberCore::take_answer(std::span<const std::byte> body) {
+Intake::Outcome SubscriberCore::take_answer(Session& session, std::span<const std::byte> body) {
     const auto answer = decode_answer(body);
     if (!answer) return Intake::Outcome::malformed;
     const auto request = book_.answered(*answer);
@@ -272,11 +267,14 @@ Intake::Outcome SubscriberCore::take_answer(std::span<const std::byte> body) {
             handler_.on_unsubscription_refused(socket_, range);
         } else if (answer->result == SubscriptionResult::table_full) {
             handler_.on_subscription_refused(socket_, range);
+        } else if (answer->result == SubscriptionResult::not_permitted) {
+            handler_.on_subscription_not_permitted(socket_, range);
         } else {
             handler_.on_policy_refused(socket_, range);
         }
-        if (!sink.goes_on()) break;
+        if (!sink.goes_on()) return Intake::Outcome::taken;
     }
+    requests_.send(session); // if it is to be asked for piece by piece
     return Intake::Outcome::taken;
 }
 

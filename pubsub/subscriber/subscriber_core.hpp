@@ -38,7 +38,7 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
 
     std::vector<FidRange> wanted() const { return book_.wanted(); }
     bool is_connected() const noexcept { return session_ && session_->is_open(); }
-    const std::string& provider() const noexcept { return route_.provider; }
+    const std::string& provider() const noexcept { return target_.provider; }
     bool is_paused() const noexcept { return paused_; }
     const SubscribeSocket::Counters& counters() noexcept;
     const Intake& intake() const noexcept { return intake_; }
@@ -53,14 +53,14 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     // The user is to be told of the end of a connection, or of an attempt at one.
     void conclude(const Closed& closed);
 
-    void on_route(const Route& route) override;
+    void on_route(const Session::Target& target) override;
     void on_connect_failed(const Closed& closed) override;
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
     void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
     void on_writable(Session& session) override;
     void on_closed(Session& session, const Closed& closed) override;
-    Intake::Outcome take_answer(std::span<const std::byte> body);
+    Intake::Outcome take_answer(Session& session, std::span<const std::byte> body);
 
     SubscribeSocket& socket_;
     Transport& transport_;
@@ -71,7 +71,7 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     Intake intake_;
     RetryRule rule_;
     Connector connector_;
-    Route route_; // in use, or tried last
+    Session::Target target_; // in use, or tried last
     SubscribeSocket::Counters counters_;
     bool closing_ = false;
     bool paused_ = false;

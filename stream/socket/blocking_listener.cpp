@@ -11,9 +11,12 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
   public:
     Acceptor(std::string_view address, const BlockingStream::Options& options)
         : options_{options}, engine_{options.provider} {
-        listener_ = std::make_unique<StreamListener>(*engine_.transport,
-                                                     std::vector{parse_address(address)},
-                                                     static_cast<StreamListener::Handler&>(*this));
+        std::shared_ptr<ServerKeys> keys;
+        if (options.keys) keys = std::make_shared<ServerKeys>(engine_.loop, *options.keys);
+        listener_ = std::make_unique<StreamListener>(
+            *engine_.transport,
+            StreamListener::Options{.addresses = {parse_address(address)}, .keys = std::move(keys)},
+            static_cast<StreamListener::Handler&>(*this));
         address_ = listener_->endpoints().front().address;
     }
 

@@ -21,11 +21,13 @@
 // not used holds its peer up. One that was moved from may only be destroyed or assigned to.
 
 #include "netio/base/export.hpp"
+#include "netio/session/server_keys.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -52,6 +54,7 @@ class NETIO_EXPORT BlockingStream {
     struct Options {
         StreamSocket::Options stream = {};
         std::string provider = "auto";
+        std::optional<ServerKeys::Options> keys;   // of those a listener lets in; none: everybody
         std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
         std::chrono::milliseconds progress_timeout{0}; // of a call while no byte moves; 0: none
         // A read that tells the end of the stream waits so long, once, for a peer that is closing
@@ -105,7 +108,7 @@ class NETIO_EXPORT BlockingStream {
 
 class NETIO_EXPORT BlockingListener {
   public:
-    // Throws FabricError and std::invalid_argument.
+    // Throws FabricError, std::invalid_argument, and std::runtime_error of ServerKeys.
     explicit BlockingListener(std::string_view address,
                               const BlockingStream::Options& options = {});
     ~BlockingListener();

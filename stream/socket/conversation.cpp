@@ -30,16 +30,12 @@ Conversation::Conversation(StreamSocket::Core& core, bool accepts)
       in_{core.options().receive_limit_count}, out_{core.options().send_limit_count},
       delivery_{core, in_, out_}, wake_{core.transport().loop(), [this] { progress(); }} {}
 
-Conversation::Conversation(StreamSocket::Core& core, const Route& route)
+Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
     : Conversation{core, false} {
-    session_ = std::make_unique<Session>(
-        core.transport(),
-        Session::Target{.provider = route.provider,
-                        .remote = route.remote,
-                        .local_host = route.local_host,
-                        .required_receive_bytes = frame_limit_bytes,
-                        .offer = route.offer},
-        hello_with(core.options()), core.options().session, static_cast<Session::Handler&>(*this));
+    target.required_receive_bytes = frame_limit_bytes;
+    session_ =
+        std::make_unique<Session>(core.transport(), target, hello_with(core.options()),
+                                  core.options().session, static_cast<Session::Handler&>(*this));
 }
 
 Conversation::Conversation(StreamSocket::Core& core, IncomingSession& incoming)

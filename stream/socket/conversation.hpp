@@ -31,7 +31,7 @@ namespace netio::stream::inline v0_2 {
 class Conversation final : private Session::Handler {
   public:
     // Connects. Throws FabricError.
-    Conversation(StreamSocket::Core& core, const Route& route);
+    Conversation(StreamSocket::Core& core, Session::Target target);
     // Accepts. Throws FabricError.
     Conversation(StreamSocket::Core& core, IncomingSession& incoming);
     Conversation(const Conversation&) = delete;

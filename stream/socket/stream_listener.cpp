@@ -14,6 +14,10 @@ std::unique_ptr<StreamSocket> IncomingStream::accept(StreamSocket::Options optio
     return socket;
 }
 
+const access::Rights* IncomingStream::rights() const noexcept {
+    return incoming_.rights();
+}
+
 std::string IncomingStream::peer_address() const {
     return incoming_.peer_address();
 }
@@ -22,15 +26,17 @@ std::string IncomingStream::peer_address() const {
 // and with it this.
 class StreamAcceptor final : private SessionListener::Handler {
   public:
-    StreamAcceptor(Transport& transport, std::vector<Address> addresses,
+    StreamAcceptor(Transport& transport, StreamListener::Options options,
                    StreamListener::Handler& handler)
-        : transport_{transport}, handler_{handler}, listener_{transport,
-                                                              {.service = Service::stream,
-                                                               .addresses = std::move(addresses),
-                                                               .service_bytes = hello_bytes,
-                                                               .required_receive_bytes =
-                                                                   frame_limit_bytes},
-                                                              *this} {}
+        : transport_{transport}, handler_{handler}, listener_{
+                                                        transport,
+                                                        {.service = Service::stream,
+                                                         .addresses = std::move(options.addresses),
+                                                         .service_bytes = hello_bytes,
+                                                         .required_receive_bytes =
+                                                             frame_limit_bytes,
+                                                         .keys = std::move(options.keys)},
+                                                        *this} {}
 
     std::vector<Endpoint> endpoints() const { return listener_.endpoints(); }
 
@@ -56,9 +62,12 @@ class StreamAcceptor final : private SessionListener::Handler {
     SessionListener listener_;
 };
 
+StreamListener::StreamListener(Transport& transport, Options options, Handler& handler)
+    : acceptor_{std::make_unique<StreamAcceptor>(transport, std::move(options), handler)} {}
+
 StreamListener::StreamListener(Transport& transport, std::vector<Address> addresses,
                                Handler& handler)
-    : acceptor_{std::make_unique<StreamAcceptor>(transport, std::move(addresses), handler)} {}
+    : StreamListener{transport, Options{.addresses = std::move(addresses)}, handler} {}
 
 StreamListener::~StreamListener() = default;
 

@@ -18,12 +18,23 @@
 #include <memory>
 #include <vector>
 
+namespace netio::access::inline v0_2 {
+struct Rights;
+} // namespace netio::access::inline v0_2
+
+namespace netio::inline v0_2 {
+class ServerKeys;
+} // namespace netio::inline v0_2
+
 namespace netio::stream::inline v0_2 {
 
 // A peer that speaks the stream protocol. Valid during on_incoming only.
 class NETIO_EXPORT IncomingStream {
   public:
     std::string peer_address() const;
+    // Of its key (netio/access/rights.hpp). Null: the listener has no keys, and it may do
+    // everything.
+    const access::Rights* rights() const noexcept;
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
     // memory, no descriptors, a device that refuses another endpoint). Let that out of on_incoming:
     // the listener tells the peer, and the handler in on_accept_failed.
@@ -58,7 +69,13 @@ class NETIO_EXPORT StreamListener final {
         ~Handler() = default;
     };
 
+    struct Options {
+        std::vector<Address> addresses;
+        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
+    };
+
     // Throws FabricError: an address is in use, not local, or served by no provider.
+    StreamListener(Transport& transport, Options options, Handler& handler);
     StreamListener(Transport& transport, std::vector<Address> addresses, Handler& handler);
     ~StreamListener();
     StreamListener(const StreamListener&) = delete;

@@ -19,11 +19,11 @@ void StreamSocket::Core::connect(const Address& remote) {
                     "the socket is connected or connecting");
     shut_down_ = false;
     last_counters_ = {};
-    connector_.connect(remote, options_.local_host);
+    connector_.connect(remote, options_.local_host, options_.key);
 }
 
-void StreamSocket::Core::on_route(const Route& route) {
-    conversation_ = std::make_unique<Conversation>(*this, route);
+void StreamSocket::Core::on_route(const Session::Target& target) {
+    conversation_ = std::make_unique<Conversation>(*this, target);
 }
 
 void StreamSocket::Core::on_connect_failed(const Closed& closed) {

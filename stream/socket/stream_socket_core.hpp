@@ -39,7 +39,7 @@ class StreamSocket::Core final : private Connector::Handler {
     void on_ended(const Closed& closed);
 
   private:
-    void on_route(const Route& route) override;
+    void on_route(const Session::Target& target) override;
     void on_connect_failed(const Closed& closed) override;
 
     StreamSocket& socket_;

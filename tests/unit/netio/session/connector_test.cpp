@@ -24,7 +24,7 @@ using testing::SizeIs;
 
 // Tries routes without making anything of them.
 struct Trier final : Connector::Handler {
-    void on_route(const Route& route) override {
+    void on_route(const Session::Target& route) override {
         tried.push_back(route.remote.host + "/" + route.provider);
         at_route();
     }

@@ -2,6 +2,8 @@
 #include "netio/base/frame.hpp"
 #include "netio/session/hello.hpp"
 
+#include "netio/access/protection.hpp"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -74,12 +76,27 @@ TEST(Hello, AnyChangeOfMagicVersionOrReservedBitsIsRefused) {
     const std::size_t size = encode(example(), sound);
     for (const std::size_t byte : {0U, 1U, 2U, 3U, 4U, 5U, 7U}) {
         for (unsigned bit = 0; bit < 8; ++bit) {
+            if (byte == 7 && bit == 0) continue; // a key follows
             ConnectionData data = sound;
             data[byte] ^= static_cast<std::byte>(1U << bit);
             Hello hello;
             EXPECT_EQ(decode(std::span{data}.first(size), 4, hello), RejectCode::not_this_protocol)
                 << byte << ", " << bit;
         }
+    }
+}
+
+TEST(Hello, FlagsOfTheGateComeThroughAndOthersAreRefused) {
+    ConnectionData data;
+    for (unsigned flags = 0; flags < 256; ++flags) {
+        Hello said = example();
+        said.flags = static_cast<std::uint8_t>(flags);
+        const std::size_t size = encode(said, data);
+        Hello heard;
+        const RejectCode code = decode(std::span{data}.first(size), 4, heard);
+        const bool known = access::decode_flags(said.flags).has_value();
+        EXPECT_EQ(code, known ? RejectCode::none : RejectCode::not_this_protocol) << flags;
+        EXPECT_EQ(heard.flags, known ? said.flags : 0U);
     }
 }
 

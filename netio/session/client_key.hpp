@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a connecting socket shows to be let in, and by which it knows that it has come to the right
+// place: a peer that does not prove that it has the same key gets nothing from it.
+
+#include "netio/access/protection.hpp"
+#include "netio/base/export.hpp"
+
+#include <memory>
+#include <string>
+
+namespace netio::access::inline v0_2 {
+class GateClient;
+struct GateAddress;
+struct Key;
+} // namespace netio::access::inline v0_2
+
+namespace netio::inline v0_2 {
+
+class NETIO_EXPORT ClientKey final {
+  public:
+    struct Options {
+        std::string file; // with one key, made by `netio key new --client`
+        // Asked for, and never less than this: none or peers.
+        access::Protection protection = access::Protection::none;
+    };
+
+    // Reads the file, once. Throws std::runtime_error (access::KeyFileError), naming file, line and
+    // remedy, if it cannot be used, and std::invalid_argument for options.
+    explicit ClientKey(const Options& options);
+    ~ClientKey();
+    ClientKey(const ClientKey&) = delete;
+    ClientKey& operator=(const ClientKey&) = delete;
+
+  private:
+    friend class Connector;
+    std::shared_ptr<access::GateClient> dial(const access::GateAddress& dialled) const;
+
+    std::unique_ptr<const access::Key> key_;
+    access::Protection protection_;
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/key_desk.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+#include "netio/session/session_protection.hpp"
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace netio::inline v0_2 {
+namespace {
+
+access::AccessControl::Options control_options(const ServerKeys::Options& options) {
+    require_at_least("look_interval", options.look_interval.count(), 1);
+    require_between("links_per_host", options.links_per_host, 1, UINT32_MAX);
+    return {.key_file = options.file,
+            .least = checked_protection(options.least),
+            .most = most_protection,
+            .links_per_host = options.links_per_host,
+            .look_interval = options.look_interval};
+}
+
+} // namespace
+
+// --- the keys -------------------------------------------------------------------------------
+
+ServerKeys::ServerKeys(EventLoop& loop, const Options& options, Handler* handler)
+    : desk_{std::make_unique<KeyDesk>(loop, options, handler)} {}
+
+ServerKeys::~ServerKeys() = default;
+
+ServerKeys::Counters ServerKeys::counters() const noexcept {
+    return desk_->counters();
+}
+
+KeyDesk::KeyDesk(EventLoop& loop, const ServerKeys::Options& options, ServerKeys::Handler* handler)
+    : loop_{loop}, options_{options}, handler_{handler}, control_{control_options(options), source_,
+                                                                  access::Secret::random(),
+                                                                  loop.now()},
+      look_timer_{loop, [this] { look(); }} {
+    look_timer_.start(options_.look_interval);
+}
+
+KeyDesk::~KeyDesk() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+access::Gate::Verdict KeyDesk::judge(const ConnectionRequest& request) {
+    return control_.judge(
+        {.data = request.data(), .source = request.source(), .dialled = request.dialled()},
+        loop_.now());
+}
+
+void KeyDesk::tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict) {
+    if (handler_ == nullptr) return;
+    handler_->on_refused(peer_address, to_string(verdict.refusal), verdict.claimed);
+}
+
+void KeyDesk::look() {
+    look_timer_.start(options_.look_interval);
+    const auto news = control_.look(loop_.now());
+    if (!news) return;
+    std::vector<std::size_t> ended(news->revoked.size());
+    for (std::size_t at = 0; at < ended.size(); ++at) {
+        for (const Admittance* one : present_) {
+            if (one->admission().id() != news->revoked[at]) continue;
+            ++ended[at];
+            one->revoke();
+        }
+    }
+    if (handler_ == nullptr) return;
+    const DestructionWatch watch{destroyed_};
+    if (!news->problem.empty()) handler_->on_file_problem(news->problem);
+    for (std::size_t at = 0; at < ended.size() && !watch.destroyed(); ++at)
+        handler_->on_revoked(news->revoked[at], ended[at]);
+}
+
+ServerKeys::Counters KeyDesk::counters() const noexcept {
+    const access::Gate::Counters& of_gate = control_.counters();
+    return {.admitted = of_gate.admitted,
+            .challenged = of_gate.challenged,
+            .busy = of_gate.busy,
+            .refused =
+                std::accumulate(of_gate.refused.begin(), of_gate.refused.end(), std::uint64_t{0}),
+            .sessions = present_.size()};
+}
+
+void KeyDesk::leave(Admittance& one) {
+    present_.erase(&one);
+    control_.leave(one.admission().id(), one.source());
+}
+
+// --- one who is there -----------------------------------------------------------------------
+
+Admittance::Admittance(std::shared_ptr<ServerKeys> keys, access::Admission admission,
+                       const access::Host& source)
+    : keys_{std::move(keys)}, admission_{std::move(admission)}, source_{source} {
+    keys_->desk_->enter(*this);
+}
+
+Admittance::~Admittance() {
+    keys_->desk_->leave(*this);
+}
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The inside of ServerKeys: who is judged, who is there, and what becomes of them when the file
+// changes. Private to netio/session.
+
+#include "netio/access/access_control.hpp"
+#include "netio/access/key_source.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/session/server_keys.hpp"
+#include "netio/transport.hpp"
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+namespace netio::inline v0_2 {
+
+class Admittance;
+
+class KeyDesk final {
+  public:
+    KeyDesk(EventLoop& loop, const ServerKeys::Options& options, ServerKeys::Handler* handler);
+    ~KeyDesk();
+    KeyDesk(const KeyDesk&) = delete;
+    KeyDesk& operator=(const KeyDesk&) = delete;
+
+    access::Gate::Verdict judge(const ConnectionRequest& request);
+    // Behind the answer to a peer that was refused; may destroy the listener.
+    void tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict);
+
+    void enter(Admittance& one) { present_.insert(&one); }
+    void leave(Admittance& one);
+    ServerKeys::Counters counters() const noexcept;
+
+  private:
+    void look();
+
+    EventLoop& loop_;
+    ServerKeys::Options options_;
+    ServerKeys::Handler* handler_;
+    access::SystemKeySource source_;
+    access::AccessControl control_;
+    std::set<Admittance*> present_;
+    bool* destroyed_ = nullptr;
+    Timer look_timer_;
+};
+
+// One who was admitted, and takes up a place until this is destroyed.
+class Admittance final {
+  public:
+    Admittance(std::shared_ptr<ServerKeys> keys, access::Admission admission,
+               const access::Host& source);
+    ~Admittance();
+    Admittance(const Admittance&) = delete;
+    Admittance& operator=(const Admittance&) = delete;
+
+    const access::Admission& admission() const noexcept { return admission_; }
+    const access::Host& source() const noexcept { return source_; }
+    // What is to be done when the key is not any more what it was. Must not call the user.
+    void set_revocation(std::function<void()> revoke) { revoke_ = std::move(revoke); }
+    void revoke() const {
+        if (revoke_) revoke_();
+    }
+
+  private:
+    std::shared_ptr<ServerKeys> keys_;
+    access::Admission admission_;
+    access::Host source_;
+    std::function<void()> revoke_;
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Whom listening sockets let in: the keys of one file, shared by as many of them as like, of one
+// loop. Whoever has none of these keys gets no connection, and whoever's key is taken out of the
+// file, or changed there, loses it.
+//
+//     auto keys = std::make_shared<netio::ServerKeys>(loop, {.file = "site.keys"}, &handler);
+//     netio::ListenSocket socket{*transport, {.addresses = {...}, .keys = keys}, handler};
+
+#include "netio/access/protection.hpp"
+#include "netio/base/export.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace netio::inline v0_2 {
+
+class EventLoop;
+class KeyDesk;
+
+class NETIO_EXPORT ServerKeys final {
+  public:
+    struct Options {
+        std::string file; // made by `netio key new`
+        // What clients have to ask for at least: none or peers.
+        access::Protection least = access::Protection::none;
+        std::uint32_t links_per_host = 64;             // at once, whatever their keys
+        std::chrono::milliseconds look_interval{1000}; // at the file
+    };
+
+    // Every function has an empty default. Each may destroy sockets.
+    class Handler {
+      public:
+        // A peer was not admitted, and is told none of this. `key`: of whom it says it is, 0:
+        // nobody. Strangers can bring this about as often as they like: log it at a limited rate.
+        virtual void on_refused(const std::string& /*peer_address*/, std::string_view /*why*/,
+                                unsigned /*key*/) {}
+        // The file has changed and cannot be used; once for each state of it. The keys of before
+        // stay in force.
+        virtual void on_file_problem(const std::string& /*problem*/) {}
+        // This key is not what it was: its sessions end (CloseReason::not_admitted).
+        virtual void on_revoked(unsigned /*key*/, std::size_t /*sessions*/) {}
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // The handler outlives this. Throws std::runtime_error (access::KeyFileError), naming file,
+    // line and remedy, if the file cannot be used, and std::invalid_argument for options.
+    ServerKeys(EventLoop& loop, const Options& options, Handler* handler = nullptr);
+    ~ServerKeys();
+    ServerKeys(const ServerKeys&) = delete;
+    ServerKeys& operator=(const ServerKeys&) = delete;
+
+    // Monotonic since construction.
+    struct Counters {
+        std::uint64_t admitted = 0;
+        std::uint64_t challenged = 0; // first attempts: each client makes one before it is admitted
+        std::uint64_t busy = 0;       // a key or a host had as many connections as it may have
+        std::uint64_t refused = 0;
+        std::size_t sessions = 0; // now
+    };
+    Counters counters() const noexcept;
+
+  private:
+    friend class Admittance;
+    friend class SessionListener;
+    std::unique_ptr<KeyDesk> desk_;
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A listener with keys lets in who has one, before there is an endpoint for anybody.
+
+#include "tests/scenario/access/gate_fixture.hpp"
+
+namespace netio::test {
+namespace {
+
+using access::Protection;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Gate = GateTest;
+
+TEST_P(Gate, LetsAClientInThatHasTheKeyAtItsSecondAttempt) {
+    files.permit(7, "services=messages");
+    listen();
+    Visitor visitor{bed.transport()};
+    visit(visitor, key(files.client(7)));
+    ASSERT_EQ(visitor.opened, 1);
+    EXPECT_EQ(visitor.attempts, 2);
+    ASSERT_TRUE(bed.run_until([&] { return open == 1; }));
+    ASSERT_NE(sessions.front()->rights(), nullptr);
+    EXPECT_EQ(visitor.session->rights(), nullptr);
+    const ServerKeys::Counters counters = keys->counters();
+    EXPECT_EQ(counters.admitted, 1U);
+    EXPECT_EQ(counters.challenged, 1U);
+    EXPECT_EQ(counters.refused, 0U);
+    EXPECT_EQ(counters.sessions, 1U);
+    visitor.session->close();
+    ASSERT_TRUE(bed.run_until([&] { return sessions.empty(); }));
+    EXPECT_EQ(keys->counters().sessions, 0U);
+}
+
+TEST_P(Gate, KeepsEverybodyWithoutAKeyFromHavingAnEndpoint) {
+    files.permit(7, "services=messages");
+    listen();
+    expect_kept_out(nullptr, "it asks for a key; this side was given none");
+    ConnectionData hello;
+    const std::size_t size = encode(gate_hello(), hello);
+    for (std::size_t bytes = 0; bytes <= hello.size(); ++bytes) {
+        for (const unsigned flags : {0U, 1U, 3U, 7U}) {
+            hello[7] = static_cast<std::byte>(flags);
+            hello[size] = std::byte{7};
+            hello[size + 1] = static_cast<std::byte>(bytes % 3);
+            const auto dialer = dial(std::span{hello}.first(bytes));
+            EXPECT_FALSE(dialer->answer.has_value()) << bytes << ", " << flags;
+        }
+    }
+    EXPECT_EQ(incoming, 0);
+    EXPECT_EQ(keys->counters().admitted, 0U);
+    EXPECT_EQ(keys->counters().sessions, 0U);
+    expect_let_in(key(files.client(7)));
+}
+
+TEST_P(Gate, KeepsOutWhoHasAnotherKeyOfTheSameIdAndWhoseIdIsNotKnown) {
+    files.permit(7, "services=messages");
+    listen();
+    expect_kept_out(key(files.forged(7)), "it does not admit this side");
+    expect_kept_out(key(files.client(8)), "it does not admit this side");
+    EXPECT_THAT(refused, ElementsAre(HasSubstr("7: it does not have the key"),
+                                     HasSubstr("7: it does not have the key"),
+                                     HasSubstr("8: there is no such key"),
+                                     HasSubstr("8: there is no such key")))
+        << "each tries once more: the server may have been started anew";
+}
+
+TEST_P(Gate, TakesARequestOnceOnly) {
+    files.permit(7, "services=messages");
+    listen();
+    access::GateClient client{files.key(7), {}, dialled()};
+    const Data request = proved_request(client);
+    const auto first = dial(request);
+    EXPECT_TRUE(first->answer.has_value());
+    EXPECT_EQ(incoming, 1);
+    const auto again = dial(request);
+    EXPECT_EQ(again->code(), RejectCode::not_admitted);
+    EXPECT_EQ(incoming, 1);
+    EXPECT_THAT(refused, ElementsAre(HasSubstr("was used before")));
+}
+
+TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
+    files.permit(7, "services=messages");
+    listen();
+    access::GateAddress elsewhere = dialled();
+    ++elsewhere.port;
+    access::GateClient lured{files.key(7), {}, elsewhere};
+    EXPECT_EQ(dial(proved_request(lured))->code(), RejectCode::not_admitted);
+    access::GateClient client{files.key(7), {.protection = Protection::peers}, dialled()};
+    Data request = proved_request(client);
+    request[access::gate_flags_at] =
+        access::encode({.has_key = true}) == 1 ? std::byte{1} : std::byte{0};
+    EXPECT_EQ(dial(request)->code(), RejectCode::not_admitted);
+    EXPECT_EQ(incoming, 0);
+    EXPECT_THAT(refused, ElementsAre(HasSubstr("dialled another address"),
+                                     HasSubstr("does not have the key")));
+}
+
+TEST_P(Gate, KeepsOutWhoAsksForLessProtectionThanItDemandsOrForMoreThanThereIs) {
+    files.permit(7, "services=messages");
+    listen(Protection::peers);
+    expect_kept_out(key(files.client(7)), "or this protection");
+    expect_let_in(key(files.client(7), Protection::peers));
+    incoming = 0;
+    for (const Protection more : {Protection::integrity, Protection::privacy}) {
+        access::GateClient client{files.key(7), {.protection = more}, dialled()};
+        EXPECT_EQ(dial(proved_request(client))->code(), RejectCode::not_admitted);
+    }
+    EXPECT_EQ(incoming, 0);
+    EXPECT_THAT(refused.back(), HasSubstr("this version does not have"));
+}
+
+TEST_P(Gate, KeepsOutWhoseKeyIsForAnotherService) {
+    files.permit(7, "services=pubsub,stream");
+    listen();
+    expect_kept_out(key(files.client(7)), "not with these rights");
+    EXPECT_THAT(refused.front(), HasSubstr("does not permit this service"));
+}
+
+TEST_P(Gate, LetsInWhoHasNoKeyWhereTheFileSaysSoAndWithThoseRights) {
+    files.permit_anyone("services=messages links=1");
+    files.permit(7, "services=messages");
+    listen();
+    expect_let_in();
+    expect_let_in(key(files.client(7)));
+    files.permit_anyone("services=pubsub");
+    listener.reset();
+    listen();
+    incoming = 0;
+    expect_kept_out(nullptr, "not with these rights");
+}
+
+TEST_P(Gate, HasSoManyPlacesForAKeyAndTheNextIsFreeWhenOneHasLeft) {
+    files.permit(7, "services=messages links=2");
+    listen();
+    const auto shown = key(files.client(7));
+    Visitor one{bed.transport()}, two{bed.transport()}, three{bed.transport()};
+    visit(one, shown);
+    visit(two, shown);
+    visit(three, shown);
+    EXPECT_EQ(three.opened, 0);
+    EXPECT_THAT(three.closed.front().detail, HasSubstr("it has no room for another peer"));
+    EXPECT_EQ(keys->counters().busy, 1U);
+    EXPECT_EQ(keys->counters().admitted, 2U);
+    one.session->close();
+    ASSERT_TRUE(bed.run_until([&] { return sessions.size() == 1; }));
+    expect_let_in(shown);
+}
+
+TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
+    files.permit(7, "services=messages");
+    files.permit(8, "services=messages");
+    listen(Protection::none, 1);
+    Visitor one{bed.transport()}, two{bed.transport()};
+    visit(one, key(files.client(7)));
+    visit(two, key(files.client(8)));
+    EXPECT_EQ(one.opened, 1);
+    EXPECT_EQ(two.opened, 0);
+}
+
+TEST_P(Gate, HasAPlaceAgainWhenARequestWasRejectedForAnotherReason) {
+    files.permit(7, "services=messages links=1");
+    listen();
+    access::GateClient client{files.key(7), {}, dialled()};
+    static_cast<void>(proved_request(client));
+    ConnectionData data;
+    Hello small = gate_hello();
+    small.receive_bytes = 8;
+    static_cast<void>(encode(small, data));
+    access::ClientNonce nonce{};
+    const std::size_t size = client.request(data, nonce);
+    EXPECT_EQ(dial(std::span{data}.first(size))->code(), RejectCode::receive_too_small);
+    EXPECT_EQ(keys->counters().admitted, 1U);
+    EXPECT_EQ(keys->counters().sessions, 0U);
+    expect_let_in(key(files.client(7)));
+}
+
+TEST_P(Gate, RejectsAClientWithAKeyWhereThereAreNone) {
+    files.permit(7, "services=messages");
+    listen_with(nullptr);
+    expect_kept_out(key(files.client(7)), "it does not admit this side");
+    expect_let_in();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Gate, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test

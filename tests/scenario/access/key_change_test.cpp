@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A key file that changes while there are connections.
+
+#include "tests/scenario/access/gate_fixture.hpp"
+
+namespace netio::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+class KeyChange : public GateTest {
+  protected:
+    void open_one(Visitor& visitor, int id) {
+        const int before = open;
+        visit(visitor, key(files.client(id)));
+        ASSERT_EQ(visitor.opened, 1);
+        ASSERT_TRUE(bed.run_until([&] { return open > before; }));
+    }
+};
+
+TEST_P(KeyChange, EndsTheSessionsOfAKeyThatIsTakenAwayAndNoOthers) {
+    files.permit(7, "services=messages");
+    files.permit(8, "services=messages");
+    listen();
+    Visitor seven{bed.transport()}, eight{bed.transport()};
+    open_one(seven, 7);
+    open_one(eight, 8);
+    files.revoke(7);
+    ASSERT_TRUE(bed.run_until([&] { return !closed.empty() && !seven.closed.empty(); }));
+    EXPECT_EQ(closed[0].reason, CloseReason::not_admitted);
+    EXPECT_THAT(closed[0].detail, HasSubstr("no longer what it was"));
+    EXPECT_THAT(revoked, ElementsAre(Pair(7U, 1U)));
+    EXPECT_EQ(sessions.size(), 1U);
+    EXPECT_TRUE(eight.session && eight.session->is_open());
+    EXPECT_THAT(problems, IsEmpty());
+    incoming = 0;
+    expect_kept_out(key(files.client(7)), "it does not admit this side");
+}
+
+TEST_P(KeyChange, EndsTheSessionsOfAKeyWhoseRightsAreOthersAndLetsItInWithThose) {
+    files.permit(7, "services=messages links=5");
+    listen();
+    Visitor visitor{bed.transport()};
+    open_one(visitor, 7);
+    files.permit(7, "services=messages links=6");
+    ASSERT_TRUE(bed.run_until([&] { return !closed.empty(); }));
+    EXPECT_EQ(closed[0].reason, CloseReason::not_admitted);
+    expect_let_in(key(files.client(7)));
+}
+
+TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
+    files.permit(7, "services=messages");
+    listen();
+    Visitor visitor{bed.transport()};
+    open_one(visitor, 7);
+    files.spoil();
+    ASSERT_TRUE(bed.run_until([&] { return !problems.empty(); }));
+    EXPECT_THAT(problems, ElementsAre(HasSubstr("site.keys:2")));
+    EXPECT_TRUE(visitor.session->is_open());
+    Visitor another{bed.transport()};
+    open_one(another, 7);
+    files.permit(8, "services=messages"); // whole again
+    int opened = 0;
+    for (int tries = 0; opened == 0 && tries < 100000; ++tries) {
+        Visitor eight{bed.transport()};
+        visit(eight, key(files.client(8)));
+        opened = eight.opened;
+    }
+    EXPECT_EQ(opened, 1);
+    EXPECT_EQ(problems.size(), 1U);
+    EXPECT_TRUE(visitor.session->is_open()) << "its key is the same as before";
+}
+
+TEST_P(KeyChange, LetsTheSocketsGoWhileTheyAreToldOfIt) {
+    files.permit(7, "services=messages");
+    listen();
+    Visitor visitor{bed.transport()};
+    open_one(visitor, 7);
+    struct Destroyer final : ServerKeys::Handler {
+        void on_revoked(unsigned, std::size_t) override { act(); }
+        std::function<void()> act;
+    } destroyer;
+    bool told = false;
+    destroyer.act = [&] {
+        told = true;
+        sessions.clear();
+        listener.reset();
+        keys.reset();
+    };
+    sessions.clear();
+    listener.reset();
+    open = 0;
+    keys = std::make_shared<ServerKeys>(
+        bed.loop(), ServerKeys::Options{.file = files.site(), .look_interval = look_interval},
+        &destroyer);
+    listen_with(keys);
+    Visitor next{bed.transport()};
+    open_one(next, 7);
+    files.revoke(7);
+    ASSERT_TRUE(bed.run_until([&] { return told && !next.closed.empty(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, KeyChange, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test

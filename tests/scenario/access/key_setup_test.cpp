@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What is wrong with a key file or an option is said when it is named, and nothing listens or
+// connects then.
+
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
+#include "tests/support/key_files.hpp"
+
+#include "netio/loop/event_loop.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sys/stat.h>
+
+#include <functional>
+#include <stdexcept>
+
+namespace netio::test {
+namespace {
+
+using access::Protection;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string problem_of(const std::function<void()>& act) {
+    try {
+        act();
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+struct KeySetup : testing::Test {
+    std::string serve(ServerKeys::Options options) {
+        return problem_of([&] { ServerKeys{loop, options}; });
+    }
+    static std::string show(const ClientKey::Options& options) {
+        return problem_of([&] { ClientKey{options}; });
+    }
+    EventLoop loop;
+    KeyFiles files;
+};
+
+TEST_F(KeySetup, NamesAFileThatIsMissing) {
+    EXPECT_THAT(serve({.file = files.site() + ".none"}), HasSubstr("site.keys.none"));
+    EXPECT_THAT(show({.file = files.site() + ".none"}), HasSubstr("site.keys.none"));
+}
+
+TEST_F(KeySetup, NamesAFileThatOthersCanRead) {
+    files.permit(7, "services=all");
+    const std::string client = files.client(7);
+    ASSERT_EQ(::chmod(files.site().c_str(), 0644), 0);
+    ASSERT_EQ(::chmod(client.c_str(), 0640), 0);
+    EXPECT_THAT(serve({.file = files.site()}), AllOf(HasSubstr("site.keys"), HasSubstr("chmod")));
+    EXPECT_THAT(show({.file = client}), AllOf(HasSubstr("client7.key"), HasSubstr("chmod")));
+}
+
+TEST_F(KeySetup, NamesAFileThatIsTorn) {
+    files.spoil();
+    EXPECT_THAT(serve({.file = files.site()}), HasSubstr("site.keys:2"));
+}
+
+TEST_F(KeySetup, TakesNoFileOfSeveralKeysOrOfNoneForAClient) {
+    EXPECT_THAT(show({.file = files.site()}), HasSubstr("it must hold one key"));
+    files.permit_anyone("services=all");
+    EXPECT_THAT(show({.file = files.site()}), HasSubstr("it must hold one key"));
+    files.permit(7, "services=all");
+    files.permit(8, "services=all");
+    EXPECT_THAT(show({.file = files.site()}), HasSubstr("it must hold one key"));
+}
+
+TEST_F(KeySetup, RefusesAProtectionThatThereIsNotRatherThanGivingLess) {
+    files.permit(7, "services=all");
+    for (const Protection more : {Protection::integrity, Protection::privacy}) {
+        EXPECT_THAT(serve({.file = files.site(), .least = more}),
+                    HasSubstr("is not available in this version"));
+        EXPECT_THAT(show({.file = files.client(7), .protection = more}),
+                    HasSubstr("is not available in this version"));
+    }
+}
+
+TEST_F(KeySetup, ChecksItsNumbers) {
+    EXPECT_THAT(serve({.file = files.site(), .links_per_host = 0}), HasSubstr("links_per_host"));
+    EXPECT_THAT(serve({.file = files.site(), .look_interval = std::chrono::milliseconds{0}}),
+                HasSubstr("look_interval"));
+}
+
+} // namespace
+} // namespace netio::test

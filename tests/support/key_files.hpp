@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A site's key file and the files of its clients, in a folder that goes with this.
+
+#include "netio/access/key_source.hpp"
+#include "netio/access/right_words.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+namespace netio::test {
+
+class KeyFiles {
+  public:
+    KeyFiles() {
+        std::string folder = testing::TempDir() + "netio_keys_XXXXXX";
+        if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error{"no folder for keys"};
+        folder_ = folder;
+        write();
+    }
+    ~KeyFiles() {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    KeyFiles(const KeyFiles&) = delete;
+    KeyFiles& operator=(const KeyFiles&) = delete;
+
+    // Adds it to the site's, or changes its rights.
+    void permit(int id, const std::string& rights) {
+        access::Key& key = keys_.try_emplace(id, make(id)).first->second;
+        key.rights = access::parse_rights(rights);
+        write();
+    }
+    void permit_anyone(const std::string& rights) {
+        keys_[0] = {.name = "anyone", .rights = access::parse_rights(rights)};
+        write();
+    }
+    void revoke(int id) {
+        keys_.erase(id);
+        write();
+    }
+    void spoil() const { access::write_key_file(site(), "netio-keys 1\n7 ", true); }
+
+    std::string site() const { return folder_ + "/site.keys"; }
+    // The file of a client; of one that the site does not know, too.
+    std::string client(int id) {
+        const auto found = keys_.find(id);
+        return put("client" + std::to_string(id), found == keys_.end() ? make(id) : found->second);
+    }
+    // Of somebody who claims an id and has another secret.
+    std::string forged(int id) { return put("forged" + std::to_string(id), make(id)); }
+    // What only the site and its client know.
+    const access::Key& key(int id) const { return keys_.at(id); }
+
+  private:
+    static access::Key make(int id) {
+        return {.id = static_cast<access::KeyId>(id),
+                .name = "key" + std::to_string(id),
+                .secret = access::Secret::random(),
+                .rights = access::parse_rights("services=all")};
+    }
+    std::string put(const std::string& name, const access::Key& key) const {
+        const std::string path = folder_ + "/" + name + ".key";
+        access::write_key_file(path, access::text_of_one(key), true);
+        return path;
+    }
+    void write() const {
+        std::string text = "netio-keys 1\nend\n";
+        for (const auto& [id, key] : keys_)
+            text = access::with_key(text, key, site());
+        access::write_key_file(site(), text, true);
+    }
+
+    std::string folder_;
+    std::map<int, access::Key> keys_;
+};
+
+} // namespace netio::test
