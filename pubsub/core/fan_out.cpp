@@ -38,12 +38,20 @@ void FanOut::void_groups() {
 // --- changes --------------------------------------------------------------------------------
 
 SubscriptionResult FanOut::subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
-    const SlowPolicy policy = request.policy.value_or(own_policy_);
-    if (holds_up_more(policy, own_policy_)) return SubscriptionResult::policy_refused;
+    std::vector<Wish> wishes;
+    for (const FidRange& range : request.ranges)
+        wishes.push_back({.fids = range, .policy = request.policy.value_or(own_policy_)});
+    return subscribe(subscriber, wishes);
+}
+
+SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes) {
+    for (const Wish& wish : wishes) {
+        if (holds_up_more(wish.policy, own_policy_)) return SubscriptionResult::policy_refused;
+    }
     void_groups();
     std::vector<Step> steps;
     std::vector<FidRange> added;
-    for (const FidRange& range : request.ranges) {
+    for (const auto& [range, policy] : wishes) {
         const std::size_t before = steps.size();
         bool good = true;
         for (const SlowPolicy other : policies)

@@ -50,6 +50,12 @@ class FanOut {
 
     // All of a request or nothing.
     SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request);
+    // The same where the policy is not the same for all of it.
+    struct Wish {
+        FidRange fids;
+        SlowPolicy policy = SlowPolicy::block;
+    };
+    SubscriptionResult subscribe(SubscriberId subscriber, std::span<const Wish> wishes);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;
         std::vector<FidRange> removed; // what it really had

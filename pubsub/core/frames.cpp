@@ -99,7 +99,7 @@ std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body)
     if (body.size() != answer_bytes) return std::nullopt;
     const SubscriptionAnswer answer{.request = load<std::uint32_t>(body.data()),
                                     .result = load<SubscriptionResult>(body.data() + 4)};
-    if (answer.result > SubscriptionResult::policy_refused) return std::nullopt;
+    if (answer.result > SubscriptionResult::not_permitted) return std::nullopt;
     return answer;
 }
 

@@ -72,6 +72,7 @@ enum class SubscriptionResult : std::uint32_t {
     accepted = 0,
     table_full = 1,     // nothing of the request was carried out
     policy_refused = 2, // nothing either: it would hold the publisher up more than its own does
+    not_permitted = 3,  // nothing either: the key of this subscriber does not give it that
 };
 struct SubscriptionAnswer {
     std::uint32_t request = 0;

@@ -74,6 +74,11 @@ SubscriptionBook::answered(const SubscriptionAnswer& answer) {
     auto node = asked_.extract(answer.request);
     if (node.empty()) return std::nullopt;
     Pending& pending = node.mapped();
+    if (answer.result == SubscriptionResult::not_permitted && pending.request.ranges.size() > 1) {
+        ask_one_by_one(pending);
+        pending.request.ranges.clear();
+        return std::move(pending.request);
+    }
     if (answer.result != SubscriptionResult::accepted) {
         refuse(pending);
         return std::move(pending.request);
@@ -111,6 +116,17 @@ void SubscriptionBook::refuse(const Pending& pending) {
         for (const auto& part : open.pieces(former.range))
             for (const auto& granted : granted_.pieces(part.range))
                 wanted_.assign(granted.range, former.value);
+}
+
+void SubscriptionBook::ask_one_by_one(const Pending& pending) {
+    std::vector<FidRange> open; // what no later request was about
+    for (const FidRange& range : pending.request.ranges) {
+        for (const Wishes::Piece& piece : wanted_.pieces(range))
+            if (piece.value.request == pending.request.number) open.push_back(piece.range);
+    }
+    refuse(pending);
+    for (const FidRange& range : open)
+        ask(pending.request.subscribe, {&range, 1}, pending.request.policy);
 }
 
 std::vector<FidRange> SubscriptionBook::wanted() const {

@@ -45,7 +45,8 @@ class SubscriptionBook {
         return unsent_.empty() ? nullptr : &unsent_.front().request;
     }
     void sent();
-    // The publisher's answer; nothing: to a request that was not made.
+    // The publisher's answer; nothing: to a request that was not made. Where several ranges are not
+    // permitted together, each is asked for alone, and there is nothing to tell: no ranges.
     std::optional<Request> answered(const SubscriptionAnswer& answer);
 
     // Whether the publisher may send messages of this fid.
@@ -68,6 +69,7 @@ class SubscriptionBook {
 
     void ask(bool subscribe, std::span<const FidRange> ranges, Policy policy);
     void refuse(const Pending& pending);
+    void ask_one_by_one(const Pending& pending);
 
     Wishes wanted_;
     FidRangeMap<std::monostate> granted_;

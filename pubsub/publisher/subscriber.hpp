@@ -45,7 +45,7 @@ class Subscriber final : private Session::Handler {
     SubscriberPeer peer() const { return {.id = id_, .address = session_->peer_address()}; }
     const Holding& holding() const noexcept { return queue_.holding(); }
     const SendQueue& queue() const noexcept { return queue_; }
-    bool is_open() const noexcept { return session_->is_open(); }
+    const Session& session() const noexcept { return *session_; }
 
     // Each of these sends at once if nothing is waiting and the session has capacity.
     void send_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,

@@ -3,6 +3,7 @@
 
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
+#include "pubsub/publisher/subscription_rights.hpp"
 
 #include <array>
 #include <utility>
@@ -51,7 +52,8 @@ SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Op
         SessionListener::Options{.service = Service::publish_subscribe,
                                  .addresses = options.addresses,
                                  .service_bytes = service_bytes,
-                                 .required_receive_bytes = terms.required_receive_bytes},
+                                 .required_receive_bytes = terms.required_receive_bytes,
+                                 .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
 }
 
@@ -141,7 +143,13 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
 
 void SubscriberSessions::take_subscribe(Subscriber& subscriber,
                                         const SubscriptionRequest& request) {
-    const SubscriptionResult result = fan_out_.subscribe(subscriber.id(), request);
+    SubscriptionResult result = SubscriptionResult::not_permitted;
+    if (const access::Rights* const rights = subscriber.session().rights()) {
+        const auto wishes = permitted(*rights, request, options_.slow_policy);
+        if (wishes) result = fan_out_.subscribe(subscriber.id(), *wishes);
+    } else {
+        result = fan_out_.subscribe(subscriber.id(), request);
+    }
     answer(subscriber, request.request, result);
     if (result != SubscriptionResult::accepted) return;
     const SubscriberPeer peer = subscriber.peer();

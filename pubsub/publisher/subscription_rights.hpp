@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a subscriber's key makes of what it asks for. No I/O.
+
+#include "netio/access/rights.hpp"
+#include "pubsub/core/fan_out.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+constexpr access::Patience patience_of(SlowPolicy policy) noexcept {
+    switch (policy) {
+    case SlowPolicy::drop:
+        return access::Patience::drop;
+    case SlowPolicy::disconnect:
+        return access::Patience::disconnect;
+    case SlowPolicy::block:
+        break;
+    }
+    return access::Patience::block;
+}
+
+constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
+    switch (patience) {
+    case access::Patience::drop:
+        return SlowPolicy::drop;
+    case access::Patience::disconnect:
+        return SlowPolicy::disconnect;
+    case access::Patience::block:
+        break;
+    }
+    return SlowPolicy::block;
+}
+
+// The policies that it gets, and for which fids; together they are what it asks for. `own`: the
+// publisher's; what a key gives without being asked is no more than that. Nothing: a fid of it is
+// not permitted, or not with this policy.
+inline std::optional<std::vector<FanOut::Wish>>
+permitted(const access::Rights& rights, const SubscriptionRequest& request, SlowPolicy own) {
+    std::optional<access::Patience> asked;
+    if (request.policy) asked = patience_of(*request.policy);
+    std::vector<FanOut::Wish> wishes;
+    for (const FidRange& range : request.ranges) {
+        std::uint64_t next = to_integer(range.first); // that nothing was found for
+        const std::uint64_t last = to_integer(range.last);
+        bool whole = false;
+        for (const access::FidRight& right : rights.fids) {
+            if (right.last < next) continue;
+            const std::uint64_t end = std::min(right.last, last);
+            const auto found = rights.subscribe(next, end, asked);
+            if (right.first > next || !found.permitted) return std::nullopt;
+            SlowPolicy policy = found.patience ? policy_of(*found.patience) : own;
+            const bool is_asked = asked && found.patience == asked;
+            if (!is_asked && holds_up_more(policy, own)) policy = own;
+            wishes.push_back({.fids = {.first = Fid{next}, .last = Fid{end}}, .policy = policy});
+            whole = end == last;
+            if (whole) break;
+            next = end + 1;
+        }
+        if (!whole) return std::nullopt;
+    }
+    return wishes;
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a subscriber's key permits it to subscribe to, and how long it may hold the publisher up.
+
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/support/key_files.hpp"
+
+#include <gmock/gmock.h>
+
+namespace netio::pubsub::test {
+namespace {
+
+using access::Protection;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+constexpr FidRange range(std::uint64_t first, std::uint64_t last) {
+    return {.first = Fid{first}, .last = Fid{last}};
+}
+
+class Rights : public PubSubScenario {
+  protected:
+    void serve(const std::string& rights, SlowPolicy own = SlowPolicy::block,
+               Protection least = Protection::none) {
+        files.permit(7, rights);
+        keys = std::make_shared<ServerKeys>(
+            loop(), ServerKeys::Options{.file = files.site(), .least = least});
+        publisher = buffered({.publisher = {.keys = keys, .slow_policy = own}});
+    }
+    Subscription& ask(const std::vector<FidRange>& ranges, std::optional<SlowPolicy> policy = {},
+                      Protection protection = Protection::none) {
+        SubscribeSocket::Options options;
+        options.key = std::make_shared<ClientKey>(
+            ClientKey::Options{.file = files.client(7), .protection = protection});
+        return subscribe(ranges, options, policy);
+    }
+    // A refusal that nobody listens to is one of the subscription.
+    static std::size_t answers(const Subscription& subscription) {
+        return subscription.actor.subscribed.size() + subscription.actor.refused.size();
+    }
+    void publish_one(Fid fid) {
+        ASSERT_EQ(publish(*publisher, fid, 0, 100), netio::Status::ok);
+        publisher->flush();
+    }
+
+    netio::test::KeyFiles files;
+    std::shared_ptr<ServerKeys> keys;
+    std::unique_ptr<BufferedPublishSocket> publisher;
+};
+
+TEST_P(Rights, PermitTheFidsOfTheKeyAndNoOthers) {
+    serve("services=pubsub fids=10-19,30");
+    Subscription& subscription = ask({range(10, 12), range(18, 21), range(30, 30)});
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 3; }));
+    EXPECT_THAT(subscription.actor.subscribed, UnorderedElementsAre(range(10, 12), range(30, 30)));
+    EXPECT_THAT(subscription.actor.refused, ElementsAre(range(18, 21)));
+    EXPECT_THAT(subscription.socket->wanted(), ElementsAre(range(10, 12), range(30, 30)));
+    EXPECT_THAT(publisher_actor.subscribed, SizeIs(2));
+    ASSERT_EQ(publish(*publisher, Fid{19}, 0, 100), netio::Status::no_subscribers);
+    publish_one(Fid{11});
+    ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
+}
+
+TEST_P(Rights, ReachOverNeighbouringRanges) {
+    serve("services=pubsub fids=0-9:drop!,10-19:block");
+    Subscription& subscription = ask({range(5, 14)});
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
+    EXPECT_THAT(subscription.actor.refused, IsEmpty());
+    publish_one(Fid{5});
+    publish_one(Fid{14});
+    ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 2; }));
+}
+
+TEST_P(Rights, GiveNoMorePatienceThanTheKeyHas) {
+    serve("services=pubsub fids=0-9:disconnect");
+    Subscription& blocking = ask({range(0, 9)}, SlowPolicy::block);
+    Subscription& dropping = ask({range(0, 9)}, SlowPolicy::drop);
+    Subscription& modest = ask({range(0, 9)}, SlowPolicy::disconnect);
+    ASSERT_TRUE(run_until(
+        [&] { return answers(blocking) == 1 && answers(dropping) == 1 && answers(modest) == 1; }));
+    EXPECT_THAT(blocking.actor.refused, SizeIs(1));
+    EXPECT_THAT(dropping.actor.subscribed, SizeIs(1));
+    EXPECT_THAT(modest.actor.subscribed, SizeIs(1));
+}
+
+// A key that forces drop, whatever is asked for: the publisher is never held up by it.
+TEST_P(Rights, ForceAPolicyOnWhoHoldsTheKey) {
+    serve("services=pubsub fids=0-9:drop!");
+    Subscription& subscription = ask({range(0, 9)}, SlowPolicy::block);
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
+    EXPECT_THAT(subscription.actor.subscribed, SizeIs(1));
+    subscription.socket->pause();
+    for (std::uint64_t number = 0; publisher->counters().dropped == 0; ++number) {
+        ASSERT_LT(number, 1'000'000U);
+        ASSERT_NE(publish(*publisher, Fid{1}, number, 60000), netio::Status::again)
+            << "who is to drop holds nobody up";
+        ASSERT_TRUE(run_until([] { return true; }));
+    }
+}
+
+// What a key gives to who asks for nothing is no more than the publisher's own.
+TEST_P(Rights, GiveNoMoreThanThePublisherDoes) {
+    serve("services=pubsub fids=0-9:block!,20-29:block", SlowPolicy::drop);
+    Subscription& subscription = ask({range(0, 9), range(20, 29)});
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 2; }));
+    EXPECT_THAT(subscription.actor.subscribed, SizeIs(2));
+    Subscription& asking = ask({range(20, 29)}, SlowPolicy::block);
+    ASSERT_TRUE(run_until([&] { return asking.actor.policy_refused.size() == 1; }));
+}
+
+TEST_P(Rights, PermitNothingWithoutFids) {
+    serve("services=pubsub");
+    Subscription& subscription = ask({range(0, UINT64_MAX)});
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
+    EXPECT_THAT(subscription.actor.refused, SizeIs(1));
+}
+
+TEST_P(Rights, ASubscriberWithoutTheKeyGivesUpAndSaysWhy) {
+    serve("services=pubsub fids=0-9");
+    Subscription& stranger = subscribe({range(0, 9)});
+    ASSERT_TRUE(run_until([&] { return !stranger.actor.closed.empty(); }));
+    EXPECT_EQ(stranger.actor.closed[0].reason, CloseReason::rejected);
+    EXPECT_FALSE(stranger.actor.last_retrying);
+    EXPECT_THAT(stranger.actor.closed[0].detail, testing::HasSubstr("it asks for a key"));
+}
+
+// Requests that do not fit into one slot, totals and their answer carry tags.
+TEST_P(Rights, WithTagsSubscribePublishAndEndInOrder) {
+    serve("services=pubsub fids=0-1000000", SlowPolicy::block, Protection::peers);
+    std::vector<FidRange> ranges;
+    for (std::uint64_t i = 0; i < 600; ++i)
+        ranges.push_back(range(3 * i, 3 * i));
+    Subscription& subscription = ask(ranges, {}, Protection::peers);
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == ranges.size(); }));
+    EXPECT_THAT(subscription.actor.refused, IsEmpty());
+    subscription.socket->unsubscribe(range(0, 0));
+    ASSERT_TRUE(run_until([&] { return subscription.actor.unsubscribed.size() == 1; }));
+    for (const FidRange& each : std::span{ranges}.subspan(1))
+        publish_one(each.first);
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return !subscription.actor.closed.empty(); }));
+    EXPECT_EQ(subscription.actor.closed[0].reason, CloseReason::orderly)
+        << subscription.actor.closed[0].detail;
+    EXPECT_EQ(subscription.actor.totals, 1);
+    EXPECT_EQ(subscription.actor.lost, 0U);
+    EXPECT_EQ(subscription.actor.messages, ranges.size() - 1);
+}
+
+// It asks again by itself when its connection is gone, and is told that its key is, too.
+TEST_P(Rights, ThatAreRevokedEndTheSubscriptionForGood) {
+    serve("services=pubsub fids=0-9");
+    SubscribeSocket::Options options;
+    options.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
+    options.reconnect = true;
+    options.retry_interval = std::chrono::milliseconds{1};
+    Subscription& subscription = subscribe({range(0, 9)}, options);
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
+    files.revoke(7);
+    ASSERT_TRUE(run_until(
+        [&] { return !subscription.actor.closed.empty() && !subscription.actor.last_retrying; }));
+    EXPECT_EQ(subscription.actor.closed.back().reason, CloseReason::rejected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Rights, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test
