@@ -18,6 +18,8 @@ PublisherConfig configured(const PublishArguments& arguments) {
     PublisherConfig config = load_publisher_config(arguments.config);
     if (!arguments.listen.empty()) config.listen = {netio::parse_address(arguments.listen)};
     if (!arguments.provider.empty()) config.provider = arguments.provider;
+    if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
+    if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;
     config.buffered_options.publisher = config.publisher;
@@ -26,8 +28,11 @@ PublisherConfig configured(const PublishArguments& arguments) {
 }
 
 ExitStatus run(const PublishArguments& arguments) {
-    const PublisherConfig config = configured(arguments);
+    PublisherConfig config = configured(arguments);
     netio::EventLoop loop{config.loop};
+    const ServedKeys served{loop, config.keys};
+    config.buffered_options.publisher.keys = served.keys();
+    config.unbuffered_options.publisher.keys = served.keys();
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});
     PublishRun run{loop, *transport, config, arguments};
     return run.run();
@@ -44,6 +49,7 @@ Command add_publish(CLI::App& program) {
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     add_count(*command, "--wait-subscribers", arguments->wait_subscribers,
               "Begin when so many have subscribed", {.min = 0, .max = 1'000'000});
+    add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");

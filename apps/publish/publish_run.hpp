@@ -4,6 +4,7 @@
 // One run of `netio publish`: from the first subscriber to the report.
 
 #include "apps/common/exit_status.hpp"
+#include "apps/common/keys.hpp"
 #include "apps/common/report.hpp"
 #include "apps/publish/message_feed.hpp"
 #include "apps/publish/outlet.hpp"
@@ -23,6 +24,7 @@ namespace apps {
 struct PublishArguments {
     std::string config;
     std::string listen;
+    KeyArguments keys;
     std::string provider;
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;

@@ -171,10 +171,17 @@ std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
     return fids;
 }
 
+std::string in_folder(const std::filesystem::path& path, const std::string& folder) {
+    return path.is_absolute() || folder.empty() ? path.string() : (folder / path).string();
+}
+
+// What is wrong with it is said when it is read.
+std::string read_key_file(const YamlValue& value, const std::string& folder) {
+    return in_folder(value.text("the path of a key file"), folder);
+}
+
 std::string resolve(const YamlValue& value, const std::string& folder) {
-    const std::filesystem::path path = value.text("the path of a file");
-    std::string resolved =
-        path.is_absolute() || folder.empty() ? path.string() : (folder / path).string();
+    std::string resolved = in_folder(value.text("the path of a file"), folder);
     std::error_code error;
     if (!std::filesystem::is_regular_file(resolved, error)) {
         value.fail("'" + resolved + "' is not a file", "the path of a file that can be read");
@@ -337,13 +344,18 @@ void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig
 PublisherConfig parse_publisher_config(const std::string& text, const std::string& file,
                                        const std::string& folder) {
     const YamlValue document = YamlValue::document(text, file);
-    document.expect_keys({"listen", "provider", "mode", "loop", "buffered", "unbuffered",
-                          "heartbeat_ms", "dead_after_ms", "slow_subscribers",
+    document.expect_keys({"listen", "keys", "protection", "provider", "mode", "loop", "buffered",
+                          "unbuffered", "heartbeat_ms", "dead_after_ms", "slow_subscribers",
                           "disconnect_after_ms", "largest_message", "wait_subscribers", "seed",
                           "streams"});
     PublisherConfig config;
     config.file = file;
     config.listen = read_listen(document.get("listen"));
+    if (const auto v = document.find("keys")) config.keys.keys = read_key_file(*v, folder);
+    if (const auto v = document.find("protection")) {
+        if (config.keys.keys.empty()) v->fail("there are no keys", "with keys: FILE");
+        config.keys.protection = v->choice({"none", "peers"}) == 0 ? "none" : "peers";
+    }
     if (const auto v = document.find("provider")) config.provider = read_provider(*v);
     if (const auto v = document.find("loop")) config.loop = read_loop(*v);
     config.buffered = document.get("mode").choice({"unbuffered", "buffered"}) == 1;

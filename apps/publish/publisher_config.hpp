@@ -5,6 +5,7 @@
 // examples). The result is plain values; every mistake is a ConfigError
 // (apps/publish/yaml_reader.hpp).
 
+#include "apps/common/keys.hpp"
 #include "apps/common/sizes.hpp"
 #include "apps/publish/yaml_reader.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -45,6 +46,7 @@ struct StreamConfig {
 struct PublisherConfig {
     std::string file; // its name, for what only shows later
     std::vector<netio::Address> listen;
+    KeyArguments keys;
     std::string provider = "auto";
     netio::EventLoop::Options loop;
     bool buffered = true;

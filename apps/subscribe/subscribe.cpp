@@ -67,6 +67,7 @@ Command add_subscribe(CLI::App& program) {
               {.min = 4, .max = 16384});
     add_bytes(*command, "--buffer-size", arguments->buffer_bytes, "Bytes of each",
               {.min = 256, .max = 1U << 30});
+    add_key(*command, arguments->key);
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()

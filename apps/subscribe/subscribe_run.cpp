@@ -37,6 +37,7 @@ SubscribeSocket::Options socket_options(const Arguments& arguments) {
     SubscribeSocket::Options options;
     options.publisher = netio::parse_address(arguments.publisher);
     options.local_host = arguments.local;
+    options.key = client_key(arguments.key);
     options.session.receive_count = arguments.buffers;
     options.session.receive_bytes = arguments.buffer_bytes;
     return options;
@@ -176,6 +177,11 @@ void Run::on_policy_refused(SubscribeSocket&, const FidRange& range) {
     refuse(fmt::format("the publisher does not treat a slow subscriber to {} by '{}', which would "
                        "hold it up more than its own slow_subscribers; leave out --policy",
                        to_string(range), arguments_.policy));
+}
+
+void Run::on_subscription_not_permitted(SubscribeSocket&, const FidRange& range) {
+    refuse("the key does not permit to subscribe to " + to_string(range) +
+           (arguments_.policy.empty() ? "" : " with this --policy"));
 }
 
 void Run::refuse(std::string why) {

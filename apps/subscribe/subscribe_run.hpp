@@ -3,6 +3,7 @@
 
 // One run of `netio subscribe`: from the connection to the report.
 
+#include "apps/common/keys.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
 #include "apps/subscribe/outcome.hpp"
@@ -29,6 +30,7 @@ struct Arguments {
     std::string output; // empty: nothing is recorded
     Existing existing = Existing::refuse;
     std::string local;
+    KeyArguments key;
     std::string provider = "auto";
     std::string loop = "blocking";
     std::string policy; // empty: the publisher's own
@@ -60,6 +62,7 @@ class Run final : public SubscribeSocket::Handler {
     void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;
     void on_subscription_refused(SubscribeSocket& socket, const FidRange& range) override;
     void on_policy_refused(SubscribeSocket& socket, const FidRange& range) override;
+    void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) override;
     void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
     void on_closed(SubscribeSocket& socket, const netio::Closed& closed, bool retrying) override;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/keys.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <stdexcept>
+
+namespace apps {
+namespace {
+
+using netio::access::Protection;
+
+// Once, for commands that both connect and listen. What there is of it is said by who makes a key.
+void add_protection(CLI::App& command, KeyArguments& arguments) {
+    if (command.get_option_no_throw("--protection") != nullptr) return;
+    command
+        .add_option("--protection", arguments.protection,
+                    "With a key: none, or peers (frames that change a connection carry a tag); a "
+                    "server asks for it at least")
+        ->check(CLI::IsMember({"none", "peers", "integrity", "privacy"}));
+}
+
+void require_a_file(const KeyArguments& arguments) {
+    if (arguments.protection.empty() || !arguments.key.empty() || !arguments.keys.empty()) return;
+    throw std::invalid_argument{"--protection needs a key; give one with --key, or with --keys "
+                                "where others connect"};
+}
+
+} // namespace
+
+void add_key(CLI::App& command, KeyArguments& arguments) {
+    command.add_option("--key", arguments.key,
+                       "File with this client's key, which the server must have as well");
+    add_protection(command, arguments);
+}
+
+void add_keys(CLI::App& command, KeyArguments& arguments) {
+    command.add_option("--keys", arguments.keys,
+                       "Key file (netio key): nobody else is let in; read again when it changes");
+    add_protection(command, arguments);
+}
+
+Protection protection_of(const std::string& word) {
+    if (word.empty()) return Protection::none;
+    for (const Protection level :
+         {Protection::none, Protection::peers, Protection::integrity, Protection::privacy}) {
+        if (to_string(level) == word) return level;
+    }
+    throw std::invalid_argument{"'" + word + "' is no protection; allowed: none, peers"};
+}
+
+std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments) {
+    require_a_file(arguments);
+    if (arguments.key.empty()) return nullptr;
+    return std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
+        .file = arguments.key, .protection = protection_of(arguments.protection)});
+}
+
+std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& arguments) {
+    require_a_file(arguments);
+    if (arguments.keys.empty()) return std::nullopt;
+    return netio::ServerKeys::Options{.file = arguments.keys,
+                                      .least = protection_of(arguments.protection)};
+}
+
+ServedKeys::ServedKeys(netio::EventLoop& loop, const KeyArguments& arguments)
+    : refused_{loop, [](const std::string& line) { spdlog::warn("{}", line); }} {
+    const auto options = server_keys(arguments);
+    if (options) keys_ = std::make_shared<netio::ServerKeys>(
+            loop, *options, static_cast<netio::ServerKeys::Handler*>(this));
+}
+
+void ServedKeys::on_refused(const std::string& peer_address, std::string_view why, unsigned key) {
+    const std::string claimed = key == 0 ? "" : fmt::format(" (key {})", key);
+    refused_.note(fmt::format("{}{} is not admitted: {}", peer_address, claimed, why));
+}
+
+void ServedKeys::on_file_problem(const std::string& problem) {
+    spdlog::error("{}; the keys of before stay in force", problem);
+}
+
+void ServedKeys::on_revoked(unsigned key, std::size_t sessions) {
+    spdlog::warn("key {} is gone or is another one: {} connections end", key, sessions);
+}
+
+} // namespace apps
