@@ -2,6 +2,7 @@
 
 // netio cat: standard input to a stream, and the stream to standard output.
 
+#include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
 #include "stream/socket/blocking_stream.hpp"
@@ -29,6 +30,7 @@ struct Arguments {
     std::string listen;
     std::string provider = "auto";
     double timeout_s = 0;
+    KeyArguments keys;
 };
 
 constexpr std::size_t piece_bytes = 64 * 1024;
@@ -101,6 +103,8 @@ int run(const Arguments& arguments) {
     options.provider = arguments.provider;
     options.progress_timeout =
         std::chrono::milliseconds{static_cast<long>(1000 * arguments.timeout_s)};
+    options.keys = server_keys(arguments.keys);
+    options.stream.key = client_key(arguments.keys);
     if (arguments.listen.empty()) {
         auto peer = BlockingStream::connect(arguments.peer, options);
         converse(peer);
@@ -127,6 +131,8 @@ Command add(CLI::App& program) {
                      "Give up after so many silent seconds; 0: never")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 86'400.0));
+    add_key(*command, arguments->keys);
+    add_keys(*command, arguments->keys);
     return [arguments] {
         if (arguments->peer.empty() && arguments->listen.empty()) {
             throw std::invalid_argument{"netio cat needs a peer's HOST:PORT, or --listen"};

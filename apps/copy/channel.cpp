@@ -32,9 +32,11 @@ StreamSocket::Options stream_options(const std::string& local_host = {}) {
 // --- the connection -------------------------------------------------------------------------
 
 void Channel::connect(netio::Transport& transport, const netio::Address& server,
-                      const std::string& local_host) {
+                      const std::string& local_host, std::shared_ptr<const netio::ClientKey> key) {
     if (!socket_) {
-        socket_ = std::make_unique<StreamSocket>(transport, stream_options(local_host),
+        StreamSocket::Options options = stream_options(local_host);
+        options.key = std::move(key);
+        socket_ = std::make_unique<StreamSocket>(transport, std::move(options),
                                                  static_cast<StreamSocket::Handler&>(*this));
     }
     socket_->connect(server);

@@ -54,7 +54,7 @@ class Channel final : private netio::stream::StreamSocket::Handler {
         : buffer_count_{buffer_count}, handler_{handler} {}
 
     void connect(netio::Transport& transport, const netio::Address& server,
-                 const std::string& local_host);
+                 const std::string& local_host, std::shared_ptr<const netio::ClientKey> key);
     // Throws as IncomingStream::accept.
     void accept(netio::stream::IncomingStream& incoming);
     void shutdown_send() { socket_->shutdown_send(); }

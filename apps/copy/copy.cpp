@@ -3,6 +3,7 @@
 // netio copy: sends files to a server of the same program, or is that server.
 
 #include "apps/common/fabric_faults.hpp"
+#include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
@@ -38,6 +39,7 @@ struct Arguments {
     std::string serve;
     std::string listen = "127.0.0.1:12346";
     std::string local;
+    KeyArguments keys;
     std::string provider = "auto";
     std::size_t buffers = Sender::Options{}.buffer_count;
     std::size_t senders = Server::Options{}.sender_limit_count;
@@ -62,6 +64,7 @@ Sender::Options sender_options(const Arguments& arguments) {
     folder.erase(folder.find_last_not_of('/') + 1);
     Sender::Options options{.server = netio::parse_address(destination.substr(0, slash)),
                             .local_host = arguments.local,
+                            .key = client_key(arguments.keys),
                             .files = {},
                             .checksum =
                                 arguments.sha256 ? ChecksumKind::sha256 : ChecksumKind::xxh3_128,
@@ -208,12 +211,14 @@ int serve(const Arguments& arguments) {
     // Before threads begin, which is when a sender comes.
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    const ServedKeys served{loop, arguments.keys};
     ServerReport report;
     {
         Server server{loop,
                       *transport,
                       {.folder = arguments.serve,
                        .addresses = {netio::parse_address(arguments.listen)},
+                       .keys = served.keys(),
                        .sender_limit_count = arguments.senders,
                        .host_limit_count = arguments.senders_per_host,
                        .session = {.buffer_count = arguments.buffers,
@@ -318,6 +323,8 @@ Command add(CLI::App& program) {
         ->excludes(serve);
     command->add_option("--local", arguments->local, "Local address to connect from")
         ->excludes(serve);
+    add_key(*command, arguments->keys);
+    add_keys(*command, arguments->keys);
     command->add_option("--buffers", arguments->buffers, "Buffers of 1 MiB for each connection")
         ->capture_default_str()
         ->check(CLI::Range(2, 256));

@@ -17,7 +17,7 @@ Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options opti
 void Sender::start() {
     state_ = State::connecting;
     disk_.start();
-    channel_.connect(transport_, options_.server, options_.local_host);
+    channel_.connect(transport_, options_.server, options_.local_host, options_.key);
 }
 
 void Sender::stop() {

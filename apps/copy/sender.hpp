@@ -43,6 +43,7 @@ class Sender final : private Channel::Handler {
     struct Options {
         netio::Address server;
         std::string local_host; // to connect from; empty: any
+        std::shared_ptr<const netio::ClientKey> key = nullptr;
         std::vector<File> files;
         ChecksumKind checksum = ChecksumKind::xxh3_128;
         bool overwrite = false;

@@ -9,7 +9,7 @@ namespace apps::copy {
 Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options options)
     : accept_failed_{loop}, log_{loop}, loop_{loop}, options_{std::move(options)},
       places_{options_.sender_limit_count, options_.host_limit_count}, folder_{options_.folder},
-      listener_{transport, options_.addresses, *this} {}
+      listener_{transport, {.addresses = options_.addresses, .keys = options_.keys}, *this} {}
 
 Server::Counters Server::counters() const {
     Counters sums = counters_;
@@ -23,7 +23,9 @@ void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     refusal_ = places_.enter(peer);
     if (!refusal_.empty()) return; // whoever is not accepted is rejected
     try {
-        sessions_.push_back(std::make_unique<Session>(loop_, folder_, options_.session, incoming,
+        Session::Options options = options_.session;
+        if (incoming.rights() != nullptr) options.rights = *incoming.rights();
+        sessions_.push_back(std::make_unique<Session>(loop_, folder_, options, incoming,
                                                       static_cast<Session::Handler&>(*this)));
     } catch (...) {
         places_.leave(peer);

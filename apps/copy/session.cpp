@@ -94,6 +94,13 @@ void Session::take_open() {
     patience_.cancel();
     state_ = State::examining;
     moved_bytes_ = arrived_position_ = 0;
+    if (options_.rights && !options_.rights->may_write(open_.name, open_.overwrite)) {
+        return answer({.outcome = Answer::Outcome::refused,
+                       .offset_bytes = 0,
+                       .digest = {},
+                       .text = open_.overwrite ? "the key does not permit to replace files there"
+                                               : "the key does not permit to write there"});
+    }
     disk_.run(
         [this, request = open_](const std::stop_token& stop) {
             target_.reset();

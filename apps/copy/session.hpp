@@ -12,11 +12,13 @@
 #include "apps/copy/disk_thread.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/target_file.hpp"
+#include "netio/access/rights.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace apps::copy {
@@ -44,6 +46,7 @@ class Session final : private Channel::Handler {
         std::chrono::milliseconds idle_limit{60'000};
         std::uint64_t least_bytes_per_s = 0;
         TargetFile::Access access = TargetFile::Access::full;
+        std::optional<netio::access::Rights> rights; // of the sender's key; nothing: all
     };
 
     // The folder outlives it. Throws as IncomingStream::accept. Buffers and a thread come with the

@@ -28,9 +28,10 @@ PublisherConfig configured(const PublishArguments& arguments) {
 }
 
 ExitStatus run(const PublishArguments& arguments) {
-    PublisherConfig config = configured(arguments);
-    netio::EventLoop loop{config.loop};
-    const ServedKeys served{loop, config.keys};
+    const PublisherConfig asked = configured(arguments);
+    netio::EventLoop loop{asked.loop};
+    const ServedKeys served{loop, asked.keys};
+    PublisherConfig config = asked; // goes before the loop, as the keys must
     config.buffered_options.publisher.keys = served.keys();
     config.unbuffered_options.publisher.keys = served.keys();
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});

@@ -3,6 +3,7 @@
 // netio pump: the command line of the stream blaster.
 
 #include "apps/common/fabric_faults.hpp"
+#include "apps/common/keys.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
@@ -74,6 +75,7 @@ struct Arguments {
     std::string loop = "blocking";
     std::string study; // folder
     OutputArguments output;
+    KeyArguments keys;
 };
 
 // The baselines of the study keep the ring that they were given, unless they are told otherwise.
@@ -141,12 +143,10 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                         .size_max = arguments.load.size,
                         .verify = arguments.load.verify,
                         .bidirectional = arguments.load.bidirectional};
-    End end{loop,
-            transport,
-            netio::parse_address(arguments.server),
-            settings_of(arguments),
-            header,
-            [&](End&) { loop.stop(); }};
+    Settings settings = settings_of(arguments);
+    settings.stream.key = client_key(arguments.keys);
+    End end{loop,     transport, netio::parse_address(arguments.server),
+            settings, header,    [&](End&) { loop.stop(); }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { end.abort(); }};
     {
         const LiveDisplay display{
@@ -167,9 +167,11 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     Settings settings = settings_of(checked(arguments));
     settings.memory_limit_bytes = serving.memory;
     settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
+    const ServedKeys served{loop, arguments.keys};
     const Server server{loop,
                         transport,
                         {.addresses = {netio::parse_address(serving.listen)},
+                         .keys = served.keys(),
                          .client_limit_count = serving.clients,
                          .host_limit_count = serving.clients_per_host,
                          .settings = settings},
@@ -244,6 +246,8 @@ Command add(CLI::App& program) {
         ->capture_default_str();
     command->add_flag("--once", arguments->serving.once, "Serve one client, then end");
     add_limits(*command, arguments->serving);
+    add_key(*command, arguments->keys);
+    add_keys(*command, arguments->keys);
     add_sizes(*command, *arguments);
     const CLI::Range count{1, 1024};
     command->add_option("--sends", arguments->load.sends, "Sends outstanding")

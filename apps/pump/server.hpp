@@ -24,8 +24,9 @@ class Server final : private netio::stream::StreamListener::Handler {
   public:
     struct Options {
         std::vector<netio::Address> addresses;
-        std::size_t client_limit_count = 16; // at once; others are rejected
-        std::size_t host_limit_count = 0;    // of them from one host; 0: half
+        std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: everybody is served
+        std::size_t client_limit_count = 16;               // at once; others are rejected
+        std::size_t host_limit_count = 0;                  // of them from one host; 0: half
         Settings settings{.memory_limit_bytes = std::size_t{128} << 20U,
                           .idle_limit = std::chrono::minutes{1}};
     };

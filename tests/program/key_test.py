@@ -11,7 +11,7 @@ import stat
 import subprocess
 import unittest
 
-from program_case import DEADLINE, PROGRAM, UNITTEST_ARGUMENTS, Case
+from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Keys(Case):
@@ -118,6 +118,120 @@ class Keys(Case):
         self.assertEqual(self.new(self.path("a"), "--name", "a b")[0], 2)
         self.assertEqual(self.key("new", self.path("a"), "--name", "a", "--rights", "fids=1")[0], 2)
         self.assertEqual(os.listdir(self.folder.name), [])
+
+
+class KeyedPrograms(Case):
+    """Programs that ask for keys, and those that have one, another one, or none."""
+
+    def new(self, rights, name="monitor"):
+        path = self.path(f"{name}.key")
+        done = subprocess.run([PROGRAM, "key", "new", self.path("site.keys"), "--name", name,
+                               "--rights", rights, "--client", path],
+                              capture_output=True, text=True, timeout=DEADLINE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def publisher(self, *arguments):
+        return self.start("publish", self.config("keys: site.keys\n" + self.PATTERN), *arguments)
+
+    def subscribe(self, publisher, *arguments, fids="0-63"):
+        return self.start("subscribe", publisher.address(), "--fid", fids, "--messages", 1000,
+                          "--verify", *arguments).end()
+
+    def test_a_subscriber_with_the_key_is_served_and_others_are_told_to_get_one(self):
+        key = self.new("services=pubsub fids=0-63:drop links=4")
+        publisher = self.publisher("--protection", "peers")
+        status, report, log = self.subscribe(publisher, "--key", key, "--protection", "peers")
+        self.assertEqual(status, 0, log)
+        self.assertGreaterEqual(report["messages"], 1000)
+        status, _, log = self.subscribe(publisher)
+        self.assertNotEqual(status, 0)
+        self.assertIn("it asks for a key; this side was given none", log)
+        status, _, log = self.subscribe(publisher, "--key", key)
+        self.assertNotEqual(status, 0)
+        self.assertIn("it does not admit this side", log)
+        publisher.wait_for(r"\(key 1\) is not admitted: it asks for less protection")
+        status, _, log = self.subscribe(publisher, "--key", key, "--protection", "peers",
+                                        fids="60-70")
+        self.assertNotEqual(status, 0)
+        self.assertIn("the key does not permit to subscribe to 0x3c-0x46", log)
+        publisher.process.terminate()
+        status, _, log = publisher.end()
+        self.assertEqual(status, 0, log)
+
+    def test_a_key_that_is_taken_out_of_the_file_ends_its_connection(self):
+        key = self.new("services=pubsub fids=0-63")
+        publisher = self.publisher()
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-63", "--key", key)
+        subscriber.wait_for("subscribed to")
+        with open(self.path("next.keys"), "w", encoding="ascii",
+                  opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write("netio-keys 1\nend\n")
+        os.rename(self.path("next.keys"), self.path("site.keys"))
+        publisher.wait_for("key 1 is gone or is another one: 1 connections end")
+        status, _, log = subscriber.end()
+        self.assertNotEqual(status, 0)
+
+    def test_what_cannot_be_had_is_refused_before_anything_is_opened(self):
+        key = self.new("services=all")
+        for arguments, saying in ((("--key", key, "--protection", "privacy"),
+                                   "privacy is not available in this version"),
+                                  (("--protection", "peers"), "--protection needs a key"),
+                                  (("--key", self.path("none.key")), "none.key")):
+            status, _, log = self.start("subscribe", "127.0.0.1:1", "--fid", "1", *arguments,
+                                        json_report=False).end()
+            self.assertNotEqual(status, 0)
+            self.assertIn(saying, log)
+        os.chmod(self.path("site.keys"), 0o644)
+        status, _, log = self.publisher().end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("chmod", log)
+
+    def test_streams_and_probes_ask_for_keys_as_well(self):
+        key = self.new("services=stream,probe rma")
+        mine = ("--key", key, "--protection", "peers")
+        site = ("--keys", self.path("site.keys"), "--protection", "peers")
+        server = self.start("pump", "--serve", "--listen", f"{HOST}:0", *site)
+        load = ("pump", server.address(), "--bytes", "20m", "--verify", "--bidirectional")
+        status, _, log = self.start(*load).end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("it asks for a key", log)
+        status, report, log = self.start(*load, *mine).end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual(report["server"]["bytes"], 20 << 20)
+        listening = self.start("cat", "--listen", f"{HOST}:0", *site, stdin=subprocess.DEVNULL,
+                               json_report=False)
+        chat = self.start("cat", listening.address(), *mine, stdin=subprocess.DEVNULL,
+                          json_report=False)
+        self.assertEqual(chat.end()[0], 0)
+        self.assertEqual(listening.end()[0], 0)
+        answering = self.start("doctor", "--serve", f"{HOST}:0", *site, json_report=False)
+        _, report, log = self.start("doctor", answering.address(), *mine).end()
+        self.assertIn("gbit_per_s", report["path"], log)
+        _, report, _ = self.start("doctor", answering.address()).end()
+        self.assertIn("it asks for a key", report["path"]["failure"])
+
+    def test_a_key_permits_copying_into_its_folder_only(self):
+        key = self.new("services=stream folder=incoming")
+        os.mkdir(self.path("served"))
+        for name in ("incoming", "other"):
+            os.mkdir(self.path("served/" + name))
+        server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0",
+                            "--keys", self.path("site.keys"))
+        file = self.path("data", b"1234")
+        copy = lambda folder, *more: self.start("copy", file, f"{server.address()}/{folder}",
+                                                *more).end()
+        status, _, log = copy("incoming", "--key", key)
+        self.assertEqual(status, 0, log)
+        status, _, log = copy("other", "--key", key)
+        self.assertNotEqual(status, 0)
+        self.assertIn("the key does not permit to write there", log)
+        status, _, log = copy("incoming", "--key", key, "--overwrite")
+        self.assertNotEqual(status, 0)
+        self.assertIn("the key does not permit to replace files there", log)
+        status, _, log = copy("incoming")
+        self.assertNotEqual(status, 0)
+        self.assertEqual(os.listdir(self.path("served/other")), [])
 
 
 if __name__ == "__main__":
