@@ -133,11 +133,11 @@ void SimNetwork::set_path(std::uint32_t from, std::uint32_t to, const SimPath& p
             connection->depart_again();
         }
     }
-    const auto goes = std::ranges::stable_partition(
-        orphans_, [&](const Orphan& orphan) { return orphan.from != from || orphan.to != to; });
-    for (Orphan& orphan : goes)
-        clock_.at(clock_.now() + std::chrono::microseconds{50}, std::move(orphan.arrive));
-    orphans_.erase(goes.begin(), goes.end());
+    const auto stays = [&](const Orphan& each) { return each.from != from || each.to != to; };
+    const auto gone = std::stable_partition(orphans_.begin(), orphans_.end(), stays);
+    for (auto orphan = gone; orphan != orphans_.end(); ++orphan)
+        clock_.at(clock_.now() + std::chrono::microseconds{50}, std::move(orphan->arrive));
+    orphans_.erase(gone, orphans_.end());
 }
 
 void SimNetwork::kill(std::uint32_t process, bool host) {
