@@ -21,7 +21,7 @@ TEST(Places, WhoLeavesMakesPlaceForAnother) {
     EXPECT_EQ(places.enter("a:1"), "");
     EXPECT_NE(places.enter("b:1"), "");
     places.leave("a:1");
-    EXPECT_EQ(places.enter("b:1"), "");
+    EXPECT_EQ(places.enter("a:2"), "") << "also to one of its host";
 }
 
 TEST(Places, AsManyOfOneHostAsOneSays) {
