@@ -87,6 +87,8 @@ TEST(PubsubFrames, AnswerComesBackAndUnknownResultsAreRefused) {
     EXPECT_EQ(decoded->request, 3U);
     EXPECT_EQ(decoded->result, SubscriptionResult::table_full);
     bytes[4] = std::byte{3};
+    EXPECT_EQ(decode_answer(bytes)->result, SubscriptionResult::not_permitted);
+    bytes[4] = std::byte{4};
     EXPECT_FALSE(decode_answer(bytes));
 }
 
