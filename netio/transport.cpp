@@ -40,4 +40,8 @@ std::unique_ptr<Connection> Transport::connect_over(const Route& route, const Qu
     return make_connection(route.provider, route.remote, route.local_host, limits, handler);
 }
 
+bool Transport::guards_memory(const std::string&) const {
+    return false;
+}
+
 } // namespace netio::inline v0_2

@@ -147,6 +147,8 @@ class NETIO_EXPORT ConnectionRequest {
     // Where the connection's memory will be registered. What is registered before the connection is
     // made can fail while the peer can still be told why. May throw FabricError.
     virtual MemoryDomain& domain() = 0;
+    // Of the provider it came in over: Transport::guards_memory.
+    virtual bool guards_memory() const noexcept = 0;
     // Makes the endpoint; post receives and call open(answer) to accept. May throw FabricError: no
     // memory, no descriptors, a device that refuses another endpoint.
     virtual std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
@@ -216,6 +218,10 @@ class NETIO_EXPORT Transport {
     // An endpoint that will connect over this route when opened. Throws as make_connection().
     virtual std::unique_ptr<Connection> connect_over(const Route& route, const QueueLimits& limits,
                                                      Connection::Handler& handler);
+
+    // A device checks each write of a peer against what was registered. Where the provider does it
+    // in software, who knows one key may reach all of the process. Unknown: no.
+    virtual bool guards_memory(const std::string& provider) const;
 
     // The next ones resolve names on the spot.
 

@@ -49,6 +49,10 @@ class FabricTransport final : public Transport {
 
     EventLoop& loop() noexcept override { return loop_; }
 
+    bool guards_memory(const std::string& provider) const override {
+        return fabric::guards_memory(provider);
+    }
+
     std::vector<std::string> providers_to(const Address& remote) override {
         return candidates({.provider = {},
                            .role = Role::connect,

@@ -97,6 +97,7 @@ class Listener::Request final : public ConnectionRequest {
         return fabric_.domain_for(*info_);
     }
 
+    bool guards_memory() const noexcept override { return !fabric_.uses_kernel_sockets(); }
     bool is_answered() const noexcept override { return info_ == nullptr; }
 
     // The listener goes, and with it the endpoint to reject with.

@@ -272,6 +272,10 @@ bool uses_kernel_sockets(const ::fi_info& info) {
     return traits_of(info).kernel_sockets;
 }
 
+bool guards_memory(std::string_view provider) {
+    return !traits_of(provider).kernel_sockets;
+}
+
 bool domain_limits_queues(const ::fi_info& info) {
     return traits_of(info).domain_limits_queues;
 }

@@ -53,6 +53,9 @@ void require_segments(const ::fi_info& info);
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits);
 // The provider's connections are kernel TCP sockets (netio/fabric/kernel_socket.hpp).
 bool uses_kernel_sockets(const ::fi_info& info);
+// Transport::guards_memory. On kernel sockets libfabric checks what a peer writes to, and forgets
+// that address plus length may wrap (1.17, and today's source).
+bool guards_memory(std::string_view provider);
 
 // Endpoints get no longer queues than the info had that their domain was opened with.
 bool domain_limits_queues(const ::fi_info& info);

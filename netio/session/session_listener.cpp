@@ -33,6 +33,7 @@ class WatchedRequest final : public ConnectionRequest {
     access::Host source() const override { return request_.source(); }
     access::GateAddress dialled() const override { return request_.dialled(); }
     MemoryDomain& domain() override { return request_.domain(); }
+    bool guards_memory() const noexcept override { return request_.guards_memory(); }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                 Connection::Handler& handler) override {
         return request_.make_connection(limits, handler);

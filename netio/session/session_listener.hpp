@@ -31,6 +31,7 @@ class IncomingSession {
     std::string peer_address() const { return request_.peer_address(); }
     // Of its key. Null: it may do everything.
     const access::Rights* rights() const noexcept;
+    bool guards_memory() const noexcept { return request_.guards_memory(); }
     // Throws FabricError if this side lacks the means (no memory, no descriptors, a device that
     // refuses another endpoint). Let it out of on_incoming: the listener sees to the peer.
     std::unique_ptr<Session> accept(const Hello& hello, const SessionOptions& options,

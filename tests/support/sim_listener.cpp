@@ -44,6 +44,7 @@ class SimListener::Request final : public ConnectionRequest {
         listener_.network_.turn_away(connection_, CloseReason::rejected, data);
     }
     MemoryDomain& domain() override { return listener_.domain_; }
+    bool guards_memory() const noexcept override { return listener_.profile_.guards_memory; }
     bool is_answered() const noexcept override { return answered_; }
     // The listener goes, and the request with it.
     void abandon() {

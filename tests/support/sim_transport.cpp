@@ -6,6 +6,7 @@
 #include "tests/support/sim_listener.hpp"
 #include "tests/support/sim_memory.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace netio::test {
@@ -28,6 +29,7 @@ SimProfile verbs_profile() {
                              .message_bytes = std::size_t{1} << 30,
                              .write_consumes_receive = true,
                              .connector_speaks_first = true},
+            .guards_memory = true,
             .completes_at_peer = true,
             .sign = SimProfile::Sign::device,
             .retransmission = std::chrono::seconds{4}};
@@ -70,6 +72,12 @@ SimTransport::Provider& SimTransport::provider(const std::string& name) {
     for (Provider& provider : providers_)
         if (provider.profile.capabilities.provider == name) return provider;
     throw FabricError{{ENODEV, std::system_category()}, "there is no provider " + name};
+}
+
+bool SimTransport::guards_memory(const std::string& name) const {
+    return std::ranges::any_of(providers_, [&](const Provider& provider) {
+        return provider.profile.guards_memory && provider.profile.capabilities.provider == name;
+    });
 }
 
 namespace {

@@ -26,6 +26,7 @@ struct SimProfile {
     };
 
     Capabilities capabilities;
+    bool guards_memory = false; // Transport::guards_memory
     // Messages arrive this much later; each direction of a connection keeps its order.
     Duration latency = std::chrono::microseconds{20};
     Duration jitter = std::chrono::microseconds{15};
@@ -55,6 +56,7 @@ class SimTransport final : public Transport {
     EventLoop& loop() noexcept override { return loop_; }
     std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
                                              std::function<void(FoundRoutes)> found) override;
+    bool guards_memory(const std::string& name) const override;
     std::vector<std::string> providers_to(const Address& remote) override;
     std::vector<std::string> providers_at(const Address& local) override;
     std::unique_ptr<Connection> make_connection(const std::string& provider, const Address& remote,

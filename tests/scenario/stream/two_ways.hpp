@@ -17,6 +17,9 @@ class TwoWays final : public netio::Transport {
     explicit TwoWays(netio::Transport& inner) : inner_{inner} {}
 
     netio::EventLoop& loop() noexcept override { return inner_.loop(); }
+    bool guards_memory(const std::string& provider) const override {
+        return inner_.guards_memory(provider);
+    }
     std::vector<std::string> providers_to(const netio::Address& remote) override {
         const std::string provider = inner_.providers_to(remote).front();
         return {provider, provider};
