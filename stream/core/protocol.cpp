@@ -33,6 +33,8 @@ std::string_view to_string(ProtocolError error) noexcept {
         return "data after the end of the stream";
     case ProtocolError::end_mismatch:
         return "end of the stream at another position";
+    case ProtocolError::memory_named:
+        return "memory named where bytes come in frames";
     }
     return "unknown error";
 }

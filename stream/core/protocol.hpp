@@ -29,6 +29,15 @@ struct RingNotice {
     friend bool operator==(const RingNotice&, const RingNotice&) = default;
 };
 
+// What a peer that lends no memory is sent in one frame: a transfer, or a part of one (R16).
+struct FrameNotice {
+    TransferKind kind = TransferKind::direct;
+    RingNotice ring{}; // of an indirect transfer
+    bool more = false; // of a direct one: it goes on in the next frame
+
+    friend bool operator==(const FrameNotice&, const FrameNotice&) = default;
+};
+
 // What the peer did that the protocol does not allow. The connection cannot be used any more: after
 // the first error a state machine takes nothing and gives nothing but the completions of what was
 // finished before. `none` is success.
@@ -47,6 +56,7 @@ enum class [[nodiscard]] ProtocolError : std::uint8_t{
     ring_unexpected,    // a ring, or a transfer into one, that was not asked for, or is no larger
     transfer_after_end, // data, or a second end, after the end of the stream
     end_mismatch,       // the end announces another total than the bytes that arrived
+    memory_named,       // a place in memory, of a peer whose bytes come in frames (R16)
 };
 
 std::string_view to_string(ProtocolError error) noexcept;
@@ -113,6 +123,15 @@ struct Copy {
     std::uint64_t bytes = 0;
 
     friend bool operator==(const Copy&, const Copy&) = default;
+};
+
+// Where the bytes of a frame belong.
+struct Place {
+    ReceiveId id{};           // direct
+    std::uint32_t ring = 0;   // indirect; as in Copy
+    std::uint64_t offset = 0; // in one or the other
+
+    friend bool operator==(const Place&, const Place&) = default;
 };
 
 struct ReceiveCompletion {

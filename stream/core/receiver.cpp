@@ -20,13 +20,29 @@ void Receiver::post(ReceiveId id, std::uint64_t bytes, bool wait_all) {
 }
 
 ProtocolError Receiver::on_transfer(TransferKind kind, std::uint32_t bytes, RingNotice notice) {
+    return take({.kind = kind, .ring = notice}, bytes);
+}
+
+ProtocolError Receiver::on_frame(const FrameNotice& notice, std::uint32_t bytes, Place& place) {
+    // R16: behind what the receive holds by now, or what the ring does.
+    if (!receives_.empty())
+        place = {.id = receives_.front().id, .offset = receives_.front().filled};
+    const ProtocolError error = take(notice, bytes);
+    if (error == ProtocolError::none && notice.kind == TransferKind::indirect) {
+        place = {.ring = ring_number_, .offset = ring_.offset(ring_received_ - bytes)};
+    }
+    return error;
+}
+
+ProtocolError Receiver::take(const FrameNotice& notice, std::uint32_t bytes) {
     if (error_ != ProtocolError::none) return error_;
     if (ended_) return fail(ProtocolError::transfer_after_end);     // R12
     if (bytes == 0) return fail(ProtocolError::transfer_malformed); // R11
-    return kind == TransferKind::direct ? on_direct(bytes) : on_indirect(bytes, notice);
+    return notice.kind == TransferKind::direct ? on_direct(bytes, notice.more)
+                                               : on_indirect(bytes, notice.ring);
 }
 
-ProtocolError Receiver::on_direct(std::uint32_t bytes) {
+ProtocolError Receiver::on_direct(std::uint32_t bytes, bool more) {
     // R8: it was written to the receive at the head of the queue, behind what that holds already.
     if (!phase_.is_direct() || ring_used_bytes() > 0 || receives_.empty() ||
         !receives_.front().advertised) {
@@ -34,9 +50,10 @@ ProtocolError Receiver::on_direct(std::uint32_t bytes) {
     }
     const Receive& front = receives_.front();
     if (bytes > front.bytes - front.filled) return fail(ProtocolError::direct_too_long);
-    ++counters_.direct_transfers;
     counters_.direct_bytes += bytes;
     deliver(bytes);
+    if (more && front.filled < front.bytes) return error_; // R16
+    ++counters_.direct_transfers;
     if (!front.wait_all || front.filled == front.bytes) {
         complete_front(); // R9
         complete_trivial();

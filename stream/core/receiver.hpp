@@ -52,6 +52,8 @@ class Receiver {
     void post(ReceiveId id, std::uint64_t bytes, bool wait_all);
 
     ProtocolError on_transfer(TransferKind kind, std::uint32_t bytes, RingNotice notice = {});
+    // The same for bytes that came in a frame (R16), and where the caller is to put them, at once.
+    ProtocolError on_frame(const FrameNotice& notice, std::uint32_t bytes, Place& place);
     // The peer sent `total_bytes` and will send no more (R12).
     ProtocolError on_fin(std::uint64_t total_bytes);
 
@@ -116,7 +118,8 @@ class Receiver {
     };
 
     ProtocolError fail(ProtocolError error);
-    ProtocolError on_direct(std::uint32_t bytes);
+    ProtocolError take(const FrameNotice& notice, std::uint32_t bytes);
+    ProtocolError on_direct(std::uint32_t bytes, bool more);
     ProtocolError on_indirect(std::uint32_t bytes, RingNotice notice);
     bool change_ring();
     void leave_old_ring();

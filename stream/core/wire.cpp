@@ -21,8 +21,14 @@ constexpr std::uint8_t advertises_flag = 1;
 constexpr std::uint8_t needs_adverts_flag = 2;
 constexpr std::uint8_t reports_no_advert_flag = 4;
 constexpr std::uint8_t ring_may_grow_flag = 8;
-constexpr std::uint8_t all_hello_flags =
-    advertises_flag | needs_adverts_flag | reports_no_advert_flag | ring_may_grow_flag;
+constexpr std::uint8_t lends_memory_flag = 16;
+constexpr std::uint8_t all_hello_flags = advertises_flag | needs_adverts_flag |
+                                         reports_no_advert_flag | ring_may_grow_flag |
+                                         lends_memory_flag;
+constexpr std::uint8_t frame_ring_flag = 1;
+constexpr std::uint8_t frame_waited_flag = 2;
+constexpr std::uint8_t frame_first_flag = 4;
+constexpr std::uint8_t frame_more_flag = 8;
 // No memory is longer, and sums of such lengths do not wrap.
 constexpr std::uint64_t longest_memory_bytes = std::uint64_t{1} << 62;
 
@@ -135,6 +141,26 @@ DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept {
     return out.bytes == 0 ? DecodeError::bad_length : DecodeError::none;
 }
 
+std::uint8_t encode_frame_flags(const FrameNotice& notice) {
+    const bool in_ring = notice.kind == TransferKind::indirect;
+    NETIO_CHECK(in_ring ? !notice.more : notice.ring == RingNotice{});
+    return static_cast<std::uint8_t>(
+        (in_ring ? frame_ring_flag : 0) | (notice.ring.waited ? frame_waited_flag : 0) |
+        (notice.ring.first ? frame_first_flag : 0) | (notice.more ? frame_more_flag : 0));
+}
+
+DecodeError decode_frame_flags(std::uint8_t flags, FrameNotice& out) noexcept {
+    const bool in_ring = (flags & frame_ring_flag) != 0;
+    const int allowed =
+        in_ring ? frame_ring_flag | frame_waited_flag | frame_first_flag : frame_more_flag;
+    if ((flags & ~allowed) != 0) return DecodeError::unknown_bits;
+    out.kind = in_ring ? TransferKind::indirect : TransferKind::direct;
+    out.ring = {.waited = (flags & frame_waited_flag) != 0,
+                .first = (flags & frame_first_flag) != 0};
+    out.more = (flags & frame_more_flag) != 0;
+    return DecodeError::none;
+}
+
 std::size_t encode_control(const ControlMessage& message, std::span<std::byte> space) {
     NETIO_CHECK(message.advert_count <= adverts_per_message);
     NETIO_CHECK(message.end_bytes || !message.closes);
@@ -218,7 +244,8 @@ std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept {
     writer.put(static_cast<std::uint8_t>((hello.advertises ? advertises_flag : 0) |
                                          (hello.needs_adverts ? needs_adverts_flag : 0) |
                                          (hello.reports_no_advert ? reports_no_advert_flag : 0) |
-                                         (hello.ring_may_grow ? ring_may_grow_flag : 0)));
+                                         (hello.ring_may_grow ? ring_may_grow_flag : 0) |
+                                         (hello.lends_memory ? lends_memory_flag : 0)));
     writer.put(hello.advert_limit_count);
     return data;
 }
@@ -236,6 +263,7 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept {
     out.needs_adverts = (flags & needs_adverts_flag) != 0;
     out.reports_no_advert = (flags & reports_no_advert_flag) != 0;
     out.ring_may_grow = (flags & ring_may_grow_flag) != 0;
+    out.lends_memory = (flags & lends_memory_flag) != 0;
     out.advert_limit_count = reader.get<std::uint16_t>();
     return DecodeError::none;
 }

@@ -38,17 +38,26 @@
 //     +---------+------+------------+
 //     bytes may be 0 in the first, if the receiver advertises every receive
 //
+// Frame of bytes: for a receiver that lends no memory (R16). The body is nothing but bytes; the
+// flags of the frame say whose:
+//
+//      bit 0 for the ring, else for the receive at the head
+//      bit 1 it had to wait for ring space (P11), bit 2 first into the ring announced last (R15);
+//            both only with bit 0
+//      bit 3 only without bit 0: the transfer goes on in the next frame
+//
 // Hello: the stream's part of the connection data, both ways.
 //
 //      0         1       2                  4
 //     +---------+-------+------------------+
 //     | version | flags | adverts accepted |
-//     |  =3     |       | at a time        |
+//     |  =4     |       | at a time        |
 //     +---------+-------+------------------+
 //     flags: bit 0 advertises receives,
 //            bit 1 sends into adverts only, so every receive must be advertised
 //            bit 2 says when it has nothing to advertise (P10)
 //            bit 3 has a ring that may grow (P11)
+//            bit 4 lends memory to be written to; else bytes come to it in frames (R16)
 //
 // The decoders take anything: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
@@ -90,6 +99,12 @@ struct Immediate {
 // `immediate.bytes` is from 1 to transfer_limit_bytes.
 std::uint32_t encode_immediate(const Immediate& immediate);
 DecodeError decode_immediate(std::uint32_t word, Immediate& out) noexcept;
+
+// --- Frame of bytes -----------------------------------------------------------------------------
+
+// `ring` is empty and `more` is false unless the kind allows it.
+std::uint8_t encode_frame_flags(const FrameNotice& notice);
+DecodeError decode_frame_flags(std::uint8_t flags, FrameNotice& out) noexcept;
 
 // --- Control message ----------------------------------------------------------------------------
 
@@ -134,7 +149,7 @@ DecodeError decode_ring(std::span<const std::byte> message, RemoteRing& out) noe
 // --- Hello --------------------------------------------------------------------------------------
 
 inline constexpr std::size_t hello_bytes = 4;
-inline constexpr std::uint8_t hello_version = 3;
+inline constexpr std::uint8_t hello_version = 4;
 
 struct Hello {
     std::uint16_t advert_limit_count = 0; // SenderOptions::advert_limit_count
@@ -142,6 +157,7 @@ struct Hello {
     bool needs_adverts = false;           // true: direct-only sender
     bool reports_no_advert = false;       // P10; a patient sender relies on it
     bool ring_may_grow = false;           // P11; asks to be told of waits
+    bool lends_memory = false;            // R16; false: address and key of its memory are 0
 
     friend bool operator==(const Hello&, const Hello&) = default;
 };

@@ -13,34 +13,48 @@ using Outcome = Completion::Outcome;
 
 namespace {
 
-netio::Hello hello_with(const StreamSocket::Options& options) {
+netio::Hello hello_with(const StreamSocket::Options& options, bool lends) {
     netio::Hello hello{.service = Service::stream, .service_data = {}};
-    const auto data = encode_hello(hello_of(options.sender, options.receiver));
+    const auto data = encode_hello(hello_of(options.sender, options.receiver, lends));
     std::ranges::copy(data, hello.service_data.bytes.begin());
     hello.service_data.size = data.size();
     return hello;
+}
+
+// Where bytes come in frames, the session's receives are for these.
+SessionOptions session_with(const StreamSocket::Options& options, bool lends) {
+    SessionOptions session = options.session;
+    session.remote_writes = lends;
+    if (!lends) {
+        session.receive_bytes = frame_header_bytes + options.frame_bytes;
+        session.receive_count = options.frame_count;
+    }
+    return session;
 }
 
 } // namespace
 
 // --- opening --------------------------------------------------------------------------------
 
-Conversation::Conversation(StreamSocket::Core& core, bool accepts)
+Conversation::Conversation(StreamSocket::Core& core, bool accepts, bool guarded)
     : core_{core}, distance_{core.transport().loop(), accepts, core.options().round_trip},
-      in_{core.options().receive_limit_count}, out_{core.options().send_limit_count},
-      delivery_{core, in_, out_}, wake_{core.transport().loop(), [this] { progress(); }} {}
+      in_{core.options().receive_limit_count,
+          Lending::to_peer(core.options().remote_writes, guarded)},
+      out_{core.options().send_limit_count}, delivery_{core, in_, out_},
+      wake_{core.transport().loop(), [this] { progress(); }} {}
 
 Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
-    : Conversation{core, false} {
+    : Conversation{core, false, core.transport().guards_memory(target.provider)} {
     target.required_receive_bytes = frame_limit_bytes;
-    session_ =
-        std::make_unique<Session>(core.transport(), target, hello_with(core.options()),
-                                  core.options().session, static_cast<Session::Handler&>(*this));
+    session_ = std::make_unique<Session>(
+        core.transport(), target, hello_with(core.options(), in_.lends()),
+        session_with(core.options(), in_.lends()), static_cast<Session::Handler&>(*this));
 }
 
 Conversation::Conversation(StreamSocket::Core& core, IncomingSession& incoming)
-    : Conversation{core, true} {
-    session_ = incoming.accept(hello_with(core.options()), core.options().session, *this);
+    : Conversation{core, true, incoming.guards_memory()} {
+    session_ = incoming.accept(hello_with(core.options(), in_.lends()),
+                               session_with(core.options(), in_.lends()), *this);
 }
 
 // Memory is spent on a peer only now that it has finished the handshake.
@@ -55,7 +69,7 @@ void Conversation::on_open(Session& session) {
     }
     RemoteRing ring;
     try {
-        ring = in_.open(agreed(options.receiver, peer_), session.domain());
+        ring = in_.open(agreed(options.receiver, peer_, in_.lends()), session.domain());
         controls_.open();
     } catch (const std::exception& error) { // no memory, or no more of it may be locked
         return session.fail(CloseReason::failed, error.what());
@@ -67,6 +81,14 @@ void Conversation::on_open(Session& session) {
 // --- what the session reports ---------------------------------------------------------------
 
 void Conversation::on_frame(Session&, const IncomingFrame& frame) {
+    if (frame.kind == bytes_kind && state_ == State::open && !in_.lends()) {
+        FrameNotice notice;
+        if (decode_frame_flags(frame.flags, notice) != DecodeError::none) {
+            return fail("sent bytes with flags that cannot be");
+        }
+        if (is_good(in_.on_frame(notice, frame.body))) wake();
+        return;
+    }
     const bool is_ring = frame.kind == ring_kind;
     if (frame.flags != 0 ||
         !(is_ring || (frame.kind == control_kind && state_ != State::opening))) {
@@ -86,12 +108,13 @@ void Conversation::take_ring(std::span<const std::byte> body) {
         return;
     }
     distance_.on_ring_arrived();
-    const SenderOptions options =
-        agreed(core_.options().sender, peer_, ring.bytes, session_->capabilities().message_bytes);
+    const std::size_t longest =
+        peer_.lends_memory ? session_->capabilities().message_bytes : session_->body_limit();
+    const SenderOptions options = agreed(core_.options().sender, peer_, ring.bytes, longest);
     if (ring.bytes == 0 && options.mode == TransferMode::indirect_only) {
         return fail("has no ring, and this side can only send through one");
     }
-    out_.open(options, ring);
+    if (!is_good(out_.open(options, ring, peer_.lends_memory))) return;
     state_ = State::open;
     wake();
     // The answer that the peer's Distance is waiting for.
@@ -116,7 +139,8 @@ void Conversation::take_control(std::span<const std::byte> body) {
 
 void Conversation::on_written(Session&, std::uint32_t notice) {
     Immediate transfer;
-    if (state_ != State::open || decode_immediate(notice, transfer) != DecodeError::none) {
+    if (state_ != State::open || !in_.lends() ||
+        decode_immediate(notice, transfer) != DecodeError::none) {
         return fail("announced a write that cannot be");
     }
     if (is_good(in_.on_transfer(transfer))) wake();
@@ -126,7 +150,7 @@ void Conversation::on_sent(Session&, Cookie cookie, Outcome outcome) {
     if (ControlChannel::owns(cookie)) {
         controls_.on_sent(cookie);
     } else if (outcome == Outcome::done) { // what was canceled is released by drain()
-        out_.on_written(static_cast<std::uint64_t>(cookie));
+        out_.on_sent(static_cast<std::uint64_t>(cookie));
     }
     wake();
 }
@@ -221,7 +245,7 @@ void Conversation::tell_peer() {
     if (const auto ring = in_.grow(distance_.gauge(), *session_)) {
         static_cast<void>(ControlChannel::announce(*ring, *session_));
     }
-    out_.write(*session_);
+    out_.move(*session_);
 }
 
 // --- the end --------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Conversation final : private Session::Handler {
   private:
     enum class State : std::uint8_t { opening, open, draining, ended };
 
-    Conversation(StreamSocket::Core& core, bool accepts);
+    Conversation(StreamSocket::Core& core, bool accepts, bool guarded);
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;

@@ -10,10 +10,17 @@
 #include <utility>
 
 namespace netio::stream::inline v0_2 {
+namespace {
+
+// Bytes of a frame that a receive waits for spare the way through the ring; fewer gather there for
+// one receive.
+constexpr std::size_t worth_a_receive_bytes = 16 * 1024;
+
+} // namespace
 
 RemoteRing Incoming::open(const ReceiverOptions& options, MemoryDomain& domain) {
     receiver_.emplace(options);
-    return options.ring_bytes > 0 ? rings_.add(options.ring_bytes, domain) : RemoteRing{};
+    return options.ring_bytes > 0 ? rings_.add(options.ring_bytes, lending_, domain) : RemoteRing{};
 }
 
 Status Incoming::receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDomain* domain) {
@@ -21,7 +28,7 @@ Status Incoming::receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDom
     if (slice.size > 0 && domain != nullptr) {
         NETIO_CHECK_MSG(slice.buffer->access() == Access::remote_write,
                         "receive into a buffer with Access::remote_write");
-        static_cast<void>(slice.buffer->registration(*domain));
+        lending_.prepare(slice, *domain);
     }
     receiver_->post(ReceiveId{receives_.push(slice, cookie)}, slice.size, fill == Fill::all);
     return Status::ok;
@@ -34,15 +41,43 @@ bool Incoming::copy_out(std::uint64_t step_bytes) {
     while (left > 0) {
         const auto copy = receiver_->next_copy(left);
         if (!copy) break;
-        // A completed receive leaves the queue of the state machine, not ours.
-        const Slice to = receives_.slice(static_cast<std::uint64_t>(copy->id), copy->receive_offset,
-                                         copy->bytes);
-        std::memcpy(to.data, rings_.at(copy->ring) + copy->ring_offset, to.size);
-        receiver_->on_copied();
+        this->copy(*copy, rings_.at(copy->ring) + copy->ring_offset);
         left -= copy->bytes;
     }
     if (const auto unused = receiver_->next_unused_ring()) rings_.drop(*unused);
     return left == 0;
+}
+
+void Incoming::copy(const Copy& copy, const std::byte* from) {
+    // A completed receive leaves the queue of the state machine, not ours.
+    const Slice to =
+        receives_.slice(static_cast<std::uint64_t>(copy.id), copy.receive_offset, copy.bytes);
+    std::memcpy(to.data, from, to.size);
+    receiver_->on_copied();
+}
+
+ProtocolError Incoming::on_frame(const FrameNotice& notice, std::span<const std::byte> bytes) {
+    const bool is_first = receiver_->ring_used_bytes() == 0;
+    Place place;
+    const ProtocolError error =
+        receiver_->on_frame(notice, static_cast<std::uint32_t>(bytes.size()), place);
+    if (error != ProtocolError::none) return error;
+    if (notice.kind == TransferKind::direct) {
+        const Slice to =
+            receives_.slice(static_cast<std::uint64_t>(place.id), place.offset, bytes.size());
+        std::memcpy(to.data, bytes.data(), to.size);
+        return error;
+    }
+    std::byte* const ring = rings_.at(place.ring) + place.offset;
+    std::size_t done = 0;
+    while (is_first && bytes.size() - done >= worth_a_receive_bytes) {
+        const auto copy = receiver_->next_copy(bytes.size() - done);
+        if (!copy) break;
+        this->copy(*copy, bytes.data() + done);
+        done += static_cast<std::size_t>(copy->bytes);
+    }
+    std::memcpy(ring + done, bytes.data() + done, bytes.size() - done);
+    return error;
 }
 
 void Incoming::collect(ControlMessage& message, MemoryDomain& domain) {
@@ -51,13 +86,10 @@ void Incoming::collect(ControlMessage& message, MemoryDomain& domain) {
 }
 
 Advert Incoming::complete(const LocalAdvert& advert, MemoryDomain& domain) const {
-    const Slice& slice = receives_.at(static_cast<std::uint64_t>(advert.id));
-    const Registration& registration = slice.buffer->registration(domain);
-    return {.terms = advert.terms,
-            .address = registration.base() +
-                       static_cast<std::uint64_t>(slice.data - slice.buffer->data()) +
-                       advert.offset,
-            .key = registration.key()};
+    const Slice open =
+        receives_.slice(static_cast<std::uint64_t>(advert.id), advert.offset, advert.terms.bytes);
+    const RemoteSlice place = lending_.place(open, domain);
+    return {.terms = advert.terms, .address = place.address, .key = place.key};
 }
 
 // Whatever is in the way of a larger ring, the stream goes on with the one it has.
@@ -73,7 +105,7 @@ std::optional<RemoteRing> Incoming::grow(std::optional<RingGauge>& gauge, Sessio
         return std::nullopt;
     }
     try {
-        const RemoteRing ring = rings_.add(*bytes, session.domain());
+        const RemoteRing ring = rings_.add(*bytes, lending_, session.domain());
         receiver_->announce_ring();
         return ring;
     } catch (const std::exception&) { // ReceiverCounters::ring_refusals tells

@@ -9,6 +9,7 @@
 #include "stream/core/receiver.hpp"
 #include "stream/core/ring_gauge.hpp"
 #include "stream/core/wire.hpp"
+#include "stream/socket/lending.hpp"
 #include "stream/socket/lent_queue.hpp"
 #include "stream/socket/ring_set.hpp"
 #include "stream/socket/stream_socket.hpp"
@@ -18,12 +19,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace netio::stream::inline v0_2 {
 
 class Incoming {
   public:
-    explicit Incoming(std::size_t limit_count) : receives_{limit_count} {}
+    Incoming(std::size_t limit_count, Lending lending)
+        : lending_{lending}, receives_{limit_count} {}
+
+    bool lends() const noexcept { return lending_.lends(); }
 
     // Makes the first ring. Throws FabricError if there is no memory for it.
     RemoteRing open(const ReceiverOptions& options, MemoryDomain& domain);
@@ -35,6 +40,8 @@ class Incoming {
     ProtocolError on_transfer(const Immediate& transfer) {
         return receiver_->on_transfer(transfer.kind, transfer.bytes, transfer.notice);
     }
+    // The bytes of a frame, which are put where they belong (R16).
+    ProtocolError on_frame(const FrameNotice& notice, std::span<const std::byte> bytes);
     ProtocolError on_end(std::uint64_t total_bytes) { return receiver_->on_fin(total_bytes); }
 
     // Copies out of the ring, about so many bytes. True: that was not all.
@@ -62,7 +69,9 @@ class Incoming {
 
   private:
     Advert complete(const LocalAdvert& advert, MemoryDomain& domain) const;
+    void copy(const Copy& copy, const std::byte* from);
 
+    const Lending lending_;
     std::optional<Receiver> receiver_;
     LentQueue receives_;
     RingSet rings_;

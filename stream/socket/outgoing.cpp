@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/outgoing.hpp"
 
-#include <algorithm>
+#include "stream/socket/frame_carrier.hpp"
+#include "stream/socket/write_carrier.hpp"
+
 #include <array>
 
 namespace netio::stream::inline v0_2 {
-namespace {
 
-// More pieces than this in one write are not worth their handling.
-constexpr std::size_t piece_limit = 16;
-
-} // namespace
-
-void Outgoing::open(const SenderOptions& options, const RemoteRing& ring) {
-    peer_ring_ = ring;
+ProtocolError Outgoing::open(const SenderOptions& options, const RemoteRing& ring, bool lent) {
+    if (lent) {
+        carrier_ = std::make_unique<WriteCarrier>();
+    } else {
+        carrier_ = std::make_unique<FrameCarrier>();
+    }
     sender_.emplace(options);
     if (shut_down_) sender_->finish();
+    return carrier_->on_ring(ring);
 }
 
 Status Outgoing::send(const Slice& slice, Cookie cookie, MemoryDomain& domain) {
     if (shut_down_) return Status::closed;
     if (sends_.is_full()) return Status::again;
-    if (slice.size > 0) static_cast<void>(slice.buffer->registration(domain));
+    if (slice.size > 0) carrier_->prepare(slice, domain);
     sender_->submit(SendId{sends_.push(slice, cookie)}, slice.size);
     return Status::ok;
 }
@@ -32,17 +33,22 @@ void Outgoing::shutdown() {
     if (sender_) sender_->finish();
 }
 
-ProtocolError Outgoing::on_ring(const RemoteRing& ring) {
-    const ProtocolError error = sender_->on_ring(ring.bytes);
-    if (error == ProtocolError::none) peer_ring_ = ring; // R15: what is sent from now on goes there
-    return error;
+ProtocolError Outgoing::on_advert(const Advert& advert) {
+    const ProtocolError error = carrier_->on_advert(advert);
+    return error == ProtocolError::none ? sender_->on_advert(advert) : error;
 }
 
-void Outgoing::write(Session& session) {
-    std::array<Piece, piece_limit> pieces;
-    const auto room = std::span{pieces}.first(std::min(piece_limit, session.write_slice_limit()));
-    while (sender_->queued_bytes() > 0) {
-        if (!session.request_write_capacity()) {
+ProtocolError Outgoing::on_ring(const RemoteRing& ring) {
+    const ProtocolError error = sender_->on_ring(ring.bytes);
+    // R15: what is sent from now on goes there.
+    return error == ProtocolError::none ? carrier_->on_ring(ring) : error;
+}
+
+void Outgoing::move(Session& session) {
+    std::array<Piece, Carrier::piece_limit> pieces;
+    const auto room = std::span{pieces}.first(carrier_->piece_count(session));
+    while (queued_bytes() > 0) {
+        if (!carrier_->is_ready(session)) {
             if (!waiting_for_capacity_) ++waits_for_capacity_;
             waiting_for_capacity_ = true;
             return;
@@ -50,25 +56,17 @@ void Outgoing::write(Session& session) {
         const auto transfer = sender_->next_transfer(room);
         if (!transfer) return;
         waiting_for_capacity_ = false;
-        if (!post(*transfer, room.first(transfer->piece_count), session)) return;
+        if (!take(*transfer, room.first(transfer->piece_count), session)) return;
     }
 }
 
-bool Outgoing::post(const Transfer& transfer, std::span<const Piece> pieces, Session& session) {
-    std::array<Slice, piece_limit> slices;
+bool Outgoing::take(const Transfer& transfer, std::span<const Piece> pieces, Session& session) {
+    std::array<Slice, Carrier::piece_limit> slices;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
         const Piece& piece = pieces[i];
         slices[i] = sends_.slice(static_cast<std::uint64_t>(piece.id), piece.offset, piece.bytes);
     }
-    const RemoteSlice target =
-        transfer.kind == TransferKind::direct
-            ? RemoteSlice{transfer.address, transfer.key}
-            : RemoteSlice{peer_ring_.address + transfer.ring_offset, peer_ring_.key};
-    const OutgoingWrite write{
-        .slices = std::span{slices}.first(pieces.size()),
-        .target = target,
-        .notice = encode_immediate({transfer.kind, transfer.bytes, transfer.notice})};
-    return session.write(write, Cookie{transfer.number}) == Status::ok;
+    return carrier_->take(transfer, std::span{slices}.first(pieces.size()), session);
 }
 
 std::optional<Cookie> Outgoing::next_done() {

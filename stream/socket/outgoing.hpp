@@ -2,12 +2,13 @@
 #pragma once
 
 // Outgoing: the direction of one conversation in which this side sends: the user's sends, the state
-// machine that decides how their bytes travel, and the peer's ring.
+// machine that decides how their bytes travel, and what carries them there.
 //
 // It calls nobody back; the conversation asks for what is done.
 
 #include "stream/core/sender.hpp"
 #include "stream/core/wire.hpp"
+#include "stream/socket/carrier.hpp"
 #include "stream/socket/lent_queue.hpp"
 
 #include "netio/base/status.hpp"
@@ -15,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -24,8 +26,8 @@ class Outgoing {
   public:
     explicit Outgoing(std::size_t limit_count) : sends_{limit_count} {}
 
-    // The peer's first ring is known.
-    void open(const SenderOptions& options, const RemoteRing& ring);
+    // The peer's first ring is known, and whether it lends its memory.
+    ProtocolError open(const SenderOptions& options, const RemoteRing& ring, bool lent);
     bool is_open() const noexcept { return sender_.has_value(); }
 
     // ok, again (as many as may be are outstanding), closed (after shutdown). Throws FabricError if
@@ -34,15 +36,20 @@ class Outgoing {
     // No more sends. Twice is legal.
     void shutdown();
 
-    ProtocolError on_advert(const Advert& advert) { return sender_->on_advert(advert); }
+    ProtocolError on_advert(const Advert& advert);
     ProtocolError on_ack(std::uint64_t total_bytes) { return sender_->on_ack(total_bytes); }
     ProtocolError on_ring(const RemoteRing& ring);
-    void on_written(std::uint64_t transfer) { sender_->on_transfer_done(transfer); }
+    // Of this transfer, or of a part of it, that has left.
+    void on_sent(std::uint64_t transfer) {
+        if (carrier_->on_sent(transfer)) sender_->on_transfer_done(transfer);
+    }
 
-    // Writes what may be written now.
-    void write(Session& session);
+    // Hands the session what may be sent now.
+    void move(Session& session);
     // The end of the stream, once, when it is to be told.
-    std::optional<std::uint64_t> next_end() { return sender_->next_fin(); }
+    std::optional<std::uint64_t> next_end() {
+        return carrier_->waiting_bytes() == 0 ? sender_->next_fin() : std::nullopt;
+    }
 
     // The next send that is done.
     std::optional<Cookie> next_done();
@@ -51,7 +58,9 @@ class Outgoing {
 
     bool has_sends() const noexcept { return !sends_.empty(); }
     bool is_full() const noexcept { return sends_.is_full(); }
-    std::uint64_t queued_bytes() const noexcept { return sender_ ? sender_->queued_bytes() : 0; }
+    std::uint64_t queued_bytes() const noexcept {
+        return sender_ ? sender_->queued_bytes() + carrier_->waiting_bytes() : 0;
+    }
     // All that was handed to send().
     std::uint64_t total_bytes() const noexcept {
         return sender_ ? sender_->position().value() + sender_->queued_bytes() : 0;
@@ -60,11 +69,11 @@ class Outgoing {
     std::uint64_t waits_for_capacity() const noexcept { return waits_for_capacity_; }
 
   private:
-    bool post(const Transfer& transfer, std::span<const Piece> pieces, Session& session);
+    bool take(const Transfer& transfer, std::span<const Piece> pieces, Session& session);
 
     std::optional<Sender> sender_;
+    std::unique_ptr<Carrier> carrier_;
     LentQueue sends_;
-    RemoteRing peer_ring_;
     bool shut_down_ = false;
     bool waiting_for_capacity_ = false;
     std::uint64_t waits_for_capacity_ = 0;

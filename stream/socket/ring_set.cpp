@@ -7,12 +7,12 @@
 
 namespace netio::stream::inline v0_2 {
 
-RemoteRing RingSet::add(std::uint64_t bytes, MemoryDomain& domain) {
+RemoteRing RingSet::add(std::uint64_t bytes, const Lending& lending, MemoryDomain& domain) {
     auto ring =
         std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(bytes), Access::remote_write);
-    const Registration& registration = ring->registration(domain);
+    const RemoteSlice place = lending.place(ring->slice(), domain);
     rings_.push_back(std::move(ring));
-    return {.address = registration.base(), .key = registration.key(), .bytes = bytes};
+    return {.address = place.address, .key = place.key, .bytes = bytes};
 }
 
 void RingSet::drop(std::uint32_t number) {
@@ -21,7 +21,7 @@ void RingSet::drop(std::uint32_t number) {
     ++first_;
 }
 
-const std::byte* RingSet::at(std::uint32_t number) const {
+std::byte* RingSet::at(std::uint32_t number) const {
     NETIO_CHECK(number >= first_);
     return rings_[number - first_]->data();
 }

@@ -9,6 +9,7 @@
 
 #include "stream/core/fifo.hpp"
 #include "stream/core/wire.hpp"
+#include "stream/socket/lending.hpp"
 
 #include "netio/memory/buffer.hpp"
 
@@ -22,11 +23,11 @@ class RingSet {
   public:
     // The next ring, and what the peer is to be told of it. Throws FabricError if there is no
     // memory, or no more of it may be locked; then nothing is added.
-    RemoteRing add(std::uint64_t bytes, MemoryDomain& domain);
+    RemoteRing add(std::uint64_t bytes, const Lending& lending, MemoryDomain& domain);
     // Frees the oldest, whose number this must be (checked).
     void drop(std::uint32_t number);
     // The memory of a ring that is there (checked).
-    const std::byte* at(std::uint32_t number) const;
+    std::byte* at(std::uint32_t number) const;
 
     std::size_t size() const noexcept { return rings_.size(); }
 

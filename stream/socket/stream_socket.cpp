@@ -22,9 +22,13 @@ void validate(const StreamSocket::Options& options) {
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
-    require(options.session.remote_writes, "session.remote_writes must be true for a stream");
     require(options.session.receive_bytes >= frame_limit_bytes,
             "session.receive_bytes must be at least 1312 for a stream's control messages");
+    require(options.frame_bytes >= control_limit_bytes &&
+                options.frame_bytes <= transfer_limit_bytes,
+            "frame_bytes must be from 1304 to 536870911");
+    require(options.frame_count >= least_session_receive_count && options.frame_count <= 16384,
+            "frame_count must be from 4 to 16384");
     require(options.session.send_count >= 4, "session.send_count must be at least 4 for a stream");
     require(options.send_limit_count > 0 && options.receive_limit_count > 0,
             "send_limit_count and receive_limit_count must be at least 1");

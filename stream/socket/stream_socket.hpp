@@ -16,10 +16,12 @@
 // completion and ends in exactly one. They complete in the order of their posting. A call never
 // calls back. The other end is a socket that a StreamListener has made.
 //
-// A peer that is told of a receive may write into all of its buffer, and may go on doing so after
-// the receive is complete, for as long as the buffer and the connection live. So give each peer
-// that you do not trust a buffer of its own, or none at all: with an indirect-only receiver
-// (ReceiverOptions::mode) a peer reaches nothing but the ring.
+// Over kernel sockets no peer writes into memory: bytes come in frames, with one copy (R16), unless
+// Options::remote_writes says that the peer is trusted with the process. Over RDMA a peer that is
+// told of a receive may write into all of its buffer, and may go on doing so after the receive is
+// complete, for as long as the buffer and the connection live. So give each peer that you do not
+// trust a buffer of its own, or none at all: with an indirect-only receiver (ReceiverOptions::mode)
+// a peer reaches nothing but the ring.
 //
 // The end: shutdown_send() ends this direction only; the peer sees on_end_of_stream once it has
 // received everything. When both directions have ended, or with close() when everything was sent,
@@ -51,6 +53,14 @@ enum class Fill : std::uint8_t {
     all,  // when it is full, or the stream ends (MSG_WAITALL)
 };
 
+// Whether the peer writes into this side's memory: into the ring, and into receives that it is told
+// of. Else bytes come in frames, and are copied.
+enum class RemoteWrites : std::uint8_t {
+    guarded, // where a device checks each write (RDMA)
+    trusted, // everywhere. Over kernel sockets the peer can then write to any memory of the process
+    never,
+};
+
 struct Received {
     Cookie cookie{};
     std::uint64_t bytes = 0; // may be less than asked for, even 0, if the stream has ended
@@ -67,8 +77,13 @@ class NETIO_EXPORT StreamSocket final {
         SenderOptions sender = improved_sender(0);
         ReceiverOptions receiver = improved_receiver(1024 * 1024, 64 * 1024 * 1024);
         // receive_count bounds the messages of the peer that are under way, send_count ours.
-        SessionOptions session = {
-            .receive_bytes = 1312, .receive_count = 256, .send_count = 64, .remote_writes = true};
+        // remote_writes follows from what is below.
+        SessionOptions session = {.receive_bytes = 1312, .receive_count = 256, .send_count = 64};
+        RemoteWrites remote_writes = RemoteWrites::guarded;
+        // Where bytes come in frames: the most in one, and how many are taken at once, instead of
+        // the session's. Together they bound what is under way.
+        std::size_t frame_bytes = 128 * 1024;
+        std::size_t frame_count = 16;
         std::size_t send_limit_count = 1024;        // sends outstanding at once
         std::size_t receive_limit_count = 1024;     // and receives
         std::uint64_t copy_step_bytes = 256 * 1024; // copied from the ring before others' turn

@@ -42,7 +42,7 @@ Stranger::Stranger(Scene& scene, Service service) : scene_{scene}, service_{serv
 }
 Stranger::~Stranger() = default;
 
-std::vector<std::byte> Stranger::hello(Input& input) const {
+std::vector<std::byte> Stranger::hello(Input& input) {
     Hello hello{.service = service_,
                 .receive_bytes = receive_bytes,
                 .receive_count = count,
@@ -51,11 +51,13 @@ std::vector<std::byte> Stranger::hello(Input& input) const {
                 .service_data = {}};
     hello.service_data.size = 4;
     if (service_ == Service::stream) {
+        lends_memory_ = input.flag();
         const auto data = stream::encode_hello({.advert_limit_count = 16,
                                                 .advertises = input.below(8) != 0,
                                                 .needs_adverts = input.below(8) == 0,
                                                 .reports_no_advert = input.flag(),
-                                                .ring_may_grow = input.flag()});
+                                                .ring_may_grow = input.flag(),
+                                                .lends_memory = lends_memory_});
         std::ranges::copy(data, hello.service_data.bytes.begin());
     } else {
         wire::store(hello.service_data.bytes.data(),
@@ -170,13 +172,16 @@ void Stranger::send_frame(const FrameHeader& header, std::span<const std::byte> 
     send(message);
 }
 
-// One that really is there.
+// One that really is there, if the socket may know where.
 void Stranger::ring() {
     if (!connected_ || closed_) return;
-    const Registration& registration = lent_memory_.registration(connection_->domain());
-    send_frame(FrameKind{stream::ring_kind}, stream::encode_ring({.address = registration.base(),
-                                                                  .key = registration.key(),
-                                                                  .bytes = lent_memory_.size()}));
+    stream::RemoteRing ring{.bytes = lent_memory_.size()};
+    if (lends_memory_) {
+        const Registration& registration = lent_memory_.registration(connection_->domain());
+        ring.address = registration.base();
+        ring.key = registration.key();
+    }
+    send_frame(FrameKind{stream::ring_kind}, stream::encode_ring(ring));
 }
 
 void Stranger::frame(Input& input) {
@@ -193,7 +198,8 @@ void Stranger::frame(Input& input) {
 }
 
 void Stranger::write(Input& input) {
-    if (!may_post() || target_.key == 0) return;
+    if (!may_post()) return;
+    if (target_.key == 0) return bytes(input);
     const std::size_t place = free_places_.back();
     const Slice slice = send_memory_.slice(place * receive_bytes, 1 + input.below(64));
     RemoteSlice target = target_;
@@ -206,6 +212,20 @@ void Stranger::write(Input& input) {
                    static_cast<std::uint32_t>(slice.size)});
     if (connection_->post_write({&slice, 1}, target, immediate, Cookie{place}) == Status::ok)
         free_places_.pop_back();
+}
+
+// What goes to a socket that lends no memory.
+void Stranger::bytes(Input& input) {
+    const bool in_ring = input.flag();
+    const bool more = !in_ring && input.flag();
+    const FrameHeader header{
+        .kind = stream::bytes_kind,
+        .flags = stream::encode_frame_flags(
+            {.kind = in_ring ? stream::TransferKind::indirect : stream::TransferKind::direct,
+             .more = more}),
+        .credits = std::exchange(owed_credits_, std::uint16_t{0}),
+        .sequence = sequence_++};
+    send_frame(header, std::vector<std::byte>(1 + input.below(600)));
 }
 
 void Stranger::act(Input& input) {

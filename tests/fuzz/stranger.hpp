@@ -62,12 +62,13 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     static constexpr std::size_t receive_bytes = 2048;
     static constexpr std::size_t count = 16;
 
-    std::vector<std::byte> hello(Input& input) const;
+    std::vector<std::byte> hello(Input& input);
     void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
     bool may_post() const;
     void frame(Input& input);
     void ring();
     void write(Input& input);
+    void bytes(Input& input);
     void send(std::span<const std::byte> message);
     void send_frame(FrameKind kind, std::span<const std::byte> body = {});
     void send_frame(const FrameHeader& header, std::span<const std::byte> body);
@@ -87,6 +88,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     std::vector<std::size_t> free_places_; // of send_memory_
     std::uint32_t sequence_ = 0;
     std::uint16_t owed_credits_ = 0;
+    bool lends_memory_ = false;
     RemoteSlice target_{}; // the last memory that the socket has offered
     bool connected_ = false;
     bool heard_ = false; // who accepts does not speak first

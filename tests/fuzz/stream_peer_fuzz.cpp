@@ -13,8 +13,10 @@ namespace {
 using stream::Fill;
 using stream::StreamSocket;
 
-stream::StreamSocket::Options small_options() {
+stream::StreamSocket::Options small_options(stream::RemoteWrites remote_writes) {
     stream::StreamSocket::Options options{.receiver = stream::improved_receiver(1024, 4096)};
+    options.remote_writes = remote_writes;
+    options.frame_bytes = 2'000;
     options.session.receive_count = 16;
     options.session.send_count = 16;
     options.round_trip = std::chrono::hours{1};
@@ -31,7 +33,7 @@ struct User final : StreamSocket::Handler, stream::StreamListener::Handler {
                         "operations are left behind on_closed");
     }
     void on_incoming(stream::IncomingStream& incoming) override {
-        if (!socket) socket = incoming.accept(small_options(), *this);
+        if (!socket) socket = incoming.accept(small_options(remote_writes), *this);
     }
 
     // One send or receive, of memory that the test owns.
@@ -47,6 +49,7 @@ struct User final : StreamSocket::Handler, stream::StreamListener::Handler {
         }
     }
 
+    stream::RemoteWrites remote_writes = stream::RemoteWrites::guarded;
     std::uint64_t sends = 0;
     std::uint64_t sends_ended = 0;
     std::uint64_t receives = 0;
@@ -61,12 +64,14 @@ const Target stream_peer{
         Input input{bytes};
         Scene scene;
         User user;
+        if (input.below(2) != 0) user.remote_writes = stream::RemoteWrites::never;
         stream::StreamListener listener{scene.transport(), {Scene::address()}, user};
         Stranger stranger{scene, Service::stream};
         if (input.flag()) {
             stranger.connect(listener.endpoints().front().address, input);
         } else {
-            user.socket = std::make_unique<StreamSocket>(scene.transport(), small_options(), user);
+            user.socket = std::make_unique<StreamSocket>(scene.transport(),
+                                                         small_options(user.remote_writes), user);
             user.socket->connect(stranger.listen(input));
             scene.run(std::chrono::milliseconds{1});
         }

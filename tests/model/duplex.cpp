@@ -65,6 +65,7 @@ Duplex::Duplex(std::uint64_t seed) : chance_{seed} {
     sides_.push_back(
         Side{back, there, {.receive_count = second, .peer_receive_count = first}, notices});
     for (Side& side : sides_) {
+        if (chance_.one_in(2)) side.frame_bytes = chance_.one_of<std::uint64_t>({1, 40, 700});
         side.content_seed = chance_.below(1U << 30);
         // Through a tiny ring, or in tiny transfers, many bytes would take for ever.
         side.bytes_left = chance_.one_of<std::uint64_t>({0, 1, 300, 1'500});
@@ -168,32 +169,63 @@ void Duplex::post(Side& side) {
 
 void Duplex::pump(std::size_t index) {
     Side& side = sides_[index];
-    Side& peer = sides_[1 - index];
-    if (!(side.notices ? side.credits.can_send_frame() : side.credits.can_write())) return; // R13
+    const bool in_frames = side.notices || side.frame_bytes > 0;
+    if (!(in_frames ? side.credits.can_send_frame() : side.credits.can_write())) return; // R13
+    if (side.unsent) return send_frame(index);
     std::array<Piece, 6> pieces{};
     const auto transfer = side.sender.next_transfer(
         std::span{pieces}.first(static_cast<std::size_t>(chance_.between(1, pieces.size()))));
     if (!transfer) return;
-    side.writes.push_back(transfer->number);
-
-    Landing landing{.in_ring = transfer->kind == TransferKind::indirect,
-                    .ring = side.peer_ring,
-                    .receive = ReceiveId{transfer->key},
-                    .offset = transfer->kind == TransferKind::indirect ? transfer->ring_offset
-                                                                       : transfer->address,
-                    .bytes = {}};
+    std::vector<std::uint8_t> bytes;
     for (std::size_t i = 0; i < transfer->piece_count; ++i) {
         const std::uint64_t begin = side.send_begins.at(pieces[i].id) + pieces[i].offset;
         for (std::uint64_t k = 0; k < pieces[i].bytes; ++k) {
-            landing.bytes.push_back(content(side.content_seed, begin + k));
+            bytes.push_back(content(side.content_seed, begin + k));
         }
     }
+    if (side.frame_bytes == 0) return write(index, *transfer, std::move(bytes));
+    side.unsent = Unsent{*transfer, std::move(bytes)};
+    send_frame(index);
+}
+
+// R16: a part of a direct transfer, or all of an indirect one.
+void Duplex::send_frame(std::size_t index) {
+    Side& side = sides_[index];
+    Unsent& unsent = *side.unsent;
+    const bool is_direct = unsent.transfer.kind == TransferKind::direct;
+    const std::size_t left = unsent.bytes.size() - unsent.sent;
+    const std::size_t bytes = is_direct ? std::min(left, side.frame_bytes) : left;
+    const auto begin = unsent.bytes.begin() + static_cast<std::ptrdiff_t>(unsent.sent);
+    Message message;
+    message.frame = FrameNotice{
+        .kind = unsent.transfer.kind, .ring = unsent.transfer.notice, .more = bytes < left};
+    message.content.assign(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+    message.credits = side.credits.on_frame_sent();
+    unsent.sent += bytes;
+    if (bytes == left) {
+        side.writes.push_back(unsent.transfer.number);
+        side.unsent.reset();
+    }
+    send(index, std::move(message));
+}
+
+void Duplex::write(std::size_t index, const Transfer& transfer, std::vector<std::uint8_t> bytes) {
+    Side& side = sides_[index];
+    Side& peer = sides_[1 - index];
+    side.writes.push_back(transfer.number);
+    const bool in_ring = transfer.kind == TransferKind::indirect;
+    Landing landing{.in_ring = in_ring,
+                    .ring = side.peer_ring,
+                    .receive = ReceiveId{transfer.key},
+                    .offset = in_ring ? transfer.ring_offset : transfer.address,
+                    .bytes = std::move(bytes)};
     Message message{.is_write = true,
-                    .immediate =
-                        encode_immediate({transfer->kind, transfer->bytes, transfer->notice}),
+                    .immediate = encode_immediate({transfer.kind, transfer.bytes, transfer.notice}),
                     .credits = 0,
                     .bytes = {},
-                    .landing = {}};
+                    .landing = {},
+                    .frame = {},
+                    .content = {}};
     if (side.notices) {
         message.credits = side.credits.on_frame_sent();
     } else {
@@ -248,6 +280,8 @@ void Duplex::deliver(std::size_t index) {
     side.credits.on_reposted();
     if (message.is_write) {
         arrive(side, message);
+    } else if (message.frame) {
+        take_frame(side, message);
     } else if (message.ring_bytes > 0) {
         expect_none(side.sender.on_ring(message.ring_bytes));
         ++side.peer_ring;
@@ -260,6 +294,20 @@ void Duplex::arrive(Side& side, const Message& message) {
     Immediate immediate;
     expect(decode_immediate(message.immediate, immediate) == DecodeError::none, "immediate");
     expect_none(side.receiver.on_transfer(immediate.kind, immediate.bytes, immediate.notice));
+}
+
+void Duplex::take_frame(Side& side, const Message& message) {
+    FrameNotice notice;
+    expect(decode_frame_flags(encode_frame_flags(*message.frame), notice) == DecodeError::none,
+           "flags of a frame");
+    Place place;
+    expect_none(
+        side.receiver.on_frame(notice, static_cast<std::uint32_t>(message.content.size()), place));
+    land(side, {.in_ring = notice.kind == TransferKind::indirect,
+                .ring = place.ring,
+                .receive = place.id,
+                .offset = place.offset,
+                .bytes = message.content});
 }
 
 void Duplex::take_control(Side& side, const Message& message) {
@@ -297,7 +345,7 @@ void Duplex::tell(std::size_t index) {
                 return Advert{advert.terms, advert.offset, static_cast<std::uint64_t>(advert.id)};
             },
             control);
-        control.end_bytes = side.sender.next_fin();
+        if (!side.unsent) control.end_bytes = side.sender.next_fin();
     }
     if (control.item_count() == 0 && tell_of_ring(index)) return;
     if (control.item_count() == 0 && !side.credits.must_return()) return;

@@ -81,9 +81,17 @@ class Duplex {
         bool is_write = false;
         std::uint32_t immediate = 0; // what a write, or the notice behind it, says
         std::uint32_t credits = 0;
-        std::vector<std::byte> bytes;   // of a control message
-        std::uint64_t ring_bytes = 0;   // of a larger ring; 0: it is no news of one
-        std::optional<Landing> landing; // at arrival
+        std::vector<std::byte> bytes;     // of a control message
+        std::uint64_t ring_bytes = 0;     // of a larger ring; 0: it is no news of one
+        std::optional<Landing> landing;   // at arrival
+        std::optional<FrameNotice> frame; // R16: its bytes are in `content`
+        std::vector<std::uint8_t> content;
+    };
+    // A transfer that travels in frames, until the last of them is posted.
+    struct Unsent {
+        Transfer transfer;
+        std::vector<std::uint8_t> bytes;
+        std::size_t sent = 0;
     };
     struct Receive {
         ReceiveId id;
@@ -96,7 +104,9 @@ class Duplex {
         Sender sender;
         Receiver receiver;
         netio::Credits credits;
-        bool notices; // instead of immediate data
+        bool notices;                  // instead of immediate data
+        std::uint64_t frame_bytes = 0; // to the peer, which lends no memory; 0: it does
+        std::optional<Unsent> unsent;
         std::uint32_t receive_count;
         std::uint64_t content_seed;
         std::vector<std::vector<std::uint8_t>> rings; // those that are released are empty
@@ -122,6 +132,8 @@ class Duplex {
     void submit(Side& side);
     void post(Side& side);
     void pump(std::size_t index);
+    void write(std::size_t index, const Transfer& transfer, std::vector<std::uint8_t> bytes);
+    void send_frame(std::size_t index);
     void done(Side& side);
     void deliver(std::size_t index);
     void end_copy(Side& side);
@@ -131,6 +143,7 @@ class Duplex {
     void send(std::size_t from, Message message);
     void land(Side& side, const Landing& landing);
     void arrive(Side& side, const Message& message);
+    void take_frame(Side& side, const Message& message);
     void take_control(Side& side, const Message& message);
     void violate(const std::string& what) {
         if (violation_.empty()) violation_ = what;

@@ -188,9 +188,27 @@ std::vector<Case> growing_cases() {
     };
 }
 
+// R16: a direct transfer comes in several frames.
+std::vector<Case> frame_cases() {
+    using Options = WorldOptions&;
+    const auto in_frames = [](Options o) {
+        o.frame_bytes = 1;
+        o.longest_send_bytes = o.longest_receive_bytes = 3;
+        o.sender.ring_transfer_limit_bytes = 1;
+    };
+    return {
+        {"FramesPublished", with(published(), in_frames), true},
+        {"FramesImproved", with(improved(), in_frames), true},
+        {"FramesNotEager", with(with(improved(), in_frames),
+                                [](Options o) { o.wait_all = WaitAll::never, o.eager = false; })},
+        {"FramesBesideAGrowingRing",
+         with(with(growing_dynamic(1, 2), in_frames), [](Options o) { o.stream_bytes = 5; })},
+    };
+}
+
 std::vector<Case> cases() {
     std::vector<Case> all = published_cases();
-    for (const auto& more : {improved_cases(), growing_cases()})
+    for (const auto& more : {improved_cases(), growing_cases(), frame_cases()})
         all.insert(all.end(), more.begin(), more.end());
     return all;
 }

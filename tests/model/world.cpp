@@ -151,39 +151,66 @@ void World::deliver_control() {
 }
 
 void World::deliver_data() {
-    const Arrival arrival = data_.pop_front();
-    if (arrival.is_end) {
-        expect(arrival.end_bytes == submitted_, "the end announces a wrong total"); // R12
-        expect_none(receiver_.on_fin(arrival.end_bytes));
-    } else if (arrival.transfer.kind == TransferKind::direct) {
-        arrive_direct(arrival);
-    } else {
-        expect(arrival.transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
-               "indirect transfer out of order");
-        if (arrival.transfer.notice.first) rings_.on_receiver_told();
-        expect_none(receiver_.on_transfer(TransferKind::indirect, arrival.transfer.bytes,
-                                          arrival.transfer.notice));
+    if (data_.front().is_end) {
+        const Arrival end = data_.pop_front();
+        expect(end.end_bytes == submitted_, "the end announces a wrong total"); // R12
+        expect_none(receiver_.on_fin(end.end_bytes));
+        return settle_receiver();
     }
+    Arrival& front = data_.front();
+    Transfer transfer = front.transfer;
+    const bool is_direct = transfer.kind == TransferKind::direct;
+    const bool more =
+        is_direct && options_->frame_bytes > 0 && transfer.bytes > options_->frame_bytes;
+    const Phase phase = front.phase;
+    if (more) { // R16: the rest of it stays on its way
+        transfer.bytes = static_cast<std::uint32_t>(options_->frame_bytes);
+        front.transfer.bytes -= transfer.bytes;
+        front.transfer.sequence += transfer.bytes;
+        front.transfer.address += transfer.bytes;
+    } else {
+        data_.pop_front();
+    }
+    is_direct ? arrive_direct(transfer, phase, more) : arrive_indirect(transfer);
     settle_receiver();
 }
 
-void World::arrive_direct(const Arrival& arrival) {
-    const Transfer& transfer = arrival.transfer;
+void World::arrive_indirect(const Transfer& transfer) {
+    expect(transfer.sequence.value() == delivered_ + receiver_.ring_used_bytes(),
+           "indirect transfer out of order");
+    if (transfer.notice.first) rings_.on_receiver_told();
+    take(transfer, false, transfer.ring_offset);
+}
+
+// By its write, or in a frame: then the receiver must know where it belongs.
+void World::take(const Transfer& transfer, bool more, std::uint64_t offset) {
+    if (options_->frame_bytes == 0) {
+        return expect_none(receiver_.on_transfer(transfer.kind, transfer.bytes, transfer.notice));
+    }
+    Place place;
+    expect_none(receiver_.on_frame({.kind = transfer.kind, .ring = transfer.notice, .more = more},
+                                   transfer.bytes, place));
+    expect(place.offset == offset, "a frame's bytes are put elsewhere");
+    expect(transfer.kind == TransferKind::indirect || place.id == ReceiveId{first_receive_},
+           "a frame's bytes are put into another receive");
+}
+
+void World::arrive_direct(const Transfer& transfer, Phase phase, bool more) {
     expect(receiver_.ring_used_bytes() == 0, "direct transfer while the ring holds bytes");
-    expect(options_->data_checks_only || arrival.phase == receiver_.phase(),
+    expect(options_->data_checks_only || phase == receiver_.phase(),
            "phases differ on a direct transfer");
     expect(transfer.sequence.value() == delivered_, "direct transfer out of order");
     if (receives_.empty() || transfer.address >> offset_bits != first_receive_) {
         return violate("direct transfer to a receive that is not at the head");
     }
     OpenReceive& front = receives_.front();
-    expect((transfer.address & ((1U << offset_bits) - 1)) == front.filled,
-           "direct transfer not at the fill level");
+    const std::uint64_t offset = transfer.address & ((1U << offset_bits) - 1);
+    expect(offset == front.filled, "direct transfer not at the fill level");
     expect(transfer.bytes <= front.bytes - front.filled, "direct transfer beyond its receive");
     if (!violation_.empty()) return;
     front.filled += transfer.bytes;
     delivered_ += transfer.bytes;
-    expect_none(receiver_.on_transfer(TransferKind::direct, transfer.bytes));
+    take(transfer, more, offset);
 }
 
 void World::copy(std::uint64_t limit_bytes) {

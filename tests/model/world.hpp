@@ -141,7 +141,9 @@ class World {
     }
     void finish_write(std::uint64_t number);
     void land(const Transfer& transfer);
-    void arrive_direct(const Arrival& arrival);
+    void arrive_direct(const Transfer& transfer, Phase phase, bool more);
+    void arrive_indirect(const Transfer& transfer);
+    void take(const Transfer& transfer, bool more, std::uint64_t offset);
     void settle_receiver();
     bool tell_of_ring();
     void check_efficiency();

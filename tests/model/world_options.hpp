@@ -30,8 +30,9 @@ struct WorldOptions {
     bool check_efficiency = false; // a quiet system with a valid advert must go direct
     bool data_checks_only = false; // look at the bytes' places only, not at numbers and phases
     bool look_from_outside =
-        false;                  // do not ask the state machines whether they contradict themselves
-    bool refuses_rings = false; // there is never memory for a larger ring (P11)
+        false; // do not ask the state machines whether they contradict themselves
+    std::uint64_t frame_bytes = 0; // bytes come in frames of so many (R16); 0: by remote writes
+    bool refuses_rings = false;    // there is never memory for a larger ring (P11)
     // A ring of this size is a violation: the trace of a search for it. 0: none is.
     std::uint64_t forbidden_ring_bytes = 0;
 };

@@ -69,7 +69,7 @@ TEST_P(AcceptFailed, TheListenerMayBeDestroyedWhenItIsTold) {
     expect_accept_failed();
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_stages(), stage_name);
 
 TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
     const BlockingStream::Options patient{.call_timeout = std::chrono::seconds{60}};

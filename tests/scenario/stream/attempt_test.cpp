@@ -18,7 +18,7 @@ TEST_P(Attempts, ASecondProviderBeginsWithNothingOfTheFirst) {
     impossible.receiver = improved_receiver(std::uint64_t{1} << 46);
     listen(impossible);
     server.at_closed = [&] { server_options = {}; };
-    client.socket = std::make_unique<StreamSocket>(two_ways, StreamSocket::Options{}, client);
+    client.socket = std::make_unique<StreamSocket>(two_ways, carried(), client);
     client.socket->connect(listener->endpoints().front().address);
     ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
     EXPECT_EQ(two_ways.attempts, 2U);
@@ -35,7 +35,7 @@ TEST_P(Attempts, EndWithTheLastProviderAndSayWhy) {
     StreamSocket::Options impossible;
     impossible.receiver = improved_receiver(std::uint64_t{1} << 46);
     listen(impossible);
-    client.socket = std::make_unique<StreamSocket>(two_ways, StreamSocket::Options{}, client);
+    client.socket = std::make_unique<StreamSocket>(two_ways, carried(), client);
     client.socket->connect(listener->endpoints().front().address);
     ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
     EXPECT_EQ(two_ways.attempts, 2U);
@@ -72,8 +72,7 @@ TEST_P(Attempts, ASocketThatConnectsAgainHasForgottenTheEndOfTheLastStream) {
 
 TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
     listen();
-    client.socket =
-        std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
+    client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(), client);
     client.socket->connect(listener->endpoints().front().address);
     client.socket->shutdown_send();
     ASSERT_TRUE(bed.run_until([&] { return server.ended && client.connected; }));
@@ -81,7 +80,7 @@ TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
     EXPECT_FALSE(client.closed || server.closed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, Attempts, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, Attempts, all_stages(), stage_name);
 
 // By the name "peer.example", which the simulator takes for these hosts.
 class AttemptsByName : public PairOnBed {
@@ -91,8 +90,7 @@ class AttemptsByName : public PairOnBed {
         if (hosts.back().empty()) hosts.back() = address.host;
         bed.sim()->name("peer.example", std::move(hosts));
         address.host = "peer.example";
-        client.socket =
-            std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
+        client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(), client);
         client.socket->connect(address);
     }
 };
@@ -126,8 +124,7 @@ TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, AttemptsByName, netio::test::simulated_beds(),
-                         netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, AttemptsByName, simulated_stages(), stage_name);
 
 } // namespace
 } // namespace netio::stream::test

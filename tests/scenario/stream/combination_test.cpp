@@ -21,7 +21,7 @@ class FallingBack : public PairOnBed {
         if (!listener) listen(impossible());
         server_options = impossible();
         server.at_closed = [this] { server_options = {}; };
-        client.socket = std::make_unique<StreamSocket>(two_ways, StreamSocket::Options{}, client);
+        client.socket = std::make_unique<StreamSocket>(two_ways, carried(), client);
         client.socket->connect(listener->endpoints().front().address);
     }
     void start_again() {
@@ -129,7 +129,7 @@ TEST_P(FallingBack, TheServersHandlersMayDestroyTheClientBetweenTheAttempts) {
     EXPECT_FALSE(client.connected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, FallingBack, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, FallingBack, all_stages(), stage_name);
 
 // --- ends that meet ------------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ TEST_P(EndsMeet, AbortBehindCloseIsAtOnce) {
     EXPECT_NE(server.closed->reason, CloseReason::orderly);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, EndsMeet, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, EndsMeet, all_stages(), stage_name);
 
 // --- a ring that grows ---------------------------------------------------------------------------
 
@@ -236,13 +236,12 @@ TEST_P(Growing, TheEndMayComeInTheMiddleOfIt) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, Growing, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, Growing, all_stages(), stage_name);
 
 // --- two streams on one loop
 // -----------------------------------------------------------------------
 
-class TwoStreams : public testing::TestWithParam<netio::test::Bed>,
-                   private StreamListener::Handler {
+class TwoStreams : public testing::TestWithParam<Stage>, private StreamListener::Handler {
   protected:
     struct Stream {
         Side client{1};
@@ -253,8 +252,8 @@ class TwoStreams : public testing::TestWithParam<netio::test::Bed>,
         for (Stream& stream : streams) {
             stream.client.peer_seed = 2;
             stream.server.peer_seed = 1;
-            stream.client.socket = std::make_unique<StreamSocket>(
-                bed.transport(), StreamSocket::Options{}, stream.client);
+            stream.client.socket =
+                std::make_unique<StreamSocket>(bed.transport(), options(), stream.client);
             stream.client.socket->connect(listener.endpoints().front().address);
             const bool both =
                 bed.run_until([&] { return stream.client.connected && stream.server.connected; });
@@ -263,7 +262,9 @@ class TwoStreams : public testing::TestWithParam<netio::test::Bed>,
         }
     }
 
-    netio::test::TestBed bed{GetParam()};
+    static StreamSocket::Options options() { return {.remote_writes = std::get<1>(GetParam())}; }
+
+    netio::test::TestBed bed{std::get<0>(GetParam())};
     std::array<Stream, 2> streams;
     std::size_t incoming = 0;
     StreamListener listener{
@@ -272,7 +273,7 @@ class TwoStreams : public testing::TestWithParam<netio::test::Bed>,
   private:
     void on_incoming(IncomingStream& peer) override {
         Side& server = streams.at(incoming).server;
-        server.socket = peer.accept({}, server);
+        server.socket = peer.accept(options(), server);
     }
 };
 
@@ -311,7 +312,7 @@ TEST_P(TwoStreams, TheOtherFlowsAndEndsWhileNobodyReceivesOnOne) {
     EXPECT_EQ(stopped.server.received, stopped.client.sent);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, TwoStreams, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, TwoStreams, all_stages(), stage_name);
 
 } // namespace
 } // namespace netio::stream::test

@@ -3,6 +3,7 @@
 
 // What keeps a pair of streams busy, and the variants of the protocol that it is tried with.
 
+#include "stream/core/wire.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
 #include <random>
@@ -85,7 +86,13 @@ inline std::vector<Variant> variants() {
     tight.session.receive_count = 4;
     tight.session.send_count = 4;
     tight.copy_step_bytes = 1'000;
+    tight.frame_bytes = control_limit_bytes;
+    tight.frame_count = 4;
     all.push_back({"fewest_credits_and_slots", tight});
+    StreamSocket::Options short_frames;
+    short_frames.frame_bytes = 5'001;
+    short_frames.sender.direct_threshold_bytes = short_frames.receiver.advert_threshold_bytes = 0;
+    all.push_back({"short_frames", short_frames});
     return all;
 }
 

@@ -3,83 +3,18 @@
 // Peers inside the handshake that do not keep to the protocol: they end their own connection, with
 // a reason, and nothing else.
 
-#include "stream/socket/frames.hpp"
+#include "tests/scenario/stream/impostor.hpp"
 #include "tests/scenario/stream/pair.hpp"
-
-#include "netio/session/session.hpp"
 
 namespace netio::stream::test {
 namespace {
 
 using testing::HasSubstr;
 
-// Speaks the session's protocol well, and the stream's as a test wants it.
-class Impostor final : private netio::Session::Handler {
-  public:
-    Impostor(netio::Transport& transport, const netio::Address& address,
-             const Hello& hello = {.advert_limit_count = 256})
-        : session_{transport,
-                   {.provider = transport.providers_to(address).front(), .remote = address},
-                   link_hello(hello),
-                   StreamSocket::Options{}.session,
-                   *this} {}
-
-    bool has_ring() const { return ring_.bytes > 0; }
-    const RemoteRing& ring() const { return ring_; }
-    std::size_t ring_count = 0;
-    std::optional<netio::Closed> closed;
-
-    void send(std::uint8_t kind, std::span<const std::byte> body) {
-        std::ranges::copy(body, memory_.data());
-        const Slice slice = memory_.slice(0, body.size());
-        EXPECT_EQ(session_.send({.kind = kind, .flags = 0, .extension = {}, .slices = {&slice, 1}},
-                                Cookie{1}),
-                  Status::ok);
-    }
-    void send_ring(const RemoteRing& ring = {.address = 0, .key = 1, .bytes = 1000}) {
-        send(ring_kind, encode_ring(ring));
-    }
-    // Writes nothing, and says what it likes about it.
-    void lie(std::uint32_t notice) {
-        ASSERT_NE(ring_.bytes, 0U);
-        const Slice slice = memory_.slice(0, 1);
-        EXPECT_EQ(session_.write({.slices = {&slice, 1},
-                                  .target = {.address = ring_.address, .key = ring_.key},
-                                  .notice = notice},
-                                 Cookie{2}),
-                  Status::ok);
-    }
-    void send(const ControlMessage& message) {
-        std::vector<std::byte> bytes(control_limit_bytes);
-        bytes.resize(encode_control(message, bytes));
-        send(control_kind, bytes);
-    }
-
-  private:
-    static netio::Hello link_hello(const Hello& hello) {
-        netio::Hello data{.service = netio::Service::stream, .service_data = {}};
-        const auto bytes = encode_hello(hello);
-        std::ranges::copy(bytes, data.service_data.bytes.begin());
-        data.service_data.size = bytes.size();
-        return data;
-    }
-    void on_open(netio::Session&) override {}
-    void on_frame(netio::Session&, const netio::IncomingFrame& frame) override {
-        if (frame.kind != ring_kind) return;
-        EXPECT_EQ(decode_ring(frame.body, ring_), DecodeError::none);
-        ++ring_count;
-    }
-    void on_sent(netio::Session&, Cookie, Outcome) override {}
-    void on_writable(netio::Session&) override {}
-    void on_closed(netio::Session&, const netio::Closed& why) override { closed = why; }
-
-    RegisteredBuffer memory_{4096};
-    RemoteRing ring_;
-    netio::Session session_;
-};
-
-class Hostility : public PairOnBed {
+class Hostility : public testing::TestWithParam<netio::test::Bed>, protected Pair {
   protected:
+    Hostility() : Pair{GetParam(), RemoteWrites::trusted} {}
+
     // How the server reports the end of a peer that does this.
     netio::Closed verdict_on(const std::function<void(Impostor&)>& deed) {
         server.closed.reset();
@@ -173,6 +108,15 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     // And the listener still serves others.
     server.closed.reset();
     establish();
+}
+
+TEST_P(Hostility, BytesInAFrameAreRefusedWhereThereIsMemoryForThem) {
+    const netio::Closed closed = verdict_on([](Impostor& impostor) {
+        impostor.send_ring();
+        impostor.send_bytes(1, 10);
+    });
+    EXPECT_EQ(closed.reason, CloseReason::protocol_error);
+    EXPECT_THAT(closed.detail, HasSubstr("out of turn"));
 }
 
 TEST_P(Hostility, MoreAdvertsThanAgreedAreRefused) {

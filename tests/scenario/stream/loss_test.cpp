@@ -100,7 +100,7 @@ TEST_P(Loss, APeerThatClosesLeavesWhatCouldNotLeaveUnconfirmed) {
     EXPECT_LT(client.sends_done, 2U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, Loss, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, Loss, all_stages(), stage_name);
 
 class SimulatedLoss : public PairOnBed {};
 
@@ -122,7 +122,7 @@ TEST_P(SimulatedLoss, AWriteThatWasCanceledDoesNotCompleteItsSend) {
     EXPECT_EQ(client.sends_completed, 4U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, SimulatedLoss, netio::test::simulated_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, SimulatedLoss, simulated_stages(), stage_name);
 
 } // namespace
 } // namespace netio::stream::test

@@ -42,10 +42,9 @@ bool fit(const StreamSocket::Options& one, const StreamSocket::Options& other) {
            other.receiver.mode != TransferMode::indirect_only;
 }
 
-class Mixed : public testing::TestWithParam<std::tuple<netio::test::Bed, std::size_t>>,
-              protected Pair {
+class Mixed : public testing::TestWithParam<std::tuple<Stage, std::size_t>>, protected Pair {
   protected:
-    Mixed() : Pair{std::get<0>(GetParam())} {}
+    Mixed() : Pair{std::get<0>(std::get<0>(GetParam())), std::get<1>(std::get<0>(GetParam()))} {}
 };
 
 TEST_P(Mixed, WithEveryOtherEveryByteArrivesOnceAndInOrder) {
@@ -78,10 +77,10 @@ TEST_P(Mixed, WithEveryOtherEveryByteArrivesOnceAndInOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Mixed,
-                         testing::Combine(netio::test::simulated_beds(),
+                         testing::Combine(simulated_stages(),
                                           testing::Range(std::size_t{0}, sides().size())),
                          [](const auto& test) {
-                             return netio::test::bed_name({std::get<0>(test.param), 0}) + "_" +
+                             return name_of(std::get<0>(test.param)) + "_" +
                                     sides()[std::get<1>(test.param)].name;
                          });
 

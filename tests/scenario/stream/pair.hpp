@@ -17,6 +17,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace netio::stream::test {
@@ -153,18 +154,23 @@ class Side final : public StreamSocket::Handler {
 
 class Pair : private StreamListener::Handler {
   protected:
-    explicit Pair(netio::test::Bed where) : bed{where} {
+    explicit Pair(netio::test::Bed where, RemoteWrites writes) : bed{where}, remote_writes{writes} {
         client.peer_seed = 2;
         server.peer_seed = 1;
     }
     ~Pair() = default;
-    void listen(StreamSocket::Options options = {}) {
-        server_options = std::move(options);
+    // The options of a side whose bytes come as the test wants it.
+    StreamSocket::Options carried(StreamSocket::Options options = {}) const {
+        options.remote_writes = remote_writes;
+        return options;
+    }
+    void listen(const StreamSocket::Options& options = {}) {
+        server_options = carried(options);
         listener = std::make_unique<StreamListener>(bed.transport(), std::vector{bed.address()},
                                                     static_cast<StreamListener::Handler&>(*this));
     }
-    void connect(StreamSocket::Options options = {}) {
-        client.socket = std::make_unique<StreamSocket>(bed.transport(), std::move(options), client);
+    void connect(const StreamSocket::Options& options = {}) {
+        client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(options), client);
         client.socket->connect(listener->endpoints().front().address);
     }
     void establish(const StreamSocket::Options& client_options = {},
@@ -175,6 +181,7 @@ class Pair : private StreamListener::Handler {
     }
 
     netio::test::TestBed bed;
+    const RemoteWrites remote_writes;
     Side client{1};
     Side server{2};
     StreamSocket::Options server_options;
@@ -187,7 +194,7 @@ class Pair : private StreamListener::Handler {
   private:
     void on_incoming(IncomingStream& incoming) override {
         if (!refuse) {
-            server.socket = incoming.accept(server_options, server);
+            server.socket = incoming.accept(carried(server_options), server);
         } else if (at_refused) {
             at_refused();
         }
@@ -198,10 +205,31 @@ class Pair : private StreamListener::Handler {
     }
 };
 
-// The fixture of a test that runs on every bed.
-class PairOnBed : public testing::TestWithParam<netio::test::Bed>, protected Pair {
+// A bed, and how the bytes travel there.
+using Stage = std::tuple<netio::test::Bed, RemoteWrites>;
+
+inline auto stages_on(const testing::internal::ParamGenerator<netio::test::Bed>& beds) {
+    return testing::Combine(beds, testing::Values(RemoteWrites::trusted, RemoteWrites::never));
+}
+inline auto all_stages() {
+    return stages_on(netio::test::all_beds());
+}
+inline auto simulated_stages() {
+    return stages_on(netio::test::simulated_beds());
+}
+inline std::string name_of(const Stage& stage) {
+    return netio::test::bed_name({std::get<0>(stage), 0}) +
+           (std::get<1>(stage) == RemoteWrites::never ? "_frames" : "_writes");
+}
+inline std::string stage_name(const testing::TestParamInfo<Stage>& info) {
+    return name_of(info.param);
+}
+
+// The fixture of a test that runs on every bed, with remote writes and with frames.
+class PairOnBed : public testing::TestWithParam<Stage>, protected Pair {
   protected:
-    PairOnBed() : Pair{GetParam()} {}
+    PairOnBed() : Pair{std::get<0>(GetParam()), std::get<1>(GetParam())} {}
+    bool has_writes() const { return remote_writes != RemoteWrites::never; }
 };
 
 } // namespace netio::stream::test

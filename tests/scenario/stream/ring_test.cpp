@@ -46,6 +46,7 @@ class RingGrowth : public PairOnBed {
 };
 
 class SimulatedRingGrowth : public RingGrowth {};
+class RegisteredRingGrowth : public RingGrowth {};
 
 TEST_P(RingGrowth, GoesUpToTheLimitWhileTheStreamGoesOn) {
     for (const bool without_immediate_data : {false, true}) {
@@ -112,7 +113,7 @@ TEST_P(SimulatedRingGrowth, GivesTheMemoryOfEveryOldRingBack) {
     EXPECT_EQ(bed.sim()->registration_count(), before);
 }
 
-TEST_P(SimulatedRingGrowth, IsGivenUpWhereThereIsNoMemoryAndTheStreamGoesOn) {
+TEST_P(RegisteredRingGrowth, IsGivenUpWhereThereIsNoMemoryAndTheStreamGoesOn) {
     establish(sending(), receiving());
     ASSERT_TRUE(run_until_received(1));
     ASSERT_EQ(received().ring_growths, 0U);
@@ -143,9 +144,12 @@ TEST_P(RingGrowth, LeavesAPublishedStreamAlone) {
     EXPECT_EQ(received().ring_growths, 0U) << "it does not say that it waits";
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, RingGrowth, netio::test::all_beds(), netio::test::bed_name);
-INSTANTIATE_TEST_SUITE_P(Beds, SimulatedRingGrowth, netio::test::simulated_beds(),
-                         netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, RingGrowth, all_stages(), stage_name);
+INSTANTIATE_TEST_SUITE_P(Beds, SimulatedRingGrowth, simulated_stages(), stage_name);
+INSTANTIATE_TEST_SUITE_P(Beds, RegisteredRingGrowth,
+                         testing::Combine(netio::test::simulated_beds(),
+                                          testing::Values(RemoteWrites::trusted)),
+                         stage_name);
 
 } // namespace
 } // namespace netio::stream::test

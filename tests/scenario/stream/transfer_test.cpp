@@ -124,10 +124,10 @@ TEST_P(Transfer, QueuesAreBoundedAndSaySo) {
 
 // --- both directions, every mode ----------------------------------------------------------------
 
-class EveryVariant : public testing::TestWithParam<std::tuple<netio::test::Bed, std::size_t>>,
-                     protected Pair {
+class EveryVariant : public testing::TestWithParam<std::tuple<Stage, std::size_t>>, protected Pair {
   protected:
-    EveryVariant() : Pair{std::get<0>(GetParam())} {}
+    EveryVariant()
+        : Pair{std::get<0>(std::get<0>(GetParam())), std::get<1>(std::get<0>(GetParam()))} {}
 };
 
 TEST_P(EveryVariant, DeliversEveryByteOnceAndInOrderBothWays) {
@@ -153,12 +153,12 @@ TEST_P(EveryVariant, DeliversEveryByteOnceAndInOrderBothWays) {
     EXPECT_EQ(counters.sent.direct_bytes + counters.sent.indirect_bytes, variant.total_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, Transfer, netio::test::all_beds(), netio::test::bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, Transfer, all_stages(), stage_name);
 INSTANTIATE_TEST_SUITE_P(Beds, EveryVariant,
-                         testing::Combine(netio::test::all_beds(),
+                         testing::Combine(all_stages(),
                                           testing::Range(std::size_t{0}, variants().size())),
                          [](const auto& test) {
-                             return netio::test::bed_name({std::get<0>(test.param), 0}) + "_" +
+                             return name_of(std::get<0>(test.param)) + "_" +
                                     variants()[std::get<1>(test.param)].name;
                          });
 

@@ -11,18 +11,20 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Agreement, AHelloSaysWhatTheOptionsDoAndNeed) {
-    const Hello ours = hello_of(improved_sender(0), improved_receiver(100, 200));
+    const Hello ours = hello_of(improved_sender(0), improved_receiver(100, 200), true);
     EXPECT_EQ(ours, (Hello{.advert_limit_count = 256,
                            .advertises = true,
                            .needs_adverts = false,
                            .reports_no_advert = true,
-                           .ring_may_grow = true}));
+                           .ring_may_grow = true,
+                           .lends_memory = true}));
     SenderOptions direct = published_sender(0);
     direct.mode = TransferMode::direct_only;
     ReceiverOptions silent = published_receiver(100);
     silent.mode = TransferMode::indirect_only;
-    const Hello theirs = hello_of(direct, silent);
-    EXPECT_FALSE(theirs.advertises || theirs.reports_no_advert || theirs.ring_may_grow);
+    const Hello theirs = hello_of(direct, silent, false);
+    EXPECT_FALSE(theirs.advertises || theirs.reports_no_advert || theirs.ring_may_grow ||
+                 theirs.lends_memory);
     EXPECT_TRUE(theirs.needs_adverts);
 }
 
@@ -31,27 +33,27 @@ TEST(Agreement, ModesThatDoNotFitAreNamed) {
     direct.mode = TransferMode::direct_only;
     ReceiverOptions silent = improved_receiver(100);
     silent.mode = TransferMode::indirect_only;
-    const Hello usual = hello_of(improved_sender(0), improved_receiver(100));
+    const Hello usual = hello_of(improved_sender(0), improved_receiver(100), true);
     EXPECT_EQ(misfit(direct, silent, usual), "");
-    EXPECT_THAT(
-        std::string{misfit(improved_sender(0), silent, hello_of(direct, improved_receiver(1)))},
-        HasSubstr("is direct-only"));
-    EXPECT_THAT(
-        std::string{misfit(direct, improved_receiver(1), hello_of(improved_sender(0), silent))},
-        HasSubstr("advertises nothing"));
+    EXPECT_THAT(std::string{misfit(improved_sender(0), silent,
+                                   hello_of(direct, improved_receiver(1), true))},
+                HasSubstr("is direct-only"));
+    EXPECT_THAT(std::string{misfit(direct, improved_receiver(1),
+                                   hello_of(improved_sender(0), silent, true))},
+                HasSubstr("advertises nothing"));
 }
 
 TEST(Agreement, NoMoreAdvertsAreSentThanThePeerTakes) {
     const ReceiverOptions options = improved_receiver(100);
-    EXPECT_EQ(agreed(options, {.advert_limit_count = 3}).advert_limit_count, 3U);
-    EXPECT_EQ(agreed(options, {.advert_limit_count = 1'000}).advert_limit_count, 256U);
+    EXPECT_EQ(agreed(options, {.advert_limit_count = 3}, true).advert_limit_count, 3U);
+    EXPECT_EQ(agreed(options, {.advert_limit_count = 1'000}, true).advert_limit_count, 256U);
 }
 
 TEST(Agreement, AShortReceiveIsAdvertisedToAPeerThatSendsDirectlyOnly) {
     const ReceiverOptions options = improved_receiver(100);
     const Hello direct{.advert_limit_count = 1, .needs_adverts = true};
-    EXPECT_GT(agreed(options, {.advert_limit_count = 1}).advert_threshold_bytes, 0U);
-    EXPECT_EQ(agreed(options, direct).advert_threshold_bytes, 0U);
+    EXPECT_GT(agreed(options, {.advert_limit_count = 1}, true).advert_threshold_bytes, 0U);
+    EXPECT_EQ(agreed(options, direct, true).advert_threshold_bytes, 0U);
 }
 
 TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
@@ -63,7 +65,7 @@ TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
 
 TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
     const SenderOptions options = improved_sender(0);
-    const Hello grows{.ring_may_grow = true};
+    const Hello grows{.ring_may_grow = true, .lends_memory = true};
     EXPECT_TRUE(agreed(options, grows, 100, 1'000).report_ring_waits);
     EXPECT_FALSE(agreed(options, Hello{}, 100, 1'000).report_ring_waits);
     EXPECT_EQ(agreed(options, grows, 100, 1'000).ring_bytes, 100U);
@@ -73,6 +75,30 @@ TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
     EXPECT_EQ(agreed(options, silent, 100, 1'000).mode, TransferMode::indirect_only);
     EXPECT_EQ(agreed(options, silent, 0, 1'000).mode, TransferMode::indirect_only)
         << "for the caller to refuse";
+}
+
+TEST(Agreement, WhatGoesThroughTheRingOfAPeerThatLendsNoMemoryFitsAFrame) {
+    const SenderOptions options = improved_sender(0);
+    const SenderOptions in_frames = agreed(options, Hello{}, 100, 1'000);
+    EXPECT_EQ(in_frames.ring_transfer_limit_bytes, 1'000U);
+    EXPECT_EQ(in_frames.longest_transfer_bytes, options.longest_transfer_bytes)
+        << "a direct one may be several";
+    EXPECT_EQ(agreed(options, Hello{}, 100, 1 << 20).ring_transfer_limit_bytes,
+              options.ring_transfer_limit_bytes);
+}
+
+TEST(Agreement, InFramesShortSendsGatherAndShortReceivesNeedNoAdverts) {
+    const SenderOptions in_frames = agreed(improved_sender(0), Hello{}, 100, 1 << 20);
+    EXPECT_EQ(in_frames.coalesce_limit_bytes, 64U * 1024);
+    EXPECT_EQ(in_frames.direct_threshold_bytes, 64U * 1024);
+    EXPECT_EQ(agreed(improved_sender(0), Hello{}, 100, 2'000).coalesce_limit_bytes, 16U * 1024);
+    EXPECT_EQ(agreed(improved_receiver(100), Hello{}, false).advert_threshold_bytes, 64U * 1024);
+    EXPECT_EQ(
+        agreed(improved_receiver(100), Hello{.needs_adverts = true}, false).advert_threshold_bytes,
+        0U);
+    // Where the study has no such policy, there is none in frames either.
+    EXPECT_EQ(agreed(published_sender(0), Hello{}, 100, 1 << 20).coalesce_limit_bytes, 0U);
+    EXPECT_EQ(agreed(published_receiver(100), Hello{}, false).advert_threshold_bytes, 0U);
 }
 
 } // namespace

@@ -211,6 +211,33 @@ TEST(RingCodec, RefusesOtherLengthsAndARingBeyondTheAddressSpace) {
     EXPECT_EQ(decode_ring(longer, out), DecodeError::trailing_bytes);
 }
 
+// --- Frame of bytes ------------------------------------------------------------------------------
+
+TEST(FrameFlagsCodec, LookAsThePictureSaysAndSurviveTheJourney) {
+    const auto direct = TransferKind::direct;
+    const auto indirect = TransferKind::indirect;
+    const std::vector<std::pair<FrameNotice, int>> all{
+        {{.kind = direct}, 0},
+        {{.kind = direct, .more = true}, 8},
+        {{.kind = indirect}, 1},
+        {{.kind = indirect, .ring = {.waited = true}}, 3},
+        {{.kind = indirect, .ring = {.first = true}}, 5},
+        {{.kind = indirect, .ring = {.waited = true, .first = true}}, 7},
+    };
+    for (const auto& [notice, flags] : all) {
+        EXPECT_EQ(encode_frame_flags(notice), flags);
+        FrameNotice out;
+        ASSERT_EQ(decode_frame_flags(static_cast<std::uint8_t>(flags), out), DecodeError::none);
+        EXPECT_EQ(out, notice);
+    }
+    std::size_t good = 0;
+    for (int flags = 0; flags < 256; ++flags) {
+        FrameNotice out;
+        if (decode_frame_flags(static_cast<std::uint8_t>(flags), out) == DecodeError::none) ++good;
+    }
+    EXPECT_EQ(good, all.size()) << "every other is refused";
+}
+
 // --- Hello ---------------------------------------------------------------------------------------
 
 Hello some_hello() {
@@ -218,18 +245,20 @@ Hello some_hello() {
             .advertises = true,
             .needs_adverts = true,
             .reports_no_advert = true,
-            .ring_may_grow = true};
+            .ring_may_grow = true,
+            .lends_memory = true};
 }
 
 TEST(HelloCodec, LooksAsThePictureSaysAndSurvivesTheJourney) {
     const auto data = encode_hello(some_hello());
-    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({3, 15, 5, 4}));
-    for (unsigned flags = 0; flags < 16; ++flags) {
+    EXPECT_EQ(Bytes(data.begin(), data.end()), bytes_of({4, 31, 5, 4}));
+    for (unsigned flags = 0; flags < 32; ++flags) {
         Hello hello = some_hello();
         hello.advertises = (flags & 1U) != 0;
         hello.needs_adverts = (flags & 2U) != 0;
         hello.reports_no_advert = (flags & 4U) != 0;
         hello.ring_may_grow = (flags & 8U) != 0;
+        hello.lends_memory = (flags & 16U) != 0;
         Hello out;
         ASSERT_EQ(decode_hello(encode_hello(hello), out), DecodeError::none);
         EXPECT_EQ(out, hello);
@@ -247,7 +276,7 @@ TEST(HelloCodec, RefusesWhatItCannotWorkWith) {
     longer[0] = std::byte{2};
     EXPECT_EQ(decode_hello(longer, out), DecodeError::unknown_version) << "it may be longer";
     Bytes flagged(data.begin(), data.end());
-    flagged[1] = std::byte{16};
+    flagged[1] = std::byte{32};
     EXPECT_EQ(decode_hello(flagged, out), DecodeError::unknown_bits);
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Lending: whether the peer writes into memory of this side, and what it is told of that memory
+// then. A side that lends none registers none for writing; bytes come to it in frames
+// (docs/stream-protocol.md, R16).
+
+#include "stream/socket/stream_socket.hpp"
+
+#include "netio/memory/buffer.hpp"
+#include "netio/transport.hpp"
+
+namespace netio::stream::inline v0_2 {
+
+class Lending {
+  public:
+    explicit Lending(bool lends) : lends_{lends} {}
+
+    // `guarded`: a device checks each write of the peer's (Transport::guards_memory). What else
+    // speaks for a peer, a right of its key, belongs here.
+    static Lending to_peer(RemoteWrites choice, bool guarded) {
+        return Lending{choice == RemoteWrites::trusted ||
+                       (choice == RemoteWrites::guarded && guarded)};
+    }
+
+    bool lends() const noexcept { return lends_; }
+    // Before the peer is told of it. Throws FabricError if it cannot be registered.
+    void prepare(const Slice& slice, MemoryDomain& domain) const {
+        if (lends_) static_cast<void>(slice.buffer->registration(domain));
+    }
+    // Where it is to be written to; nowhere, if it is not lent.
+    RemoteSlice place(const Slice& slice, MemoryDomain& domain) const {
+        if (!lends_) return {};
+        const Registration& registration = slice.buffer->registration(domain);
+        const auto offset = static_cast<std::uint64_t>(slice.data - slice.buffer->data());
+        return {.address = registration.base() + offset, .key = registration.key()};
+    }
+
+  private:
+    bool lends_;
+};
+
+} // namespace netio::stream::inline v0_2
