@@ -4,6 +4,7 @@
 
 #include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/remote_writes.hpp"
 #include "apps/program/commands.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
@@ -29,6 +30,7 @@ struct Arguments {
     std::string peer;
     std::string listen;
     std::string provider = "auto";
+    netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
     double timeout_s = 0;
     KeyArguments keys;
 };
@@ -101,6 +103,7 @@ void converse(BlockingStream& peer) {
 int run(const Arguments& arguments) {
     BlockingStream::Options options;
     options.provider = arguments.provider;
+    options.stream.remote_writes = arguments.remote_writes;
     options.progress_timeout =
         std::chrono::milliseconds{static_cast<long>(1000 * arguments.timeout_s)};
     options.keys = server_keys(arguments.keys);
@@ -126,6 +129,7 @@ Command add(CLI::App& program) {
     command->add_option("--listen", arguments->listen, "Wait here for one peer instead")
         ->excludes(peer);
     add_provider(*command, arguments->provider)->capture_default_str();
+    add_remote_writes(*command, arguments->remote_writes);
     command
         ->add_option("--timeout", arguments->timeout_s,
                      "Give up after so many silent seconds; 0: never")

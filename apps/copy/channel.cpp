@@ -19,9 +19,11 @@ namespace {
 // What both sides of a copy connect with. The ring does not grow: the buffers are what carries a
 // file over a distance, and all the memory that a connection takes is known beforehand. A chunk
 // goes in several transfers, so that the other side sees it come over a slow way.
-StreamSocket::Options stream_options(const std::string& local_host = {}) {
+StreamSocket::Options stream_options(netio::stream::RemoteWrites remote_writes,
+                                     const std::string& local_host = {}) {
     constexpr std::uint64_t ring_bytes = std::uint64_t{1} << 20;
     StreamSocket::Options options{.receiver = netio::stream::improved_receiver(ring_bytes),
+                                  .remote_writes = remote_writes,
                                   .local_host = local_host};
     options.sender.longest_transfer_bytes = 128 * 1024;
     return options;
@@ -34,7 +36,7 @@ StreamSocket::Options stream_options(const std::string& local_host = {}) {
 void Channel::connect(netio::Transport& transport, const netio::Address& server,
                       const std::string& local_host, std::shared_ptr<const netio::ClientKey> key) {
     if (!socket_) {
-        StreamSocket::Options options = stream_options(local_host);
+        StreamSocket::Options options = stream_options(remote_writes_, local_host);
         options.key = std::move(key);
         socket_ = std::make_unique<StreamSocket>(transport, std::move(options),
                                                  static_cast<StreamSocket::Handler&>(*this));
@@ -43,7 +45,7 @@ void Channel::connect(netio::Transport& transport, const netio::Address& server,
 }
 
 void Channel::accept(netio::stream::IncomingStream& incoming) {
-    socket_ = incoming.accept(stream_options(), *this);
+    socket_ = incoming.accept(stream_options(remote_writes_), *this);
 }
 
 std::uint64_t Channel::arrived_bytes() const {

@@ -50,8 +50,8 @@ class Channel final : private netio::stream::StreamSocket::Handler {
         ~Handler() = default;
     };
 
-    Channel(std::size_t buffer_count, Handler& handler)
-        : buffer_count_{buffer_count}, handler_{handler} {}
+    Channel(std::size_t buffer_count, netio::stream::RemoteWrites remote_writes, Handler& handler)
+        : buffer_count_{buffer_count}, remote_writes_{remote_writes}, handler_{handler} {}
 
     void connect(netio::Transport& transport, const netio::Address& server,
                  const std::string& local_host, std::shared_ptr<const netio::ClientKey> key);
@@ -112,6 +112,7 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     void on_closed(netio::stream::StreamSocket& socket, const netio::Closed& closed) override;
 
     std::size_t buffer_count_;
+    netio::stream::RemoteWrites remote_writes_;
     Handler& handler_;
     std::unique_ptr<netio::RegisteredBuffer> chunks_;
     std::unique_ptr<netio::RegisteredBuffer> messages_; // sent ones, then the one received

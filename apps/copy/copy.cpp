@@ -6,6 +6,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
+#include "apps/common/remote_writes.hpp"
 #include "apps/copy/path.hpp"
 #include "apps/copy/report.hpp"
 #include "apps/copy/sender.hpp"
@@ -34,13 +35,19 @@
 namespace apps::copy {
 namespace {
 
+// How bytes travel.
+struct WayArguments {
+    std::string provider = "auto";
+    netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
+};
+
 struct Arguments {
     std::vector<std::string> files_and_destination;
     std::string serve;
     std::string listen = "127.0.0.1:12346";
     std::string local;
     KeyArguments keys;
-    std::string provider = "auto";
+    WayArguments way;
     std::size_t buffers = Sender::Options{}.buffer_count;
     std::size_t senders = Server::Options{}.sender_limit_count;
     std::uint64_t least_rate = Session::Options{}.least_bytes_per_s;
@@ -69,7 +76,8 @@ Sender::Options sender_options(const Arguments& arguments) {
                             .checksum =
                                 arguments.sha256 ? ChecksumKind::sha256 : ChecksumKind::xxh3_128,
                             .overwrite = arguments.overwrite,
-                            .buffer_count = arguments.buffers};
+                            .buffer_count = arguments.buffers,
+                            .remote_writes = arguments.way.remote_writes};
     std::set<std::string> names;
     for (const std::string& path : std::span{arguments.files_and_destination}.first(
              arguments.files_and_destination.size() - 1)) {
@@ -199,7 +207,7 @@ void SendRun::on_finished(const std::string& problem) {
 
 int send(const Arguments& arguments) {
     netio::EventLoop loop;
-    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
     SendRun run{loop, *transport, arguments};
     return run.run();
 }
@@ -210,7 +218,7 @@ int serve(const Arguments& arguments) {
     netio::EventLoop loop;
     // Before threads begin, which is when a sender comes.
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
-    const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
     const ServedKeys served{loop, arguments.keys};
     ServerReport report;
     {
@@ -225,7 +233,8 @@ int serve(const Arguments& arguments) {
                                    .idle_limit = std::chrono::milliseconds{std::llround(
                                        arguments.idle_limit_s * 1000)},
                                    .least_bytes_per_s = arguments.least_rate,
-                                   .access = arguments.access}}};
+                                   .access = arguments.access,
+                                   .remote_writes = arguments.way.remote_writes}}};
         tell_listening(server.endpoints());
         for (const auto& endpoint : server.endpoints()) {
             if (report.provider.find(endpoint.provider) != std::string::npos) continue;
@@ -328,7 +337,8 @@ Command add(CLI::App& program) {
     command->add_option("--buffers", arguments->buffers, "Buffers of 1 MiB for each connection")
         ->capture_default_str()
         ->check(CLI::Range(2, 256));
-    add_provider(*command, arguments->provider)->capture_default_str();
+    add_provider(*command, arguments->way.provider)->capture_default_str();
+    add_remote_writes(*command, arguments->way.remote_writes);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return run(*arguments); };

@@ -12,7 +12,7 @@ namespace apps::copy {
 Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options options,
                Handler& handler)
     : options_{std::move(options)}, transport_{transport}, handler_{handler},
-      channel_{options_.buffer_count, *this}, disk_{loop} {}
+      channel_{options_.buffer_count, options_.remote_writes, *this}, disk_{loop} {}
 
 void Sender::start() {
     state_ = State::connecting;

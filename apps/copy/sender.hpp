@@ -48,6 +48,7 @@ class Sender final : private Channel::Handler {
         ChecksumKind checksum = ChecksumKind::xxh3_128;
         bool overwrite = false;
         std::size_t buffer_count = 8; // of a chunk each
+        netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
     };
     struct Progress {
         std::string path; // of the file that is being sent; empty: none

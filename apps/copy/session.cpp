@@ -24,8 +24,8 @@ constexpr std::uint64_t slow_disk_bytes_per_ms = 20'000;
 Session::Session(netio::EventLoop& loop, const ServedFolder& folder, const Options& options,
                  netio::stream::IncomingStream& incoming, Handler& handler)
     : folder_{folder}, handler_{handler}, peer_{incoming.peer_address()}, options_{options},
-      channel_{options.buffer_count, *this}, patience_{loop, [this] { look_for_progress(); }},
-      disk_{loop} {
+      channel_{options.buffer_count, options.remote_writes, *this},
+      patience_{loop, [this] { look_for_progress(); }}, disk_{loop} {
     channel_.accept(incoming);
 }
 

@@ -47,6 +47,7 @@ class Session final : private Channel::Handler {
         std::uint64_t least_bytes_per_s = 0;
         TargetFile::Access access = TargetFile::Access::full;
         std::optional<netio::access::Rights> rights; // of the sender's key; nothing: all
+        netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
     };
 
     // The folder outlives it. Throws as IncomingStream::accept. Buffers and a thread come with the

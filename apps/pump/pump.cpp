@@ -6,6 +6,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/remote_writes.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
 #include "apps/pump/report.hpp"
@@ -64,6 +65,7 @@ struct VariantArguments {
     std::string mode = "dynamic";
     std::string policy = "improved";
     std::string notify = "immediate";
+    netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
 };
 
 struct Arguments {
@@ -106,6 +108,7 @@ netio::stream::StreamSocket::Options stream_options(const Arguments& arguments) 
         options.receiver.ack_threshold_bytes = options.receiver.advert_threshold_bytes = 0;
     }
     options.session.never_immediate = arguments.variant.notify == "frames";
+    options.remote_writes = arguments.variant.remote_writes;
     return options;
 }
 
@@ -270,6 +273,7 @@ Command add(CLI::App& program) {
                      "Tell of writes by immediate data or frames")
         ->capture_default_str()
         ->check(CLI::IsMember({"immediate", "frames"}));
+    add_remote_writes(*command, arguments->variant.remote_writes);
     command->add_flag("--bidirectional", arguments->load.bidirectional,
                       "The server sends as much back");
     command->add_flag("--verify", arguments->load.verify, "Check every byte");
