@@ -133,6 +133,7 @@ def w7(short):
         ("raw-unbatched", "raw", "unbatched"),
         ("plain-libfabric", "plain-write", ""),
         ("netio", "netio-stream", ""),
+        ("netio-writes", "netio-stream", "writes"),
     )
     for size in (65536, 1 << 20) if short else (4096, 16384, 65536, 1 << 18, 1 << 20, 1 << 22):
         for subject, program, form in subjects:

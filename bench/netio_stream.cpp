@@ -2,7 +2,7 @@
 
 // This framework's byte stream, by its public interface and with its default options: as many sends
 // and receives outstanding as plain-write has buffers, each of one message, and nothing copied by
-// the user.
+// the user. --form writes: by remote writes over kernel sockets, too, where it is frames otherwise.
 
 #include "bench/subject.hpp"
 #include "netio/fabric.hpp"
@@ -18,6 +18,12 @@ using netio::Cookie;
 using netio::Status;
 using netio::stream::Received;
 using netio::stream::StreamSocket;
+
+StreamSocket::Options options_of(const Arguments& arguments) {
+    StreamSocket::Options options;
+    if (arguments.form == "writes") options.remote_writes = netio::stream::RemoteWrites::trusted;
+    return options;
+}
 
 // Both sides; what is not theirs must not happen.
 class End : protected StreamSocket::Handler {
@@ -57,14 +63,15 @@ class Publisher final : private End, private netio::stream::StreamListener::Hand
   public:
     Publisher(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
         : End{arguments, loop, netio::Access::send}, source_{arguments},
-          listener_{transport, {{"127.0.0.1", arguments.port}}, *this} {
+          options_{options_of(arguments)}, listener_{
+                                               transport, {{"127.0.0.1", arguments.port}}, *this} {
         bench::say("listening");
     }
     void report() const { source_.report(); }
 
   private:
     void on_incoming(netio::stream::IncomingStream& incoming) override {
-        socket_ = incoming.accept({}, static_cast<StreamSocket::Handler&>(*this));
+        socket_ = incoming.accept(options_, static_cast<StreamSocket::Handler&>(*this));
     }
     void on_connected(StreamSocket&) override {
         source_.start();
@@ -84,6 +91,7 @@ class Publisher final : private End, private netio::stream::StreamListener::Hand
     }
 
     bench::Source source_;
+    StreamSocket::Options options_;
     netio::stream::StreamListener listener_;
     std::unique_ptr<StreamSocket> socket_;
 };
@@ -92,7 +100,7 @@ class Subscriber final : private End {
   public:
     Subscriber(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
         : End{arguments, loop, netio::Access::remote_write}, sink_{arguments},
-          socket_{transport, {}, static_cast<StreamSocket::Handler&>(*this)} {
+          socket_{transport, options_of(arguments), static_cast<StreamSocket::Handler&>(*this)} {
         socket_.connect({"127.0.0.1", arguments.port});
     }
     void report() { sink_.report(); }

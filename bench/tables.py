@@ -108,10 +108,11 @@ def paced(rows):
 
 
 def streams(rows):
-    subjects = ("netio", "plain-libfabric", "raw-unbatched")
+    subjects = ("netio", "netio-writes", "plain-libfabric", "raw-unbatched")
     found = sorted({row["parameters"]["size"] for row in rows.find("W7", "gbit_per_s")})
     lines = [[str(size), *rows.cells("W7", "gbit_per_s", subjects, size=size)] for size in found]
-    return "W7: byte streams, Gb/s", table(("bytes of a message", "netio", "plain `fi_writedata`", "raw TCP"), lines)
+    heads = ("bytes of a message", "netio", "by remote writes", "plain `fi_writedata`", "raw TCP")
+    return "W7: byte streams, Gb/s", table(heads, lines)
 
 
 def scale(rows):

@@ -60,6 +60,7 @@ def throughput(results):
     for size in results.values("W7", "size"):
         least = 0.95 if size >= 65536 else None
         yield "W7", f"{size} B, of plain fi_writedata", "at least", least, fraction("W7", "plain-libfabric", size=size)
+        yield "W7", f"{size} B, of remote writes", "at least", 0.95, fraction("W7", "netio-writes", size=size)
         yield "W7", f"{size} B, of raw TCP", "at least", None, fraction("W7", RAW, size=size)
     ours = results.best("W5", "netio", "messages_per_s")
     yield "W5", "of W1", "at least", 0.8, ratio(ours, results.best("W1", "netio", "messages_per_s"))
