@@ -5,6 +5,8 @@
 #include "stream/socket/frames.hpp"
 #include "stream/socket/stream_socket_core.hpp"
 
+#include "netio/access/rights.hpp"
+
 #include <algorithm>
 
 namespace netio::stream::inline v0_2 {
@@ -32,14 +34,20 @@ SessionOptions session_with(const StreamSocket::Options& options, bool lends) {
     return session;
 }
 
+// The peer's key says that it is trusted with the process.
+bool has_right(const IncomingSession& incoming) {
+    const access::Rights* const rights = incoming.rights();
+    return rights != nullptr && rights->rma;
+}
+
 } // namespace
 
 // --- opening --------------------------------------------------------------------------------
 
-Conversation::Conversation(StreamSocket::Core& core, bool accepts, bool guarded)
+Conversation::Conversation(StreamSocket::Core& core, bool accepts, bool may_write)
     : core_{core}, distance_{core.transport().loop(), accepts, core.options().round_trip},
       in_{core.options().receive_limit_count,
-          Lending::to_peer(core.options().remote_writes, guarded)},
+          Lending::to_peer(core.options().remote_writes, may_write)},
       out_{core.options().send_limit_count}, delivery_{core, in_, out_},
       wake_{core.transport().loop(), [this] { progress(); }} {}
 
@@ -52,7 +60,7 @@ Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
 }
 
 Conversation::Conversation(StreamSocket::Core& core, IncomingSession& incoming)
-    : Conversation{core, true, incoming.guards_memory()} {
+    : Conversation{core, true, incoming.guards_memory() || has_right(incoming)} {
     session_ = incoming.accept(hello_with(core.options(), in_.lends()),
                                session_with(core.options(), in_.lends()), *this);
 }

@@ -52,7 +52,8 @@ class Conversation final : private Session::Handler {
   private:
     enum class State : std::uint8_t { opening, open, draining, ended };
 
-    Conversation(StreamSocket::Core& core, bool accepts, bool guarded);
+    // `may_write`: the peer into memory of ours, if the options leave it open.
+    Conversation(StreamSocket::Core& core, bool accepts, bool may_write);
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;

@@ -16,11 +16,11 @@ class Lending {
   public:
     explicit Lending(bool lends) : lends_{lends} {}
 
-    // `guarded`: a device checks each write of the peer's (Transport::guards_memory). What else
-    // speaks for a peer, a right of its key, belongs here.
-    static Lending to_peer(RemoteWrites choice, bool guarded) {
+    // `may_write`: a device checks each write of the peer's (Transport::guards_memory), or its key
+    // has the right.
+    static Lending to_peer(RemoteWrites choice, bool may_write) {
         return Lending{choice == RemoteWrites::trusted ||
-                       (choice == RemoteWrites::guarded && guarded)};
+                       (choice == RemoteWrites::guarded && may_write)};
     }
 
     bool lends() const noexcept { return lends_; }

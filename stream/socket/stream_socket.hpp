@@ -56,7 +56,7 @@ enum class Fill : std::uint8_t {
 // Whether the peer writes into this side's memory: into the ring, and into receives that it is told
 // of. Else bytes come in frames, and are copied.
 enum class RemoteWrites : std::uint8_t {
-    guarded, // where a device checks each write (RDMA)
+    guarded, // where a device checks each write (RDMA), or the peer's key has the right `rma`
     trusted, // everywhere. Over kernel sockets the peer can then write to any memory of the process
     never,
 };
@@ -89,7 +89,7 @@ class NETIO_EXPORT StreamSocket final {
         std::uint64_t copy_step_bytes = 256 * 1024; // copied from the ring before others' turn
         // To the peer and back, for a ring that may grow (P11); 0: as measured when connecting.
         std::chrono::nanoseconds round_trip{0};
-        std::string local_host;                         // to connect from; empty: any
+        std::string local_host;               // to connect from; empty: any
         std::shared_ptr<const ClientKey> key; // to connect with; null: none
     };
 

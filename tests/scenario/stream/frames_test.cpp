@@ -7,6 +7,10 @@
 #include "tests/scenario/stream/impostor.hpp"
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/scenario/stream/registrations.hpp"
+#include "tests/support/key_files.hpp"
+
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 
 namespace netio::stream::test {
 namespace {
@@ -52,12 +56,22 @@ INSTANTIATE_TEST_SUITE_P(Beds, ByDefault, netio::test::all_beds(), netio::test::
 
 class Registered : public testing::TestWithParam<Bed>, private StreamListener::Handler {
   protected:
-    // Of memory that a peer may write to, while bytes go both ways.
-    std::size_t writable_count(RemoteWrites writes) {
+    // Of memory that a peer may write to, while bytes go both ways. `rights`: of the client's key;
+    // empty: nobody has keys.
+    std::size_t writable_count(RemoteWrites writes, const std::string& rights = {}) {
         netio::test::TestBed bed{GetParam()};
         Registrations counted{bed.transport()};
-        options_.remote_writes = writes;
-        StreamListener listener{counted, std::vector{bed.address()},
+        options_ = {.remote_writes = writes};
+        std::shared_ptr<netio::ServerKeys> keys;
+        if (!rights.empty()) {
+            files_.permit(7, rights);
+            keys = std::make_shared<netio::ServerKeys>(
+                bed.loop(), netio::ServerKeys::Options{.file = files_.site()});
+            options_.key = std::make_shared<netio::ClientKey>(
+                netio::ClientKey::Options{.file = files_.client(7)});
+        }
+        StreamListener listener{counted,
+                                {.addresses = {bed.address()}, .keys = keys},
                                 static_cast<StreamListener::Handler&>(*this)};
         Side client{1};
         client.peer_seed = 2;
@@ -82,6 +96,7 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
     void on_incoming(IncomingStream& incoming) override {
         server_->socket = incoming.accept(options_, *server_);
     }
+    netio::test::KeyFiles files_;
     StreamSocket::Options options_;
     std::unique_ptr<Side> server_;
 };
@@ -90,6 +105,12 @@ TEST_P(Registered, NothingIsThatAPeerMayWriteToUnlessThePeerIsTrusted) {
     EXPECT_EQ(writable_count(RemoteWrites::guarded), 0U);
     EXPECT_EQ(writable_count(RemoteWrites::never), 0U);
     EXPECT_GT(writable_count(RemoteWrites::trusted), 0U) << "or the count shows nothing";
+}
+
+TEST_P(Registered, SomethingIsForAPeerWhoseKeyHasTheRightToWriteIt) {
+    EXPECT_EQ(writable_count(RemoteWrites::guarded, "services=stream"), 0U);
+    EXPECT_GT(writable_count(RemoteWrites::guarded, "services=stream rma"), 0U);
+    EXPECT_EQ(writable_count(RemoteWrites::never, "services=stream rma"), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(OverKernelSockets, Registered,

@@ -23,6 +23,11 @@ class Registrations final : public netio::Transport {
     bool guards_memory(const std::string& provider) const override {
         return inner_.guards_memory(provider);
     }
+    std::unique_ptr<netio::RouteSearch>
+    find_routes(const netio::Address& remote, const std::string& local_host,
+                std::function<void(netio::FoundRoutes)> found) override {
+        return inner_.find_routes(remote, local_host, std::move(found));
+    }
     std::vector<std::string> providers_to(const netio::Address& remote) override {
         return inner_.providers_to(remote);
     }
