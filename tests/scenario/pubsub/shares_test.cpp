@@ -133,6 +133,33 @@ TEST_P(Shares, AStoppedGuestThatDropsDoesNotKeepAPageFromLeavingWhenTheOthersAre
     EXPECT_TRUE(run_until([&] { return honest.actor.messages == 100; })) << honest.actor.messages;
 }
 
+// The memory is short because of one that nothing can be taken back from: who holds less than the
+// others keeps it.
+TEST_P(Shares, WhoMayMissMessagesKeepsTheFewThatItHoldsWhileAnotherHoldsHalf) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = {}});
+    auto& honest = subscribe({range(3, 3)});
+    auto& guest = subscribe({range(2, 2)}, {.session = {.receive_count = 4}}, SlowPolicy::drop);
+    ASSERT_TRUE(run_until(
+        [&] { return honest.actor.subscribed.size() == 1 && guest.actor.subscribed.size() == 1; }));
+    auto blocker = stuck(range(1, 1));
+    std::uint64_t held = 0;
+    while (publish(*publisher, Fid{1}, held, 900) == Status::ok)
+        ASSERT_LT(++held, 100U);
+    guest.socket->pause();
+    const auto publish_and_flush = [&](Fid fid, std::uint64_t count) {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            ASSERT_EQ(publish(*publisher, fid, i, 200), Status::ok) << i;
+            publisher->flush();
+        }
+    };
+    publish_and_flush(Fid{2}, 12);
+    publish_and_flush(Fid{3}, 4);
+    guest.socket->resume();
+    ASSERT_TRUE(run_until([&] { return guest.actor.messages == 12; }));
+    EXPECT_THAT(guest.actor.gaps, testing::IsEmpty());
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 4; }));
+}
+
 TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
     constexpr std::uint64_t groups = 100;
     auto publisher = buffered({.page_bytes = 4096, .page_count = 64, .flush_time = 100ms});

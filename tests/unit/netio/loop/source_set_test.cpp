@@ -116,6 +116,23 @@ TEST(SourceSet, SourcesMayComeAndGoWhileDraining) {
     EXPECT_TRUE(set.empty());
 }
 
+TEST(SourceSet, ASourceThatWasRemovedIsNoneOfItAndMayComeAgain) {
+    SourceSet set;
+    std::string log;
+    Source first{[&](std::size_t) { return log += 'f', 1U; }};
+    Source second{[&](std::size_t) { return log += 's', 1U; }};
+    set.add(first);
+    set.add(second);
+    set.remove(first);
+    EXPECT_FALSE(set.contains(first));
+    set.add(first);
+    set.drain(10, never);
+    EXPECT_EQ(log, "sf");
+    set.remove(second);
+    set.remove(first);
+    EXPECT_TRUE(set.empty());
+}
+
 TEST(SourceSet, ASourceMayRemoveItself) {
     SourceSet set;
     Source source{[&](std::size_t) { return set.remove(source), 1U; }};
