@@ -38,7 +38,8 @@ struct Process {
     test::SimProcess poller;
     EventLoop loop;
     test::SimTransport transport;
-    Duration longest_handler{};   // that its user took
+    Duration longest_handler{}; // that its user took
+    bool has_paused = false;
     std::unique_ptr<Actor> actor; // last: goes first
 };
 

@@ -351,6 +351,7 @@ void ReceiveActor::carry_out(const Step& step) {
 
 // Who has connected meanwhile is not paused.
 void ReceiveActor::pause(Duration time) {
+    process_.has_paused = true;
     if (is_closed()) return;
     note("pause");
     world_.oracle().lasts(Trouble::busy, number_, time);

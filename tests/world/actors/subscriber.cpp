@@ -138,6 +138,7 @@ void SubscribeActor::unsubscribe(const FidRange& range) {
 
 // The first that is to end it does.
 void SubscribeActor::pause(Duration time) {
+    process_.has_paused = true;
     if (is_closed() || closing_ || resume_.armed()) return;
     note("pause");
     world_.oracle().lasts(Trouble::busy, number_, time);
