@@ -65,7 +65,7 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
         : events_{std::move(events)}, size_{arguments.size}, ranges_left_{expected_ranges},
           message_(arguments.size) {
         netio::pubsub::Publisher::Options publisher{
-            .addresses = {address_of(arguments, port_offset)}};
+            .addresses = {address_of(arguments, port_offset)}, .open = true};
         set_heartbeat(publisher.session, arguments);
         if (arguments.form != "unbuffered") {
             buffered_.emplace(transport,

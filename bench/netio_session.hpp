@@ -18,7 +18,8 @@ class SessionEcho final : private netio::Session::Handler, private netio::Sessio
         : loop_{loop}, measures_{arguments.publish}, trips_{arguments}, message_(arguments.size) {
         const netio::Address address{arguments.address, arguments.port};
         if (measures_) {
-            listener_.emplace(transport, netio::SessionListener::Options{.addresses = {address}},
+            listener_.emplace(transport,
+                              netio::SessionListener::Options{.addresses = {address}, .open = true},
                               static_cast<netio::SessionListener::Handler&>(*this));
             say("listening");
         } else {

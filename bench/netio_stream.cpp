@@ -62,9 +62,9 @@ class End : protected StreamSocket::Handler {
 class Publisher final : private End, private netio::stream::StreamListener::Handler {
   public:
     Publisher(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport)
-        : End{arguments, loop, netio::Access::send}, source_{arguments},
-          options_{options_of(arguments)}, listener_{
-                                               transport, {{"127.0.0.1", arguments.port}}, *this} {
+        : End{arguments, loop, netio::Access::send}, source_{arguments}, options_{options_of(
+                                                                             arguments)},
+          listener_{transport, {.addresses = {{"127.0.0.1", arguments.port}}}, *this} {
         bench::say("listening");
     }
     void report() const { source_.report(); }

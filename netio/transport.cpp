@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/transport.hpp"
 
+#include "netio/access/reach.hpp"
+
+#include <stdexcept>
 #include <utility>
 
 namespace netio::inline v0_2 {
@@ -42,6 +45,14 @@ std::unique_ptr<Connection> Transport::connect_over(const Route& route, const Qu
 
 bool Transport::guards_memory(const std::string&) const {
     return false;
+}
+
+void Transport::require_reach(const access::Host& host, const Address& shown,
+                              const ListenOptions& options) {
+    const std::string problem =
+        access::refuse_listening(host, to_string(shown), options.has_keys, options.open,
+                                 "open (--open; in YAML `open: true`)");
+    if (!problem.empty()) throw std::invalid_argument{problem};
 }
 
 } // namespace netio::inline v0_2

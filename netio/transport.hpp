@@ -204,6 +204,11 @@ class NETIO_EXPORT RouteSearch {
     virtual ~RouteSearch() = default;
 };
 
+struct ListenOptions {
+    bool open = false;     // other machines may reach the address, and whoever does may connect
+    bool has_keys = false; // whoever reaches it is asked for a key
+};
+
 class NETIO_EXPORT Transport {
   public:
     virtual ~Transport() = default;
@@ -236,9 +241,16 @@ class NETIO_EXPORT Transport {
                                                         const std::string& local_host,
                                                         const QueueLimits& limits,
                                                         Connection::Handler& handler) = 0;
-    // Throws FabricError: in use, not a local address.
+    // Throws FabricError: in use, not a local address; std::invalid_argument: other machines reach
+    // it, there are no keys, and nobody has said that it is open.
     virtual std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,
+                                             const ListenOptions& options,
                                              Listener::Handler& handler) = 0;
+
+  protected:
+    // What listen() throws for where it would listen.
+    static void require_reach(const access::Host& host, const Address& shown,
+                              const ListenOptions& options);
 };
 
 } // namespace netio::inline v0_2

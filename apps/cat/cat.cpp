@@ -29,6 +29,7 @@ using netio::stream::BlockingStream;
 struct Arguments {
     std::string peer;
     std::string listen;
+    bool open = false;
     std::string provider = "auto";
     netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
     double timeout_s = 0;
@@ -113,6 +114,7 @@ int run(const Arguments& arguments) {
         converse(peer);
         return 0;
     }
+    options.open = arguments.open;
     netio::stream::BlockingListener listener{arguments.listen, options};
     spdlog::info("listening at {}", to_string(listener.address()));
     auto peer = listener.accept();
@@ -126,8 +128,10 @@ Command add(CLI::App& program) {
         "cat", "Standard input to a stream, and the stream to standard output");
     const auto arguments = std::make_shared<Arguments>();
     auto* const peer = command->add_option("peer", arguments->peer, "HOST:PORT to connect to");
-    command->add_option("--listen", arguments->listen, "Wait here for one peer instead")
-        ->excludes(peer);
+    auto* const listen =
+        command->add_option("--listen", arguments->listen, "Wait here for one peer instead");
+    listen->excludes(peer);
+    add_open(*command, arguments->open)->needs(listen);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_remote_writes(*command, arguments->remote_writes);
     command

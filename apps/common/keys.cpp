@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/keys.hpp"
 
+#include "apps/common/core_dumps.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -54,6 +56,7 @@ Protection protection_of(const std::string& word) {
 std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments) {
     require_a_file(arguments);
     if (arguments.key.empty()) return nullptr;
+    forbid_core_dumps();
     return std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
         .file = arguments.key, .protection = protection_of(arguments.protection)});
 }
@@ -61,6 +64,7 @@ std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments
 std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& arguments) {
     require_a_file(arguments);
     if (arguments.keys.empty()) return std::nullopt;
+    forbid_core_dumps();
     return netio::ServerKeys::Options{.file = arguments.keys,
                                       .least = protection_of(arguments.protection)};
 }
@@ -68,8 +72,9 @@ std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& argume
 ServedKeys::ServedKeys(netio::EventLoop& loop, const KeyArguments& arguments)
     : refused_{loop, [](const std::string& line) { spdlog::warn("{}", line); }} {
     const auto options = server_keys(arguments);
-    if (options) keys_ = std::make_shared<netio::ServerKeys>(
-            loop, *options, static_cast<netio::ServerKeys::Handler*>(this));
+    if (options)
+        keys_ = std::make_shared<netio::ServerKeys>(loop, *options,
+                                                    static_cast<netio::ServerKeys::Handler*>(this));
 }
 
 void ServedKeys::on_refused(const std::string& peer_address, std::string_view why, unsigned key) {

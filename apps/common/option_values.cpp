@@ -80,6 +80,11 @@ CLI::Option* add_provider(CLI::App& command, std::string& value) {
     return command.add_option("--provider", value, "auto, tcp or verbs")->check(problem);
 }
 
+CLI::Option* add_open(CLI::App& command, bool& value) {
+    return command.add_flag("--open", value,
+                            "Listen also where other machines reach it: whoever does may connect");
+}
+
 CLI::Option* add_duration(CLI::App& command, const std::string& name,
                           std::optional<netio::Duration>& value, const std::string& help) {
     return command

@@ -41,10 +41,15 @@ struct WayArguments {
     netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
 };
 
+struct Place {
+    std::string address = "127.0.0.1:12346";
+    bool open = false; // other machines may reach it
+};
+
 struct Arguments {
     std::vector<std::string> files_and_destination;
     std::string serve;
-    std::string listen = "127.0.0.1:12346";
+    Place listen;
     std::string local;
     KeyArguments keys;
     WayArguments way;
@@ -225,7 +230,8 @@ int serve(const Arguments& arguments) {
         Server server{loop,
                       *transport,
                       {.folder = arguments.serve,
-                       .addresses = {netio::parse_address(arguments.listen)},
+                       .addresses = {netio::parse_address(arguments.listen.address)},
+                       .open = arguments.listen.open,
                        .keys = served.keys(),
                        .sender_limit_count = arguments.senders,
                        .host_limit_count = arguments.senders_per_host,
@@ -285,9 +291,10 @@ Command add(CLI::App& program) {
                         "FILE... HOST:PORT[/FOLDER], the folder beneath the served one");
     auto* serve = command->add_option("--serve", arguments->serve,
                                       "Receive files into this folder until Ctrl-C");
-    command->add_option("--listen", arguments->listen, "HOST:PORT to serve at")
+    command->add_option("--listen", arguments->listen.address, "HOST:PORT to serve at")
         ->capture_default_str()
         ->needs(serve);
+    add_open(*command, arguments->listen.open)->needs(serve);
     command->add_option("--senders", arguments->senders, "So many may be served at once")
         ->capture_default_str()
         ->check(CLI::Range(1, 1024))

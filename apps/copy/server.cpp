@@ -9,7 +9,9 @@ namespace apps::copy {
 Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options options)
     : accept_failed_{loop}, log_{loop}, loop_{loop}, options_{std::move(options)},
       places_{options_.sender_limit_count, options_.host_limit_count}, folder_{options_.folder},
-      listener_{transport, {.addresses = options_.addresses, .keys = options_.keys}, *this} {}
+      listener_{transport,
+                {.addresses = options_.addresses, .open = options_.open, .keys = options_.keys},
+                *this} {}
 
 Server::Counters Server::counters() const {
     Counters sums = counters_;

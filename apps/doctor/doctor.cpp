@@ -31,6 +31,7 @@ struct DoctorArguments {
     std::string peer;
     std::string serve;
     std::string provider = "auto";
+    bool open = false;
     KeyArguments keys;
     bool json = false;
 };
@@ -39,7 +40,10 @@ int serve(const DoctorArguments& arguments) {
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     const ServedKeys served{loop, arguments.keys};
-    ProbeServer server{*transport, netio::parse_address(arguments.serve), served.keys()};
+    ProbeServer server{*transport,
+                       {.address = netio::parse_address(arguments.serve),
+                        .open = arguments.open,
+                        .keys = served.keys()}};
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
     AcceptFailureLog accept_failed{loop};
@@ -124,10 +128,11 @@ Command add_doctor(CLI::App& program) {
     const auto arguments = std::make_shared<DoctorArguments>();
     auto* peer =
         command->add_option("peer", arguments->peer, "HOST:PORT where `netio doctor --serve` runs");
-    command
-        ->add_option("--serve", arguments->serve,
-                     "Answer at HOST:PORT the doctors of other machines, until interrupted")
-        ->excludes(peer);
+    auto* serving =
+        command->add_option("--serve", arguments->serve,
+                            "Answer at HOST:PORT the doctors of other machines, until interrupted");
+    serving->excludes(peer);
+    add_open(*command, arguments->open)->needs(serving);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider)->capture_default_str();

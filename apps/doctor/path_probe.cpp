@@ -48,13 +48,13 @@ double microseconds(netio::Duration duration) {
 
 // --- answering ------------------------------------------------------------------------------
 
-ProbeServer::ProbeServer(netio::Transport& transport, const netio::Address& address,
-                         std::shared_ptr<netio::ServerKeys> keys)
+ProbeServer::ProbeServer(netio::Transport& transport, const Options& options)
     : listener_{transport,
                 {.service = probe_service,
-                 .addresses = {address},
+                 .addresses = {options.address},
+                 .open = options.open,
                  .service_bytes = service_bytes,
-                 .keys = std::move(keys)},
+                 .keys = options.keys},
                 static_cast<netio::SessionListener::Handler&>(*this)} {}
 
 ProbeServer::~ProbeServer() = default;

@@ -27,9 +27,14 @@ inline constexpr netio::Service probe_service{4};
 
 class ProbeServer final : private netio::SessionListener::Handler, private netio::Session::Handler {
   public:
-    // Throws FabricError: cannot listen there.
-    ProbeServer(netio::Transport& transport, const netio::Address& address,
-                std::shared_ptr<netio::ServerKeys> keys = nullptr);
+    struct Options {
+        netio::Address address;
+        bool open = false; // other machines may reach it
+        std::shared_ptr<netio::ServerKeys> keys = nullptr;
+    };
+
+    // Throws FabricError: cannot listen there; std::invalid_argument: it is not said to be open.
+    ProbeServer(netio::Transport& transport, const Options& options);
     ~ProbeServer();
 
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }

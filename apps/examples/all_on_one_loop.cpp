@@ -111,8 +111,9 @@ class Destination final : private stream::StreamListener::Handler,
                           private stream::StreamSocket::Handler {
   public:
     Destination(netio::Transport& transport, Origin& origin)
-        : loop_{transport.loop()}, origin_{origin}, listener_{
-                                                        transport, {{"127.0.0.1", 0}}, *this} {}
+        : loop_{transport.loop()}, origin_{origin}, listener_{transport,
+                                                              {.addresses = {{"127.0.0.1", 0}}},
+                                                              *this} {}
     netio::Address address() const { return listener_.endpoints().at(0).address; }
     std::uint64_t arrived() const { return arrived_; }
 

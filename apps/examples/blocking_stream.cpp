@@ -14,7 +14,8 @@ namespace stream = netio::stream;
 namespace {
 
 void serve(const char* address) {
-    stream::BlockingListener listener{address};
+    stream::BlockingListener listener{address,
+                                      {.open = true}}; // whoever reaches the address may connect
     std::printf("listening at %s\n", to_string(listener.address()).c_str());
     std::fflush(stdout);
     stream::BlockingStream client = listener.accept();

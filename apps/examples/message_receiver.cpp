@@ -45,6 +45,7 @@ int main(int argc, char** argv) try {
     Receiver receiver{loop};
     netio::ListenSocket::Options options;
     options.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
+    options.open = argc > 1; // whoever reaches the address may connect
     netio::ListenSocket socket{*transport, options, receiver};
     std::printf("listening at %s\n", to_string(socket.endpoints().at(0).address).c_str());
     std::fflush(stdout);

@@ -40,6 +40,7 @@ class Source final : private pubsub::PublishSocket::Handler {
     static pubsub::PublishSocket::Options options(const netio::Address& address) {
         pubsub::PublishSocket::Options options;
         options.publisher.addresses = {address};
+        options.publisher.open = true; // whoever reaches the address may connect
         return options;
     }
 

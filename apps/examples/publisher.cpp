@@ -30,6 +30,7 @@ int main(int argc, char** argv) try {
     Handler handler{loop};
     netio::pubsub::BufferedPublishSocket::Options options;
     options.publisher.addresses = {netio::parse_address(argc > 1 ? argv[1] : "127.0.0.1:12345")};
+    options.publisher.open = argc > 1; // whoever reaches the address may connect
     netio::pubsub::BufferedPublishSocket socket{*transport, options, handler};
     std::uint64_t counter = 0;
     netio::Timer tick{loop, [&] {

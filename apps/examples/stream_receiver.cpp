@@ -14,7 +14,8 @@ class Receiver final : private stream::StreamListener::Handler,
                        private stream::StreamSocket::Handler {
   public:
     Receiver(netio::Transport& transport, const netio::Address& address)
-        : loop_{transport.loop()}, listener_{transport, {address}, *this} {
+        : loop_{transport.loop()}, listener_{
+                                       transport, {.addresses = {address}, .open = true}, *this} {
         std::printf("listening at %s\n", to_string(listener_.endpoints().at(0).address).c_str());
         std::fflush(stdout);
     }

@@ -56,6 +56,7 @@ class Publishing final : private pubsub::Publisher::Handler {
     static pubsub::BufferedPublishSocket::Options options(const netio::Address& address) {
         pubsub::BufferedPublishSocket::Options options;
         options.publisher.addresses = {address};
+        options.publisher.open = true; // whoever reaches the address may connect
         return options;
     }
 

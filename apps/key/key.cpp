@@ -2,6 +2,7 @@
 
 // netio key: makes, lists and checks the keys that decide who may connect.
 
+#include "apps/common/core_dumps.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
@@ -16,7 +17,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -126,9 +126,7 @@ void list(const KeyArguments& arguments) {
 }
 
 int run(const KeyArguments& arguments) {
-    // No secret in a core file.
-    const rlimit none{};
-    ::setrlimit(RLIMIT_CORE, &none);
+    forbid_core_dumps();
     if (arguments.action == "list") {
         list(arguments);
     } else if (arguments.action == "check") {

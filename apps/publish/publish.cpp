@@ -22,6 +22,7 @@ PublisherConfig configured(const PublishArguments& arguments) {
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;
+    if (arguments.open) config.publisher.open = true;
     config.buffered_options.publisher = config.publisher;
     config.unbuffered_options.publisher = config.publisher;
     return config;
@@ -46,6 +47,7 @@ Command add_publish(CLI::App& program) {
     const auto arguments = std::make_shared<PublishArguments>();
     command->add_option("config", arguments->config, "YAML file, see config/")->required();
     command->add_option("--listen", arguments->listen, "HOST:PORT instead of the file's");
+    add_open(*command, arguments->open);
     add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     add_count(*command, "--wait-subscribers", arguments->wait_subscribers,

@@ -24,6 +24,7 @@ namespace apps {
 struct PublishArguments {
     std::string config;
     std::string listen;
+    bool open = false;
     KeyArguments keys;
     std::string provider;
     std::optional<std::uint64_t> messages;

@@ -344,13 +344,14 @@ void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig
 PublisherConfig parse_publisher_config(const std::string& text, const std::string& file,
                                        const std::string& folder) {
     const YamlValue document = YamlValue::document(text, file);
-    document.expect_keys({"listen", "keys", "protection", "provider", "mode", "loop", "buffered",
-                          "unbuffered", "heartbeat_ms", "dead_after_ms", "slow_subscribers",
-                          "disconnect_after_ms", "largest_message", "wait_subscribers", "seed",
-                          "streams"});
+    document.expect_keys({"listen", "open", "keys", "protection", "provider", "mode", "loop",
+                          "buffered", "unbuffered", "heartbeat_ms", "dead_after_ms",
+                          "slow_subscribers", "disconnect_after_ms", "largest_message",
+                          "wait_subscribers", "seed", "streams"});
     PublisherConfig config;
     config.file = file;
     config.listen = read_listen(document.get("listen"));
+    if (const auto v = document.find("open")) config.publisher.open = v->flag();
     if (const auto v = document.find("keys")) config.keys.keys = read_key_file(*v, folder);
     if (const auto v = document.find("protection")) {
         if (config.keys.keys.empty()) v->fail("there are no keys", "with keys: FILE");

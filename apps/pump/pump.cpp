@@ -47,6 +47,7 @@ struct ServerArguments {
     bool serve = false;
     bool once = false;
     std::string listen = "127.0.0.1:12350";
+    bool open = false;
     std::size_t clients = Server::Options{}.client_limit_count;
     std::size_t clients_per_host = Server::Options{}.host_limit_count;
     std::size_t memory = Server::Options{}.settings.memory_limit_bytes;
@@ -174,6 +175,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const Server server{loop,
                         transport,
                         {.addresses = {netio::parse_address(serving.listen)},
+                         .open = serving.open,
                          .keys = served.keys(),
                          .client_limit_count = serving.clients,
                          .host_limit_count = serving.clients_per_host,
@@ -247,6 +249,7 @@ Command add(CLI::App& program) {
     command
         ->add_option("--listen", arguments->serving.listen, "The server's address, port 0 for any")
         ->capture_default_str();
+    add_open(*command, arguments->serving.open);
     command->add_flag("--once", arguments->serving.once, "Serve one client, then end");
     add_limits(*command, arguments->serving);
     add_key(*command, arguments->keys);

@@ -11,7 +11,9 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
     : loop_{loop}, options_{std::move(options)}, on_end_{std::move(on_end)},
       places_{options_.client_limit_count, options_.host_limit_count}, log_{loop},
       accept_failed_{loop}, later_{loop, [this] { forget_ended(); }},
-      listener_{transport, {.addresses = options_.addresses, .keys = options_.keys}, *this} {}
+      listener_{transport,
+                {.addresses = options_.addresses, .open = options_.open, .keys = options_.keys},
+                *this} {}
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     const std::string peer = incoming.peer_address(); // not to be had of one that was accepted

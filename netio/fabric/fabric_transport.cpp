@@ -9,6 +9,7 @@
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
+#include "netio/fabric/socket_address.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -101,12 +102,15 @@ class FabricTransport final : public Transport {
     }
 
     std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& local,
+                                            const ListenOptions& options,
                                             Listener::Handler& handler) override {
         Info info = offer({.provider = provider,
                            .role = Role::listen,
                            .address = local,
                            .local_host = {},
                            .limits = {}});
+        const bool any = info->src_addr == nullptr;
+        require_reach(any ? access::Host{} : to_gate_address(info->src_addr).host, local, options);
         Fabric& fabric = fabric_for(*info);
         return std::make_unique<Listener>(loop_, options_, fabric, std::move(info), local, handler);
     }

@@ -26,6 +26,7 @@ ListenCore::ListenCore(ListenSocket& socket, Transport& transport, ListenSocket:
         transport,
         SessionListener::Options{.service = Service::messages,
                                  .addresses = options_.addresses,
+                                 .open = options_.open,
                                  .service_bytes = messages::service_bytes,
                                  .keys = options_.keys},
         static_cast<SessionListener::Handler&>(*this));

@@ -63,6 +63,7 @@ class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
         std::vector<Address> addresses;
+        bool open = false; // other machines may reach them, and whoever does may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // senders connected at once
         // Of a buffered sender's message that is larger than a page; a larger one is refused there.

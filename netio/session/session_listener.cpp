@@ -97,12 +97,13 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }
     NETIO_CHECK(!options_.keys || options_.service_bytes == 4);
+    const ListenOptions reach{.open = options_.open, .has_keys = options_.keys != nullptr};
     for (const Address& wanted : options_.addresses) {
         Address address = wanted;
         bool first = true;
         for (const std::string& provider : transport_.providers_at(wanted)) {
             try {
-                listeners_.push_back(transport_.listen(provider, address, *this));
+                listeners_.push_back(transport_.listen(provider, address, reach, *this));
             } catch (const FabricError&) {
                 // The best provider must work; the others share its port where they can.
                 if (first) throw;

@@ -67,6 +67,7 @@ class SessionListener final : private Listener::Handler {
     struct Options {
         Service service = Service::messages;
         std::vector<Address> addresses;
+        bool open = false;             // they may be such that other machines reach
         std::size_t service_bytes = 0; // of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
         // Whom to let in. Null: everybody. With keys, service_bytes is 4 (checked).
@@ -74,7 +75,8 @@ class SessionListener final : private Listener::Handler {
     };
 
     // At each address over every provider that serves it; they share the port of the best one
-    // where the fabric allows it. Throws FabricError if an address is served by none.
+    // where the fabric allows it. Throws FabricError if an address is served by none, and
+    // std::invalid_argument if other machines reach one and it is not said to be open.
     SessionListener(Transport& transport, Options options, Handler& handler);
     ~SessionListener();
     SessionListener(const SessionListener&) = delete;

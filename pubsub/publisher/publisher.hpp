@@ -35,6 +35,7 @@ class NETIO_EXPORT Publisher {
   public:
     struct Options {
         std::vector<Address> addresses;
+        bool open = false; // other machines may reach them, and whoever does may connect
         std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8};

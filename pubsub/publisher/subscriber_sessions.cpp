@@ -51,6 +51,7 @@ SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Op
         transport,
         SessionListener::Options{.service = Service::publish_subscribe,
                                  .addresses = options.addresses,
+                                 .open = options.open,
                                  .service_bytes = service_bytes,
                                  .required_receive_bytes = terms.required_receive_bytes,
                                  .keys = options.keys},

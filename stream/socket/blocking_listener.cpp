@@ -15,7 +15,9 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
         if (options.keys) keys = std::make_shared<ServerKeys>(engine_.loop, *options.keys);
         listener_ = std::make_unique<StreamListener>(
             *engine_.transport,
-            StreamListener::Options{.addresses = {parse_address(address)}, .keys = std::move(keys)},
+            StreamListener::Options{.addresses = {parse_address(address)},
+                                    .open = options.open,
+                                    .keys = std::move(keys)},
             static_cast<StreamListener::Handler&>(*this));
         address_ = listener_->endpoints().front().address;
     }

@@ -9,7 +9,7 @@
 //     peer.read_exactly(answer);
 //     peer.close();
 //
-//     stream::BlockingListener listener{"0.0.0.0:1234"};
+//     stream::BlockingListener listener{"0.0.0.0:1234", {.open = true}};
 //     stream::BlockingStream client = listener.accept();
 //
 // Every call throws StreamError when it cannot do its work. After a time-out of a read of up to
@@ -54,6 +54,7 @@ class NETIO_EXPORT BlockingStream {
     struct Options {
         StreamSocket::Options stream = {};
         std::string provider = "auto";
+        bool open = false; // a listener's address: other machines may reach it
         std::optional<ServerKeys::Options> keys;   // of those a listener lets in; none: everybody
         std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
         std::chrono::milliseconds progress_timeout{0}; // of a call while no byte moves; 0: none

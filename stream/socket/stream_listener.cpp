@@ -32,6 +32,7 @@ class StreamAcceptor final : private SessionListener::Handler {
                                                         transport,
                                                         {.service = Service::stream,
                                                          .addresses = std::move(options.addresses),
+                                                         .open = options.open,
                                                          .service_bytes = hello_bytes,
                                                          .required_receive_bytes =
                                                              frame_limit_bytes,
@@ -64,10 +65,6 @@ class StreamAcceptor final : private SessionListener::Handler {
 
 StreamListener::StreamListener(Transport& transport, Options options, Handler& handler)
     : acceptor_{std::make_unique<StreamAcceptor>(transport, std::move(options), handler)} {}
-
-StreamListener::StreamListener(Transport& transport, std::vector<Address> addresses,
-                               Handler& handler)
-    : StreamListener{transport, Options{.addresses = std::move(addresses)}, handler} {}
 
 StreamListener::~StreamListener() = default;
 

@@ -54,6 +54,12 @@ class StreamAcceptor;
 
 class NETIO_EXPORT StreamListener final {
   public:
+    struct Options {
+        std::vector<Address> addresses;
+        bool open = false; // other machines may reach them, and whoever does may connect
+        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
+    };
+
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
@@ -69,14 +75,9 @@ class NETIO_EXPORT StreamListener final {
         ~Handler() = default;
     };
 
-    struct Options {
-        std::vector<Address> addresses;
-        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
-    };
-
-    // Throws FabricError: an address is in use, not local, or served by no provider.
+    // Throws FabricError: an address is in use, not local, or served by no provider;
+    // std::invalid_argument: other machines reach it, and it is not said to be open.
     StreamListener(Transport& transport, Options options, Handler& handler);
-    StreamListener(Transport& transport, std::vector<Address> addresses, Handler& handler);
     ~StreamListener();
     StreamListener(const StreamListener&) = delete;
     StreamListener& operator=(const StreamListener&) = delete;

@@ -119,7 +119,8 @@ void serve(Scene& scene, Input& input) {
 
 void pump(Scene& scene, Input& input) {
     Peer peer;
-    const stream::StreamListener listener{scene.transport(), {Scene::address()}, peer};
+    const stream::StreamListener listener{
+        scene.transport(), {.addresses = {Scene::address()}}, peer};
     bool ended = false;
     apps::pump::End end{scene.loop(),
                         scene.transport(),

@@ -97,7 +97,7 @@ Address Stranger::listen(Input& input) {
     hello_ = hello(input);
     Transport& transport = scene_.transport();
     const Address any = Scene::address();
-    listener_ = transport.listen(transport.providers_at(any).front(), any, *this);
+    listener_ = transport.listen(transport.providers_at(any).front(), any, {.open = true}, *this);
     return listener_->address();
 }
 

@@ -131,7 +131,7 @@ class Doctoring(Case):
                          or not os.listdir("/sys/class/infiniband"))
 
     def test_the_path_to_another_machine_is_tried(self):
-        server = self.start("doctor", "--serve", f"{HOST}:0", json_report=False)
+        server = self.start("doctor", "--serve", f"{HOST}:0", "--open", json_report=False)
         _, report, log = self.start("doctor", server.address()).end()
         path = report["path"]
         self.assertEqual(path.get("provider"), PROVIDER, path)
@@ -342,9 +342,9 @@ class Refusing(Case):
     def test_what_cannot_work_is_refused_with_the_place_and_the_reason(self):
         self.check_refused("publish", "/no/where.yaml", saying=r"/no/where\.yaml: cannot be read")
         self.check_refused("publish", self.config("streamz: 1\n"),
-                           saying=r"publisher\.yaml:3:1: streamz: unknown key .*did you mean 'streams'")
+                           saying=r"publisher\.yaml:4:1: streamz: unknown key .*did you mean 'streams'")
         config = self.config(self.PATTERN)
-        self.check_refused("publish", config, "--listen", "192.0.2.77:1",
+        self.check_refused("publish", config, "--listen", "192.0.2.77:1", "--open",
                            saying=r"192\.0\.2\.77")
         self.check_refused("publish", config, "--listen", "nonsense", saying="HOST:PORT")
         self.check_refused("publish", config, "--provider", "sockets", saying="sockets")
@@ -352,6 +352,17 @@ class Refusing(Case):
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "9-1", saying="ends before it begins")
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "1", "--policy", "wait",
                            saying="--policy: wait not in {block,drop,disconnect}")
+
+    def test_where_other_machines_reach_it_has_to_be_meant(self):
+        everywhere = self.path("everywhere.yaml", "listen: 0.0.0.0:0\nmode: buffered\n" + self.PATTERN)
+        for words in (("publish", everywhere), ("pump", "--serve", "--listen", "0.0.0.0:0"),
+                      ("cat", "--listen", "0.0.0.0:0"), ("doctor", "--serve", "0.0.0.0:0"),
+                      ("copy", "--serve", self.path("served"), "--listen", "0.0.0.0:0")):
+            with self.subTest(words[0]):
+                os.makedirs(self.path("served"), exist_ok=True)
+                self.check_refused(*words, saying=r"0\.0\.0\.0:0 can be reached .*--open")
+                server = self.start(*words, "--open", json_report=False)
+                server.wait_for(r"listening at 0\.0\.0\.0:\d+")
 
     def test_a_policy_that_holds_the_publisher_up_more_is_refused(self):
         publisher = self.start("publish", self.config("slow_subscribers: drop\n" + self.PATTERN))

@@ -22,7 +22,7 @@ from program_case import (DEADLINE, HOST, PROGRAM, PROVIDER, UNITTEST_ARGUMENTS,
 class Pumping(Case):
     def pump(self, client=(), server=()):
         """(status, report of the client with that of the server in it)."""
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--once", *server)
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once", *server)
         pump = self.start("pump", serving.address(), *client)
         status, report, log = pump.end()
         server_status, server_report, server_log = serving.end()
@@ -59,7 +59,7 @@ class Pumping(Case):
 
     def test_a_server_without_memory_says_so_to_its_client(self):
         for both_ways in ((), ("--bidirectional",)):
-            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--once",
+            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once",
                                  "--receive-size", "8t")  # 32 of them: more than there are addresses
             status, _, log = self.start("pump", serving.address(), "--bytes", "100m", *both_ways).end()
             self.assertEqual(status, 1, log)
@@ -79,7 +79,7 @@ class Pumping(Case):
             self.assertEqual(self.pump(("--bytes", "0", *way))["server"]["bytes"], 0)
 
     def test_a_receiver_that_is_stopped_and_continued_loses_nothing(self):
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--once")
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
         mib = share_of(300, 20)
         pump = self.start("pump", serving.address(), "--bytes", f"{mib}m", "--verify",
                           "--size-min", "1", "--size", "100k")
@@ -103,7 +103,7 @@ class Pumping(Case):
 
     def test_the_death_of_either_side_is_told_by_the_other(self):
         for victim in ("client", "server"):
-            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--once")
+            serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
             pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
             pump.wait_for("Gb/s")
             (pump if victim == "client" else serving).process.kill()
@@ -113,7 +113,7 @@ class Pumping(Case):
             self.assertNotEqual(report["error"], "")
 
     def test_a_server_serves_others_after_a_stranger_and_several_at_once(self):
-        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0")
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
         host, port = serving.address().split(":")
         with contextlib.ExitStack() as strangers:
             if PROVIDER == "tcp":
@@ -131,7 +131,7 @@ class Pumping(Case):
         for expected, arguments, said in ((2, (), "needs a server"),
                                           (1, ("127.0.0.1:1",), "refused"),
                                           (2, ("127.0.0.1",), "HOST:PORT"),
-                                          (1, ("--serve", "--listen", "192.0.2.1:1"), "192.0.2.1")):
+                                          (1, ("--serve", "--listen", "192.0.2.1:1", "--open"), "192.0.2.1")):
             status, _, log = self.start("pump", *arguments).end()
             self.assertEqual(status, expected, arguments)
             self.assertIn(said, log)
@@ -171,7 +171,7 @@ class Chatting(Case):
         for through_pipes in (False, True):
             with open(self.path("there", there), "rb") as one, \
                     open(self.path("back", back), "rb") as two:
-                listening = self.cat("--listen", f"{HOST}:0",
+                listening = self.cat("--listen", f"{HOST}:0", "--open",
                                      stdin=subprocess.PIPE if through_pipes else one)
                 address = re.search(r"listening at (\S+)",
                                     listening.stderr.readline().decode()).group(1)
@@ -189,7 +189,7 @@ class Chatting(Case):
                 self.assertEqual((listening.returncode, connecting.returncode), (0, 0))
 
     def listening(self, **options):
-        process = self.cat("--listen", f"{HOST}:0", **options)
+        process = self.cat("--listen", f"{HOST}:0", "--open", **options)
         line = process.stderr.readline().decode()
         return process, re.search(r"listening at (\S+)", line).group(1)
 

@@ -49,15 +49,15 @@ class Shortage(Case):
     def test_a_copy_server_warns_and_its_sender_fails_with_the_reason(self):
         os.mkdir(self.path("served"))
         self.check_turned_away(
-            self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0"),
+            self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
             "copy", self.path("file", "content"))
 
     def test_a_pump_warns_and_its_client_fails_with_the_reason(self):
-        self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0"),
+        self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
                                "pump", "--bytes", "1m")
 
     def test_a_serving_doctor_warns_and_the_asking_one_fails_with_the_reason(self):
-        server = self.start("doctor", "--serve", f"{HOST}:0")
+        server = self.start("doctor", "--serve", f"{HOST}:0", "--open")
         address = server.address()
         self.limit(server, 20)
         _, report, log = self.start("doctor", address).end()

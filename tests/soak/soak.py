@@ -39,6 +39,7 @@ PUBLISHERS = (
     ("unbuffered-drop", "unbuffered", "drop"),
 )
 CONFIG = """listen: {host}:{port}
+open: true
 mode: {mode}
 slow_subscribers: {policy}
 streams:
@@ -88,8 +89,8 @@ class Soak:
                 self.client(f"subscribe-{name}-{guest}", self.subscribe, f"{host}:{port}", policy)
         served = self.folder / "served"
         served.mkdir()
-        self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100")
-        self.serve("pumps", "pump", "--serve", "--listen", f"{host}:21101")
+        self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100", "--open")
+        self.serve("pumps", "pump", "--serve", "--listen", f"{host}:21101", "--open")
         for number in range(2):
             self.client(f"copy-{number}", self.copy, f"{host}:21100", number)
             self.client(f"pump-{number}", self.pump, f"{host}:21101")

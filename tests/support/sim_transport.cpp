@@ -140,8 +140,10 @@ std::unique_ptr<Connection> SimTransport::make_connection(const std::string& pro
 }
 
 std::unique_ptr<Listener> SimTransport::listen(const std::string& provider_name,
-                                               const Address& local, Listener::Handler& handler) {
+                                               const Address& local, const ListenOptions& options,
+                                               Listener::Handler& handler) {
     Provider& chosen = provider(provider_name);
+    require_reach(SimNetwork::gate_address_of(local).host, local, options);
     Address address = local;
     if (address.port == 0) address.port = network_.next_port_++;
     if (fails(SimCall::listen) ||

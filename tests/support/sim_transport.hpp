@@ -64,6 +64,7 @@ class SimTransport final : public Transport {
                                                 const QueueLimits& limits,
                                                 Connection::Handler& handler) override;
     std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,
+                                     const ListenOptions& options,
                                      Listener::Handler& handler) override;
 
     // A host that stands for several others, or for none: then it does not resolve. Any other

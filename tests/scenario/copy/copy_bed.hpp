@@ -108,6 +108,7 @@ class CopyBed : public testing::Test {
         server = std::make_unique<Server>(bed.loop(), bed.transport(),
                                           Server::Options{.folder = root + "/served",
                                                           .addresses = {bed.address()},
+                                                          .open = true,
                                                           .sender_limit_count = sender_limit,
                                                           .session = session});
     }

@@ -189,7 +189,8 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
         put("source/a", std::string(5'000'000, 'a'));
         put("source/b", "b");
         listener_ = std::make_unique<netio::stream::StreamListener>(
-            bed.transport(), std::vector{bed.address()},
+            bed.transport(),
+            netio::stream::StreamListener::Options{.addresses = {bed.address()}, .open = true},
             static_cast<netio::stream::StreamListener::Handler&>(*this));
     }
     Outcome copy_from_it() {

@@ -91,7 +91,7 @@ class End final : Connection::Handler {
 class Door final : Listener::Handler {
   public:
     Door(Transport& transport, const Address& local)
-        : listener{transport.listen("tcp", local, *this)} {}
+        : listener{transport.listen("tcp", local, {.open = true}, *this)} {}
 
     std::vector<std::unique_ptr<End>> ends;
     std::function<void(End&)> at_accepted = [](End&) {};

@@ -19,7 +19,8 @@ using testing::SizeIs;
 class Porter final : Listener::Handler {
   public:
     Porter(Transport& transport, const Address& local)
-        : listener{transport.listen(transport.providers_at(local).front(), local, *this)} {}
+        : listener{transport.listen(transport.providers_at(local).front(), local, {.open = true},
+                                    *this)} {}
 
     std::vector<access::Host> sources;
     std::vector<access::GateAddress> dialled;

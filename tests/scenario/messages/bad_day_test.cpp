@@ -178,7 +178,8 @@ TEST_P(BadDay, TwoListenersOfOneProcessHaveNothingToDoWithEachOther) {
     listen();
     Receiver other;
     auto second = std::make_unique<ListenSocket>(
-        bed.transport(), ListenSocket::Options{.addresses = {{"10.0.0.2", address.port}}}, other);
+        bed.transport(),
+        ListenSocket::Options{.addresses = {{"10.0.0.2", address.port}}, .open = true}, other);
     Sender to_second;
     SendSocket away{bed.transport(), {}, to_second};
     away.connect({"10.0.0.2", address.port});

@@ -41,6 +41,7 @@ class BufferedMessages : public testing::TestWithParam<Bed> {
   protected:
     void listen(BufferedListenSocket::Options options = {}) {
         options.addresses = {bed.address()};
+        options.open = true;
         listener = std::make_unique<BufferedListenSocket>(bed.transport(), options, receiver);
         address = listener->endpoints().front().address;
     }

@@ -58,7 +58,7 @@ TEST(Fabric, AnAddressOfAnotherMachineCannotBeListenedAt) {
     Nothing handler;
     try {
         const ListenSocket socket{
-            *transport, {.addresses = {{.host = "192.0.2.123", .port = 0}}}, handler};
+            *transport, {.addresses = {{.host = "192.0.2.123", .port = 0}}, .open = true}, handler};
         FAIL() << "listening at somebody else's address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("192.0.2.123"));

@@ -87,7 +87,8 @@ TEST_P(Listening, ClosesEverySenderInOrderAndSaysWhenThatIsDone) {
     };
     for (const bool orderly : {true, false}) {
         Ending ending;
-        ListenSocket listening{bed.transport(), {.addresses = {bed.address()}}, ending};
+        ListenSocket listening{
+            bed.transport(), {.addresses = {bed.address()}, .open = true}, ending};
         address = listening.endpoints().front().address;
         sender = {};
         connect(patient);
@@ -99,6 +100,13 @@ TEST_P(Listening, ClosesEverySenderInOrderAndSaysWhenThatIsDone) {
         EXPECT_EQ(ending.ends[0].reason, orderly ? CloseReason::orderly : CloseReason::local);
         EXPECT_EQ(sender.closed[0].reason, orderly ? CloseReason::orderly : CloseReason::lost);
     }
+}
+
+TEST_P(Listening, WhereOtherMachinesReachItHasToBeMeant) {
+    ListenSocket::Options options{.addresses = {{.host = "0.0.0.0", .port = 0}}};
+    EXPECT_THROW((ListenSocket{bed.transport(), options, receiver}), std::invalid_argument);
+    options.open = true;
+    EXPECT_NO_THROW((ListenSocket{bed.transport(), options, receiver}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Listening, all_beds(), bed_name);

@@ -45,6 +45,7 @@ class Messages : public testing::TestWithParam<Bed> {
   protected:
     void listen(ListenSocket::Options options = {}) {
         options.addresses = {bed.address()};
+        options.open = true;
         listener = std::make_unique<ListenSocket>(bed.transport(), options, receiver);
         address = listener->endpoints().front().address;
     }

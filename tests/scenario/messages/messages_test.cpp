@@ -163,7 +163,8 @@ TEST_P(Messages, ARefusedConnectNamesTheAddressAndTheReason) {
 TEST_P(Messages, AnAddressInUseIsNamed) {
     listen();
     try {
-        const ListenSocket second{bed.transport(), {.addresses = {address}}, receiver};
+        const ListenSocket second{
+            bed.transport(), {.addresses = {address}, .open = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr(to_string(address)));

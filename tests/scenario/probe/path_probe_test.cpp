@@ -30,7 +30,7 @@ class Probe : public testing::TestWithParam<Bed> {
     netio::Address address() const { return server.endpoints().front().address; }
 
     TestBed bed{GetParam()};
-    ProbeServer server{bed.transport(), bed.address()};
+    ProbeServer server{bed.transport(), {.address = bed.address(), .open = true}};
     std::vector<std::string> visits;
 };
 
@@ -73,7 +73,8 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
                         std::optional<std::uint64_t>) override {}
         void on_closed(netio::ReceiveSocket&, const netio::Closed&) override {}
     } nothing;
-    const netio::ListenSocket other{bed.transport(), {.addresses = {bed.address()}}, nothing};
+    const netio::ListenSocket other{
+        bed.transport(), {.addresses = {bed.address()}, .open = true}, nothing};
     bool ended = false;
     PathProbe probe{bed.transport(), other.endpoints().front().address, {}, [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));

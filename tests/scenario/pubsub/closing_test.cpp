@@ -117,7 +117,7 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
     EXPECT_TRUE(subscriber.actor.last_retrying);
     netio::RegisteredBuffer memory{64};
     for (std::uint64_t round = 0; round < 3; ++round) {
-        PublishSocket::Options options{.publisher = {.addresses = {address}}};
+        PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true}};
         PublishSocket publisher{transport(), options, publisher_actor};
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == round + 1; }));
         std::ranges::copy(make_message(Fid{1}, round, 64), memory.data());
@@ -132,10 +132,12 @@ TEST_P(Closing, ASubscriberWaitsForItsPublisherAndComesBackToTheNext) {
 class Doorman final : netio::SessionListener::Handler, netio::Session::Handler {
   public:
     Doorman(netio::Transport& transport, const netio::Address& at)
-        : listener_{
-              transport,
-              {.service = netio::Service::publish_subscribe, .addresses = {at}, .service_bytes = 4},
-              *this} {}
+        : listener_{transport,
+                    {.service = netio::Service::publish_subscribe,
+                     .addresses = {at},
+                     .open = true,
+                     .service_bytes = 4},
+                    *this} {}
     netio::Address address() const { return listener_.endpoints().front().address; }
 
   private:
@@ -166,7 +168,8 @@ TEST_P(Closing, ASubscriberThatWasLetInAndNeverAnsweredTriesAgain) {
     EXPECT_EQ(subscriber.actor.connected, 2);
     EXPECT_TRUE(subscriber.actor.last_retrying);
     doorman.reset();
-    PublishSocket publisher{transport(), {.publisher = {.addresses = {address}}}, publisher_actor};
+    PublishSocket publisher{
+        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 

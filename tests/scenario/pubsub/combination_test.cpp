@@ -41,6 +41,7 @@ TEST_P(Combinations, ASubscriberMayBeDestroyedAtEachMomentOfAReconnection) {
         ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
         BufferedPublishSocket::Options again;
         again.publisher.addresses = {address};
+        again.publisher.open = true;
         publisher.reset();
         ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
         ASSERT_TRUE(subscriber.actor.last_retrying);
@@ -121,6 +122,7 @@ TEST_P(Combinations, WhoUnsubscribesFromEverythingWhileThePublisherClosesLeavesI
 TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOther) {
     BufferedPublishSocket::Options options{.page_bytes = 1024, .page_count = 64};
     options.publisher.addresses = {bed.address(), bed.address()};
+    options.publisher.open = true;
     options.publisher.close_timeout = 200ms;
     BufferedPublishSocket publisher{transport(), options, publisher_actor};
     ASSERT_EQ(publisher.endpoints().size(), 2U);
@@ -144,6 +146,7 @@ TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOther) {
 TEST_P(Combinations, ASlowGuestAtOneAddressCostsNobodyAtTheOtherUnbuffered) {
     PublishSocket::Options options{.outstanding_limit = 32};
     options.publisher.addresses = {bed.address(), bed.address()};
+    options.publisher.open = true;
     PublishSocket publisher{transport(), options, publisher_actor};
     address = publisher.endpoints()[0].address;
     auto guest = stuck(range(1, 1), SlowPolicy::drop);

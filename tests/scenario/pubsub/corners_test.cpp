@@ -196,7 +196,8 @@ TEST_P(CornersInVirtualTime, HalfAMessageAndTheAccountDoNotOutliveTheirConnectio
     int turns = 0;
     run_until([&] { return ++turns > 6; });
     publisher.reset();
-    PublishSocket again{transport(), {.publisher = {.addresses = {address}}}, publisher_actor};
+    PublishSocket again{
+        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     const std::size_t size = 2 * default_frame;
     std::ranges::copy(make_message(Fid{1}, 3, size), memory.data());
@@ -291,6 +292,17 @@ TEST_P(Corners, ASubscriberMayBeDestroyedWhenItIsToldOfAGapOrARefusal) {
         ASSERT_TRUE(run_until([&] { return destroyed; }));
         EXPECT_THAT(subscriber.actor.closed, IsEmpty());
     }
+}
+
+TEST_P(Corners, APublisherThatOtherMachinesReachHasToBeMeant) {
+    Publisher::Options options{.addresses = {{.host = "0.0.0.0", .port = 0}}};
+    const auto publish = [&] {
+        PublishSocket{transport(), {.publisher = options}, publisher_actor};
+        BufferedPublishSocket{transport(), {.publisher = options}, publisher_actor};
+    };
+    EXPECT_THROW(publish(), std::invalid_argument);
+    options.open = true;
+    EXPECT_NO_THROW(publish());
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Corners, all_beds(), bed_name);

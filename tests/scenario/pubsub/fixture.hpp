@@ -33,6 +33,7 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
 
     std::unique_ptr<BufferedPublishSocket> buffered(BufferedPublishSocket::Options options) {
         options.publisher.addresses = {bed.address()};
+        options.publisher.open = true;
         auto socket =
             std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
         address = socket->endpoints().front().address;
@@ -40,6 +41,7 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
     }
     std::unique_ptr<PublishSocket> unbuffered(PublishSocket::Options options) {
         options.publisher.addresses = {bed.address()};
+        options.publisher.open = true;
         auto socket = std::make_unique<PublishSocket>(transport(), options, publisher_actor);
         address = socket->endpoints().front().address;
         return socket;

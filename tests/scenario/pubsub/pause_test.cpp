@@ -296,6 +296,7 @@ TEST_P(PausedSubscribers, StayPausedWhenTheyHaveReconnected) {
     publisher_actor = {};
     BufferedPublishSocket::Options options;
     options.publisher.addresses = {same};
+    options.publisher.open = true;
     publisher = std::make_unique<BufferedPublishSocket>(transport(), options, publisher_actor);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
     EXPECT_EQ(subscriber.actor.connected, 2);

@@ -112,7 +112,8 @@ TEST_P(PoliciesAskedFor, AreAskedForAgainAfterAConnectionWasLost) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     publisher.reset();
     subscriber.actor.subscribed.clear();
-    PublishSocket::Options options{.publisher = {.addresses = {address}}, .remainder_limit = 1};
+    PublishSocket::Options options{.publisher = {.addresses = {address}, .open = true},
+                                   .remainder_limit = 1};
     PublishSocket again{transport(), options, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(subscriber.actor.subscribed, ElementsAre(range(1, 2), range(3, 4)));

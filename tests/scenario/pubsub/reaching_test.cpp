@@ -158,7 +158,8 @@ TEST_P(Reaching, WhoReconnectsResolvesTheNameAgain) {
     const Address elsewhere{.host = "10.0.0.77", .port = address.port};
     name({elsewhere.host});
     publisher.reset();
-    PublishSocket next{transport(), {.publisher = {.addresses = {elsewhere}}}, publisher_actor};
+    PublishSocket next{
+        transport(), {.publisher = {.addresses = {elsewhere}, .open = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
 }
 

@@ -216,6 +216,7 @@ void serve_a_thousand(Publish publish) {
     PublisherActor actor;
     typename Socket::Options options;
     options.publisher.addresses = {bed.address()};
+    options.publisher.open = true;
     Socket socket{bed.transport(), options, actor};
     const auto are_answered = [&](std::size_t report, std::size_t count) {
         return bed.run_until(

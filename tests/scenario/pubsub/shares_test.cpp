@@ -232,10 +232,11 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
 TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
     auto first = unbuffered({});
     PublisherActor actor;
-    EXPECT_THROW(PublishSocket(transport(),
-                               {.publisher = {.addresses = {address}}, .outstanding_limit = 0},
-                               actor),
-                 std::invalid_argument);
+    EXPECT_THROW(
+        PublishSocket(transport(),
+                      {.publisher = {.addresses = {address}, .open = true}, .outstanding_limit = 0},
+                      actor),
+        std::invalid_argument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Shares, all_beds(), bed_name);

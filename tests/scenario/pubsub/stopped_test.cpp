@@ -146,7 +146,7 @@ class Sensor : public Stopped {
     void pause(Duration pause) {
         BufferedPublishSocket publisher{
             publisher_node_.transport,
-            {.publisher = {.addresses = {address_}, .slow_policy = SlowPolicy::drop}},
+            {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
             publisher_actor_};
         Reader& reader = read({range(0, 15)});
         Ticker ticker{publisher_node_.loop,
@@ -192,6 +192,7 @@ TEST_P(Sensor, OneThatPausesForLongLosesWhatItsShareCannotHoldAndIsToldExactly) 
 TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},
+                                                   .open = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 1s}},
                                     publisher_actor_};
@@ -218,6 +219,7 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
 TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoOn) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},
+                                                   .open = true,
                                                    .slow_policy = SlowPolicy::disconnect,
                                                    .disconnect_after = 500ms},
                                      .page_bytes = 16 * 1024,
@@ -316,7 +318,7 @@ class BufferedCrowd : public Crowd {
     void stop_forty(Duration hiccup) {
         BufferedPublishSocket publisher{
             publisher_node_.transport,
-            {.publisher = {.addresses = {address_}, .slow_policy = SlowPolicy::drop},
+            {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
              .page_bytes = 16 * 1024,
              .page_count = 128},
             publisher_actor_};
@@ -346,7 +348,7 @@ TEST_P(BufferedCrowd, OneThatIsHeldUpForAMomentWhileFortyAreStoppedLosesNothing)
 TEST_P(Crowd, FortyOfFiftyThatStopCostTheOthersNothingUnbuffered) {
     PublishSocket publisher{
         publisher_node_.transport,
-        {.publisher = {.addresses = {address_}, .slow_policy = SlowPolicy::drop}},
+        {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop}},
         publisher_actor_};
     const std::vector<Fid> fids = gather();
     // A message's memory is its own until it completes.
@@ -382,7 +384,7 @@ class StoppedOverTcp : public Stopped {};
 TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
     PublishSocket publisher{
         publisher_node_.transport,
-        {.publisher = {.addresses = {address_}, .slow_policy = SlowPolicy::drop},
+        {.publisher = {.addresses = {address_}, .open = true, .slow_policy = SlowPolicy::drop},
          .outstanding_limit = 4},
         publisher_actor_};
     Reader& honest = read({range(9, 9)});
@@ -433,6 +435,7 @@ TEST_P(StoppedOverTcp, WhosePostsKeepTheMemoryForLongIsClosedAndTold) {
 TEST_P(Stopped, WhoIsDisconnectedAsTooSlowLearnsIt) {
     PublishSocket publisher{publisher_node_.transport,
                             {.publisher = {.addresses = {address_},
+                                           .open = true,
                                            .slow_policy = SlowPolicy::disconnect,
                                            .disconnect_after = std::chrono::milliseconds{500}}},
                             publisher_actor_};

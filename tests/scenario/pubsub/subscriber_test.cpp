@@ -84,7 +84,8 @@ TEST_P(Subscribing, WhatIsRefusedIsNotAskedForByTheNextConnection) {
     EXPECT_THAT(subscriber.socket->wanted(), ElementsAre(range(1, 1)));
     publisher.reset();
     publisher_actor.subscribed.clear();
-    PublishSocket next{transport(), {.publisher = {.addresses = {address}}}, publisher_actor};
+    PublishSocket next{
+        transport(), {.publisher = {.addresses = {address}, .open = true}}, publisher_actor};
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
     EXPECT_THAT(publisher_actor.subscribed, ElementsAre(range(1, 1)));
 }
@@ -109,8 +110,8 @@ TEST_P(Subscribing, AsManySingleFidsAsAPublisherTakesAreAskedForWithAPolicyAtOnc
 class Greedy final : private netio::Listener::Handler {
   public:
     Greedy(netio::Transport& transport, const netio::Address& at, std::uint32_t first)
-        : bytes_{first}, listener_{
-                             transport.listen(transport.providers_at(at).front(), at, *this)} {}
+        : bytes_{first}, listener_{transport.listen(transport.providers_at(at).front(), at,
+                                                    {.open = true}, *this)} {}
 
     netio::Address address() const { return listener_->address(); }
     int requests = 0;

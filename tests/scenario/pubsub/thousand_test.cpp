@@ -37,8 +37,9 @@ class Thousand : public Crowd {
     Thousand() {
         publisher_ = std::make_unique<BufferedPublishSocket>(
             near_.transport,
-            BufferedPublishSocket::Options{.publisher = {.addresses = {{"10.0.0.1", 1000}}},
-                                           .page_bytes = 32768},
+            BufferedPublishSocket::Options{
+                .publisher = {.addresses = {{"10.0.0.1", 1000}}, .open = true},
+                .page_bytes = 32768},
             publisher_actor_);
         for (std::uint64_t i = 0; i < count; ++i)
             readers_.push_back(std::make_unique<Reader>(far_.transport, i / 2)); // two of each

@@ -28,6 +28,7 @@ class PumpHostility : public testing::Test {
 
     void serve(Server::Options options = {}) {
         options.addresses = {bed.address()};
+        options.open = true;
         server = std::make_unique<Server>(bed.loop(), bed.transport(), options,
                                           [this](const End& end) { ends.push_back(end.error()); });
     }

@@ -135,6 +135,11 @@ TEST_F(Blocking, ADeadPeerIsAnErrorThatSaysSo) {
     EXPECT_THROW(peer.write(numbered(10)), StreamError);
 }
 
+TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
+    EXPECT_THROW(BlockingListener{"0.0.0.0:0"}, std::invalid_argument);
+    EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
+}
+
 TEST(BlockingConnect, IsRefusedWithTheAddress) {
     std::string address;
     {

@@ -267,8 +267,9 @@ class TwoStreams : public testing::TestWithParam<Stage>, private StreamListener:
     netio::test::TestBed bed{std::get<0>(GetParam())};
     std::array<Stream, 2> streams;
     std::size_t incoming = 0;
-    StreamListener listener{
-        bed.transport(), {bed.address()}, static_cast<StreamListener::Handler&>(*this)};
+    StreamListener listener{bed.transport(),
+                            {.addresses = {bed.address()}, .open = true},
+                            static_cast<StreamListener::Handler&>(*this)};
 
   private:
     void on_incoming(IncomingStream& peer) override {

@@ -166,8 +166,9 @@ class Pair : private StreamListener::Handler {
     }
     void listen(const StreamSocket::Options& options = {}) {
         server_options = carried(options);
-        listener = std::make_unique<StreamListener>(bed.transport(), std::vector{bed.address()},
-                                                    static_cast<StreamListener::Handler&>(*this));
+        listener = std::make_unique<StreamListener>(
+            bed.transport(), StreamListener::Options{.addresses = {bed.address()}, .open = true},
+            static_cast<StreamListener::Handler&>(*this));
     }
     void connect(const StreamSocket::Options& options = {}) {
         client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(options), client);

@@ -43,8 +43,9 @@ class Registrations final : public netio::Transport {
     }
     std::unique_ptr<netio::Listener> listen(const std::string& provider,
                                             const netio::Address& local,
+                                            const netio::ListenOptions& options,
                                             netio::Listener::Handler& handler) override {
-        return std::make_unique<Listener>(*this, provider, local, handler);
+        return std::make_unique<Listener>(*this, provider, local, options, handler);
     }
 
   private:
@@ -118,9 +119,9 @@ class Registrations final : public netio::Transport {
     class Listener final : public netio::Listener, private netio::Listener::Handler {
       public:
         Listener(Registrations& counter, const std::string& provider, const netio::Address& local,
-                 netio::Listener::Handler& handler)
+                 const netio::ListenOptions& options, netio::Listener::Handler& handler)
             : counter_{counter}, handler_{handler}, inner_{counter.inner_.listen(provider, local,
-                                                                                 *this)} {}
+                                                                                 options, *this)} {}
         netio::Address address() const override { return inner_->address(); }
         const std::string& provider() const noexcept override { return inner_->provider(); }
 

@@ -36,8 +36,9 @@ class TwoWays final : public netio::Transport {
     }
     std::unique_ptr<netio::Listener> listen(const std::string& provider,
                                             const netio::Address& local,
+                                            const netio::ListenOptions& options,
                                             netio::Listener::Handler& handler) override {
-        return inner_.listen(provider, local, handler);
+        return inner_.listen(provider, local, options, handler);
     }
 
     std::size_t attempts = 0;

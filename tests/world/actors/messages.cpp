@@ -331,6 +331,7 @@ ReceiveActor::ReceiveActor(World& world, Process& process)
     : Actor{world, process}, slow_{std::chrono::microseconds{option("slow_us")}},
       resume_{process.loop, [this] { resume(); }} {
     ListenSocket::Options options;
+    options.open = true;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.addresses.push_back(World::address_of(number_, i));
     options.session.receive_bytes = 1000;

@@ -117,6 +117,7 @@ PublishActor::PublishActor(World& world, Process& process)
                                                                                 memory_is_free();
                                                                             }} {
     pubsub::Publisher::Options options;
+    options.open = true;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.addresses.push_back(World::address_of(number_, i));
     options.session = session_options(options.session);

@@ -93,7 +93,10 @@ StreamActor::StreamActor(World& world, Process& process)
       server_{static_cast<std::uint32_t>(option("of"))} {
     if (serves_) {
         listener_ = std::make_unique<stream::StreamListener>(
-            process.transport, std::vector{World::address_of(number_)}, *this);
+            process.transport,
+            stream::StreamListener::Options{.addresses = {World::address_of(number_)},
+                                            .open = true},
+            *this);
     }
 }
 

@@ -39,7 +39,8 @@ TEST_P(EmbeddedSession, AVanishedPeerIsJudgedSilent) {
 TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
-        SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+        SessionListener::Options{
+            .service = Service::messages, .addresses = {bed.address()}, .open = true},
         static_cast<SessionListener::Handler&>(*this));
     bed.sim()->ignore_connects(true);
     const TimePoint begin = bed.world()->now();

@@ -72,7 +72,8 @@ class SessionTest : public testing::TestWithParam<Bed>, public SessionListener::
         accept_options = far_options;
         listener = std::make_unique<SessionListener>(
             bed.transport(),
-            SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            SessionListener::Options{
+                .service = Service::messages, .addresses = {bed.address()}, .open = true},
             static_cast<SessionListener::Handler&>(*this));
         dial(near_options);
         bed.run_until([&] {

@@ -32,7 +32,8 @@ class SessionProtocol : public SessionTest {
         listener.reset();
         listener = std::make_unique<SessionListener>(
             bed.transport(),
-            SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            SessionListener::Options{
+                .service = Service::messages, .addresses = {bed.address()}, .open = true},
             static_cast<SessionListener::Handler&>(*this));
         Impostor impostor{bed.transport(), listener->endpoints().front().address,
                           Service::messages};
@@ -126,7 +127,7 @@ class ScriptedTransport final : public Transport {
         connection = made.get();
         return made;
     }
-    std::unique_ptr<Listener> listen(const std::string&, const Address&,
+    std::unique_ptr<Listener> listen(const std::string&, const Address&, const ListenOptions&,
                                      Listener::Handler&) override {
         return nullptr;
     }

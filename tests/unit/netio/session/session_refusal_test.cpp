@@ -49,7 +49,7 @@ class OddAcceptor final : private Listener::Handler, private Connection::Handler
   public:
     OddAcceptor(Transport& transport, const Address& address, const Hello& answer)
         : answer_{answer}, listener_{transport.listen(transport.providers_at(address).front(),
-                                                      address, *this)} {}
+                                                      address, {.open = true}, *this)} {}
 
     Address address() const { return listener_->address(); }
 
@@ -99,7 +99,8 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
     void listen() {
         listener = std::make_unique<SessionListener>(
             bed.transport(),
-            SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+            SessionListener::Options{
+                .service = Service::messages, .addresses = {bed.address()}, .open = true},
             static_cast<SessionListener::Handler&>(*this));
         address = listener->endpoints().front().address;
     }

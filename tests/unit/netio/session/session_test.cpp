@@ -97,8 +97,8 @@ TEST_P(SessionTest, MayBeDestroyedInEachOfItsHandlers) {
             accept_options = {.receive_count = 4, .send_count = 4};
             listener = std::make_unique<SessionListener>(
                 bed.transport(),
-                SessionListener::Options{.service = Service::messages,
-                                         .addresses = {bed.address()}},
+                SessionListener::Options{
+                    .service = Service::messages, .addresses = {bed.address()}, .open = true},
                 static_cast<SessionListener::Handler&>(*this));
             const auto pump = [](End& end) {
                 for (std::uint64_t i = 0; end.session && end.session->is_open() && i < 50; ++i)
@@ -197,7 +197,8 @@ TEST_P(SimulatedSession, WritesSoonerOrLaterHoweverFewSlotsItHas) {
 TEST_P(SimulatedSession, ThatCannotSendItsOpenFrameNeverSaysThatItIsOpen) {
     listener = std::make_unique<SessionListener>(
         bed.transport(),
-        SessionListener::Options{.service = Service::messages, .addresses = {bed.address()}},
+        SessionListener::Options{
+            .service = Service::messages, .addresses = {bed.address()}, .open = true},
         static_cast<SessionListener::Handler&>(*this));
     dial({});
     bool was_open = false;
