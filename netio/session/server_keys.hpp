@@ -6,8 +6,10 @@
 // file, or changed there, loses it. The loop outlives it, and so whatever has a share in it, options
 // of sockets included.
 //
-//     auto keys = std::make_shared<netio::ServerKeys>(loop, {.file = "site.keys"}, &handler);
-//     netio::ListenSocket socket{*transport, {.addresses = {...}, .keys = keys}, handler};
+//     const netio::ServerKeys::Options site{.file = "site.keys"};
+//     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);
+//     netio::ListenSocket socket{
+//         *transport, {.addresses = {{"10.0.0.1", 1234}}, .keys = keys}, handler};
 
 #include "netio/access/protection.hpp"
 #include "netio/base/export.hpp"
