@@ -36,7 +36,7 @@ class NETIO_EXPORT SendSocket final {
         SessionOptions session = {.receive_bytes = 256,
                                   .receive_count = 16}; // only credits come back
         std::string local_host;                         // empty: any
-        std::shared_ptr<const ClientKey> key; // to be let in with; null: none
+        std::shared_ptr<const ClientKey> key;           // to be let in with; null: none
     };
 
     class Handler {

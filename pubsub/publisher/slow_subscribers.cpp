@@ -65,7 +65,8 @@ Subscriber* SlowSubscribers::longest_stalled_with_something() noexcept {
 
 void SlowSubscribers::make_who_keeps_most_give_way() {
     const auto keeps_posts = [](const Subscriber& each) {
-        return each.session().is_open() && SlowWatch::stalled(each.idle) && each.holding().posted > 0;
+        return each.session().is_open() && SlowWatch::stalled(each.idle) &&
+               each.holding().posted > 0;
     };
     std::size_t sum = 0;
     subscribers_.for_each([&](const Subscriber& each) {

@@ -45,7 +45,7 @@ class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher;
-        std::string local_host;                         // empty: any
+        std::string local_host;               // empty: any
         std::shared_ptr<const ClientKey> key; // to be let in with; null: none
         // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
         // size.
