@@ -28,7 +28,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
         std::vector<netio::Address> addresses;
         bool open = false;                                 // other machines may reach them
         std::shared_ptr<netio::ServerKeys> keys = nullptr; // null: everybody is served
-        std::size_t sender_limit_count = 16;               // at once; others are turned away
+        std::size_t sender_limit_count = 16;               // at once; others are rejected
         std::size_t host_limit_count = 0;                  // of them from one host; 0: half
         Session::Options session;
     };

@@ -2,7 +2,7 @@
 #pragma once
 
 // Listens for sessions of one service, at several addresses and over several providers at once, and
-// turns away everybody else before an endpoint exists for them: strangers, other versions, other
+// rejects everybody else before an endpoint exists for them: strangers, other versions, other
 // services, peers whose receive buffers are too small. So it does with peers for whom this side has
 // no memory, descriptors or endpoint left; its owner is told of those.
 

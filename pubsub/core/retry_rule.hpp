@@ -29,7 +29,7 @@ class RetryRule {
         may_be_let_in_later_ = may_be_let_in_later_ || may_pass;
     }
     void on_open() noexcept { was_open_ = true; }
-    // One that let us in and never said a word was too busy to hear us: it is not there yet.
+    // One that accepted and never said a word was too busy to hear us: it is not there yet.
     void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
     // The user has been told of the end.
     void conclude() noexcept { was_open_ = false; }

@@ -128,7 +128,7 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
     if ((subscribing || frame.kind == unsubscribe_kind) && frame.flags == 0) {
         const auto request = decode_request(frame.body);
         if (request && (subscribing || !request->policy)) {
-            // Who is leaving is told so by the goodbye.
+            // Who is leaving is told so by the shutdown.
             if (end_.has_begun() || subscriber.stage() != Subscriber::Stage::subscribing) return;
             owner_.before_change();
             return subscribing ? take_subscribe(subscriber, *request)

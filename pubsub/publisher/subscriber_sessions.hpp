@@ -74,7 +74,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     // those who have stalled.
     void make_others_give_way(std::size_t needed = 0);
 
-    // Totals to every subscriber behind what it still has to be sent, then goodbye.
+    // Totals to every subscriber behind what it still has to be sent, then the shutdown.
     void close();
     // Every session ends at once.
     void abort();

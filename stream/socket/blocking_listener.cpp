@@ -49,7 +49,7 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
                                     [](const auto& peer) { return peer->is_connected(); });
     }
     void on_incoming(IncomingStream& incoming) override {
-        if (waiting_.size() >= waiting_limit) return; // turned away
+        if (waiting_.size() >= waiting_limit) return; // rejected
         waiting_.push_back(
             std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
     }

@@ -116,7 +116,7 @@ class NETIO_EXPORT BlockingListener {
     BlockingListener(const BlockingListener&) = delete;
     BlockingListener& operator=(const BlockingListener&) = delete;
 
-    // The next peer that connects. Throws FabricError if there is none yet, and one was turned away
+    // The next peer that connects. Throws FabricError if there is none yet, and one was rejected
     // since the last call because there was no memory or no descriptor for it: the peer has been
     // told, and the next call goes on.
     BlockingStream accept();

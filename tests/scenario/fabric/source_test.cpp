@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// Notes who asks, and turns them away.
+// Notes who asks, and rejects them.
 class Porter final : Listener::Handler {
   public:
     Porter(Transport& transport, const Address& local)

@@ -90,7 +90,7 @@ TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
     EXPECT_LE(near_.loop.longest_turn(), longest_turn);
 }
 
-// The call itself says goodbye to some, and later turns to the others.
+// The call itself shuts some down, and later turns to the others.
 TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
     Timer close{near_.loop, [&] { listener_->close(); }};
     close.start({});
