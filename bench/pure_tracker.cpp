@@ -13,10 +13,10 @@ void track_publication(benchmark::State& state) {
     for ([[maybe_unused]] const auto step : state) {
         const auto id = tracker.begin(netio::Cookie{7});
         for (std::int64_t i = 0; i < state.range(0); ++i)
-            tracker.add_debt(*id);
+            tracker.add_pending(*id);
         benchmark::DoNotOptimize(tracker.seal(*id));
         for (std::int64_t i = 0; i < state.range(0); ++i)
-            benchmark::DoNotOptimize(tracker.settle(*id));
+            benchmark::DoNotOptimize(tracker.complete(*id));
     }
     state.SetItemsProcessed(state.iterations());
 }
