@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
@@ -118,10 +117,10 @@ bool FanOut::remove(Interest interest, const FidRange& range, std::vector<Step>&
 // Backwards the same limits hold as forwards, so none of it fails.
 void FanOut::undo(std::span<const Step> steps) {
     std::vector<FidRange> changed;
-    for (const Step& step : std::views::reverse(steps)) {
+    std::for_each(steps.rbegin(), steps.rend(), [&](const Step& step) {
         NETIO_CHECK(step.added ? table_.remove(step.interest, step.range, changed)
                                : table_.add(step.interest, step.range, changed));
-    }
+    });
 }
 
 // --- questions ------------------------------------------------------------------------------
