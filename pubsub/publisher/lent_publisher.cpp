@@ -71,7 +71,8 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
         const bool misses =
             member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(subscriber));
-        misses ? miss(subscriber, fid) : hand_over(*id, subscriber, member.policy, false);
+        misses ? miss(subscriber, fid)
+               : hand_over(*id, subscriber, member.policy, Leaving::maybe_with_others);
     }
     seal(*id);
     return Status::ok;
@@ -109,7 +110,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     for (const Interest& member : members) {
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
         if (subscriber.can_send_now()) {
-            hand_over(*id, subscriber, member.policy, true);
+            hand_over(*id, subscriber, member.policy, Leaving::at_once);
         } else if (member.policy == SlowPolicy::drop) {
             miss(subscriber, fid);
         } else {
@@ -133,7 +134,7 @@ Status LentPublisher::resume(PublishTicket& ticket) {
         const Interest member{.subscriber = waiting,
                               .policy = sessions_.fan_out().policy_of(waiting, fid)};
         const bool taken = subscriber.can_send_now();
-        taken ? hand_over(*id, subscriber, member.policy, true) : wait_for(member);
+        taken ? hand_over(*id, subscriber, member.policy, Leaving::at_once) : wait_for(member);
         return taken;
     });
     if (status == Status::ok) {
@@ -213,13 +214,13 @@ void LentPublisher::keep(PublicationId id, Fid fid, std::span<const Slice> slice
 }
 
 void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy,
-                              bool prompt) {
+                              Leaving leaving) {
     const LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
     tracker_.add_pending(id, subscriber.frames_for(publication));
     subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
                                           .amount = 1,
                                           .droppable = policy == SlowPolicy::drop,
-                                          .prompt = prompt});
+                                          .prompt = leaving == Leaving::at_once});
     sessions_.slow().keep_watch();
 }
 
@@ -258,7 +259,7 @@ void LentPublisher::finish_rest(const PartialDeliveries::Rest& rest) {
         const Fid fid = publications_[DeliveryTracker::place_of(id)].fid;
         for (const SubscriberId each : left)
             hand_over(id, sessions_.subscriber(each), sessions_.fan_out().policy_of(each, fid),
-                      false);
+                      Leaving::maybe_with_others);
         seal(id);
     }
 }

@@ -53,8 +53,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
     std::optional<PublicationId> begin(Cookie cookie);
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
               const PublishSocket::Extras& extras);
-    // `prompt`: at once or not at all, not with others that are still to come.
-    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy, bool prompt);
+    enum class Leaving : std::uint8_t { at_once, maybe_with_others };
+    void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy, Leaving leaving);
     void miss(Subscriber& subscriber, Fid fid);
     std::optional<Cookie> settle(PublicationId id, std::size_t frames);
     void seal(PublicationId id);

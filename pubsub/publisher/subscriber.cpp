@@ -54,7 +54,7 @@ bool Subscriber::can_send_now() const noexcept {
 
 void Subscriber::pump() {
     ReadyFrame frame;
-    // Not to gather in vain: what waits is asked for each time that more is to wait behind it.
+    // Asked first: where nothing can be sent, every message that comes would have a page gathered.
     while (!queue_.has_drained() && session_->request_capacity() &&
            queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
