@@ -21,15 +21,16 @@ void reject_request(ConnectionRequest& request, const Rejection& rejection,
     request.reject(std::span{data}.first(size + more.size()));
 }
 
-// Remembers why it was rejected, whoever did it.
+// Remembers who asked, and why it was rejected, whoever did it.
 class WatchedRequest final : public ConnectionRequest {
   public:
-    explicit WatchedRequest(ConnectionRequest& request) : request_{request} {}
+    explicit WatchedRequest(ConnectionRequest& request)
+        : request_{request}, peer_address_{request.peer_address()} {}
 
     RejectCode rejection() const noexcept { return rejection_; }
 
     std::span<const std::byte> data() const noexcept override { return request_.data(); }
-    std::string peer_address() const override { return request_.peer_address(); }
+    std::string peer_address() const override { return peer_address_; }
     access::Host source() const override { return request_.source(); }
     access::GateAddress dialled() const override { return request_.dialled(); }
     MemoryDomain& domain() override { return request_.domain(); }
@@ -46,6 +47,7 @@ class WatchedRequest final : public ConnectionRequest {
 
   private:
     ConnectionRequest& request_;
+    std::string peer_address_;
     RejectCode rejection_ = RejectCode::none;
 };
 
@@ -153,9 +155,8 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
     case Outcome::refused:
         break;
     }
-    const std::string peer_address = request.peer_address();
     reject_request(request, {.code = RejectCode::not_admitted});
-    desk.tell_refused(peer_address, verdict); // may destroy this listener
+    desk.tell_refused(request.peer_address(), verdict); // may destroy this listener
     return false;
 }
 
@@ -169,12 +170,13 @@ Rejection SessionListener::judge(const Hello& peer, RejectCode problem) const {
 }
 
 void SessionListener::on_request(ConnectionRequest& request) {
-    const std::string peer_address = request.peer_address();
     WatchedRequest watched{request};
     const DestructionWatch watch{destroyed_};
     take_request(watched);
     const std::string why = reason_for_operators(watched.rejection());
-    if (!watch.destroyed() && !why.empty()) handler_.on_peer_rejected(peer_address, why);
+    if (!watch.destroyed() && !why.empty()) {
+        handler_.on_peer_rejected(watched.peer_address(), why);
+    }
 }
 
 void SessionListener::take_request(ConnectionRequest& request) {
@@ -190,10 +192,9 @@ void SessionListener::take_request(ConnectionRequest& request) {
     if (!pass_gate(request, peer, admittance)) return;
     const Rejection rejection = judge(peer, problem);
     if (rejection.code != RejectCode::none) return reject_request(request, rejection);
-    const std::string peer_address = request.peer_address();
-    const auto turn_away = [&](const FabricError& why) {
+    const auto fail = [&](const FabricError& why) {
         if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
-        handler_.on_accept_failed(peer_address, why); // may destroy this listener
+        handler_.on_accept_failed(request.peer_address(), why); // may destroy this listener
     };
     const DestructionWatch watch{destroyed_};
     try {
@@ -201,10 +202,10 @@ void SessionListener::take_request(ConnectionRequest& request) {
         handler_.on_incoming(incoming);
     } catch (const FabricError& error) {
         if (watch.destroyed()) throw; // there is nobody left to be told
-        turn_away(error);
+        fail(error);
     } catch (const std::bad_alloc&) {
         if (watch.destroyed()) throw;
-        turn_away({{ENOMEM, std::system_category()}, "no memory for another connection"});
+        fail({{ENOMEM, std::system_category()}, "no memory for another connection"});
     }
 }
 
