@@ -96,7 +96,7 @@ TEST_F(KeyFileOnDisk, ReplacesAnotherOnlyWhereThatIsWanted) {
 }
 
 TEST_F(KeyFileOnDisk, StaysWithItsOwnerWhenRootAddsAKey) {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root may give files away";
+    if (::geteuid() != 0) GTEST_SKIP() << "run as root, as in CI: nobody else may give files away";
     write_key_file(path(), "first", false);
     ASSERT_EQ(::chown(path().c_str(), 1234, 1234), 0);
     write_key_file(path(), "second", true);

@@ -72,26 +72,6 @@ TEST_P(SessionPause, MayBePausedAndResumedInItsHandlers) {
     expect_flood(far, 300);
 }
 
-// As many frames as there are receives have waited, and their handlers take their time.
-TEST_P(SessionPause, WhatHasWaitedIsHandedOverInMoreThanOneTurn) {
-    if (bed.sim() == nullptr) GTEST_SKIP() << "time is spent in the simulator";
-    connect({}, {.receive_count = 8});
-    far.session->pause();
-    const std::size_t sent = send_until_refused();
-    ASSERT_GE(sent, 6U);
-    std::vector<std::size_t> frames_of_a_turn;
-    far.at_frame = [&] { bed.world()->spend(2ms); };
-    far.session->resume();
-    while (far.frames.size() < sent) {
-        const std::size_t before = far.frames.size();
-        bed.loop().run_once();
-        frames_of_a_turn.push_back(far.frames.size() - before);
-        ASSERT_LT(frames_of_a_turn.size(), 100U);
-    }
-    EXPECT_LE(std::ranges::max(frames_of_a_turn), 2U) << "a turn, and the one behind its wait";
-    EXPECT_EQ(far.frames.size(), sent);
-}
-
 TEST_P(SessionPause, TheRestOfAFrameComesAgainAfterIt) {
     connect();
     class Halving final : public Session::Handler {
@@ -242,6 +222,25 @@ TEST_P(SimulatedPause, ACloseThatAPausedPeerHoldsUpIsUnconfirmed) {
     far.session->resume();
     ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
     EXPECT_EQ(far.frames.size(), 5U) << "they had arrived";
+}
+
+// As many frames as there are receives have waited, and their handlers take their time.
+TEST_P(SimulatedPause, WhatHasWaitedIsHandedOverInMoreThanOneTurn) {
+    connect({}, {.receive_count = 8});
+    far.session->pause();
+    const std::size_t sent = send_until_refused();
+    ASSERT_GE(sent, 6U);
+    std::vector<std::size_t> frames_of_a_turn;
+    far.at_frame = [&] { bed.world()->spend(2ms); };
+    far.session->resume();
+    while (far.frames.size() < sent) {
+        const std::size_t before = far.frames.size();
+        bed.loop().run_once();
+        frames_of_a_turn.push_back(far.frames.size() - before);
+        ASSERT_LT(frames_of_a_turn.size(), 100U);
+    }
+    EXPECT_LE(std::ranges::max(frames_of_a_turn), 2U) << "a turn, and the one behind its wait";
+    EXPECT_EQ(far.frames.size(), sent);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedPause, simulated_beds(), bed_name);
