@@ -24,6 +24,8 @@ enum class FrameKind : std::uint8_t {
     written = 6,
 };
 inline constexpr std::uint8_t first_service_kind = 16;
+// From here on a service's frames change what it does for the peer; those before bring data.
+inline constexpr std::uint8_t first_state_kind = 20;
 
 struct FrameHeader {
     std::uint8_t kind = 0;

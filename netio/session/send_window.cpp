@@ -130,7 +130,7 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     std::array<Slice, 32> pieces;
     std::size_t piece_count = 1;
     std::byte* const end = append(head.data + frame_header_bytes, frame.extension);
-    const std::size_t tag_bytes = tags_ && tags_->wants(frame.kind) ? access::frame_tag_bytes : 0;
+    const std::size_t tag_bytes = tags_ && carries_tag(frame.kind) ? access::frame_tag_bytes : 0;
     if (body_bytes + tag_bytes <= frame_extension_limit) {
         // Small frames leave in one piece: a second one costs more than the copy.
         std::byte* out = end;

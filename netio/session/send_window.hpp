@@ -34,7 +34,7 @@ class SendWindow {
     void open(const Terms& terms);
     bool is_open() const noexcept { return credits_.has_value(); }
     // From the next frame on. The peer has room for a tag behind the largest frame.
-    void tag_with(const FrameTagger& tags) { tags_ = tags; }
+    void tag_with(const access::Tagger& tags) { tags_ = tags; }
     // Before there is an endpoint: what cannot be registered is found out then.
     void register_memory(MemoryDomain& domain) { slot_memory_.registration(domain); }
 
@@ -94,7 +94,7 @@ class SendWindow {
     std::vector<std::unique_ptr<RegisteredBuffer>> gathers_;
     std::optional<Credits> credits_;
     SendLedger ledger_;
-    std::optional<FrameTagger> tags_;
+    std::optional<access::Tagger> tags_;
     std::uint32_t next_sequence_ = 0;
     std::size_t body_limit_ = 0;
     std::size_t segment_limit_ = 1;

@@ -96,8 +96,8 @@ void SessionCore::open_window() {
     const GatePassage& gate = handshake_.gate();
     if (gate.protection() == access::Protection::none) return;
     const bool accepting = handshake_.is_accepting();
-    send_.tag_with({peer.service, accepting ? gate.keys()->tags_down : gate.keys()->tags_up});
-    receive_.check_with({peer.service, accepting ? gate.keys()->tags_up : gate.keys()->tags_down});
+    send_.tag_with(access::Tagger{accepting ? gate.keys()->tags_down : gate.keys()->tags_up});
+    receive_.check_with(FrameTagChecker{accepting ? gate.keys()->tags_up : gate.keys()->tags_down});
 }
 
 void SessionCore::on_connected(std::span<const std::byte> data) {

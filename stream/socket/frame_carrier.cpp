@@ -44,7 +44,7 @@ bool FrameCarrier::go_on(Session& session) {
         if (!session.request_capacity()) return true;
         const std::uint64_t bytes = std::min<std::uint64_t>(left_bytes_, session.body_limit());
         const Status status = send_frame(bytes, session);
-        if (status == Status::again) return true; // there is no memory to gather in now
+        if (status == Status::again) return true; // the provider takes no more now
         if (status != Status::ok) return false;
         left_bytes_ -= bytes;
         // The one of what is left is counted already.

@@ -13,9 +13,9 @@
 
 namespace netio::stream::inline v0_2 {
 
-inline constexpr std::uint8_t control_kind = first_service_kind;
-inline constexpr std::uint8_t ring_kind = first_service_kind + 1;
-inline constexpr std::uint8_t bytes_kind = first_service_kind + 2;
+inline constexpr std::uint8_t bytes_kind = first_service_kind;
+inline constexpr std::uint8_t control_kind = first_state_kind;
+inline constexpr std::uint8_t ring_kind = first_state_kind + 1;
 inline constexpr std::size_t frame_limit_bytes = frame_header_bytes + control_limit_bytes;
 static_assert(frame_limit_bytes == 1312);
 
