@@ -29,6 +29,8 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/fid_map.hpp
     pubsub/core/publish_ticket.hpp
     pubsub/core/slow_policy.hpp
+    pubsub/discovery/announcement.hpp
+    pubsub/discovery/discovery.hpp
     pubsub/publisher/buffered_publish_socket.hpp
     pubsub/publisher/publish_socket.hpp
     pubsub/publisher/publisher.hpp

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a publisher says of itself on a bus (docs/discovery.md). To a reader it is a stranger's
+// word: bounded in everything, and only a hint where keys are used. No I/O.
+
+#include "netio/base/endpoint.hpp"
+#include "netio/base/export.hpp"
+#include "pubsub/core/fid.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Limits of one announcement.
+inline constexpr std::size_t announcement_bytes_limit = std::size_t{4} << 20; // as text
+inline constexpr std::size_t announced_name_limit = 128;
+inline constexpr std::size_t announced_text_limit = 256; // each other text
+inline constexpr std::size_t announced_ranges_limit = 65536;
+inline constexpr std::size_t announced_addresses_limit = 32;
+inline constexpr std::size_t announced_parameters_limit = 64;
+
+struct AnnouncedFids {
+    FidRange fids;
+    std::string meaning; // for people; may be empty
+
+    friend bool operator==(const AnnouncedFids&, const AnnouncedFids&) = default;
+};
+
+struct Announcement {
+    std::string name; // unique on the bus: letters, digits and ._- , the first a letter or a digit
+    std::uint64_t instance = 0; // drawn at start-up; another one is another process
+    std::uint64_t counter = 0;  // the lease: it moves as long as the publisher lives
+    std::vector<AnnouncedFids> fids;
+    std::vector<std::string> addresses;            // PROVIDER:HOST:PORT, in order of preference
+    std::string mode;                              // buffered, unbuffered
+    std::map<std::string, std::string> parameters; // page_size, ...
+    std::string host;
+    int pid = 0;
+    std::string started; // for people: UTC
+    std::string metrics; // HOST:PORT, or empty
+
+    friend bool operator==(const Announcement&, const Announcement&) = default;
+};
+
+// What is wrong with somebody's announcement, with the place in it. One line, however it was made.
+class NETIO_EXPORT AnnouncementError : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// Throws AnnouncementError: it breaks a limit or a rule above.
+NETIO_EXPORT void validate(const Announcement& announcement);
+// As text (JSON). Throws as validate().
+NETIO_EXPORT std::string to_text(const Announcement& announcement);
+// Throws AnnouncementError.
+NETIO_EXPORT Announcement parse_announcement(std::string_view text);
+
+NETIO_EXPORT bool is_announced_name(std::string_view name) noexcept;
+// Of PROVIDER:HOST:PORT; nothing if it is none.
+NETIO_EXPORT std::optional<Endpoint> parse_announced_address(std::string_view text);
+NETIO_EXPORT std::string to_announced_address(const Endpoint& endpoint);
+// Whether nothing differs but the lease.
+NETIO_EXPORT bool says_the_same(const Announcement& one, const Announcement& other);
+
+} // namespace netio::pubsub::inline v0_2

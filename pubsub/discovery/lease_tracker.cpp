@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/discovery/lease_tracker.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint now) {
+    const auto known = held_.find(announcement.name);
+    if (known == held_.end()) {
+        if (alive_ >= limit_) return Seen::refused;
+        ++alive_;
+        held_.emplace(announcement.name, Held{.last = announcement, .moved = now});
+        return Seen::found;
+    }
+    Held& held = known->second;
+    if (held.last.instance == announcement.instance) {
+        if (held.last.counter == announcement.counter) return Seen::stale;
+        return take(held, announcement, now);
+    }
+    if (held.alive && announcement.instance == held.predecessor) return Seen::contested;
+    held.predecessor = held.last.instance;
+    return take(held, announcement, now);
+}
+
+LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announcement, TimePoint now) {
+    if (!held.alive && alive_ >= limit_) return Seen::refused;
+    Seen seen = says_the_same(held.last, announcement) ? Seen::alive : Seen::changed;
+    if (!std::exchange(held.alive, true)) {
+        ++alive_;
+        seen = Seen::found;
+    }
+    held.last = announcement;
+    held.moved = now;
+    return seen;
+}
+
+void LeaseTracker::keep(std::string_view name, TimePoint now) {
+    const auto known = held_.find(name);
+    if (known != held_.end()) known->second.moved = now;
+}
+
+bool LeaseTracker::withdrawn(std::string_view name) {
+    const auto known = held_.find(name);
+    if (known == held_.end()) return false;
+    const bool was_there = known->second.alive;
+    if (was_there) --alive_;
+    held_.erase(known);
+    return was_there;
+}
+
+std::vector<std::string> LeaseTracker::expire(TimePoint now) {
+    std::vector<std::string> gone;
+    for (auto& [name, held] : held_) {
+        if (!held.alive || now - held.moved < lease_) continue;
+        held.alive = false;
+        --alive_;
+        gone.push_back(name);
+        // All that is needed to know it again.
+        held.last = {.name = name, .instance = held.last.instance, .counter = held.last.counter};
+    }
+    return gone;
+}
+
+void LeaseTracker::excuse_all(TimePoint now) {
+    for (auto& [name, held] : held_)
+        held.moved = now;
+}
+
+TimePoint LeaseTracker::next_expiry() const {
+    TimePoint next = TimePoint::max();
+    for (const auto& [name, held] : held_)
+        if (held.alive) next = std::min(next, held.moved + lease_);
+    return next;
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A bus of a test's own: what it says is told from the loop, in order. A partition keeps what is
+// said until it heals; then it is told as a reader that looks again would see it.
+
+#include "netio/loop/event_loop.hpp"
+#include "pubsub/discovery/discovery.hpp"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::test {
+
+class SimDiscovery final : public pubsub::Discovery {
+  public:
+    explicit SimDiscovery(EventLoop& loop) : turn_{loop, [this] { tell(); }} {}
+
+    void watch(Handler& handler) override {
+        handler_ = &handler;
+        wake();
+    }
+
+    // What the bus is to say.
+    void announce(pubsub::Announcement announcement) {
+        there_[announcement.name] = std::move(announcement);
+        wake();
+    }
+    void expire(const std::string& name) {
+        there_.erase(name);
+        wake();
+    }
+    void trouble(std::string what) {
+        troubles_.push_back(std::move(what));
+        wake();
+    }
+    void partition() { cut_off_ = true; }
+    void heal() {
+        cut_off_ = false;
+        wake();
+    }
+
+  private:
+    void wake() {
+        if (!cut_off_ && handler_ != nullptr) turn_.start(std::chrono::nanoseconds::zero());
+    }
+    // One event a turn, since its handler may destroy this.
+    void tell() {
+        if (cut_off_) return;
+        if (!troubles_.empty()) {
+            const std::string what = std::move(troubles_.front());
+            troubles_.erase(troubles_.begin());
+            wake();
+            return handler_->on_trouble(what);
+        }
+        for (const auto& [name, announcement] : told_) {
+            if (there_.contains(name)) continue;
+            const std::string gone = name;
+            told_.erase(gone);
+            wake();
+            return handler_->on_gone(gone);
+        }
+        for (const auto& [name, announcement] : there_) {
+            const auto told = told_.find(name);
+            if (told != told_.end() && told->second == announcement) continue;
+            told_[name] = announcement;
+            const pubsub::Announcement copy = announcement;
+            wake();
+            return handler_->on_announced(copy);
+        }
+    }
+
+    Handler* handler_ = nullptr;
+    bool cut_off_ = false;
+    std::map<std::string, pubsub::Announcement> there_;
+    std::map<std::string, pubsub::Announcement> told_;
+    std::vector<std::string> troubles_;
+    Timer turn_;
+};
+
+} // namespace netio::test

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/discovery/announcement.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+Announcement full() {
+    return {.name = "felix01-42-0",
+            .instance = 0xfedcba9876543210,
+            .counter = 7,
+            .fids = {{.fids = {.first = Fid{0x10}, .last = Fid{0x1f}}, .meaning = "hits"},
+                     {.fids = {.first = Fid{0x30}, .last = Fid{0x30}}, .meaning = "hits"},
+                     {.fids = {.first = Fid{0}, .last = Fid{UINT64_MAX}}, .meaning = {}}},
+            .addresses = {"verbs:10.0.0.1:4000", "tcp:[fe80::1]:4000"},
+            .mode = "buffered",
+            .parameters = {{"page_size", "65536"}},
+            .host = "felix01",
+            .pid = 42,
+            .started = "2026-01-02T03:04:05Z",
+            .metrics = "felix01:9100"};
+}
+
+std::string refusal_of(const std::string& text) {
+    try {
+        parse_announcement(text);
+    } catch (const AnnouncementError& error) {
+        return error.what();
+    }
+    return "it is taken";
+}
+
+std::string with(const std::string& pair) {
+    return R"({"netio":1,"name":"a","instance":"0x1","counter":1,"pid":1,)" + pair + "}";
+}
+
+TEST(Announcement, ComesBackAsItWasWritten) {
+    EXPECT_EQ(parse_announcement(to_text(full())), full());
+}
+
+TEST(Announcement, RangesOfOneMeaningStandTogether) {
+    EXPECT_THAT(to_text(full()),
+                HasSubstr(R"([{"meaning":"hits","ranges":["0x10-0x1f","0x30"]},)"));
+}
+
+TEST(Announcement, WhatALaterVersionAddsIsPassedOver) {
+    EXPECT_EQ(parse_announcement(with(R"("colour":["blue"])")).name, "a");
+}
+
+TEST(Announcement, AMistakeIsToldWithItsPlace) {
+    EXPECT_EQ(refusal_of("{\"netio\":1"), "announcement: not a whole JSON object");
+    EXPECT_THAT(refusal_of(R"({"netio":2})"), StartsWith("netio: a format"));
+    EXPECT_EQ(refusal_of(R"({"netio":1,"name":"a","instance":"0x1"})"), "counter: is missing");
+    EXPECT_THAT(refusal_of(R"({"netio":1,"name":"../a","instance":"0x1","counter":1,"pid":1})"),
+                StartsWith("name: not 1 to 128"));
+    EXPECT_EQ(refusal_of(with(R"("fids":[{"ranges":["0x1"]},{"ranges":["0x2-0x1"]}])")),
+              "fids[1]: ends before it begins");
+    EXPECT_EQ(refusal_of(with(R"("fids":[{"ranges":["12"]}])")),
+              "fids[0]: not a range of fids in hexadecimal");
+    EXPECT_EQ(refusal_of(with(R"("fids":7)")), "fids: not a list");
+    EXPECT_EQ(refusal_of(with(R"("addresses":["tcp:h:0"])")),
+              "addresses[0]: not PROVIDER:HOST:PORT");
+    EXPECT_EQ(refusal_of(with(R"("mode":7)")), "mode: not a text");
+}
+
+TEST(Announcement, AControlCharacterDoesNotReachALog) {
+    EXPECT_EQ(refusal_of(with(R"("host":"a\u001b[2J")")), "host: a control character");
+    EXPECT_THAT(refusal_of(with(R"("parameters":{"a\nb":"c"})")), Not(HasSubstr("\n")));
+}
+
+TEST(Announcement, IsBoundedInEverything) {
+    EXPECT_THAT(refusal_of(std::string(announcement_bytes_limit + 1, ' ')), HasSubstr("bytes"));
+    EXPECT_EQ(refusal_of(with(R"("host":")" + std::string(257, 'x') + "\"")),
+              "host: longer than 256 bytes");
+    std::string many = R"("fids":[{"ranges":[)";
+    for (std::size_t i = 0; i <= announced_ranges_limit; ++i)
+        many += i == 0 ? "\"0x1\"" : ",\"0x1\"";
+    EXPECT_EQ(refusal_of(with(many + "]}]")), "fids: more than 65536");
+    EXPECT_THAT(refusal_of(std::string(1 << 20, '[')), StartsWith("announcement: "));
+}
+
+TEST(Announcement, AMillionFidsInARowAreOneRange) {
+    Announcement million = full();
+    million.fids = {{.fids = {.first = Fid{0}, .last = Fid{999'999}}, .meaning = {}}};
+    EXPECT_LT(to_text(million).size(), 1000U);
+}
+
+TEST(Announcement, AnAddressNamesItsProvider) {
+    const auto endpoint = parse_announced_address("tcp:[::1]:12345");
+    ASSERT_TRUE(endpoint);
+    EXPECT_EQ(endpoint->provider, "tcp");
+    EXPECT_EQ(endpoint->address, (Address{"::1", 12345}));
+    EXPECT_EQ(to_announced_address(*endpoint), "tcp:[::1]:12345");
+    EXPECT_FALSE(parse_announced_address("12345"));
+}
+
+} // namespace
+} // namespace netio::pubsub
