@@ -279,7 +279,8 @@ class TwoStreams : public testing::TestWithParam<Stage>, private StreamListener:
 };
 
 TEST_P(TwoStreams, TheOtherFlowsAndEndsWhileNobodyReceivesOnOne) {
-    auto& [stopped, flows] = streams;
+    auto& stopped = streams[0];
+    auto& flows = streams[1];
     ASSERT_TRUE(bed.run_until([&] {
         while (stopped.client.sends - stopped.client.sends_completed < 8)
             EXPECT_EQ(stopped.client.send(100'000), Status::ok);
