@@ -14,8 +14,8 @@
 //     subscribers. So however many of them stop, in whatever order, part of the pool stays free for
 //     those who go on;
 //   - what is posted cannot be taken back: who has made no progress for a while gets one post at a
-//     time, and if the posts of such subscribers hold half of the pool, the one that has made none
-//     for the longest time is to be closed.
+//     time, and if the posts of such subscribers hold half of the pool, or a message has to wait
+//     for nothing but them, the one that has made none for the longest time is to be closed.
 
 #include "netio/base/check.hpp"
 
@@ -66,9 +66,14 @@ class Shares {
     std::size_t post_limit(bool stalled) const noexcept {
         return stalled ? 0 : allowance(SIZE_MAX);
     }
-    // The posts of those who have stalled hold too much for all of them to be kept.
-    bool posts_hold_too_much(std::size_t posted_to_stalled) const noexcept {
-        return posted_to_stalled >= std::max<std::size_t>(1, pool_ / 2);
+    // The posts of those who have stalled hold too much for all of them to be kept, where a message
+    // waits that needs so much. What is free may lie in pieces too small for it, so that it can
+    // also wait in vain with enough left.
+    bool posts_hold_too_much(std::size_t posted_to_stalled, std::size_t needed) const noexcept {
+        if (posted_to_stalled == 0) return false;
+        const bool waits_for_nothing_else = posted_to_stalled >= used_;
+        return posted_to_stalled >= pool_ / 2 ||
+               (needed > 0 && (waits_for_nothing_else || pool_ - posted_to_stalled < needed));
     }
 
   private:

@@ -19,7 +19,7 @@ std::string SlowJudge::verdict(const Idleness& idle, const PublisherEnd& end, Ti
 }
 
 std::vector<SubscriberId> SlowJudge::who_gives_way(std::vector<Keeper> keepers,
-                                                   const Shares& shares) {
+                                                   const Shares& shares, std::size_t needed) {
     struct Post {
         std::size_t amount = 0;
         std::size_t users = 0;
@@ -35,7 +35,7 @@ std::vector<SubscriberId> SlowJudge::who_gives_way(std::vector<Keeper> keepers,
     std::ranges::stable_sort(keepers, std::greater{}, &Keeper::idle);
     std::vector<SubscriberId> leaving;
     for (const Keeper& keeper : keepers) {
-        if (!shares.posts_hold_too_much(sum) || keeper.idle < post_patience) break;
+        if (!shares.posts_hold_too_much(sum, needed) || keeper.idle < post_patience) break;
         leaving.push_back(keeper.subscriber);
         for (const auto& [cookie, amount] : keeper.posts) {
             Post& post = posts[cookie];

@@ -36,10 +36,10 @@ class SlowJudge {
         Duration idle{};
         std::vector<std::pair<Cookie, std::size_t>> posts; // with what each takes of the pool
     };
-    // Who has to go for the others to have enough: those that have waited longest, and no more of
-    // them than are needed.
+    // Who has to go for the others to have enough, and the publisher what it waits for: those that
+    // have waited longest, and no more of them than are needed.
     static std::vector<SubscriberId> who_gives_way(std::vector<Keeper> keepers,
-                                                   const Shares& shares);
+                                                   const Shares& shares, std::size_t needed);
 
   private:
     Patience patience_;

@@ -99,6 +99,7 @@ bool BufferedPublisher::open_page(Group& group, std::size_t record_bytes) {
     if (delivery_.must_wait_for(group.members)) return false;
     if (!open_.open(group, record_bytes, sessions_.shares().piece(terms_.page_bytes()))) {
         flush(); // what leaves makes room, sooner or later
+        sessions_.slow().note_needed(record_bytes);
         return false;
     }
     clock_.on_page_opened();
@@ -127,6 +128,7 @@ std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
         if (!pages.empty()) return pages;
     }
     flush();
+    sessions_.slow().note_needed(bytes);
     return {};
 }
 
@@ -212,7 +214,9 @@ void BufferedPublisher::on_taken_back(const Subscriber&, Cookie cookie, GapLedge
 
 void BufferedPublisher::on_progress() {
     clock_.on_progress();
-    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(socket_);
+    if (!std::exchange(capacity_wanted_, false)) return;
+    sessions_.slow().note_needed(0);
+    handler_.on_writable(socket_);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -64,24 +64,23 @@ Subscriber* SlowSubscribers::longest_stalled_with_something() noexcept {
 }
 
 void SlowSubscribers::make_who_keeps_most_give_way() {
-    const auto keeps_posts = [](const Subscriber& each) {
-        return each.session().is_open() && SlowWatch::stalled(each.idle) &&
-               each.holding().posted > 0;
+    // Of what can be taken back nobody has to give way for: that is taken back.
+    const auto kept = [](const Subscriber& each) -> std::size_t {
+        if (!each.session().is_open() || !SlowWatch::stalled(each.idle)) return 0;
+        return each.queue().kept();
     };
     std::size_t sum = 0;
-    subscribers_.for_each([&](const Subscriber& each) {
-        if (keeps_posts(each)) sum += each.queue().kept();
-    });
-    if (!shares_.posts_hold_too_much(sum)) return; // however much of it several have
+    subscribers_.for_each([&](const Subscriber& each) { sum += kept(each); });
+    if (!shares_.posts_hold_too_much(sum, needed_)) return; // however much of it several have
     std::vector<SlowJudge::Keeper> keepers;
     subscribers_.for_each([&](const Subscriber& each) {
-        if (!keeps_posts(each)) return;
+        if (kept(each) == 0) return;
         SlowJudge::Keeper keeper{.subscriber = each.id(), .idle = each.idle.time, .posts = {}};
         each.queue().for_each_kept(
             [&](Cookie cookie, std::size_t amount) { keeper.posts.emplace_back(cookie, amount); });
         keepers.push_back(std::move(keeper));
     });
-    for (const SubscriberId each : SlowJudge::who_gives_way(std::move(keepers), shares_)) {
+    for (const SubscriberId each : SlowJudge::who_gives_way(std::move(keepers), shares_, needed_)) {
         subscribers_[each].fail(
             CloseReason::too_slow,
             "took nothing of what was being sent to it, and the others need the memory");

@@ -21,6 +21,8 @@ class SlowSubscribers {
     // Publishing has to wait for this one: if its policy is to disconnect, its time without
     // progress counts.
     void note_waited_for(Subscriber& subscriber, SlowPolicy policy);
+    // Publishing waits for so much of the pool; 0: for nothing any more.
+    void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Something waits for a subscriber, or is on its way to one.
     void keep_watch();
     // Of those who have stalled and have something that can be taken back; nullptr: nobody had at
@@ -37,6 +39,7 @@ class SlowSubscribers {
     const Shares& shares_;
     const PublisherEnd& end_;
     SubscriberTable& subscribers_;
+    std::size_t needed_ = 0;
     bool stalled_have_something_ = false; // at the last look
     Timer watch_timer_;                   // the next look is due
     Timer look_timer_;                    // what had arrived by then has been taken in

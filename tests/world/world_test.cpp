@@ -238,6 +238,15 @@ TEST(World, ALargeMessageGoesIntoTheGapsBetweenWhatAVanishedSubscriberKeeps) {
                 "at 907247 process 0 publish bytes=245\n");
 }
 
+TEST(World, AMessageThatNeedsWhatAVanishedSubscriberKeepsDoesNotWaitForItsDeath) {
+    expect_good("world\n"
+                "process 3 publisher page_bytes=1000 pages=5\n"
+                "process 4 subscriber of=3\n"
+                "at 0 process 4 when deed=7 event=3 kind=1 whom=4\n"
+                "at 888 process 4 subscribe policy=1\n"
+                "at 2550 process 3 publish bytes=3676 count=4 gap_us=10\n");
+}
+
 TEST(World, BothEndsMayCloseAtTheSameTime) {
     expect_good("world\n"
                 "process 0 publisher\n"

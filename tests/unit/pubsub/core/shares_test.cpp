@@ -48,10 +48,23 @@ TEST(Shares, HaveRecoveredWhenThreeQuartersAreFree) {
 }
 
 TEST(Shares, PostsHoldTooMuchAtHalfOfThePool) {
-    const Shares shares{100};
-    EXPECT_FALSE(shares.posts_hold_too_much(49));
-    EXPECT_TRUE(shares.posts_hold_too_much(50));
-    EXPECT_FALSE(Shares{1}.posts_hold_too_much(0));
+    Shares shares{100};
+    shares.use(60);
+    EXPECT_FALSE(shares.posts_hold_too_much(49, 0));
+    EXPECT_TRUE(shares.posts_hold_too_much(50, 0));
+    EXPECT_FALSE(Shares{1}.posts_hold_too_much(0, 0));
+    EXPECT_TRUE(Shares{1}.posts_hold_too_much(1, 0));
+}
+
+TEST(Shares, PostsHoldTooMuchWhereAMessageWaitsForNothingElse) {
+    Shares shares{100};
+    shares.use(60);
+    EXPECT_FALSE(shares.posts_hold_too_much(20, 80)) << "the others will return theirs";
+    EXPECT_TRUE(shares.posts_hold_too_much(20, 81));
+    EXPECT_FALSE(shares.posts_hold_too_much(0, 101));
+    shares.give_back(40);
+    EXPECT_TRUE(shares.posts_hold_too_much(20, 80)) << "in pieces that are too small";
+    EXPECT_FALSE(shares.posts_hold_too_much(20, 0));
 }
 
 // Subscribers stop in any order, take what they are allowed before each notices, and never give

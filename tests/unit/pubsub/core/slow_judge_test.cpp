@@ -43,26 +43,38 @@ TEST(SlowJudge, WhoHasWaitedLongestGivesWayAndNoMoreThanAreNeeded) {
     EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 20}}),
                                           keeper(2, 9s, {{Cookie{2}, 20}}),
                                           keeper(3, 7s, {{Cookie{3}, 20}})},
-                                         shares),
+                                         shares, 0),
                 ElementsAre(SubscriberId{2}));
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 49}})}, shares), IsEmpty());
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 49}})}, shares, 0), IsEmpty());
 }
 
 TEST(SlowJudge, WhatSeveralKeepCountsOnceAndIsFreeWithTheLast) {
     const Shares shares{100};
     const std::pair<Cookie, std::size_t> shared{Cookie{1}, 30};
     EXPECT_THAT(
-        SlowJudge::who_gives_way({keeper(1, 5s, {shared}), keeper(2, 9s, {shared})}, shares),
+        SlowJudge::who_gives_way({keeper(1, 5s, {shared}), keeper(2, 9s, {shared})}, shares, 0),
         IsEmpty());
     EXPECT_THAT(SlowJudge::who_gives_way(
-                    {keeper(1, 5s, {shared, {Cookie{2}, 30}}), keeper(2, 9s, {shared})}, shares),
+                    {keeper(1, 5s, {shared, {Cookie{2}, 30}}), keeper(2, 9s, {shared})}, shares, 0),
                 ElementsAre(SubscriberId{2}, SubscriberId{1}));
+}
+
+TEST(SlowJudge, WhoKeepsWhatAMessageNeedsGivesWay) {
+    Shares shares{100};
+    shares.use(60);
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 20}})}, shares, 80),
+                IsEmpty());
+    EXPECT_THAT(
+        SlowJudge::who_gives_way(
+            {keeper(1, 5s, {{Cookie{1}, 20}}), keeper(2, 9s, {{Cookie{2}, 10}})}, shares, 80),
+        ElementsAre(SubscriberId{2}));
 }
 
 TEST(SlowJudge, NobodyGivesWayBeforeItsTime) {
     const Shares shares{100};
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 999ms, {{Cookie{1}, 90}})}, shares), IsEmpty());
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 1s, {{Cookie{1}, 90}})}, shares),
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 999ms, {{Cookie{1}, 90}})}, shares, 0),
+                IsEmpty());
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 1s, {{Cookie{1}, 90}})}, shares, 0),
                 ElementsAre(SubscriberId{1}));
 }
 
