@@ -30,6 +30,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/publish_ticket.hpp
     pubsub/core/slow_policy.hpp
     pubsub/discovery/announcement.hpp
+    pubsub/discovery/bus.hpp
     pubsub/discovery/discovery.hpp
     pubsub/publisher/buffered_publish_socket.hpp
     pubsub/publisher/publish_socket.hpp

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/discovery/bus.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+#include "netio/base/option_check.hpp"
+#include "pubsub/discovery/board_thread.hpp"
+#include "pubsub/discovery/bus_reader.hpp"
+#include "pubsub/discovery/bus_writer.hpp"
+#include "pubsub/discovery/directory_board.hpp"
+
+#include <mutex>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+class BusDiscovery final : public Discovery {
+  public:
+    BusDiscovery(EventLoop& loop, std::unique_ptr<Board> board, const BusOptions& options)
+        : loop_{loop}, board_{std::move(board)}, options_{options} {}
+    ~BusDiscovery() override {
+        if (destroyed_ != nullptr) *destroyed_ = true;
+    }
+
+    void watch(Handler& handler) override {
+        if (board_ == nullptr) throw std::logic_error{"Discovery::watch is called twice"};
+        handler_ = &handler;
+        thread_.emplace(
+            loop_, std::move(board_),
+            [mail = mail_, options = options_](BoardThread::Place& place) {
+                read(place, *mail, options);
+            },
+            [this] { return take(); });
+    }
+
+  private:
+    struct Mail {
+        std::mutex mutex;
+        BusNews news;
+    };
+
+    static void read(BoardThread::Place& place, Mail& mail, const BusOptions& options) {
+        BusReader reader{options.lease, options.publisher_limit};
+        while (!place.ended()) {
+            reader.look(place.board(), Clock::now());
+            BusNews news = reader.take_news();
+            if (!news.empty()) {
+                const std::lock_guard lock{mail.mutex};
+                mail.news.add(std::move(news));
+                place.tell();
+            }
+            place.board().wait(reader.next_expiry());
+        }
+    }
+
+    // A handler may destroy this.
+    bool take() {
+        {
+            const std::lock_guard lock{mail_->mutex};
+            news_.add(std::exchange(mail_->news, {}));
+        }
+        const DestructionWatch watch{destroyed_};
+        while (!news_.troubles.empty()) {
+            const std::string trouble = std::move(news_.troubles.front());
+            news_.troubles.erase(news_.troubles.begin());
+            handler_->on_trouble(trouble);
+            if (watch.destroyed()) return false;
+        }
+        while (!news_.publishers.empty()) {
+            const auto first = news_.publishers.extract(news_.publishers.begin());
+            if (first.mapped()) {
+                handler_->on_announced(*first.mapped());
+            } else {
+                handler_->on_gone(first.key());
+            }
+            if (watch.destroyed()) return false;
+            if (loop_.time_is_up()) break;
+        }
+        return !news_.publishers.empty();
+    }
+
+    EventLoop& loop_;
+    std::unique_ptr<Board> board_; // until watch()
+    BusOptions options_;
+    Handler* handler_ = nullptr;
+    std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
+    BusNews news_; // taken, and not yet told
+    bool* destroyed_ = nullptr;
+    std::optional<BoardThread> thread_;
+};
+
+class BusAnnouncer final : public Announcer {
+  public:
+    BusAnnouncer(EventLoop& loop, std::unique_ptr<Board> board, const Announcement& announcement,
+                 Handler& handler, const BusOptions& options)
+        : handler_{handler}, thread_{
+                                 loop, std::move(board),
+                                 [mail = mail_, announcement, options](BoardThread::Place& place) {
+                                     keep(place, *mail, announcement, options);
+                                 },
+                                 [this] { return take(); }} {}
+    ~BusAnnouncer() override {
+        if (destroyed_ != nullptr) *destroyed_ = true;
+    }
+
+    void update(Announcement announcement) override {
+        validate(announcement);
+        {
+            const std::lock_guard lock{mail_->mutex};
+            mail_->update = std::move(announcement);
+        }
+        thread_.interrupt();
+    }
+
+  private:
+    struct Mail {
+        std::mutex mutex;
+        std::optional<Announcement> update;
+        std::vector<std::string> troubles; // up to Complaints::limit
+    };
+
+    static void keep(BoardThread::Place& place, Mail& mail, const Announcement& announcement,
+                     const BusOptions& options) {
+        BusWriter writer{announcement, options.lease};
+        while (!place.ended()) {
+            const TimePoint now = Clock::now();
+            std::optional<Announcement> update;
+            {
+                const std::lock_guard lock{mail.mutex};
+                update = std::exchange(mail.update, {});
+            }
+            if (update) writer.say(std::move(*update));
+            writer.refresh(place.board(), now);
+            tell(place, mail, writer.take_troubles());
+            place.board().wait(now + options.lease / 3);
+        }
+        writer.withdraw(place.board());
+    }
+    static void tell(BoardThread::Place& place, Mail& mail, std::vector<std::string> troubles) {
+        if (troubles.empty()) return;
+        const std::lock_guard lock{mail.mutex};
+        for (std::string& trouble : troubles)
+            if (mail.troubles.size() < Complaints::limit)
+                mail.troubles.push_back(std::move(trouble));
+        place.tell();
+    }
+
+    bool take() {
+        std::vector<std::string> troubles;
+        {
+            const std::lock_guard lock{mail_->mutex};
+            troubles = std::exchange(mail_->troubles, {});
+        }
+        const DestructionWatch watch{destroyed_};
+        for (const std::string& trouble : troubles) {
+            handler_.on_trouble(trouble);
+            if (watch.destroyed()) return false;
+        }
+        return false;
+    }
+
+    Handler& handler_;
+    std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
+    bool* destroyed_ = nullptr;
+    BoardThread thread_;
+};
+
+void check(const BusOptions& options) {
+    constexpr std::uint64_t hour_ms = 3'600'000;
+    const auto ms = [](std::chrono::milliseconds time) {
+        return static_cast<std::uint64_t>(time.count());
+    };
+    require_between("lease", ms(options.lease), 100, hour_ms);
+    require_between("poll", ms(options.poll), 10, hour_ms);
+    require_between("publisher_limit", options.publisher_limit, 1, 1'000'000);
+}
+
+std::unique_ptr<Board> open_board(std::string_view where, const BusOptions& options) {
+    check(options);
+    if (where.empty() || where.find('\0') != std::string_view::npos ||
+        where.find("://") != std::string_view::npos) {
+        throw std::invalid_argument{"'" + std::string{where} + "' is no bus; allowed: a directory"};
+    }
+    return std::make_unique<DirectoryBoard>(std::string{where}, options.poll);
+}
+
+} // namespace
+
+std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where, BusOptions options) {
+    return std::make_unique<BusDiscovery>(loop, open_board(where, options), options);
+}
+
+std::unique_ptr<Announcer> announce(EventLoop& loop, std::string_view where,
+                                    const Announcement& announcement, Announcer::Handler& handler,
+                                    BusOptions options) {
+    static_cast<void>(to_text(announcement)); // it keeps all limits
+    return std::make_unique<BusAnnouncer>(loop, open_board(where, options), announcement, handler,
+                                          options);
+}
+
+std::uint64_t draw_instance() {
+    std::random_device source;
+    return std::uint64_t{source()} << 32 | source();
+}
+
+} // namespace netio::pubsub::inline v0_2

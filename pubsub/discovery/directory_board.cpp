@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/discovery/directory_board.hpp"
+
+#include "pubsub/discovery/announcement.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <memory>
+#include <poll.h>
+#include <random>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+constexpr std::string_view suffix = ".netio";
+constexpr std::chrono::milliseconds longest_wait{60'000};
+constexpr std::string_view temporary_suffix = ".netio-tmp"; // behind a dot, a name and a tag
+
+class File {
+  public:
+    explicit File(int descriptor) noexcept : descriptor_{descriptor} {}
+    ~File() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    int get() const noexcept { return descriptor_; }
+    // A file server tells only here what it could not write.
+    bool close() noexcept { return ::close(std::exchange(descriptor_, -1)) == 0; }
+
+  private:
+    int descriptor_;
+};
+
+std::string random_tag() {
+    std::random_device source;
+    return std::to_string(source()) + std::to_string(source());
+}
+
+// The publisher whose file it is; empty: none.
+std::string_view name_of(std::string_view file) {
+    if (!file.ends_with(suffix)) return {};
+    const std::string_view name = file.substr(0, file.size() - suffix.size());
+    return is_announced_name(name) ? name : std::string_view{};
+}
+
+[[noreturn]] void fail(const std::string& what, int error) {
+    throw BoardError{what + ": " + std::generic_category().message(error)};
+}
+
+// Whatever lies there: no pipe holds the reader up, no device, no file without an end.
+std::string read_whole(int directory, const std::string& file) {
+    const File opened{::openat(directory, file.c_str(),
+                               O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
+    struct stat status {};
+    if (opened.get() < 0 || ::fstat(opened.get(), &status) != 0)
+        fail("'" + file + "' cannot be read", errno);
+    if (!S_ISREG(status.st_mode)) throw BoardError{"'" + file + "' is no file"};
+    if (status.st_size > static_cast<off_t>(announcement_bytes_limit))
+        throw BoardError{"'" + file + "' is too large for an announcement"};
+    std::string text(announcement_bytes_limit < static_cast<std::size_t>(status.st_size)
+                         ? announcement_bytes_limit
+                         : static_cast<std::size_t>(status.st_size),
+                     '\0');
+    std::size_t got = 0;
+    while (got < text.size()) {
+        const ssize_t some = ::read(opened.get(), text.data() + got, text.size() - got);
+        if (some < 0 && errno == EINTR) continue;
+        if (some < 0) fail("'" + file + "' cannot be read", errno);
+        if (some == 0) break;
+        got += static_cast<std::size_t>(some);
+    }
+    text.resize(got);
+    return text;
+}
+
+// It calls visit(name of the file) for each.
+template <typename Visit>
+void for_each_file(int directory, Visit visit) {
+    const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const std::unique_ptr<DIR, int (*)(DIR*)> opened{copy < 0 ? nullptr : ::fdopendir(copy),
+                                                     ::closedir};
+    if (!opened) {
+        const int error = errno;
+        if (copy >= 0) ::close(copy);
+        fail("it cannot be listed", error);
+    }
+    for (;;) {
+        errno = 0;
+        const dirent* const entry = ::readdir(opened.get());
+        if (entry == nullptr) {
+            if (errno != 0) fail("it cannot be listed", errno);
+            return;
+        }
+        visit(std::string{entry->d_name});
+    }
+}
+
+} // namespace
+
+DirectoryBoard::DirectoryBoard(std::string path, std::chrono::milliseconds poll, Notice notice)
+    : path_{std::move(path)}, poll_{poll}, notice_{notice}, temporary_tag_{random_tag()} {}
+
+DirectoryBoard::~DirectoryBoard() {
+    if (inotify_ >= 0) ::close(inotify_);
+}
+
+int DirectoryBoard::open_directory() const {
+    return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+// --- publishers -----------------------------------------------------------------------------
+
+void DirectoryBoard::put(const std::string& name, const std::string& text) {
+    int opened = open_directory();
+    if (opened < 0 && errno == ENOENT && ::mkdir(path_.c_str(), 0777) == 0)
+        opened = open_directory();
+    const File directory{opened};
+    if (opened < 0) fail("cannot announce in '" + path_ + "'", errno);
+    const std::string file = name + std::string{suffix};
+    write_whole(directory.get(), file, text);
+    if (!std::exchange(swept_, true)) sweep(directory.get(), file);
+}
+
+void DirectoryBoard::write_whole(int directory, const std::string& file,
+                                 const std::string& text) const {
+    const std::string temporary = "." + file + "." + temporary_tag_ + std::string{temporary_suffix};
+    const auto give_up = [&](int error) {
+        ::unlinkat(directory, temporary.c_str(), 0);
+        fail("cannot announce in '" + path_ + "'", error);
+    };
+    File out{::openat(directory, temporary.c_str(),
+                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644)};
+    if (out.get() < 0) fail("cannot announce in '" + path_ + "'", errno);
+    for (std::size_t put = 0; put < text.size();) {
+        const ssize_t some = ::write(out.get(), text.data() + put, text.size() - put);
+        if (some < 0 && errno == EINTR) continue;
+        if (some < 0) give_up(errno);
+        put += static_cast<std::size_t>(some);
+    }
+    if (!out.close()) give_up(errno);
+    if (::renameat(directory, temporary.c_str(), directory, file.c_str()) != 0) give_up(errno);
+}
+
+// What a crash left behind would be read by everybody for ever. Both times are the file server's,
+// so that it does not matter what this machine takes for the time. It is for order only: whatever
+// fails here may stay.
+void DirectoryBoard::sweep(int directory, const std::string& own_file) const {
+    struct stat own {};
+    if (::fstatat(directory, own_file.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return;
+    const auto oldest = own.st_mtim.tv_sec - std::chrono::seconds{leftover_age}.count();
+    const auto is_left_over = [&](const std::string& file) {
+        struct stat status {};
+        if (::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(status.st_mode) || status.st_mtim.tv_sec >= oldest)
+            return false;
+        if (file.starts_with('.')) return file.ends_with(temporary_suffix);
+        if (name_of(file).empty()) return false;
+        try { // nobody else's file
+            return parse_announcement(read_whole(directory, file)).name == name_of(file);
+        } catch (const std::runtime_error&) {
+            return false;
+        }
+    };
+    try {
+        for_each_file(directory, [&](const std::string& file) {
+            if (is_left_over(file)) ::unlinkat(directory, file.c_str(), 0);
+        });
+    } catch (const BoardError&) { // the next publisher sweeps
+        return;
+    }
+}
+
+std::optional<std::string> DirectoryBoard::get(const std::string& name) {
+    const File directory{open_directory()};
+    const std::string file = name + std::string{suffix};
+    struct stat status {};
+    if (directory.get() < 0 ||
+        ::fstatat(directory.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return {};
+    return read_whole(directory.get(), file);
+}
+
+void DirectoryBoard::remove(const std::string& name) {
+    const std::string file = path_ + "/" + name + std::string{suffix};
+    if (::unlink(file.c_str()) != 0 && errno != ENOENT)
+        fail("cannot withdraw from '" + path_ + "'", errno);
+}
+
+// --- readers --------------------------------------------------------------------------------
+
+void DirectoryBoard::look(Visitor& visitor) {
+    take_inotify_events();
+    const TimePoint now = Clock::now();
+    const File directory{open_directory()};
+    if (directory.get() < 0) {
+        const int error = errno;
+        all_next_ = true;
+        next_full_look_ = now + poll_;
+        if (watch_ >= 0) ::inotify_rm_watch(inotify_, std::exchange(watch_, -1));
+        fail("cannot read '" + path_ + "'", error);
+    }
+    const std::set<std::string> touched = std::exchange(touched_, {});
+    if (!all_next_ && now < next_full_look_) {
+        for (const std::string& name : touched)
+            look_at(directory.get(), name, visitor);
+        return;
+    }
+    watch_directory(); // first, so that nothing changes between
+    next_full_look_ = now + poll_;
+    all_next_ = true; // unless it succeeds
+    look_at_all(directory.get(), visitor);
+    all_next_ = false;
+}
+
+void DirectoryBoard::look_at_all(int directory, Visitor& visitor) {
+    std::set<std::string> names;
+    bool too_many = false;
+    try {
+        for_each_file(directory, [&](const std::string& file) {
+            if (file.starts_with('.')) return;
+            const std::string_view name = name_of(file);
+            if (name.empty() || names.size() >= file_limit) {
+                too_many = too_many || !name.empty();
+            } else {
+                names.emplace(name);
+            }
+        });
+    } catch (const BoardError& error) {
+        throw BoardError{"cannot read '" + path_ + "': " + error.what()};
+    }
+    if (too_many) {
+        visitor.on_unreadable("'" + path_ + "' has more than " + std::to_string(file_limit) +
+                              " announcements: the others are passed over");
+    }
+    for (const auto& [name, stamp] : std::map{known_})
+        names.insert(name); // it may have gone
+    for (const std::string& name : names)
+        look_at(directory, name, visitor);
+}
+
+void DirectoryBoard::look_at(int directory, const std::string& name, Visitor& visitor) {
+    const std::string file = name + std::string{suffix};
+    struct stat status {};
+    if (::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT && known_.erase(name) > 0) visitor.on_removed(name);
+        return; // any other error is one of the next look, too, or over by then
+    }
+    const Stamp stamp{.inode = status.st_ino,
+                      .bytes = status.st_size,
+                      .seconds = status.st_mtim.tv_sec,
+                      .nanoseconds = status.st_mtim.tv_nsec};
+    const auto known = known_.find(name);
+    if (known != known_.end() && known->second == stamp) return;
+    try {
+        const std::string text = read_whole(directory, file);
+        known_.insert_or_assign(name, stamp);
+        visitor.on_text(name, text);
+    } catch (const BoardError& error) {
+        struct stat again {};
+        if (::fstatat(directory, file.c_str(), &again, AT_SYMLINK_NOFOLLOW) == 0)
+            visitor.on_unreadable("in '" + path_ + "' " + error.what());
+    }
+}
+
+// Without inotify, or where it cannot watch, the poll finds everything.
+void DirectoryBoard::watch_directory() {
+    if (notice_ == Notice::none) return;
+    if (inotify_ < 0) inotify_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (inotify_ < 0) return;
+    // The same directory keeps its watch; another one of that path gets one.
+    const int watch = ::inotify_add_watch(inotify_, path_.c_str(),
+                                          IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_ONLYDIR);
+    if (watch_ >= 0 && watch >= 0 && watch != watch_) ::inotify_rm_watch(inotify_, watch_);
+    watch_ = watch;
+}
+
+void DirectoryBoard::take_inotify_events() {
+    if (inotify_ < 0) return;
+    alignas(inotify_event) std::array<char, 16384> events;
+    for (;;) {
+        const ssize_t got = ::read(inotify_, events.data(), events.size());
+        if (got <= 0) return;
+        for (std::size_t at = 0; at < static_cast<std::size_t>(got);) {
+            inotify_event event{};
+            std::memcpy(&event, events.data() + at, sizeof event);
+            if ((event.mask & (IN_Q_OVERFLOW | IN_IGNORED)) != 0) all_next_ = true;
+            const char* const name = events.data() + at + sizeof event;
+            if (event.len > 0) {
+                const std::string_view changed = name_of(name);
+                if (!changed.empty() && touched_.size() < file_limit) touched_.emplace(changed);
+            }
+            at += sizeof event + event.len;
+        }
+    }
+}
+
+void DirectoryBoard::wait(TimePoint until) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::min(until, next_full_look_) - Clock::now());
+    const auto time = std::clamp<std::int64_t>(left.count(), 0, longest_wait.count());
+    std::array<pollfd, 2> sources{
+        pollfd{.fd = wake_up_.descriptor(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = inotify_, .events = POLLIN, .revents = 0}};
+    ::poll(sources.data(), inotify_ >= 0 ? 2 : 1, static_cast<int>(time));
+    wake_up_.answer();
+}
+
+} // namespace netio::pubsub::inline v0_2

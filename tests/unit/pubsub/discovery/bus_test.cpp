@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bus as its users see it: with threads, files and a loop.
+
+#include "pubsub/discovery/bus.hpp"
+
+#include "pubsub/discovery/directory_board.hpp"
+#include "tests/support/sim_discovery.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <map>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Listener final : public Discovery::Handler, public Announcer::Handler {
+  public:
+    void on_announced(const Announcement& announcement) override {
+        there[announcement.name] = announcement;
+        for (const AnnouncedFids& each : announcement.fids)
+            fids += to_integer(each.fids.last) - to_integer(each.fids.first) + 1;
+        if (ends != nullptr) ends->reset();
+    }
+    void on_gone(const std::string& name) override {
+        there.erase(name);
+        gone.push_back(name);
+    }
+    void on_trouble(const std::string& what) override { troubles.push_back(what); }
+
+    std::map<std::string, Announcement> there;
+    std::vector<std::string> gone;
+    std::vector<std::string> troubles;
+    std::uint64_t fids = 0;
+    std::unique_ptr<Discovery>* ends = nullptr; // with the first that is announced
+};
+
+Announcement of(const std::string& name) {
+    return {.name = name, .instance = draw_instance(), .addresses = {"tcp:127.0.0.1:1"}};
+}
+
+class Bus : public testing::Test {
+  protected:
+    bool run_until(const std::function<bool()>& done) {
+        const TimePoint deadline = Clock::now() + seconds{60};
+        while (!done()) {
+            if (Clock::now() > deadline) return false;
+            loop.run_once(Clock::now() + milliseconds{20});
+        }
+        return true;
+    }
+    std::string where() const { return folder.path().string(); }
+
+    test::TemporaryFolder folder;
+    EventLoop loop;
+    Listener listener;
+    BusOptions quick{.lease = milliseconds{300}, .poll = milliseconds{50}};
+};
+
+TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
+    const auto bus = open_bus(loop, where(), quick);
+    bus->watch(listener);
+    Listener own;
+    auto announcer = announce(loop, where(), of("a"), own, quick);
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
+    const TimePoint later = Clock::now() + 4 * quick.lease;
+    ASSERT_TRUE(run_until([&] { return Clock::now() > later; }));
+    Announcement more = of("other name");
+    more.mode = "buffered";
+    more.name = "a";
+    announcer->update(more);
+    ASSERT_TRUE(run_until([&] { return listener.there["a"].mode == "buffered"; }));
+    announcer.reset();
+    ASSERT_TRUE(run_until([&] { return listener.there.empty(); }));
+    EXPECT_THAT(listener.troubles, testing::IsEmpty());
+    EXPECT_THAT(own.troubles, testing::IsEmpty());
+}
+
+TEST_F(Bus, AKilledPublisherIsGoneAfterItsLease) {
+    const pid_t killed = ::fork();
+    ASSERT_GE(killed, 0);
+    if (killed == 0) {
+        EventLoop own;
+        Listener handler;
+        const auto announcer = announce(own, where(), of("a"), handler, quick);
+        for (;;)
+            own.run_once(Clock::now() + seconds{1});
+    }
+    const auto bus = open_bus(loop, where(), quick);
+    bus->watch(listener);
+    EXPECT_TRUE(run_until([&] { return listener.there.contains("a"); }));
+    ::kill(killed, SIGKILL);
+    ::waitpid(killed, nullptr, 0);
+    EXPECT_TRUE(run_until([&] { return listener.there.empty(); }));
+    EXPECT_THAT(listener.gone, ElementsAre("a"));
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "a.netio"));
+}
+
+// Counted by the readings of the directory: one finds all.
+TEST_F(Bus, TenThousandFidsOfTwoHundredPublishersAreFoundByTheFirstLook) {
+    DirectoryBoard board{where(), seconds{1}};
+    for (std::uint64_t publisher = 0; publisher < 200; ++publisher) {
+        Announcement one = of("p" + std::to_string(publisher));
+        for (std::uint64_t fid = 0; fid < 50; ++fid) {
+            const Fid each{(publisher * 50 + fid) << 16};
+            one.fids.push_back({.fids = {.first = each, .last = each}, .meaning = "hits"});
+        }
+        board.put(one.name, to_text(one));
+    }
+    const TimePoint begin = Clock::now();
+    const auto bus = open_bus(loop, where(), {.lease = seconds{600}, .poll = seconds{3600}});
+    bus->watch(listener);
+    ASSERT_TRUE(run_until([&] { return listener.there.size() == 200; }));
+    RecordProperty("milliseconds", static_cast<int>((Clock::now() - begin) / milliseconds{1}));
+    EXPECT_EQ(listener.fids, 10'000U);
+}
+
+TEST_F(Bus, ABusThatIsNotThereYetIsToldAndFoundWhenItIs) {
+    const std::string later = where() + "/later";
+    const auto bus = open_bus(loop, later, quick);
+    bus->watch(listener);
+    ASSERT_TRUE(run_until([&] { return !listener.troubles.empty(); }));
+    EXPECT_THAT(listener.troubles[0], HasSubstr("cannot read '" + later + "'"));
+    const auto announcer = announce(loop, later, of("a"), listener, quick);
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
+}
+
+TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
+    const std::string blocked = where() + "/blocked";
+    std::ofstream{blocked} << "a file";
+    const auto announcer = announce(loop, blocked, of("a"), listener, quick);
+    ASSERT_TRUE(run_until([&] { return !listener.troubles.empty(); }));
+    EXPECT_THAT(listener.troubles[0], HasSubstr("new subscribers may not find this publisher"));
+    std::filesystem::remove(blocked);
+    ASSERT_TRUE(run_until([&] { return std::filesystem::exists(blocked + "/a.netio"); }));
+}
+
+TEST_F(Bus, AHandlerMayEndTheBus) {
+    DirectoryBoard board{where(), seconds{1}};
+    for (const char* name : {"a", "b", "c"})
+        board.put(name, to_text(of(name)));
+    auto bus = open_bus(loop, where(), quick);
+    listener.ends = &bus;
+    bus->watch(listener);
+    ASSERT_TRUE(run_until([&] { return bus == nullptr; }));
+    EXPECT_EQ(listener.there.size(), 1U);
+}
+
+TEST_F(Bus, WhatIsNoBusIsRefusedAtOnce) {
+    EXPECT_THROW(open_bus(loop, ""), std::invalid_argument);
+    EXPECT_THROW(open_bus(loop, "zookeeper://host"), std::invalid_argument);
+    EXPECT_THROW(open_bus(loop, where(), {.lease = milliseconds{1}}), std::invalid_argument);
+    EXPECT_THROW(announce(loop, where(), of("../a"), listener), AnnouncementError);
+}
+
+TEST_F(Bus, ASimulatedOneTellsTheSame) {
+    test::SimDiscovery bus{loop};
+    bus.watch(listener);
+    bus.announce(of("a"));
+    bus.announce(of("b"));
+    ASSERT_TRUE(run_until([&] { return listener.there.size() == 2; }));
+    bus.partition();
+    bus.expire("a");
+    loop.run_once();
+    EXPECT_EQ(listener.there.size(), 2U);
+    bus.heal();
+    ASSERT_TRUE(run_until([&] { return listener.there.size() == 1; }));
+    EXPECT_THAT(listener.gone, ElementsAre("a"));
+}
+
+} // namespace
+} // namespace netio::pubsub
