@@ -7,6 +7,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/base/cookie.hpp
     netio/base/endpoint.hpp
     netio/base/export.hpp
+    netio/base/latency_histogram.hpp
     netio/base/status.hpp
     netio/base/time.hpp
     netio/base/version.hpp
@@ -35,6 +36,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/buffered_publish_socket.hpp
     pubsub/publisher/publish_socket.hpp
     pubsub/publisher/publisher.hpp
+    pubsub/publisher/publisher_snapshot.hpp
     pubsub/subscriber/subscribe_socket.hpp
     stream/core/counters.hpp
     stream/core/options.hpp

@@ -147,7 +147,7 @@ bool EventLoop::turn() noexcept {
     worked = drain_sources() || worked;
     worked = fire_due_timers() || worked;
     free_retired();
-    if (worked) longest_turn_ = std::max(longest_turn_, poller_.now() - begin);
+    if (worked) turns_.add(poller_.now() - begin);
     return worked;
 }
 

@@ -30,6 +30,7 @@
 #include "netio/loop/source_set.hpp"
 #include "netio/loop/task_queue.hpp"
 #include "netio/loop/timer_queue.hpp"
+#include "netio/loop/turn_meter.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -112,8 +113,8 @@ class NETIO_EXPORT EventLoop {
 
     // How often the loop has gone to sleep; a measure of idleness that needs no clock.
     std::uint64_t wait_count() const noexcept { return attention_.sleep_count(); }
-    // The longest that a turn has taken, with what handlers did in it: nothing else went on then.
-    Duration longest_turn() const noexcept { return longest_turn_; }
+    // For those who show it.
+    TurnMeter& turns() noexcept { return turns_; }
     LoopMode mode() const noexcept { return options_.mode; }
 
   private:
@@ -136,7 +137,7 @@ class NETIO_EXPORT EventLoop {
     TimePoint now_;
     TimePoint last_work_;
     TimePoint work_end_; // of this turn's tasks, sources or timers
-    Duration longest_turn_{0};
+    TurnMeter turns_;
     Attention attention_;
     SourceSet sources_;
     std::vector<EventSource*> fired_; // in a wait

@@ -45,6 +45,7 @@ struct SessionCounters {
     std::uint64_t bytes_received = 0;
     std::uint64_t again = 0;    // sends and writes for which there was no credit or no slot
     std::uint64_t gathered = 0; // frames of more slices than the provider takes
+    std::size_t credits = 0;    // now: receives that the peer has for us
 };
 
 } // namespace netio::inline v0_2

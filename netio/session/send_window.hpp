@@ -71,6 +71,7 @@ class SendWindow {
     std::size_t body_limit() const noexcept { return body_limit_; }
     const SendLedger& ledger() const noexcept { return ledger_; }
     const SessionCounters& counters() const noexcept { return counters_; }
+    std::size_t credits() const noexcept { return credits_ ? credits_->available() : 0; }
 
   private:
     // One frame or write. The header of a frame lives in slot_memory_ until it is sent.

@@ -156,6 +156,7 @@ SessionCounters Session::counters() const noexcept {
     SessionCounters counters = core_->send_.counters();
     counters.frames_received = core_->receive_.frames();
     counters.bytes_received = core_->receive_.bytes();
+    counters.credits = core_->send_.credits();
     return counters;
 }
 

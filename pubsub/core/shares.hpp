@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -39,7 +40,10 @@ class Shares {
     explicit Shares(std::size_t pool) noexcept : pool_{pool} {}
 
     // A piece of the pool is in use, or not any more; one piece may be held by many.
-    void use(std::size_t amount) noexcept { used_ += amount; }
+    void use(std::size_t amount) noexcept {
+        used_ += amount;
+        most_used_ = std::max(most_used_, used_);
+    }
     void give_back(std::size_t amount) noexcept {
         NETIO_CHECK(used_ >= amount);
         used_ -= amount;
@@ -48,6 +52,10 @@ class Shares {
 
     std::size_t pool() const noexcept { return pool_; }
     std::size_t free() const noexcept { return pool_ - std::min(pool_, used_); }
+    // The least that was free since this was asked last.
+    std::size_t take_least_free() noexcept {
+        return pool_ - std::min(pool_, std::exchange(most_used_, used_));
+    }
     // Less than half of the pool is free, or than what is needed now.
     bool is_short(std::size_t needed = 0) const noexcept {
         return free() < std::max(pool_ / 2, needed);
@@ -81,6 +89,7 @@ class Shares {
 
     std::size_t pool_;
     std::size_t used_ = 0;
+    std::size_t most_used_ = 0; // since it was asked for last
     std::size_t subscribers_ = 0;
 };
 

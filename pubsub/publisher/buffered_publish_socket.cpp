@@ -44,4 +44,8 @@ const Publisher::Counters& BufferedPublishSocket::counters() noexcept {
     return counters_;
 }
 
+PublisherSnapshot BufferedPublishSocket::snapshot(const SnapshotLimits& limits) {
+    return publisher_->take_snapshot(limits);
+}
+
 } // namespace netio::pubsub::inline v0_2

@@ -85,6 +85,8 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
 
     std::vector<Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
+    using Publisher::snapshot;
+    PublisherSnapshot snapshot(const SnapshotLimits& limits) override;
     // The largest message that publish() takes.
     std::size_t message_limit() const noexcept { return message_limit_; }
 

@@ -206,10 +206,11 @@ void BufferedPublisher::on_returned(const SendQueue::Returned& returned) {
     on_progress();
 }
 
-void BufferedPublisher::on_taken_back(const Subscriber&, Cookie cookie, GapLedger& gap) {
+std::uint64_t BufferedPublisher::on_taken_back(const Subscriber&, Cookie cookie, GapLedger& gap) {
     const auto page = static_cast<std::uint32_t>(cookie);
-    delivery_.tell_missed(page, gap);
+    const std::uint64_t missed = delivery_.tell_missed(page, gap);
     pages_.release(page, sessions_.shares());
+    return missed;
 }
 
 void BufferedPublisher::on_progress() {

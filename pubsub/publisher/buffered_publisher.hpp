@@ -32,12 +32,15 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     void abort();
 
     SubscriberSessions& sessions() noexcept { return sessions_; }
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
+        return sessions_.take_snapshot(limits, delivery_.drops());
+    }
     std::size_t message_limit() const noexcept { return terms_.message_limit(); }
 
   private:
     void before_change() override { flush(); }
     void on_returned(const SendQueue::Returned& returned) override;
-    void on_taken_back(const Subscriber& subscriber, Cookie page, GapLedger& gap) override;
+    std::uint64_t on_taken_back(const Subscriber& subscriber, Cookie page, GapLedger& gap) override;
     void on_progress() override;
 
     Status append(Group& group, Fid fid, MessageParts parts, std::size_t bytes,

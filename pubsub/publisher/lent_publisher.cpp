@@ -227,6 +227,7 @@ void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPoli
 void LentPublisher::miss(Subscriber& subscriber, Fid fid) {
     subscriber.add_gap(fid, 1);
     ++counters_.dropped;
+    drops_.add(fid);
 }
 
 std::optional<Cookie> LentPublisher::settle(PublicationId id, std::size_t frames) {
@@ -296,16 +297,18 @@ void LentPublisher::on_returned(const SendQueue::Returned& returned) {
     if (!watch.destroyed()) on_progress();
 }
 
-void LentPublisher::on_taken_back(const Subscriber& subscriber, Cookie publication,
-                                  GapLedger& gap) {
+std::uint64_t LentPublisher::on_taken_back(const Subscriber& subscriber, Cookie publication,
+                                           GapLedger& gap) {
     const PublicationId id{static_cast<std::uint64_t>(publication)};
     const LentMessage& message = publications_[DeliveryTracker::place_of(id)];
     gap.add(message.fid, 1);
     ++counters_.dropped;
+    drops_.add(message.fid);
     const auto cookie = settle(id, subscriber.frames_for(message));
-    if (!cookie) return;
+    if (!cookie) return 1;
     undelivered_.push_back(*cookie); // this is within a call of the user's
     due_timer_.start(Duration::zero());
+    return 1;
 }
 
 void LentPublisher::on_progress() {

@@ -36,12 +36,16 @@ class LentPublisher final : private SubscriberSessions::Owner {
 
     std::vector<Endpoint> endpoints() const { return sessions_.endpoints(); }
     const Publisher::Counters& counters() noexcept;
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
+        return sessions_.take_snapshot(limits, drops_);
+    }
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
 
   private:
     void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
     void on_returned(const SendQueue::Returned& returned) override;
-    void on_taken_back(const Subscriber& subscriber, Cookie publication, GapLedger& gap) override;
+    std::uint64_t on_taken_back(const Subscriber& subscriber, Cookie publication,
+                                GapLedger& gap) override;
     void on_progress() override;
 
     Status check(std::span<const Slice> slices, const PublishSocket::Extras& extras,
@@ -68,6 +72,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     std::vector<LentMessage> publications_; // by the tracker's place
     std::uint32_t next_number_ = 0;
     Publisher::Counters counters_;
+    DropAccount drops_;
     bool capacity_wanted_ = false;
     bool* destroyed_ = nullptr;
     std::deque<Cookie> undelivered_; // they complete without anything having been sent last

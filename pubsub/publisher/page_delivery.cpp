@@ -82,7 +82,7 @@ std::vector<Interest> PageDelivery::takers_of(std::span<const Interest> members,
         if (subscriber.stage() == Subscriber::Stage::gone) continue;
         if (turn_of(member, message.bytes) == PageTerms::Turn::misses) {
             subscriber.add_gap(message.fid, 1);
-            ++counters_.dropped;
+            count_dropped(message.fid);
         } else {
             takers.push_back(member);
         }
@@ -102,19 +102,26 @@ void PageDelivery::send_page(std::uint32_t page, const Interest& member,
     sessions_.slow().keep_watch();
 }
 
-void PageDelivery::tell_missed(std::uint32_t page, GapLedger& gap) {
+std::uint64_t PageDelivery::tell_missed(std::uint32_t page, GapLedger& gap) {
+    const std::uint64_t before = counters_.dropped;
     const auto miss = [&](Fid fid) {
         gap.add(fid, 1);
-        ++counters_.dropped;
+        count_dropped(fid);
     };
     if (pages_.contents(page) == PageStore::Contents::first_fragment) miss(pages_.fid(page));
-    if (pages_.contents(page) != PageStore::Contents::records) return;
+    if (pages_.contents(page) != PageStore::Contents::records) return counters_.dropped - before;
     const bool sound =
         visit_page(pages_.memory(page), [&](Fid fid, std::span<const std::byte>, std::uint8_t) {
             miss(fid);
             return true;
         });
     NETIO_CHECK(sound);
+    return counters_.dropped - before;
+}
+
+void PageDelivery::count_dropped(Fid fid) {
+    ++counters_.dropped;
+    drops_.add(fid);
 }
 
 void PageDelivery::drop_page(std::uint32_t page, Subscriber& subscriber) {

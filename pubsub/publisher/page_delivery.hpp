@@ -4,6 +4,7 @@
 // Sends the pages of a buffered publisher to those who want them, by their policies: who has its
 // share misses the page or makes the publisher wait.
 
+#include "pubsub/core/drop_account.hpp"
 #include "pubsub/core/gap_ledger.hpp"
 #include "pubsub/core/page_terms.hpp"
 #include "pubsub/publisher/page_store.hpp"
@@ -40,8 +41,9 @@ class PageDelivery {
     };
     void send(const Large& message, std::span<const std::uint32_t> pages,
               std::span<const Interest> members);
-    // A subscriber does not get this page.
-    void tell_missed(std::uint32_t page, GapLedger& gap);
+    // A subscriber does not get this page. How many messages it misses.
+    std::uint64_t tell_missed(std::uint32_t page, GapLedger& gap);
+    const DropAccount& drops() const noexcept { return drops_; }
 
   private:
     PageTerms::Turn turn_of(const Interest& member, std::size_t message_bytes = 0);
@@ -49,11 +51,13 @@ class PageDelivery {
     void send_page(std::uint32_t page, const Interest& member,
                    std::span<const std::byte> extension);
     void drop_page(std::uint32_t page, Subscriber& subscriber);
+    void count_dropped(Fid fid);
 
     const PageTerms& terms_;
     PageStore& pages_;
     SubscriberSessions& sessions_;
     Publisher::Counters& counters_;
+    DropAccount drops_;
 };
 
 } // namespace netio::pubsub::inline v0_2

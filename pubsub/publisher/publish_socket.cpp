@@ -40,6 +40,10 @@ const Publisher::Counters& PublishSocket::counters() noexcept {
     return publisher_->counters();
 }
 
+PublisherSnapshot PublishSocket::snapshot(const SnapshotLimits& limits) {
+    return publisher_->take_snapshot(limits);
+}
+
 std::size_t PublishSocket::outstanding() const noexcept {
     return publisher_->outstanding();
 }

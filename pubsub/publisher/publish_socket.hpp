@@ -111,6 +111,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
 
     std::vector<Endpoint> endpoints() const override;
     const Counters& counters() noexcept override;
+    using Publisher::snapshot;
+    PublisherSnapshot snapshot(const SnapshotLimits& limits) override;
     std::size_t outstanding() const noexcept;
 
   private:

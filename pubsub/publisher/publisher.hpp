@@ -9,6 +9,7 @@
 #include "netio/transport.hpp"
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/publisher/publisher_snapshot.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -105,6 +106,10 @@ class NETIO_EXPORT Publisher {
     virtual void abort() = 0;
     virtual std::vector<Endpoint> endpoints() const = 0;
     virtual const Counters& counters() noexcept = 0;
+    // Who is connected and how far behind, what is free, and how much was published of which fid.
+    // Takes as long as the limits allow, and begins what is known since the last one anew.
+    virtual PublisherSnapshot snapshot(const SnapshotLimits& limits) = 0;
+    PublisherSnapshot snapshot() { return snapshot(SnapshotLimits{}); }
 };
 
 // Throws std::invalid_argument naming the option and what is allowed.

@@ -81,7 +81,8 @@ bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFra
     if (!first_of_all && handling.amount > 0 && holding_.posted + handling.amount > post_limit) {
         return false;
     }
-    next_ = {.cookie = handling.cookie, .amount = handling.amount, .frames = 1};
+    next_ = {
+        .cookie = handling.cookie, .amount = handling.amount, .frames = 1, .since = handling.since};
     frame.flags = 0;
     frame.cookie.reset();
     switch (item.kind) {
@@ -254,7 +255,7 @@ void SendQueue::keep_head_for_good() {
 
 // --- coming back ----------------------------------------------------------------------------
 
-void SendQueue::on_sent(Cookie cookie, std::vector<Returned>& returned) {
+TimePoint SendQueue::on_sent(Cookie cookie, std::vector<Returned>& returned) {
     const Posted posted = posted_.release(static_cast<std::uint32_t>(cookie));
     ++progress_;
     counts_used_ &= ~posted.counts;
@@ -266,6 +267,7 @@ void SendQueue::on_sent(Cookie cookie, std::vector<Returned>& returned) {
     } else if (posted.frames > 0) {
         returned.push_back({.cookie = posted.cookie, .frames = posted.frames});
     }
+    return posted.since;
 }
 
 SendQueue::TakenBack SendQueue::take_back() {

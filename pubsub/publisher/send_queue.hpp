@@ -14,6 +14,7 @@
 // exactly as often as frames_for() says: from on_sent(), take_back() or take_rest().
 
 #include "netio/base/slot_pool.hpp"
+#include "netio/base/time.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/gap_ledger.hpp"
 #include "pubsub/core/shares.hpp"
@@ -41,6 +42,7 @@ class SendQueue {
         bool continues = false; // the rest of what the item before it begins
         bool begun = false;     // was droppable until the first of it left
         bool prompt = false;    // does not wait for others to leave with
+        TimePoint since{};      // when it entered, for the caller
     };
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
                    const Handling& handling);
@@ -63,8 +65,8 @@ class SendQueue {
         std::size_t frames = 0;
     };
     // The frame that was sent with this cookie: appends what comes back with it, one or several;
-    // nothing if it was the queue's own.
-    void on_sent(Cookie cookie, std::vector<Returned>& returned);
+    // nothing if it was the queue's own. When the first of it entered.
+    TimePoint on_sent(Cookie cookie, std::vector<Returned>& returned);
     // Takes out what entered last of what may be taken back: an item and what continues it. A gap
     // has its place, for the caller to fill with `gap`.
     struct TakenBack {
@@ -122,6 +124,7 @@ class SendQueue {
         Cookie cookie{};
         std::size_t amount = 0;
         std::size_t frames = 0;           // 0: the queue's own
+        TimePoint since{};                // when the first of it entered
         std::uint32_t counts = 0;         // the bit of its list of counts
         std::optional<std::uint8_t> page; // several messages, gathered
     };

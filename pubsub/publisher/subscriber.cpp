@@ -7,10 +7,21 @@
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+// The loop's time stands still in a turn, and costs nothing to read.
+SendQueue::Handling stamped(SendQueue::Handling handling, const EventLoop& loop) noexcept {
+    handling.since = loop.now();
+    return handling;
+}
+
+} // namespace
 
 Subscriber::Subscriber(SubscriberId id, IncomingSession& incoming, const Hello& hello,
                        const SessionOptions& options, Owner& owner)
-    : id_{id}, owner_{owner}, session_{incoming.accept(hello, options, *this)} {}
+    : id_{id}, owner_{owner}, session_{incoming.accept(hello, options, *this)} {
+    account = SubscriberAccount{session_->loop().now()};
+}
 
 Subscriber::~Subscriber() {
     if (destroyed_ != nullptr) *destroyed_ = true;
@@ -19,13 +30,15 @@ Subscriber::~Subscriber() {
 void Subscriber::send_frame(std::uint8_t kind, std::span<const std::byte> extension,
                             const Slice& slice, const SendQueue::Handling& handling) {
     NETIO_CHECK(stage_ != Stage::gone);
-    queue_.add_frame(kind, extension, slice, handling);
+    queue_.add_frame(kind, extension, slice, stamped(handling, session_->loop()));
+    account.note_waiting(holding().waiting);
     pump();
 }
 
 void Subscriber::send_message(const LentMessage& message, const SendQueue::Handling& handling) {
     NETIO_CHECK(stage_ != Stage::gone);
-    queue_.add_message(message, handling);
+    queue_.add_message(message, stamped(handling, session_->loop()));
+    account.note_waiting(holding().waiting);
     pump();
 }
 
@@ -42,6 +55,7 @@ void Subscriber::send_totals(SendQueue::Totals totals) {
 
 void Subscriber::add_gap(Fid fid, std::uint64_t count) {
     if (stage_ == Stage::gone) return;
+    account.note_missed(count);
     const bool nothing_will_leave = is_idle();
     queue_.add_gap(fid, count);
     if (nothing_will_leave) pump();
@@ -90,7 +104,8 @@ void Subscriber::on_frame(Session&, const IncomingFrame& frame) {
 void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome) {
     // Whatever the outcome, the memory is free; a failed session says so by on_closed.
     std::vector<SendQueue::Returned> returned = std::exchange(returned_, {});
-    queue_.on_sent(cookie, returned);
+    const TimePoint since = queue_.on_sent(cookie, returned);
+    if (!returned.empty()) account.note_sent(session_->loop().now() - since);
     if (stage_ != Stage::gone) pump();
     const DestructionWatch watch{destroyed_};
     for (const SendQueue::Returned& each : returned) {

@@ -8,6 +8,7 @@
 #include "pubsub/core/slow_watch.hpp"
 #include "pubsub/publisher/publisher.hpp"
 #include "pubsub/publisher/send_queue.hpp"
+#include "pubsub/publisher/subscriber_account.hpp"
 
 #include <memory>
 #include <vector>
@@ -85,6 +86,7 @@ class Subscriber final : private Session::Handler {
     bool is_announced() const noexcept { return announced_; }
     void announce() noexcept { announced_ = true; }
 
+    SubscriberAccount account{TimePoint{}};
     Idleness idle;
 
   private:

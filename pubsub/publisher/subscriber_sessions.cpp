@@ -5,6 +5,7 @@
 #include "netio/base/option_check.hpp"
 #include "pubsub/publisher/subscription_rights.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -19,6 +20,28 @@ ServiceData service_data(std::size_t largest_message_bytes) {
     wire::store(data.bytes.data(), static_cast<std::uint32_t>(largest_message_bytes));
     data.size = service_bytes;
     return data;
+}
+
+SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
+    const SessionCounters sums = subscriber.session().counters();
+    const Holding& holding = subscriber.holding();
+    SubscriberAccount& account = subscriber.account;
+    return {.id = subscriber.id(),
+            .address = subscriber.session().peer_address(),
+            .connected_for = now - account.since(),
+            .waiting = holding.waiting,
+            .most_waiting = account.take_most_waiting(holding.waiting),
+            .posted = holding.posted,
+            .credits = sums.credits,
+            .frames_sent = sums.frames_sent,
+            .bytes_sent = sums.bytes_sent,
+            .dropped = account.missed(),
+            .idle = subscriber.idle.time,
+            .gave_way = subscriber.idle.gave_way,
+            .waited_for = subscriber.idle.waited_for,
+            .latency_median = account.latency().quantile(0.5),
+            .latency_p99 = account.latency().quantile(0.99),
+            .latency_longest = account.latency().longest()};
 }
 
 } // namespace
@@ -111,6 +134,7 @@ void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
 void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
     const std::unique_ptr<Subscriber> last = subscribers_.take(subscriber.id());
     if (last->is_announced()) shares_.set_subscribers(--announced_count_);
+    former_latency_.add(last->account.latency());
     check_closed();
     const DestructionWatch watch{destroyed_};
     if (last->is_announced()) {
@@ -228,8 +252,35 @@ void SubscriberSessions::take_back(Subscriber& subscriber, std::size_t aim,
     while (subscriber.holding().droppable > aim && wanted()) {
         const SendQueue::TakenBack taken = subscriber.take_back();
         for (const Cookie cookie : taken.cookies)
-            owner_.on_taken_back(subscriber, cookie, *taken.gap);
+            subscriber.account.note_missed(owner_.on_taken_back(subscriber, cookie, *taken.gap));
     }
+}
+
+PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits,
+                                                    const DropAccount& drops) {
+    PublisherSnapshot snapshot{.pool = shares_.pool(),
+                               .free = shares_.free(),
+                               .least_free = shares_.take_least_free(),
+                               .latency = former_latency_,
+                               .subscribers = {},
+                               .subscriber_count = announced_count_,
+                               .fids = {},
+                               .fid_count = fan_out_.fids().fids.size()};
+    subscribers_.for_each([&](Subscriber& each) {
+        if (!each.is_announced()) return;
+        snapshot.latency.add(each.account.latency());
+        if (snapshot.subscribers.size() < limits.subscribers)
+            snapshot.subscribers.push_back(take_figures(each, loop_.now()));
+    });
+    const auto& fids = fan_out_.fids().fids;
+    fids.visit_places(0, fids.places(), [&](Fid fid, const detail::FidState& state) {
+        if (snapshot.fids.size() >= limits.fids) return false;
+        snapshot.fids.push_back(
+            {.fid = fid, .messages = state.published, .dropped = drops.of(fid)});
+        return true;
+    });
+    std::ranges::sort(snapshot.fids, {}, &FidFigures::fid);
+    return snapshot;
 }
 
 // --- the end --------------------------------------------------------------------------------

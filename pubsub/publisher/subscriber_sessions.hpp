@@ -8,6 +8,7 @@
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
+#include "pubsub/core/drop_account.hpp"
 #include "pubsub/core/fan_out.hpp"
 #include "pubsub/core/publisher_end.hpp"
 #include "pubsub/core/shares.hpp"
@@ -36,8 +37,9 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
         // So many frames of what was sent with this cookie are not used any more.
         virtual void on_returned(const SendQueue::Returned& returned) = 0;
         // What was queued with this cookie for the subscriber is not sent to it: the messages go
-        // into the gap. Must not call the user.
-        virtual void on_taken_back(const Subscriber& subscriber, Cookie cookie, GapLedger& gap) = 0;
+        // into the gap. How many they are. Must not call the user.
+        virtual std::uint64_t on_taken_back(const Subscriber& subscriber, Cookie cookie,
+                                            GapLedger& gap) = 0;
         // A subscriber can take more.
         virtual void on_progress() = 0;
 
@@ -80,6 +82,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void abort();
     bool is_closing() const noexcept { return end_.has_begun(); }
 
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits, const DropAccount& drops);
+
   private:
     void on_incoming(IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
@@ -107,6 +111,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     Shares shares_;
     PublisherEnd end_;
     std::size_t announced_count_ = 0;
+    LatencyHistogram former_latency_; // of those who have gone
     bool* destroyed_ = nullptr;
     Timer closed_timer_;
     SubscriberTable subscribers_;

@@ -67,13 +67,13 @@ class Thousand : public Crowd {
 
 TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
     EXPECT_EQ(receiver_.connected, count);
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
     kill_all(true);
     ASSERT_TRUE(all_are_gone());
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
@@ -81,13 +81,13 @@ TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
         sender.socket->close();
     ASSERT_TRUE(all_are_gone());
     EXPECT_EQ(std::ranges::count(receiver_.reasons, CloseReason::orderly), count);
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
     kill_all(false);
     ASSERT_TRUE(all_are_gone());
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 // The call itself shuts some down, and later turns to the others.
@@ -97,7 +97,7 @@ TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
     ASSERT_TRUE(run_until([&] { return receiver_.ended; }));
     EXPECT_EQ(receiver_.reasons.size(), count);
     EXPECT_EQ(std::ranges::count(receiver_.reasons, CloseReason::orderly), count);
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, crowded_providers(), crowded_provider_name);

@@ -60,26 +60,26 @@ class Thousand : public Crowd {
 TEST_P(Thousand, ThatComeAtOnceAreTakenOverManyTurns) {
     for (const auto& reader : readers_)
         ASSERT_EQ(reader->actor.subscribed.size(), 1U);
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 TEST_P(Thousand, ThatFallSilentTogetherAreToldOverManyTurns) {
     kill_all(true);
     ASSERT_TRUE(all_are_gone());
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 TEST_P(Thousand, ThatEndAtOnceAreToldOverManyTurns) {
     for (const auto& reader : readers_)
         reader->socket.close();
     ASSERT_TRUE(all_are_gone());
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 TEST_P(Thousand, ThatAreKilledTogetherAreToldOverManyTurns) {
     kill_all(false);
     ASSERT_TRUE(all_are_gone());
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn);
 }
 
 // The call itself asks all of them, at the cost of a post each; they answer over many turns.
@@ -88,7 +88,7 @@ TEST_P(Thousand, ThatAreClosedTogetherAreToldOverManyTurns) {
     close.start({});
     ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));
     EXPECT_EQ(publisher_actor_.end.reason, CloseReason::orderly);
-    EXPECT_LE(near_.loop.longest_turn(), longest_turn + count * costs.post);
+    EXPECT_LE(near_.loop.turns().longest(), longest_turn + count * costs.post);
 }
 
 INSTANTIATE_TEST_SUITE_P(Simulated, Thousand, crowded_providers(), crowded_provider_name);

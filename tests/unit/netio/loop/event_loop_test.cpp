@@ -196,7 +196,7 @@ TEST(EventLoop, KnowsItsLongestTurn) {
         EXPECT_TRUE(sim.loop.post([&sim, time] { sim.world.spend(time); }));
         sim.loop.run_once();
     }
-    EXPECT_EQ(sim.loop.longest_turn(), 70ms);
+    EXPECT_EQ(sim.loop.turns().longest(), 70ms);
 }
 
 TEST(EventLoop, RetiredObjectsLiveUntilTheEndOfTheTurn) {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How many turns of a loop did some work, and how long they took: nothing else went on then.
+
+#include "netio/base/time.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace netio::inline v0_2 {
+
+class TurnMeter {
+  public:
+    void add(Duration taken) noexcept {
+        ++count_;
+        longest_ = std::max(longest_, taken);
+        longest_lately_ = std::max(longest_lately_, taken);
+    }
+
+    std::uint64_t count() const noexcept { return count_; }
+    // With what handlers did in it.
+    Duration longest() const noexcept { return longest_; }
+    // Since this was asked last.
+    Duration take_longest_lately() noexcept {
+        return std::exchange(longest_lately_, Duration::zero());
+    }
+
+  private:
+    std::uint64_t count_ = 0;
+    Duration longest_{0};
+    Duration longest_lately_{0};
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a publisher says of itself while it runs.
+
+#include "pubsub/core/slow_watch.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <numeric>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::Cookie;
+using netio::Status;
+
+using Snapshots = PubSubScenario;
+
+TEST_P(Snapshots, OfAPublisherThatNobodyHearsAreEmpty) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
+    EXPECT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::no_subscribers);
+    const PublisherSnapshot snapshot = publisher->snapshot();
+    EXPECT_EQ(snapshot.pool, 8192U);
+    EXPECT_EQ(snapshot.free, snapshot.pool);
+    EXPECT_EQ(snapshot.least_free, snapshot.pool);
+    EXPECT_TRUE(snapshot.subscribers.empty());
+    EXPECT_EQ(snapshot.latency.count(), 0U);
+}
+
+TEST_P(Snapshots, AgreeWithTheBooksAtTheEnd) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
+    auto& subscriber = subscribe({range(1, 3)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    for (std::uint64_t i = 0; i < 30; ++i)
+        ASSERT_EQ(publish(*publisher, Fid{1 + i % 3}, i, 50), Status::ok);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 30; }));
+    ASSERT_TRUE(run_until([&] { return publisher->snapshot().free == 8192; }));
+    const PublisherSnapshot snapshot = publisher->snapshot();
+    ASSERT_EQ(snapshot.subscribers.size(), 1U);
+    const SubscriberFigures& figures = snapshot.subscribers.front();
+    EXPECT_EQ(figures.waiting + figures.posted, 0U);
+    EXPECT_EQ(figures.dropped, 0U);
+    EXPECT_GE(figures.frames_sent, publisher->counters().pages);
+    EXPECT_GE(figures.bytes_sent, 30U * 50);
+    EXPECT_GT(figures.credits, 0U);
+    EXPECT_EQ(snapshot.latency.count(), publisher->counters().pages);
+    ASSERT_EQ(snapshot.fids.size(), 3U);
+    for (const FidFigures& fid : snapshot.fids)
+        EXPECT_EQ(fid.messages, 10U) << to_string(fid.fid);
+}
+
+TEST_P(Snapshots, KeepTheLatencyOfThoseWhoHaveGone) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 50), Status::ok);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return publisher->snapshot().latency.count() == 1; }));
+    subscriber.socket->abort();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
+    EXPECT_TRUE(publisher->snapshot().subscribers.empty());
+    EXPECT_EQ(publisher->snapshot().latency.count(), 1U);
+}
+
+TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto& one = subscribe({range(1, 100)});
+    auto& other = subscribe({range(1, 100)});
+    ASSERT_TRUE(run_until(
+        [&] { return one.actor.subscribed.size() == 1 && other.actor.subscribed.size() == 1; }));
+    for (std::uint64_t i = 1; i <= 100; ++i)
+        ASSERT_EQ(publish(*publisher, Fid{i}, i, 50), Status::ok);
+    const PublisherSnapshot snapshot = publisher->snapshot({.fids = 7, .subscribers = 1});
+    EXPECT_EQ(snapshot.fids.size(), 7U);
+    EXPECT_EQ(snapshot.fid_count, 100U);
+    EXPECT_EQ(snapshot.subscribers.size(), 1U);
+    EXPECT_EQ(snapshot.subscriber_count, 2U);
+    EXPECT_TRUE(std::ranges::is_sorted(snapshot.fids, {}, &FidFigures::fid));
+}
+
+// A stopped subscriber can be told from one that goes on, whatever the policy is.
+TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
+    for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
+        auto publisher = buffered({.publisher = {.slow_policy = policy},
+                                   .page_bytes = 1024,
+                                   .page_count = 64,
+                                   .share_bytes = 8 * 1024});
+        auto stopped = stuck(range(1, 1));
+        std::uint64_t next = 0;
+        ASSERT_TRUE(run_until([&] {
+            while (next < 2000 && publish(*publisher, Fid{1}, next, 500) == Status::ok)
+                ++next;
+            const PublisherSnapshot now = publisher->snapshot();
+            return now.subscribers.size() == 1 &&
+                   now.subscribers[0].idle >= SlowWatch::stalled_after;
+        }));
+        const PublisherSnapshot snapshot = publisher->snapshot();
+        const SubscriberFigures& figures = snapshot.subscribers.front();
+        if (policy == SlowPolicy::drop) {
+            EXPECT_GT(figures.dropped, 0U);
+            EXPECT_EQ(figures.dropped, publisher->counters().dropped);
+            EXPECT_EQ(std::accumulate(snapshot.fids.begin(), snapshot.fids.end(), std::uint64_t{0},
+                                      [](std::uint64_t sum, const FidFigures& each) {
+                                          return sum + each.dropped;
+                                      }),
+                      publisher->counters().dropped);
+        } else {
+            EXPECT_GT(figures.waiting, 0U);
+            EXPECT_GT(publisher->counters().again, 0U);
+            EXPECT_EQ(figures.dropped, 0U);
+            EXPECT_EQ(figures.waited_for, policy == SlowPolicy::disconnect);
+        }
+        EXPECT_LT(snapshot.free, snapshot.pool);
+        stopped.reset();
+        publisher->abort();
+        ASSERT_TRUE(run_until([&] { return publisher_actor.ended > 0; }));
+        publisher_actor = {};
+    }
+}
+
+TEST_P(Snapshots, BeginTheLeastThatWasFreeAnew) {
+    auto publisher = unbuffered({.outstanding_limit = 16});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{1000};
+    for (std::uint64_t i = 0; i < 3; ++i)
+        ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{i}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
+    EXPECT_EQ(publisher->snapshot().least_free, 13U);
+    const PublisherSnapshot later = publisher->snapshot();
+    EXPECT_EQ(later.least_free, 16U);
+    EXPECT_EQ(later.free, 16U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Snapshots, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test
