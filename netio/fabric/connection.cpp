@@ -3,13 +3,9 @@
 
 #include "netio/base/destruction_watch.hpp"
 #include "netio/fabric/provider.hpp"
-#include "netio/fabric/socket_address.hpp"
-#include "netio/fabric/soft_iwarp.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 #include <utility>
 
 namespace netio::fabric {
@@ -30,47 +26,19 @@ CloseReason reason_of(int error, bool opening) {
     }
 }
 
-std::size_t entries_for(const QueueLimits& limits) {
-    return 1 + limits.send_count + limits.receive_count; // see send_queue_size()
-}
-
-std::string for_operations(const QueueLimits& limits) {
-    return " for " + std::to_string(limits.send_count) + " sends and " +
-           std::to_string(limits.receive_count) + " receives";
-}
-
 } // namespace
-
-EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits) {
-    require_segments(info);
-    // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
-    // sizes here, since the request carries the listener's.
-    info.tx_attr->size = send_queue_size(info.fabric_attr->prov_name, limits);
-    info.rx_attr->size = limits.receive_count;
-    ::fid_ep* endpoint = nullptr;
-    require(::fi_endpoint(&domain.handle(), &info, &endpoint, nullptr),
-            "cannot open an endpoint" + for_operations(limits));
-    return EndpointHandle{endpoint};
-}
 
 Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origin origin,
                        const QueueLimits& limits, Handler& handler)
-    : domain_{domain}, info_{std::move(info)},
-      accepting_{origin.accepting}, limits_{limits}, handler_{handler},
-      capabilities_{capabilities_of(*info_)}, seat_{domain, *this, entries_for(limits),
-                                                    limits.remote_writes &&
-                                                        !capabilities_.write_consumes_receive},
-      endpoint_{std::move(endpoint)}, life_{.socket = std::move(origin.socket),
-                                            .account = ByteAccount{limits.receive_count},
-                                            .descriptor_guess = origin.descriptor_guess} {
-    require(::fi_ep_bind(endpoint_.get(), &domain.fabric().events().handle().fid, 0),
-            "cannot bind an endpoint to its event queue");
-    require(::fi_ep_bind(endpoint_.get(), &seat_.queue().handle().fid, FI_TRANSMIT | FI_RECV),
-            "cannot bind an endpoint to its completion queue");
-    require_memory(::fi_enable(endpoint_.get()),
-                   "cannot enable an endpoint" + for_operations(limits),
-                   domain.needs_registration());
-    domain_.fabric().events().join(&endpoint_->fid, *this);
+    : domain_{domain}, accepting_{origin.accepting}, limits_{limits}, handler_{handler},
+      seat_{domain, *this, entries_for(limits),
+            limits.remote_writes && !capabilities_of(*info).write_consumes_receive},
+      endpoint_{domain, std::move(info), std::move(endpoint)},
+      life_{.socket = std::move(origin.socket),
+            .account = ByteAccount{limits.receive_count},
+            .descriptor_guess = origin.descriptor_guess} {
+    endpoint_.enable(seat_.queue().handle(), limits);
+    domain_.fabric().events().join(&endpoint_.handle().fid, *this);
 }
 
 Connection::~Connection() {
@@ -84,8 +52,7 @@ void Connection::open(std::span<const std::byte> data) {
     NETIO_CHECK(state_ == State::idle);
     NETIO_CHECK(data.size() <= connection_data_limit);
     state_ = State::opening;
-    const int result =
-        accepting_ ? ::fi_accept(endpoint_.get(), data.data(), data.size()) : connect(data);
+    const int result = accepting_ ? endpoint_.accept(data) : endpoint_.connect(data);
     domain_.loop().activate(domain_.fabric().events());
     if (result < 0) {
         break_off(reason_of(-result, true),
@@ -94,41 +61,7 @@ void Connection::open(std::span<const std::byte> data) {
     }
 }
 
-// A listener over kernel sockets waits for the longest request there can be
-// (netio/fabric/kernel_socket.hpp).
-int Connection::connect(std::span<const std::byte> data) {
-    std::array<std::byte, tcp_request_data_bytes> padded{};
-    std::ranges::copy(data, padded.begin());
-    const bool pads = domain_.fabric().uses_kernel_sockets();
-    return ::fi_connect(endpoint_.get(), info_->dest_addr, padded.data(),
-                        pads ? padded.size() : data.size());
-}
-
 // --- posting --------------------------------------------------------------------------------
-
-std::size_t Connection::gather(std::span<const Slice> slices, Vectors& vectors) {
-    NETIO_CHECK_MSG(slices.size() <= capabilities_.segment_limit &&
-                        slices.size() <= vectors.pieces.size(),
-                    "more slices than the provider takes corrupt memory silently");
-    std::size_t count = 0;
-    for (const Slice& slice : slices) {
-        // An empty piece among others brings down a kernel (siw, Linux 6.1), and means 2 GiB to
-        // some hardware. One alone is a message without bytes.
-        if (slice.size == 0 && slices.size() > 1) continue;
-        vectors.pieces[count] = {slice.data, slice.size};
-        vectors.descriptors[count] = nullptr;
-        // Also where the provider would do without: what works on one must not abort on another.
-        NETIO_CHECK_MSG(slice.buffer != nullptr, "a slice without its registered buffer");
-        if (domain_.needs_registration()) {
-            vectors.descriptors[count] = slice.buffer->registration(domain_).descriptor();
-        }
-        ++count;
-    }
-    if (count == 1 && domain_.splits_at_pages()) {
-        return split_at_page(vectors.pieces, vectors.descriptors);
-    }
-    return count;
-}
 
 std::uint32_t Connection::begin(Completion::Kind kind, Cookie cookie) {
     return operations().begin(*this, kind, cookie, outstanding_);
@@ -146,12 +79,8 @@ Status Connection::posted(long result, std::uint32_t operation, const char* step
 Status Connection::post_send(std::span<const Slice> slices, Cookie cookie) {
     if (state_ != State::open) return Status::closed;
     NETIO_CHECK_MSG(sends_outstanding_ < limits_.send_count, "more sends than announced");
-    Vectors vectors;
-    const std::size_t count = gather(slices, vectors);
     const std::uint32_t operation = begin(Completion::Kind::send, cookie);
-    const auto result =
-        ::fi_sendv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(), count, 0,
-                   operations().name_of(operation));
+    const long result = endpoint_.send(slices, operations().name_of(operation));
     const Status status = posted(result, operation, "send to");
     if (status == Status::ok) ++sends_outstanding_;
     return status;
@@ -160,12 +89,8 @@ Status Connection::post_send(std::span<const Slice> slices, Cookie cookie) {
 Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
     if (state_ == State::closing || state_ == State::closed) return Status::closed;
     NETIO_CHECK_MSG(receives_outstanding_ < limits_.receive_count, "more receives than announced");
-    Vectors vectors;
-    const std::size_t count = gather(slices, vectors);
     const std::uint32_t operation = begin(Completion::Kind::receive, cookie);
-    const auto result =
-        ::fi_recvv(endpoint_.get(), vectors.pieces.data(), vectors.descriptors.data(), count, 0,
-                   operations().name_of(operation));
+    const long result = endpoint_.receive(slices, operations().name_of(operation));
     const Status status = posted(result, operation, "receive from");
     if (status == Status::ok) ++receives_outstanding_;
     std::size_t bytes = 0;
@@ -179,25 +104,9 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
                               std::optional<std::uint32_t> immediate, Cookie cookie) {
     if (state_ != State::open) return Status::closed;
     NETIO_CHECK_MSG(sends_outstanding_ < limits_.send_count, "more writes than announced");
-    NETIO_CHECK(!immediate || capabilities_.immediate_bytes >= sizeof(std::uint32_t));
-    Vectors vectors;
-    const std::size_t count = gather(slices, vectors);
-    ::fi_rma_iov remote{};
-    remote.addr = target.address;
-    remote.key = target.key;
-    for (const Slice& slice : slices)
-        remote.len += slice.size;
+    NETIO_CHECK(!immediate || capabilities().immediate_bytes >= sizeof(std::uint32_t));
     const std::uint32_t operation = begin(Completion::Kind::write, cookie);
-    ::fi_msg_rma message{};
-    message.msg_iov = vectors.pieces.data();
-    message.desc = vectors.descriptors.data();
-    message.iov_count = count;
-    message.rma_iov = &remote;
-    message.rma_iov_count = 1;
-    message.context = operations().name_of(operation);
-    message.data = immediate.value_or(0);
-    const auto result = ::fi_writemsg(endpoint_.get(), &message,
-                                      FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0));
+    const long result = endpoint_.write(slices, target, immediate, operations().name_of(operation));
     const Status status = posted(result, operation, "write to");
     if (status == Status::ok) ++sends_outstanding_;
     return status;
@@ -209,7 +118,7 @@ bool Connection::establish(std::span<const std::byte> data) {
     state_ = State::open;
     life_.last_acknowledged = domain_.loop().now();
     if (domain_.fabric().uses_kernel_sockets() && !life_.socket) {
-        life_.socket = find_connection(*endpoint_, life_.descriptor_guess);
+        life_.socket = find_connection(endpoint_.handle(), life_.descriptor_guess);
     }
     const DestructionWatch watch{destroyed_};
     handler_.on_connected(data); // may destroy this connection
@@ -328,12 +237,10 @@ void Connection::close() {
 }
 
 void Connection::close_endpoint() noexcept {
-    if (!endpoint_) return;
-    domain_.fabric().events().leave(&endpoint_->fid);
-    // Tells the peer; without it verbs leaves that to a time-out. Fails if not connected: fine.
-    if (state_ != State::idle) ::fi_shutdown(endpoint_.get(), 0);
+    if (!endpoint_.is_open()) return;
+    domain_.fabric().events().leave(&endpoint_.handle().fid);
     life_.socket = {};
-    endpoint_.reset();
+    endpoint_.close(state_ != State::idle);
 }
 
 void Connection::finish_close() {
@@ -369,11 +276,6 @@ void Connection::finish_close() {
 
 // --- the peer -------------------------------------------------------------------------------
 
-std::string Connection::peer_address() const {
-    if (info_->dest_addr == nullptr) return "unknown peer";
-    return to_string(to_address(info_->dest_addr));
-}
-
 TimePoint Connection::last_sign_of_life(Duration interval) {
     if (domain_.fabric().uses_kernel_sockets()) {
         if (!life_.socket) return TimePoint::min();
@@ -381,7 +283,7 @@ TimePoint Connection::last_sign_of_life(Duration interval) {
         return domain_.loop().now() - life_.socket.silence();
     }
     // On iWARP a write's completion says only that it was handed to TCP: it would prove nothing.
-    if (capabilities_.connector_speaks_first) return TimePoint::min();
+    if (capabilities().connector_speaks_first) return TimePoint::min();
     ask_for_sign_of_life();
     return life_.last_acknowledged;
 }
@@ -401,12 +303,7 @@ void Connection::ask_for_sign_of_life() {
     const bool answer_due = sends_outstanding_ > 0 || life_.question != OperationTable::none;
     if (state_ != State::open || answer_due) return;
     life_.question = begin(Completion::Kind::write, Cookie{});
-    const ::fi_rma_iov nowhere{};
-    ::fi_msg_rma message{};
-    message.rma_iov = &nowhere;
-    message.rma_iov_count = 1;
-    message.context = operations().name_of(life_.question);
-    const auto result = ::fi_writemsg(endpoint_.get(), &message, FI_COMPLETION);
+    const long result = endpoint_.write_nothing(operations().name_of(life_.question));
     if (posted(result, life_.question, "ask for a sign of life of") != Status::ok) {
         life_.question = OperationTable::none;
     }

@@ -13,18 +13,14 @@
 // a connector is still `opening` is kept until its user was told that it is connected.
 
 #include "netio/fabric/byte_account.hpp"
+#include "netio/fabric/endpoint.hpp"
 #include "netio/fabric/kernel_socket.hpp"
 #include "netio/fabric/queue_seat.hpp"
 #include "netio/transport.hpp"
 
-#include <array>
 #include <vector>
 
 namespace netio::fabric {
-
-// From an info of fi_getinfo (to connect) or of a connection request (to accept); such a request is
-// used up only if this succeeds. Throws FabricError.
-EndpointHandle open_endpoint(Domain& domain, ::fi_info& info, const QueueLimits& limits);
 
 // Where an endpoint comes from, and what is known of its kernel socket, if it has one.
 struct Origin {
@@ -45,10 +41,10 @@ class Connection final : public netio::Connection {
     Status post_write(std::span<const Slice> slices, const RemoteSlice& target,
                       std::optional<std::uint32_t> immediate, Cookie cookie) override;
     void close() override;
-    const Capabilities& capabilities() const noexcept override { return capabilities_; }
+    const Capabilities& capabilities() const noexcept override { return endpoint_.capabilities(); }
     MemoryDomain& domain() noexcept override { return domain_; }
     TimePoint last_sign_of_life(Duration interval) override;
-    std::string peer_address() const override;
+    std::string peer_address() const override { return endpoint_.peer_address(); }
 
     // From the queues.
     bool is_opening() const noexcept { return state_ == State::opening; }
@@ -68,15 +64,7 @@ class Connection final : public netio::Connection {
 
   private:
     enum class State : std::uint8_t { idle, opening, open, closing, closed };
-    // The pieces of one post in libfabric's terms.
-    struct Vectors {
-        std::array<::iovec, 32> pieces;
-        std::array<void*, 32> descriptors;
-    };
 
-    int connect(std::span<const std::byte> data);
-    // The number of pieces.
-    std::size_t gather(std::span<const Slice> slices, Vectors& vectors);
     std::uint32_t begin(Completion::Kind kind, Cookie cookie);
     // A completion that came before the connection was established.
     struct Held {
@@ -101,13 +89,11 @@ class Connection final : public netio::Connection {
     void ask_for_sign_of_life();
 
     Domain& domain_;
-    Info info_;
     bool accepting_;
     QueueLimits limits_;
     Handler& handler_;
-    Capabilities capabilities_;
     QueueSeat seat_;
-    EndpointHandle endpoint_;
+    Endpoint endpoint_; // goes before the queue it is bound to
     BelowMessages life_;
     State state_ = State::idle;
     std::uint32_t outstanding_ = OperationTable::none; // head of the list

@@ -120,7 +120,7 @@ class FabricTransport final : public Transport {
                                                Connection::Handler& handler) {
         Domain& domain = fabric_for(*info).domain_for(*info);
         const int next_descriptor = lowest_free_descriptor();
-        EndpointHandle endpoint = open_endpoint(domain, *info, limits);
+        EndpointHandle endpoint = Endpoint::open(domain, *info, limits);
         Origin origin;
         if (uses_kernel_sockets(*info) && may_be_new_socket(next_descriptor)) {
             CloseOnExec::set(next_descriptor);

@@ -69,7 +69,7 @@ class Listener::Request final : public ConnectionRequest {
         }
         Domain& domain = fabric_.domain_for(*info_);
         // Should this throw, the request is still there to be rejected, so that the peer is told.
-        EndpointHandle endpoint = open_endpoint(domain, *info_, limits);
+        EndpointHandle endpoint = Endpoint::open(domain, *info_, limits);
         // Now the endpoint has the connection: closing it is what the peer hears of, and all that a
         // rejection does is to free the request.
         ::fid_t const handle = info_->handle;
