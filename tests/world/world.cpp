@@ -296,7 +296,7 @@ void World::kill(std::uint32_t process, bool host) {
 
 // Tasks, sources and timers each end behind the piece of work in which their time is up. What is
 // left of a page for a user who had paused comes by a timer: nobody measures how long that takes.
-void World::check_turns(const Process& process) {
+void World::check_turns(Process& process) {
     const Duration turn = process.loop.turns().longest();
     const Duration piece = std::max(process.longest_handler, process.poller.longest_piece());
     if (process.has_paused || turn <= 3 * (EventLoop::Options{}.turn_limit + piece)) return;

@@ -92,7 +92,7 @@ class World {
     void block(std::uint32_t from, std::uint32_t to, const Step& step);
     void kill(std::uint32_t process, bool host);
     void meet(const char* fault, std::uint32_t process);
-    void check_turns(const Process& process);
+    void check_turns(Process& process);
     void heal();
     void run_until(TimePoint end);
     // Whether it came true within the time.
