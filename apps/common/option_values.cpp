@@ -80,6 +80,11 @@ CLI::Option* add_provider(CLI::App& command, std::string& value) {
     return command.add_option("--provider", value, "auto, tcp or verbs")->check(problem);
 }
 
+CLI::Option* add_bus(CLI::App& command, std::string& value) {
+    return command.add_option("--bus", value,
+                              "Where publishers are found: a directory that all hosts see");
+}
+
 CLI::Option* add_open(CLI::App& command, bool& value) {
     return command.add_flag("--open", value,
                             "Listen also where other machines reach it: whoever does may connect");

@@ -33,6 +33,8 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
                        const std::string& help, Limits limits);
 // --provider: auto, or one that may be used; whether this machine has it is another question.
 CLI::Option* add_provider(CLI::App& command, std::string& value);
+// --bus: where publishers are found (pubsub/discovery/bus.hpp).
+CLI::Option* add_bus(CLI::App& command, std::string& value);
 // --open, of a command that listens.
 CLI::Option* add_open(CLI::App& command, bool& value);
 CLI::Option* add_duration(CLI::App& command, const std::string& name,

@@ -23,5 +23,6 @@ Command add_copy(CLI::App& program);
 Command add_info(CLI::App& program);
 Command add_doctor(CLI::App& program);
 Command add_key(CLI::App& program);
+Command add_list(CLI::App& program);
 
 } // namespace apps

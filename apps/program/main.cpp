@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
     commands.emplace_back("info", apps::add_info(program));
     commands.emplace_back("doctor", apps::add_doctor(program));
     commands.emplace_back("key", apps::add_key(program));
+    commands.emplace_back("list", apps::add_list(program));
     if (const auto status = apps::parse_command_line(program, argc, argv))
         return to_integer(*status);
     try {

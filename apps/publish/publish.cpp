@@ -4,6 +4,7 @@
 
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
+#include "apps/publish/bus_place.hpp"
 #include "apps/publish/publish_run.hpp"
 #include "netio/fabric.hpp"
 
@@ -23,6 +24,7 @@ PublisherConfig configured(const PublishArguments& arguments) {
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;
     if (arguments.open) config.publisher.open = true;
+    if (!arguments.bus.empty()) config.bus.where = arguments.bus;
     config.buffered_options.publisher = config.publisher;
     config.unbuffered_options.publisher = config.publisher;
     return config;
@@ -37,6 +39,7 @@ ExitStatus run(const PublishArguments& arguments) {
     config.unbuffered_options.publisher.keys = served.keys();
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});
     PublishRun run{loop, *transport, config, arguments};
+    const auto place = announce_publisher(loop, config, run.endpoints());
     return run.run();
 }
 
@@ -48,6 +51,7 @@ Command add_publish(CLI::App& program) {
     command->add_option("config", arguments->config, "YAML file, see config/")->required();
     command->add_option("--listen", arguments->listen, "HOST:PORT instead of the file's");
     add_open(*command, arguments->open);
+    add_bus(*command, arguments->bus);
     add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     add_count(*command, "--wait-subscribers", arguments->wait_subscribers,

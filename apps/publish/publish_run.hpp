@@ -18,12 +18,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace apps {
 
 struct PublishArguments {
     std::string config;
     std::string listen;
+    std::string bus;
     bool open = false;
     KeyArguments keys;
     std::string provider;
@@ -40,6 +42,8 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
                const PublishArguments& arguments);
 
     ExitStatus run();
+    // Where it listens.
+    std::vector<netio::Endpoint> endpoints() const { return outlet_->publisher().endpoints(); }
 
   private:
     void start_when_ready();

@@ -276,9 +276,10 @@ std::optional<RateConfig> read_rate(const YamlValue& value) {
 
 StreamConfig read_stream(const YamlValue& value, const PublisherConfig& config,
                          std::uint64_t default_seed, const std::string& folder) {
-    value.expect_keys({"fids", "source", "size", "rate", "count", "status", "seed"});
+    value.expect_keys({"fids", "meaning", "source", "size", "rate", "count", "status", "seed"});
     StreamConfig stream;
     stream.fids = read_fids(value.get("fids"));
+    if (const auto v = value.find("meaning")) stream.meaning = v->text("a word for people");
     stream.source = read_source(value.get("source"), count_of(stream.fids), folder);
     const bool pattern = std::holds_alternative<PatternConfig>(stream.source);
     const std::size_t min = pattern ? smallest_pattern_bytes : 1;
@@ -344,7 +345,7 @@ void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig
 PublisherConfig parse_publisher_config(const std::string& text, const std::string& file,
                                        const std::string& folder) {
     const YamlValue document = YamlValue::document(text, file);
-    document.expect_keys({"listen", "open", "keys", "protection", "provider", "mode", "loop",
+    document.expect_keys({"listen", "open", "bus", "keys", "protection", "provider", "mode", "loop",
                           "buffered", "unbuffered", "heartbeat_ms", "dead_after_ms",
                           "slow_subscribers", "disconnect_after_ms", "largest_message",
                           "wait_subscribers", "seed", "streams"});
@@ -352,6 +353,7 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
     config.file = file;
     config.listen = read_listen(document.get("listen"));
     if (const auto v = document.find("open")) config.publisher.open = v->flag();
+    if (const auto v = document.find("bus")) config.bus = read_bus(*v, folder);
     if (const auto v = document.find("keys")) config.keys.keys = read_key_file(*v, folder);
     if (const auto v = document.find("protection")) {
         if (config.keys.keys.empty()) v->fail("there are no keys", "with keys: FILE");

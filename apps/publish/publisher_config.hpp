@@ -7,6 +7,7 @@
 
 #include "apps/common/keys.hpp"
 #include "apps/common/sizes.hpp"
+#include "apps/publish/bus_config.hpp"
 #include "apps/publish/yaml_reader.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
@@ -35,6 +36,7 @@ struct RateConfig {
 
 struct StreamConfig {
     std::vector<netio::pubsub::FidRange> fids;
+    std::string meaning; // for those who find them on a bus
     SourceConfig source;
     Sizes sizes;
     std::uint64_t seed = 1;
@@ -46,6 +48,7 @@ struct StreamConfig {
 struct PublisherConfig {
     std::string file; // its name, for what only shows later
     std::vector<netio::Address> listen;
+    BusConfig bus;
     KeyArguments keys;
     std::string provider = "auto";
     netio::EventLoop::Options loop;

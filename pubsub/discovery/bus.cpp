@@ -78,7 +78,9 @@ class BusDiscovery final : public Discovery {
             if (watch.destroyed()) return false;
             if (loop_.time_is_up()) break;
         }
-        return !news_.publishers.empty();
+        if (!news_.publishers.empty()) return true;
+        if (std::exchange(news_.caught_up, false)) handler_->on_caught_up();
+        return false;
     }
 
     EventLoop& loop_;

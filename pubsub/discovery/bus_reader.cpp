@@ -9,6 +9,7 @@ namespace netio::pubsub::inline v0_2 {
 void BusNews::add(BusNews&& later) {
     for (auto& [name, announcement] : later.publishers)
         publishers.insert_or_assign(name, std::move(announcement));
+    caught_up = caught_up || later.caught_up;
     if (troubles.size() + later.troubles.size() > Complaints::limit) return;
     troubles.insert(troubles.end(), std::make_move_iterator(later.troubles.begin()),
                     std::make_move_iterator(later.troubles.end()));
@@ -23,6 +24,7 @@ void BusReader::look(Board& board, TimePoint now) {
         tracker_.excuse_all(now);
         return;
     }
+    if (!std::exchange(was_read_, true)) news_.caught_up = true;
     for (const std::string& name : tracker_.expire(now))
         news_.publishers.insert_or_assign(name, std::nullopt);
 }

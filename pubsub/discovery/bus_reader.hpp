@@ -20,8 +20,9 @@ namespace netio::pubsub::inline v0_2 {
 struct BusNews {
     std::map<std::string, std::optional<Announcement>> publishers; // nothing: it is gone
     std::vector<std::string> troubles;
+    bool caught_up = false; // it has been read for the first time
 
-    bool empty() const noexcept { return publishers.empty() && troubles.empty(); }
+    bool empty() const noexcept { return publishers.empty() && troubles.empty() && !caught_up; }
     // What came later.
     void add(BusNews&& later);
 };
@@ -48,6 +49,7 @@ class BusReader final : private Board::Visitor {
     Complaints complaints_;
     BusNews news_;
     TimePoint now_; // of this look
+    bool was_read_ = false;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -27,6 +27,8 @@ class NETIO_EXPORT Discovery {
         virtual void on_gone(const std::string& name) = 0;
         // One line for people. The same trouble is not told again soon.
         virtual void on_trouble(const std::string& what) = 0;
+        // All that was there when it was first looked at has been told.
+        virtual void on_caught_up() {}
 
       protected:
         ~Handler() = default;

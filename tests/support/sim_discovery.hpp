@@ -72,10 +72,12 @@ class SimDiscovery final : public pubsub::Discovery {
             wake();
             return handler_->on_announced(copy);
         }
+        if (!std::exchange(caught_up_, true)) handler_->on_caught_up();
     }
 
     Handler* handler_ = nullptr;
     bool cut_off_ = false;
+    bool caught_up_ = false;
     std::map<std::string, pubsub::Announcement> there_;
     std::map<std::string, pubsub::Announcement> told_;
     std::vector<std::string> troubles_;

@@ -21,8 +21,8 @@ LEVELS = (
      "stream/socket"),
     ("apps/common",),
     ("apps/program",),
-    ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/key", "apps/publish",
-     "apps/pump", "apps/subscribe"),
+    ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/key", "apps/list",
+     "apps/publish", "apps/pump", "apps/subscribe"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}
 COLOURS = {"netio": "#dce9f7", "pubsub": "#e2f1dc", "stream": "#fbeed5", "apps": "#eeeeee"}

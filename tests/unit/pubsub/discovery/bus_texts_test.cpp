@@ -85,6 +85,7 @@ class BusTexts : public testing::Test {
 TEST_F(BusTexts, WhatIsWrittenIsFoundAndWhatIsRefreshedIsNoNews) {
     writer.refresh(board, start);
     const BusNews news = look(start);
+    EXPECT_TRUE(news.caught_up);
     ASSERT_EQ(news.publishers.size(), 1U);
     EXPECT_EQ(news.publishers.at("a")->host, "h");
     writer.refresh(board, start + seconds{3});

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio list: who publishes what, as a bus tells it.
+
+#include "apps/common/end_signals.hpp"
+#include "apps/common/exit_status.hpp"
+#include "apps/common/fid_spec.hpp"
+#include "apps/common/option_values.hpp"
+#include "apps/common/standard_output.hpp"
+#include "apps/list/listing.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "pubsub/discovery/bus.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::Announcement;
+
+struct ListArguments {
+    std::string bus;
+    std::vector<std::string> fids;
+    bool watch = false;
+    bool alive = false;
+    bool json = false;
+    std::optional<netio::Duration> duration;
+};
+
+class ListRun final : private netio::pubsub::Discovery::Handler {
+  public:
+    explicit ListRun(const ListArguments& arguments)
+        : arguments_{arguments}, bus_{netio::pubsub::open_bus(loop_, arguments.bus)} {
+        for (const std::string& spec : arguments.fids) {
+            const auto some = parse_fids(spec);
+            wanted_.insert(wanted_.end(), some.begin(), some.end());
+        }
+        if (!arguments.watch || arguments.duration)
+            end_timer_.start(arguments.duration.value_or(unread_limit));
+    }
+
+    ExitStatus run() {
+        bus_->watch(*this);
+        loop_.run();
+        if (arguments_.watch) return ExitStatus::done;
+        if (!caught_up_) {
+            spdlog::error("'{}' could not be read", arguments_.bus);
+            return ExitStatus::failed;
+        }
+        for (const std::string& line : shared_fids(publishers_))
+            spdlog::warn("bus: {}", line);
+        if (arguments_.json) {
+            print_report(listed_as_json(publishers_) + "\n");
+        } else {
+            for (const auto& [name, announcement] : publishers_)
+                print_report(listed_as_text(announcement));
+        }
+        return publishers_.empty() ? ExitStatus::nothing : ExitStatus::done;
+    }
+
+  private:
+    static constexpr std::chrono::seconds unread_limit{5};
+
+    void on_announced(const Announcement& announcement) override {
+        const bool known = publishers_.contains(announcement.name);
+        if (!has_any(announcement, wanted_)) {
+            if (known) on_gone(announcement.name);
+            return;
+        }
+        publishers_.insert_or_assign(announcement.name, announcement);
+        if (!arguments_.watch) return;
+        print_report(arguments_.json
+                         ? listed_as_json(announcement, known ? "changed" : "found") + "\n"
+                         : (known ? "changed " : "found ") + listed_as_text(announcement));
+    }
+    void on_gone(const std::string& name) override {
+        if (publishers_.erase(name) == 0 || !arguments_.watch) return;
+        print_report(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
+    }
+    void on_trouble(const std::string& what) override { spdlog::warn("bus: {}", what); }
+    void on_caught_up() override {
+        caught_up_ = true;
+        if (arguments_.watch) return;
+        if (!arguments_.alive) return loop_.stop();
+        // Whoever does not live is gone by then.
+        const netio::Duration lease = netio::pubsub::BusOptions{}.lease;
+        end_timer_.start(lease + lease / 10);
+    }
+
+    const ListArguments& arguments_;
+    netio::EventLoop loop_;
+    std::vector<netio::pubsub::FidRange> wanted_;
+    Publishers publishers_;
+    bool caught_up_ = false;
+    netio::Timer end_timer_{loop_, [this] { loop_.stop(); }};
+    std::unique_ptr<netio::pubsub::Discovery> bus_;
+    netio::SignalWatch signals_{loop_, end_signals(), [this](int) { loop_.stop(); }};
+};
+
+} // namespace
+
+Command add_list(CLI::App& program) {
+    auto* command = program.add_subcommand("list", "Show who publishes what, as a bus tells it");
+    const auto arguments = std::make_shared<ListArguments>();
+    add_bus(*command, arguments->bus)->required();
+    command->add_option("--fid", arguments->fids, "Only who has any of these; may be repeated");
+    command->add_flag("--watch", arguments->watch, "Go on, and tell what changes");
+    command->add_flag("--alive", arguments->alive,
+                      "Wait for a lease, and show only who lives: what a killed publisher left "
+                      "cannot be told from one that lives before");
+    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
+    command->add_flag("--json", arguments->json, "One JSON object a line on standard output");
+    return [arguments] { return to_integer(ListRun{*arguments}.run()); };
+}
+
+} // namespace apps

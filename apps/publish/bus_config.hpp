@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Where and how a test publisher announces itself: `bus:` of its configuration.
+
+#include "apps/publish/yaml_reader.hpp"
+
+#include <string>
+
+namespace apps {
+
+struct BusConfig {
+    std::string where;     // empty: nowhere
+    std::string name;      // empty: HOST-PID-0
+    std::string advertise; // the host that others are told, for an address that stands for all
+};
+
+// A directory is relative to `folder`.
+BusConfig read_bus(const YamlValue& value, const std::string& folder);
+
+} // namespace apps

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/bus_place.hpp"
+
+#include "pubsub/core/fid_ranges.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <ctime>
+#include <map>
+#include <span>
+#include <unistd.h>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::AnnouncedFids;
+using netio::pubsub::Announcement;
+using netio::pubsub::FidRange;
+
+// Letters, digits and hyphens, beginning with one of the former.
+std::string as_name(std::string host) {
+    std::ranges::replace_if(
+        host, [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-'; }, '-');
+    if (host.empty() || std::isalnum(static_cast<unsigned char>(host.front())) == 0)
+        host.insert(0, "host");
+    return host.substr(0, 64);
+}
+
+bool stands_for_all(const std::string& host) {
+    return host == "0.0.0.0" || host == "::";
+}
+
+std::vector<AnnouncedFids> announced(const std::vector<StreamConfig>& streams) {
+    std::map<std::string, std::vector<FidRange>> by_meaning;
+    for (const StreamConfig& stream : streams) {
+        auto& ranges = by_meaning[stream.meaning];
+        ranges.insert(ranges.end(), stream.fids.begin(), stream.fids.end());
+    }
+    std::vector<AnnouncedFids> fids;
+    for (const auto& [meaning, ranges] : by_meaning)
+        for (const FidRange& range : netio::pubsub::normalised(ranges))
+            fids.push_back({.fids = range, .meaning = meaning});
+    return fids;
+}
+
+} // namespace
+
+Process this_process() {
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    ::gmtime_r(&now, &utc);
+    std::array<char, 32> started{};
+    std::strftime(started.data(), started.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return {.host = host.data(), .pid = static_cast<int>(::getpid()), .started = started.data()};
+}
+
+Announcement announcement_of(const PublisherConfig& config,
+                             const std::vector<netio::Endpoint>& endpoints,
+                             const Process& process) {
+    Announcement announcement{
+        .name = config.bus.name.empty() ? fmt::format("{}-{}-0", as_name(process.host), process.pid)
+                                        : config.bus.name,
+        .instance = netio::pubsub::draw_instance(),
+        .fids = announced(config.streams),
+        .mode = config.buffered ? "buffered" : "unbuffered",
+        .parameters = {{"largest_message", std::to_string(config.publisher.largest_message_bytes)}},
+        .host = process.host,
+        .pid = process.pid,
+        .started = process.started};
+    if (config.buffered) {
+        announcement.parameters.emplace("page_size",
+                                        std::to_string(config.buffered_options.page_bytes));
+    }
+    for (netio::Endpoint endpoint : endpoints) {
+        if (stands_for_all(endpoint.address.host)) {
+            endpoint.address.host =
+                config.bus.advertise.empty() ? process.host : config.bus.advertise;
+        }
+        announcement.addresses.push_back(netio::pubsub::to_announced_address(endpoint));
+    }
+    return announcement;
+}
+
+BusPlace::BusPlace(netio::EventLoop& loop, const BusConfig& config,
+                   const Announcement& announcement) {
+    announcer_ = netio::pubsub::announce(loop, config.where, announcement, *this);
+    spdlog::info("announced as {} at {}", announcement.name, config.where);
+}
+
+void BusPlace::on_trouble(const std::string& what) {
+    spdlog::warn("bus: {}", what);
+}
+
+std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
+                                             const std::vector<netio::Endpoint>& endpoints) {
+    if (config.bus.where.empty()) return nullptr;
+    try {
+        return std::make_unique<BusPlace>(loop, config.bus,
+                                          announcement_of(config, endpoints, this_process()));
+    } catch (const netio::pubsub::AnnouncementError& error) {
+        throw ConfigError{fmt::format("{}: bus: {}; allowed: at most {} ranges of fids",
+                                      config.file, error.what(),
+                                      netio::pubsub::announced_ranges_limit)};
+    }
+}
+
+} // namespace apps

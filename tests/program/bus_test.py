@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishers that are found by what they publish.
+
+bus_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from program_case import DEADLINE, PROGRAM, UNITTEST_ARGUMENTS, Case
+
+STREAMS = "streams:\n  - {fids: %s, source: pattern, size: 40, rate: 100, meaning: hits}\n"
+
+
+class Finding(Case):
+    def publish(self, fids, *arguments):
+        publisher = self.start("publish", self.config(STREAMS % fids), "--bus", self.path("bus"),
+                               *arguments)
+        publisher.wait_for("announced as")
+        return publisher
+
+    def list(self, *arguments):
+        done = subprocess.run([PROGRAM, "list", "--bus", self.path("bus"), *arguments],
+                              capture_output=True, text=True, timeout=DEADLINE)
+        return done.returncode, done.stdout, done.stderr
+
+    def listed(self, *arguments):
+        return [each["name"] for each in json.loads(self.list("--json", *arguments)[1])["publishers"]]
+
+    def wait_until_listed(self, count):
+        while not os.path.isdir(self.path("bus")) or len(self.listed()) < count:
+            pass
+
+    def test_a_publisher_is_found_by_its_fids_and_leaves_nothing_behind(self):
+        first, second = self.publish("0-63"), self.publish("64-127")
+        self.wait_until_listed(2)
+        self.assertEqual(len(self.listed()), 2)
+        status, out, log = self.list("--fid", "100")
+        self.assertEqual(status, 0, log)
+        self.assertIn(f"process {second.process.pid}", out)
+        self.assertIn(f"at tcp:{second.address()}", out)
+        self.assertIn("fids 0x40-0x7f: hits", out)
+        self.assertNotIn(f"process {first.process.pid}", out)
+        for publisher in (first, second):
+            publisher.process.send_signal(signal.SIGINT)
+            publisher.end()
+        self.assertEqual(os.listdir(self.path("bus")), [])
+        self.assertEqual(self.list()[0], 4)
+
+    def test_a_watcher_is_told_who_comes_and_who_was_killed(self):
+        os.mkdir(self.path("bus"))
+        watcher = subprocess.Popen([PROGRAM, "list", "--bus", self.path("bus"), "--watch", "--json"],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(watcher.stdout.close)
+        self.addCleanup(watcher.wait)
+        self.addCleanup(watcher.kill)
+        publisher = self.publish("0-63")
+        found = json.loads(watcher.stdout.readline())
+        self.assertEqual((found["event"], found["pid"]), ("found", publisher.process.pid))
+        publisher.process.kill()
+        self.assertEqual(json.loads(watcher.stdout.readline()), {"event": "gone", "name": found["name"]})
+
+    def test_two_that_publish_the_same_fid_are_told(self):
+        self.publish("0-63")
+        self.publish("63-70")
+        self.wait_until_listed(2)
+        self.assertRegex(self.list()[2], "0x3f is announced by .* and by ")
+
+    def test_a_publisher_whose_bus_cannot_be_written_publishes(self):
+        publisher = self.start("publish", self.config(STREAMS % "0"), "--bus", "/proc/none")
+        publisher.wait_for("cannot announce in '/proc/none'")
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0", "--messages", "10")
+        self.assertEqual(subscriber.end()[0], 0)
+
+    def test_a_bus_that_is_not_there_is_an_error_with_its_reason(self):
+        status, out, log = self.list()
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("No such file or directory", log)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)

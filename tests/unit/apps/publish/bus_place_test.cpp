@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/bus_place.hpp"
+
+#include <gmock/gmock.h>
+
+namespace apps {
+namespace {
+
+using netio::Endpoint;
+using netio::pubsub::Announcement;
+using netio::pubsub::Fid;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+PublisherConfig config_of(const std::string& bus) {
+    return parse_publisher_config("listen: 127.0.0.1:0\nmode: buffered\nbus: " + bus +
+                                      "\nstreams:\n"
+                                      "  - {fids: 0-3, source: pattern, size: 40, meaning: hits}\n"
+                                      "  - {fids: 9, source: pattern, size: 40}\n"
+                                      "  - {fids: 4, source: pattern, size: 40, meaning: hits}\n",
+                                  "test.yaml", "/folder");
+}
+
+const std::vector<Endpoint> endpoints{{"verbs", {"10.0.0.1", 4000}}, {"tcp", {"0.0.0.0", 4001}}};
+const Process process{.host = "felix 01", .pid = 42, .started = "then"};
+
+TEST(BusPlace, APublisherSaysWhatItsConfigurationSays) {
+    const Announcement said = announcement_of(config_of("bus"), endpoints, process);
+    EXPECT_EQ(said.name, "felix-01-42-0");
+    EXPECT_EQ(said.mode, "buffered");
+    EXPECT_EQ(said.parameters.at("page_size"), "262144");
+    ASSERT_EQ(said.fids.size(), 2U);
+    EXPECT_EQ(said.fids[0].fids, (netio::pubsub::FidRange{Fid{9}, Fid{9}}));
+    EXPECT_EQ(said.fids[1].fids, (netio::pubsub::FidRange{Fid{0}, Fid{4}}));
+    EXPECT_EQ(said.fids[1].meaning, "hits");
+}
+
+TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
+    EXPECT_THAT(announcement_of(config_of("bus"), endpoints, process).addresses,
+                ElementsAre("verbs:10.0.0.1:4000", "tcp:felix 01:4001"));
+    EXPECT_THAT(
+        announcement_of(config_of("{at: bus, advertise: daq}"), endpoints, process).addresses,
+        ElementsAre("verbs:10.0.0.1:4000", "tcp:daq:4001"));
+}
+
+TEST(BusPlace, ItsPlaceIsConfigured) {
+    EXPECT_EQ(config_of("bus").bus.where, "/folder/bus");
+    const BusConfig bus = config_of("{at: /bus, name: first}").bus;
+    EXPECT_EQ(bus.where, "/bus");
+    EXPECT_EQ(bus.name, "first");
+}
+
+TEST(BusPlace, AMistakeInItIsToldWithItsPlace) {
+    const auto refusal = [](const std::string& bus) -> std::string {
+        try {
+            config_of(bus);
+        } catch (const ConfigError& error) {
+            return error.what();
+        }
+        return "it is taken";
+    };
+    EXPECT_THAT(refusal("{at: bus, name: ../x}"), HasSubstr("test.yaml:3:22: bus.name: '../x'"));
+    EXPECT_THAT(refusal("{name: x}"), HasSubstr("key 'at' is missing"));
+    EXPECT_THAT(refusal("{at: bus, lease: 1}"), HasSubstr("unknown key"));
+}
+
+} // namespace
+} // namespace apps
