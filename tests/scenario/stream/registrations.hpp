@@ -4,7 +4,7 @@
 // Registrations: a transport that counts the memory that is registered over it for a peer to write
 // to.
 
-#include "netio/transport.hpp"
+#include "tests/support/forwarding_transport.hpp"
 
 #include <memory>
 #include <string>
@@ -12,34 +12,24 @@
 
 namespace netio::stream::test {
 
-class Registrations final : public netio::Transport {
+class Registrations final : public netio::test::ForwardingTransport {
   public:
-    explicit Registrations(netio::Transport& inner) : inner_{inner} {}
+    using ForwardingTransport::ForwardingTransport;
 
     // That have ever been made.
     std::size_t writable_count() const noexcept { return writable_count_; }
 
-    netio::EventLoop& loop() noexcept override { return inner_.loop(); }
-    bool guards_memory(const std::string& provider) const override {
-        return inner_.guards_memory(provider);
-    }
     std::unique_ptr<netio::RouteSearch>
     find_routes(const netio::Address& remote, const std::string& local_host,
                 std::function<void(netio::FoundRoutes)> found) override {
-        return inner_.find_routes(remote, local_host, std::move(found));
-    }
-    std::vector<std::string> providers_to(const netio::Address& remote) override {
-        return inner_.providers_to(remote);
-    }
-    std::vector<std::string> providers_at(const netio::Address& local) override {
-        return inner_.providers_at(local);
+        return inner().find_routes(remote, local_host, std::move(found));
     }
     std::unique_ptr<netio::Connection>
     make_connection(const std::string& provider, const netio::Address& remote,
                     const std::string& local_host, const netio::QueueLimits& limits,
                     netio::Connection::Handler& handler) override {
         return std::make_unique<Connection>(
-            *this, inner_.make_connection(provider, remote, local_host, limits, handler));
+            *this, inner().make_connection(provider, remote, local_host, limits, handler));
     }
     std::unique_ptr<netio::Listener> listen(const std::string& provider,
                                             const netio::Address& local,
@@ -120,8 +110,9 @@ class Registrations final : public netio::Transport {
       public:
         Listener(Registrations& counter, const std::string& provider, const netio::Address& local,
                  const netio::ListenOptions& options, netio::Listener::Handler& handler)
-            : counter_{counter}, handler_{handler}, inner_{counter.inner_.listen(provider, local,
-                                                                                 options, *this)} {}
+            : counter_{counter}, handler_{handler}, inner_{counter.inner().listen(provider, local,
+                                                                                  options, *this)} {
+        }
         netio::Address address() const override { return inner_->address(); }
         const std::string& provider() const noexcept override { return inner_->provider(); }
 
@@ -143,7 +134,6 @@ class Registrations final : public netio::Transport {
         return *domains_.back().second;
     }
 
-    netio::Transport& inner_;
     std::size_t writable_count_ = 0;
     std::vector<std::pair<netio::MemoryDomain*, std::unique_ptr<Domain>>> domains_;
 };
