@@ -26,7 +26,9 @@ set(NETIO_PUBLIC_HEADERS
     netio/session/session_options.hpp
     netio/transport.hpp
     pubsub/core/arrival_counter.hpp
+    pubsub/core/felix_fid.hpp
     pubsub/core/fid.hpp
+    pubsub/core/fid_layout.hpp
     pubsub/core/fid_map.hpp
     pubsub/core/publish_ticket.hpp
     pubsub/core/slow_policy.hpp

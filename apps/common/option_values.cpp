@@ -85,6 +85,11 @@ CLI::Option* add_bus(CLI::App& command, std::string& value) {
                               "Where publishers are found: a directory that all hosts see");
 }
 
+CLI::Option* add_decoding(CLI::App& command, std::string& value) {
+    return command.add_option("--decode-fids", value, "Show fids by their fields: felix")
+        ->check(CLI::IsMember({"felix"}));
+}
+
 CLI::Option* add_open(CLI::App& command, bool& value) {
     return command.add_flag("--open", value,
                             "Listen also where other machines reach it: whoever does may connect");

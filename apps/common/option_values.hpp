@@ -35,6 +35,8 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
 CLI::Option* add_provider(CLI::App& command, std::string& value);
 // --bus: where publishers are found (pubsub/discovery/bus.hpp).
 CLI::Option* add_bus(CLI::App& command, std::string& value);
+// --decode-fids: the layout by whose fields fids are shown.
+CLI::Option* add_decoding(CLI::App& command, std::string& value);
 // --open, of a command that listens.
 CLI::Option* add_open(CLI::App& command, bool& value);
 CLI::Option* add_duration(CLI::App& command, const std::string& name,

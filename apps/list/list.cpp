@@ -28,6 +28,7 @@ using netio::pubsub::Announcement;
 struct ListArguments {
     std::string bus;
     std::vector<std::string> fids;
+    std::string decode;
     bool watch = false;
     bool alive = false;
     bool json = false;
@@ -37,7 +38,8 @@ struct ListArguments {
 class ListRun final : private netio::pubsub::Discovery::Handler {
   public:
     explicit ListRun(const ListArguments& arguments)
-        : arguments_{arguments}, bus_{netio::pubsub::open_bus(loop_, arguments.bus)} {
+        : arguments_{arguments}, layout_{find_layout(arguments.decode)},
+          bus_{netio::pubsub::open_bus(loop_, arguments.bus)} {
         for (const std::string& spec : arguments.fids) {
             const auto some = parse_fids(spec);
             wanted_.insert(wanted_.end(), some.begin(), some.end());
@@ -60,7 +62,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
             print_report(listed_as_json(publishers_) + "\n");
         } else {
             for (const auto& [name, announcement] : publishers_)
-                print_report(listed_as_text(announcement));
+                print_report(listed_as_text(announcement, layout_));
         }
         return publishers_.empty() ? ExitStatus::nothing : ExitStatus::done;
     }
@@ -78,7 +80,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         if (!arguments_.watch) return;
         print_report(arguments_.json
                          ? listed_as_json(announcement, known ? "changed" : "found") + "\n"
-                         : (known ? "changed " : "found ") + listed_as_text(announcement));
+                         : (known ? "changed " : "found ") + listed_as_text(announcement, layout_));
     }
     void on_gone(const std::string& name) override {
         if (publishers_.erase(name) == 0 || !arguments_.watch) return;
@@ -95,6 +97,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     }
 
     const ListArguments& arguments_;
+    const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
     std::vector<netio::pubsub::FidRange> wanted_;
     Publishers publishers_;
@@ -111,6 +114,7 @@ Command add_list(CLI::App& program) {
     const auto arguments = std::make_shared<ListArguments>();
     add_bus(*command, arguments->bus)->required();
     command->add_option("--fid", arguments->fids, "Only who has any of these; may be repeated");
+    add_decoding(*command, arguments->decode);
     command->add_flag("--watch", arguments->watch, "Go on, and tell what changes");
     command->add_flag("--alive", arguments->alive,
                       "Wait for a lease, and show only who lives: what a killed publisher left "

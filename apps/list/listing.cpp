@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/list/listing.hpp"
 
+#include "apps/common/fid_spec.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -14,14 +16,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 using netio::pubsub::AnnouncedFids;
 using netio::pubsub::Announcement;
+using netio::pubsub::FidLayout;
 using netio::pubsub::FidRange;
 
 constexpr std::size_t shown_ranges = 8; // of one meaning; a program reads the JSON
 
-std::string fids_of_one_meaning(const std::vector<const AnnouncedFids*>& fids) {
+std::string fids_of_one_meaning(const std::vector<const AnnouncedFids*>& fids,
+                                const FidLayout* layout) {
     std::string line;
     for (std::size_t at = 0; at < std::min(fids.size(), shown_ranges); ++at)
-        line += (at == 0 ? "" : ", ") + to_string(fids[at]->fids);
+        line += (at == 0 ? "" : ", ") + shown(fids[at]->fids, layout);
     if (fids.size() > shown_ranges)
         line += fmt::format(" and {} more ranges", fids.size() - shown_ranges);
     return line;
@@ -48,7 +52,7 @@ Json as_json(const Announcement& announcement) {
 
 } // namespace
 
-std::string listed_as_text(const Announcement& announcement) {
+std::string listed_as_text(const Announcement& announcement, const FidLayout* layout) {
     std::string text =
         fmt::format("{}: {}, host {}, process {}, since {}\n", announcement.name, announcement.mode,
                     announcement.host, announcement.pid, announcement.started);
@@ -57,7 +61,7 @@ std::string listed_as_text(const Announcement& announcement) {
     for (const AnnouncedFids& each : announcement.fids)
         by_meaning[each.meaning].push_back(&each);
     for (const auto& [meaning, fids] : by_meaning)
-        text += fmt::format("  fids {}{}{}\n", fids_of_one_meaning(fids),
+        text += fmt::format("  fids {}{}{}\n", fids_of_one_meaning(fids, layout),
                             meaning.empty() ? "" : ": ", meaning);
     if (!announcement.metrics.empty()) text += fmt::format("  metrics {}\n", announcement.metrics);
     return text;

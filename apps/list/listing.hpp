@@ -3,6 +3,7 @@
 
 // What is shown of a bus, for people and for programs. No I/O.
 
+#include "pubsub/core/fid_layout.hpp"
 #include "pubsub/discovery/announcement.hpp"
 
 #include <map>
@@ -14,8 +15,9 @@ namespace apps {
 
 using Publishers = std::map<std::string, netio::pubsub::Announcement>; // by their names
 
-// A few lines each.
-std::string listed_as_text(const netio::pubsub::Announcement& announcement);
+// A few lines each, with fids as numbers or by the layout's fields.
+std::string listed_as_text(const netio::pubsub::Announcement& announcement,
+                           const netio::pubsub::FidLayout* layout = nullptr);
 // One JSON object, without an end of line; `event` may be empty.
 std::string listed_as_json(const netio::pubsub::Announcement& announcement,
                            std::string_view event = {});

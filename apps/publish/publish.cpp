@@ -58,6 +58,7 @@ Command add_publish(CLI::App& program) {
               "Begin when so many have subscribed", {.min = 0, .max = 1'000'000});
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider);
+    add_decoding(*command, arguments->decode);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(run(*arguments)); };

@@ -3,6 +3,7 @@
 
 #include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
+#include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/standard_output.hpp"
 
@@ -46,6 +47,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
       continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
       outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
       signals_{loop, end_signals(), [this](int) { interrupt(); }} {
+    subscribers_.decode_by(find_layout(arguments.decode));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
     tell_listening(outlet_->publisher().endpoints());
     const std::uint64_t wait_for = subscribers_to_wait_for(config);

@@ -26,6 +26,7 @@ struct PublishArguments {
     std::string config;
     std::string listen;
     std::string bus;
+    std::string decode; // fids in the log
     bool open = false;
     KeyArguments keys;
     std::string provider;

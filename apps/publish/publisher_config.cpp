@@ -149,7 +149,7 @@ std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
 std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
     std::vector<netio::pubsub::FidRange> fids;
     for (const YamlValue& each : value.is_list() ? value.list() : std::vector<YamlValue>{value}) {
-        const std::string text = each.text("a fid, a range A-B, or a list");
+        const std::string text = each.as_line("a fid, a range A-B, {link: 0-23, ...}, or a list");
         try {
             const auto some = parse_fids(text);
             fids.insert(fids.end(), some.begin(), some.end());

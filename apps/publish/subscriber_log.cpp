@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/subscriber_log.hpp"
 
+#include "apps/common/fid_spec.hpp"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -22,7 +24,7 @@ void SubscriberLog::subscribed(const netio::pubsub::SubscriberPeer& peer,
     if (count_ > 0 && peer.id != peer_.id) tell();
     peer_ = peer;
     subscribed_.insert(peer.id);
-    if (count_ < ranges_in_a_line) ranges_ += (count_ > 0 ? ", " : "") + to_string(range);
+    if (count_ < ranges_in_a_line) ranges_ += (count_ > 0 ? ", " : "") + shown(range, layout_);
     if (count_++ == 0) timer_.start(netio::Duration::zero());
 }
 

@@ -9,6 +9,7 @@
 #include "apps/common/accept_failure_log.hpp"
 #include "apps/common/limited_log.hpp"
 #include "netio/base/status.hpp"
+#include "pubsub/core/fid_layout.hpp"
 #include "pubsub/publisher/publisher.hpp"
 
 #include <cstddef>
@@ -22,6 +23,8 @@ class SubscriberLog {
     explicit SubscriberLog(netio::EventLoop& loop);
     SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform, LimitedLog::Write warn);
 
+    // Shows fids by its fields from now on.
+    void decode_by(const netio::pubsub::FidLayout* layout) noexcept { layout_ = layout; }
     void subscribed(const netio::pubsub::SubscriberPeer& peer,
                     const netio::pubsub::FidRange& range);
     void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
@@ -41,6 +44,7 @@ class SubscriberLog {
 
     LimitedLog log_;
     LimitedLog warnings_;
+    const netio::pubsub::FidLayout* layout_ = nullptr;
     netio::pubsub::SubscriberPeer peer_;
     std::string ranges_;    // the first ones of peer_, not told yet
     std::size_t count_ = 0; // of all of them

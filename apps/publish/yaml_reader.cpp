@@ -162,6 +162,24 @@ bool YamlValue::flag() const {
     return choice({"false", "true"}) == 1;
 }
 
+std::string YamlValue::as_line(const std::string& allowed) const {
+    if (is_scalar()) return text(allowed);
+    std::string line;
+    if (is_list()) {
+        for (const YamlValue& each : list())
+            line += (line.empty() ? "" : ", ") + each.text(allowed);
+        return "[" + line + "]";
+    }
+    if (!is_map()) fail("nothing", allowed);
+    for (const auto& entry : node_) {
+        const YamlValue name{file_, key_, entry.first, entry.first.Mark()};
+        const YamlValue value{file_, key_, entry.second, entry.second.Mark()};
+        if (value.is_map()) value.fail("a map in a map", allowed);
+        line += (line.empty() ? "" : ", ") + name.text(allowed) + ": " + value.as_line(allowed);
+    }
+    return "{" + line + "}";
+}
+
 std::size_t YamlValue::bytes(std::size_t min, std::size_t max) const {
     const std::string allowed =
         fmt::format("a number of bytes from {} to {}, also as 64k, 1.5M, 1 GiB", min, max);

@@ -50,6 +50,9 @@ class YamlValue {
     // above < value <= max; `also` is what else the error shall call allowed.
     double real(double above, double max, std::string_view also = {}) const;
     bool flag() const;
+    // Of a word, or a list or a map of them, what would stand in one line of YAML: {a: 1, b: [2,
+    // 3]}.
+    std::string as_line(const std::string& allowed) const;
     // A number of bytes; k, M and G stand for 1024, its square and its cube.
     std::size_t bytes(std::size_t min, std::size_t max) const;
     // The position of the value among the choices; `also` is what else the error shall call

@@ -44,6 +44,30 @@ TEST(PublisherConfig, EveryExampleIsSound) {
     EXPECT_GE(examples, 10);
 }
 
+TEST(PublisherConfig, TwentyFourLinksOfFortyELinksAreOneLine) {
+    const auto fids = [](const std::string& text) {
+        const std::string rest = "\n    source: pattern\n    size: 40\n";
+        return parse("listen: 127.0.0.1:0\nmode: buffered\nstreams:\n  - fids: " + text + rest)
+            .streams[0]
+            .fids;
+    };
+    EXPECT_EQ(fids("{detector: 3, link: 0-23, elink: 0-39}").size(), 960U);
+    EXPECT_EQ(fids("[{detector: 3, link: [0, 5], elink: 7}, 9, 0-6/3]").size(), 6U);
+    EXPECT_EQ(fids("\n      - {link: 1}\n      - mask:0xfffffffffffffffe=0x10").size(), 2U);
+}
+
+TEST(PublisherConfig, AFieldThatIsNoneIsToldWithItsPlace) {
+    EXPECT_THAT(error_of("listen: 127.0.0.1:0\nmode: buffered\nstreams:\n"
+                         "  - {fids: {lnk: 3}, source: pattern, size: 40}\n"),
+                testing::AllOf(
+                    testing::StartsWith("test.yaml:4:12: streams[0].fids: '{lnk: 3}' has no field "
+                                        "'lnk' of felix: version, detector"),
+                    testing::HasSubstr("; allowed: ")));
+    EXPECT_THAT(error_of("listen: 127.0.0.1:0\nmode: buffered\nstreams:\n"
+                         "  - {fids: {link: {a: 1}}, source: pattern, size: 40}\n"),
+                testing::HasSubstr("a map in a map; allowed: "));
+}
+
 TEST(PublisherConfig, ReadsEverything) {
     const PublisherConfig config = parse(R"(
 listen: [127.0.0.1:1, "[::1]:2"]
