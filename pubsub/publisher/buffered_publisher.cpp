@@ -122,11 +122,17 @@ Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts part
 // All that a message needs, or none.
 std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
     open_.shrink(0);
-    // What others keep may leave only gaps between them that are no fragment worth its frame.
-    for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
-        std::vector<std::uint32_t> pages = take_pages(bytes, smallest);
-        if (!pages.empty()) return pages;
-    }
+    std::size_t free = 0;
+    do {
+        // What others keep may leave only gaps between them that are no fragment worth its frame.
+        for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
+            std::vector<std::uint32_t> pages = take_pages(bytes, smallest);
+            if (!pages.empty()) return pages;
+        }
+        // Or gaps that are too small for any: then more is taken back than the message has bytes.
+        free = sessions_.shares().free();
+        sessions_.make_others_give_way(free + 1);
+    } while (sessions_.shares().free() > free);
     flush();
     sessions_.slow().note_needed(bytes);
     return {};

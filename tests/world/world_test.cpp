@@ -247,6 +247,16 @@ TEST(World, AMessageThatNeedsWhatAVanishedSubscriberKeepsDoesNotWaitForItsDeath)
                 "at 2550 process 3 publish bytes=3676 count=4 gap_us=10\n");
 }
 
+TEST(World, AMessageOfMoreThanHalfOfThePoolDoesNotWaitForTheDeathOfAVanishedSubscriber) {
+    expect_good("world\n"
+                "process 3 publisher page_bytes=1000 pages=6\n"
+                "process 4 subscriber of=3 receives=4\n"
+                "at 888 process 4 subscribe policy=1\n"
+                "at 2000 process 4 vanish\n"
+                "at 2550 process 3 publish bytes=2200 count=9 gap_us=10\n"
+                "at 9550 process 3 publish bytes=3900 count=1 gap_us=10\n");
+}
+
 TEST(World, BothEndsMayCloseAtTheSameTime) {
     expect_good("world\n"
                 "process 0 publisher\n"
