@@ -11,6 +11,7 @@
 #include "apps/copy/report.hpp"
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
+#include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -44,6 +45,7 @@ struct WayArguments {
 struct Place {
     std::string address = "127.0.0.1:12346";
     bool open = false; // other machines may reach it
+    MetricsArguments metrics;
 };
 
 struct Arguments {
@@ -219,6 +221,17 @@ int send(const Arguments& arguments) {
 
 // --- the server -----------------------------------------------------------------------------
 
+std::function<void(Exposition&)> figures(const Server& server) {
+    return [counters = server.counters(), senders = server.sender_count()](Exposition& text) {
+        text.counter("netio_copy_files_total", "Files that are whole, under their names")
+            .add(counters.files);
+        text.counter("netio_copy_bytes_total", "Bytes that have moved, also of unfinished files")
+            .add(counters.bytes);
+        text.counter("netio_copy_failures_total", "Files that failed").add(counters.failures);
+        text.gauge("netio_copy_senders", "Senders that are connected").add(std::uint64_t{senders});
+    };
+}
+
 int serve(const Arguments& arguments) {
     netio::EventLoop loop;
     // Before threads begin, which is when a sender comes.
@@ -246,6 +259,8 @@ int serve(const Arguments& arguments) {
             if (report.provider.find(endpoint.provider) != std::string::npos) continue;
             report.provider += (report.provider.empty() ? "" : "+") + endpoint.provider;
         }
+        const auto metrics =
+            show_metrics(loop, arguments.listen.metrics, [&] { return figures(server); });
         std::uint64_t shown_bytes = 0;
         netio::Timer display{loop, [&] {
                                  const std::uint64_t bytes = server.counters().bytes;
@@ -295,6 +310,7 @@ Command add(CLI::App& program) {
         ->capture_default_str()
         ->needs(serve);
     add_open(*command, arguments->listen.open)->needs(serve);
+    add_metrics(*command, arguments->listen.metrics)->needs(serve);
     command->add_option("--senders", arguments->senders, "So many may be served at once")
         ->capture_default_str()
         ->check(CLI::Range(1, 1024))

@@ -21,6 +21,7 @@ PublisherConfig configured(const PublishArguments& arguments) {
     if (!arguments.provider.empty()) config.provider = arguments.provider;
     if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
+    if (!arguments.metrics.listen.empty()) config.metrics = arguments.metrics;
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;
     if (arguments.open) config.publisher.open = true;
@@ -59,6 +60,7 @@ Command add_publish(CLI::App& program) {
     add_keys(*command, arguments->keys);
     add_provider(*command, arguments->provider);
     add_decoding(*command, arguments->decode);
+    add_metrics(*command, arguments->metrics);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(run(*arguments)); };

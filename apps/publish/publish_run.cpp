@@ -6,11 +6,13 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/metrics/publisher_metrics.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -46,6 +48,7 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
       messages_left_{arguments.messages.value_or(UINT64_MAX)}, subscribers_{loop},
       continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
       outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
+      metrics_{show_metrics(loop, config.metrics, [this] { return figures(); })},
       signals_{loop, end_signals(), [this](int) { interrupt(); }} {
     subscribers_.decode_by(find_layout(arguments.decode));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
@@ -157,6 +160,15 @@ PublishReport PublishRun::report() const {
             .dropped = sums.dropped,
             .pages = sums.pages,
             .fids = feed_.published()};
+}
+
+std::function<void(Exposition&)> PublishRun::figures() {
+    netio::pubsub::Publisher& publisher = outlet_->publisher();
+    PublisherFigures figures{.unit = config_.buffered ? "bytes" : "publications",
+                             .counters = publisher.counters(),
+                             .snapshot = publisher.snapshot({.fids = config_.metrics.fids}),
+                             .lost = subscribers_.lost()};
+    return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
 }
 
 void PublishRun::on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer& peer,

@@ -6,6 +6,7 @@
 #include "apps/common/exit_status.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/report.hpp"
+#include "apps/metrics/metrics.hpp"
 #include "apps/publish/message_feed.hpp"
 #include "apps/publish/outlet.hpp"
 #include "apps/publish/publisher_config.hpp"
@@ -15,6 +16,7 @@
 #include "pubsub/publisher/publish_socket.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +31,7 @@ struct PublishArguments {
     std::string decode; // fids in the log
     bool open = false;
     KeyArguments keys;
+    MetricsArguments metrics;
     std::string provider;
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
@@ -54,6 +57,7 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     void interrupt();
     void end(std::string_view why);
     PublishReport report() const;
+    std::function<void(Exposition&)> figures();
 
     void on_subscribed(netio::pubsub::Publisher& publisher,
                        const netio::pubsub::SubscriberPeer& peer,
@@ -83,6 +87,7 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     netio::Timer duration_timer_;
     std::unique_ptr<netio::DescriptorWatch> input_watch_;
     std::unique_ptr<Outlet> outlet_;
+    std::unique_ptr<MetricsServer> metrics_;
     netio::SignalWatch signals_;
 };
 

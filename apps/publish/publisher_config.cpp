@@ -31,16 +31,20 @@ milliseconds read_ms(const YamlValue& value, std::uint64_t min, std::uint64_t ma
 
 // --- the publisher --------------------------------------------------------------------------
 
-std::vector<netio::Address> read_listen(const YamlValue& value) {
-    std::vector<netio::Address> addresses;
-    for (const YamlValue& each : value.is_list() ? value.list() : std::vector<YamlValue>{value}) {
-        const std::string text = each.text("HOST:PORT, or a list of them");
-        try {
-            addresses.push_back(netio::parse_address(text));
-        } catch (const std::invalid_argument& error) {
-            each.fail(error.what(), "HOST:PORT, [IPV6]:PORT, port 0 for any free one");
-        }
+netio::Address read_address(const YamlValue& value) {
+    const std::string text = value.text("HOST:PORT");
+    try {
+        return netio::parse_address(text);
+    } catch (const std::invalid_argument& error) {
+        value.fail(error.what(), "HOST:PORT, [IPV6]:PORT, port 0 for any free one");
     }
+}
+
+std::vector<netio::Address> read_listen(const YamlValue& value) {
+    if (!value.is_list()) return {read_address(value)};
+    std::vector<netio::Address> addresses;
+    for (const YamlValue& each : value.list())
+        addresses.push_back(read_address(each));
     return addresses;
 }
 
@@ -102,6 +106,17 @@ void read_unbuffered(const YamlValue& value, PublisherConfig& config) {
     if (const auto v = value.find("memory")) {
         config.memory_bytes = v->bytes(1, std::size_t{1} << 40);
     }
+}
+
+MetricsArguments read_metrics(const YamlValue& value) {
+    MetricsArguments metrics;
+    const YamlValue listen = value.is_map() ? value.get("listen") : value;
+    metrics.listen = to_string(read_address(listen));
+    if (!value.is_map()) return metrics;
+    value.expect_keys({"listen", "open", "fids"});
+    if (const auto v = value.find("open")) metrics.open = v->flag();
+    if (const auto v = value.find("fids")) metrics.fids = v->number(0, 1'000'000);
+    return metrics;
 }
 
 void read_publisher(const YamlValue& document, netio::pubsub::Publisher::Options& options) {
@@ -346,7 +361,7 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
                                        const std::string& folder) {
     const YamlValue document = YamlValue::document(text, file);
     document.expect_keys({"listen", "open", "bus", "keys", "protection", "provider", "mode", "loop",
-                          "buffered", "unbuffered", "heartbeat_ms", "dead_after_ms",
+                          "buffered", "unbuffered", "heartbeat_ms", "dead_after_ms", "metrics",
                           "slow_subscribers", "disconnect_after_ms", "largest_message",
                           "wait_subscribers", "seed", "streams"});
     PublisherConfig config;
@@ -355,6 +370,7 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
     if (const auto v = document.find("open")) config.publisher.open = v->flag();
     if (const auto v = document.find("bus")) config.bus = read_bus(*v, folder);
     if (const auto v = document.find("keys")) config.keys.keys = read_key_file(*v, folder);
+    if (const auto v = document.find("metrics")) config.metrics = read_metrics(*v);
     if (const auto v = document.find("protection")) {
         if (config.keys.keys.empty()) v->fail("there are no keys", "with keys: FILE");
         config.keys.protection = v->choice({"none", "peers"}) == 0 ? "none" : "peers";

@@ -7,6 +7,7 @@
 
 #include "apps/common/keys.hpp"
 #include "apps/common/sizes.hpp"
+#include "apps/metrics/metrics.hpp"
 #include "apps/publish/bus_config.hpp"
 #include "apps/publish/yaml_reader.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -50,6 +51,7 @@ struct PublisherConfig {
     std::vector<netio::Address> listen;
     BusConfig bus;
     KeyArguments keys;
+    MetricsArguments metrics;
     std::string provider = "auto";
     netio::EventLoop::Options loop;
     bool buffered = true;

@@ -47,6 +47,7 @@ void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const neti
     } else if (closed.reason == CloseReason::unconfirmed) {
         log_.note(fmt::format("{} has left: {}", peer.address, closed.detail));
     } else {
+        ++lost_.disconnected;
         warnings_.note(
             fmt::format("{}: {} {}", peer.address, to_string(closed.reason), closed.detail));
     }

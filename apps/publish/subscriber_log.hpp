@@ -8,6 +8,7 @@
 
 #include "apps/common/accept_failure_log.hpp"
 #include "apps/common/limited_log.hpp"
+#include "apps/metrics/publisher_metrics.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/core/fid_layout.hpp"
 #include "pubsub/publisher/publisher.hpp"
@@ -29,14 +30,17 @@ class SubscriberLog {
                     const netio::pubsub::FidRange& range);
     void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
     void accept_failed(const std::string& peer_address, const netio::FabricError& why) {
+        ++lost_.accept_failed;
         accept_failed_.note(peer_address, why);
     }
     void rejected(const std::string& peer_address, const std::string& why) {
+        ++lost_.rejected;
         accept_failed_.rejected(peer_address, why);
     }
 
     // That have subscribed to something and are here.
     std::size_t subscriber_count() const noexcept { return subscribed_.size(); }
+    const LostPeers& lost() const noexcept { return lost_; }
 
   private:
     static constexpr std::size_t ranges_in_a_line = 4;
@@ -50,6 +54,7 @@ class SubscriberLog {
     std::size_t count_ = 0; // of all of them
     netio::Timer timer_;
     std::set<netio::pubsub::SubscriberId> subscribed_;
+    LostPeers lost_;
     AcceptFailureLog accept_failed_;
 };
 

@@ -7,6 +7,7 @@
 #include "apps/common/live_display.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/remote_writes.hpp"
+#include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
 #include "apps/pump/report.hpp"
@@ -52,6 +53,7 @@ struct ServerArguments {
     std::size_t clients_per_host = Server::Options{}.host_limit_count;
     std::size_t memory = Server::Options{}.settings.memory_limit_bytes;
     double idle_limit_s = 60;
+    MetricsArguments metrics;
 };
 
 struct OutputArguments {
@@ -164,6 +166,17 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     return end.error().empty() ? 0 : 1;
 }
 
+std::function<void(Exposition&)> figures(const Server& server) {
+    return [counters = server.counters(), clients = server.client_count()](Exposition& text) {
+        text.counter("netio_pump_bytes_total", "Bytes that have moved, in either direction")
+            .add(counters.bytes);
+        text.counter("netio_pump_ended_total", "Clients that have gone").add(counters.ended);
+        text.counter("netio_pump_failures_total", "Of these, those that did not end well")
+            .add(counters.failures);
+        text.gauge("netio_pump_clients", "Clients that are connected").add(std::uint64_t{clients});
+    };
+}
+
 // Until a signal, or with --once until the first client has gone.
 int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
     const ServerArguments& serving = arguments.serving;
@@ -187,6 +200,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                         }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     tell_listening(server.endpoints());
+    const auto metrics = show_metrics(loop, serving.metrics, [&] { return figures(server); });
     loop.run();
     return status;
 }
@@ -250,6 +264,7 @@ Command add(CLI::App& program) {
         ->add_option("--listen", arguments->serving.listen, "The server's address, port 0 for any")
         ->capture_default_str();
     add_open(*command, arguments->serving.open);
+    add_metrics(*command, arguments->serving.metrics);
     command->add_flag("--once", arguments->serving.once, "Serve one client, then end");
     add_limits(*command, arguments->serving);
     add_key(*command, arguments->keys);

@@ -42,10 +42,20 @@ void Server::on_closed(End& end) {
     on_end_(end);
 }
 
+Server::Counters Server::counters() const {
+    Counters sums = gone_;
+    for (const Client& client : clients_)
+        sums.bytes += client.end->moved_bytes();
+    return sums;
+}
+
 void Server::forget_ended() {
     for (const End* const end : std::exchange(ended_, {})) {
         const auto client = client_of(*end);
         places_.leave(client->address);
+        gone_.bytes += end->moved_bytes();
+        ++gone_.ended;
+        if (!end->error().empty()) ++gone_.failures;
         clients_.erase(client);
     }
 }

@@ -12,6 +12,7 @@
 #include "stream/socket/stream_listener.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,6 +39,12 @@ class Server final : private netio::stream::StreamListener::Handler {
 
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     std::size_t client_count() const noexcept { return clients_.size(); }
+    struct Counters {
+        std::uint64_t bytes = 0; // that have moved, of all clients
+        std::uint64_t ended = 0; // clients that have gone
+        std::uint64_t failures = 0;
+    };
+    Counters counters() const;
 
   private:
     struct Client {
@@ -64,6 +71,7 @@ class Server final : private netio::stream::StreamListener::Handler {
     PeerLog log_;
     AcceptFailureLog accept_failed_;
     std::vector<Client> clients_;
+    Counters gone_;           // of those that are not in it any more
     std::vector<End*> ended_; // still in their own handlers
     netio::Timer later_;
     netio::stream::StreamListener listener_;

@@ -63,11 +63,12 @@ Command add_subscribe(CLI::App& program) {
                      "holds the publisher up more than its own")
         ->check(CLI::IsMember({"block", "drop", "disconnect"}));
     command->add_option("--local", arguments->local, "Local address to connect from");
-    add_count(*command, "--buffers", arguments->buffers, "Receive buffers",
+    add_count(*command, "--buffers", arguments->buffers.count, "Receive buffers",
               {.min = 4, .max = 16384});
-    add_bytes(*command, "--buffer-size", arguments->buffer_bytes, "Bytes of each",
+    add_bytes(*command, "--buffer-size", arguments->buffers.bytes, "Bytes of each",
               {.min = 256, .max = 1U << 30});
     add_key(*command, arguments->key);
+    add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()

@@ -5,6 +5,7 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/metrics/publisher_metrics.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <fmt/format.h>
@@ -38,8 +39,8 @@ SubscribeSocket::Options socket_options(const Arguments& arguments) {
     options.publisher = netio::parse_address(arguments.publisher);
     options.local_host = arguments.local;
     options.key = client_key(arguments.key);
-    options.session.receive_count = arguments.buffers;
-    options.session.receive_bytes = arguments.buffer_bytes;
+    options.session.receive_count = arguments.buffers.count;
+    options.session.receive_bytes = arguments.buffers.bytes;
     return options;
 }
 
@@ -50,6 +51,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
       messages_left_{arguments.messages.value_or(UINT64_MAX)}, last_{loop.now()},
       duration_timer_{loop, [this] { end("duration"); }}, socket_{transport,
                                                                   socket_options(arguments), *this},
+      metrics_{show_metrics(loop, arguments.metrics, [this] { return figures(); })},
       signals_{loop, end_signals(), [this](int) {
                    if (!end_.empty()) return loop_.stop(); // the second one does not wait
                    end("interrupted");
@@ -158,6 +160,12 @@ SubscribeReport Run::report() const {
     });
     std::ranges::sort(report.fids, {}, &FidReport::fid);
     return report;
+}
+
+std::function<void(Exposition&)> Run::figures() {
+    SubscriptionFigures figures = figures_of(socket_, arguments_.metrics.fids);
+    figures.publisher = arguments_.publisher;
+    return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
 }
 
 void Run::on_connected(SubscribeSocket& socket) {

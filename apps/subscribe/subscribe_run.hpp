@@ -6,6 +6,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/report.hpp"
+#include "apps/metrics/metrics.hpp"
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/recorder.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -31,11 +32,15 @@ struct Arguments {
     Existing existing = Existing::refuse;
     std::string local;
     KeyArguments key;
+    MetricsArguments metrics;
     std::string provider = "auto";
     std::string loop = "blocking";
     std::string policy; // empty: the publisher's own
-    std::size_t buffers = SubscribeSocket::Options{}.session.receive_count;
-    std::size_t buffer_bytes = SubscribeSocket::Options{}.session.receive_bytes;
+    struct Buffers {
+        std::size_t count = SubscribeSocket::Options{}.session.receive_count;
+        std::size_t bytes = SubscribeSocket::Options{}.session.receive_bytes;
+    };
+    Buffers buffers;
     bool verify = false;
     bool json = false;
     bool progress = false;
@@ -57,6 +62,7 @@ class Run final : public SubscribeSocket::Handler {
     Books books(Fid fid) const;
     bool is_whole(Fid fid) const;
     SubscribeReport report() const;
+    std::function<void(Exposition&)> figures();
 
     void on_connected(SubscribeSocket& socket) override;
     void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;
@@ -80,6 +86,7 @@ class Run final : public SubscribeSocket::Handler {
     netio::TimePoint last_;
     netio::Timer duration_timer_;
     SubscribeSocket socket_;
+    std::unique_ptr<MetricsServer> metrics_;
     netio::SignalWatch signals_;
 };
 

@@ -20,6 +20,7 @@ LEVELS = (
     ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
      "stream/socket"),
     ("apps/common",),
+    ("apps/metrics",),
     ("apps/program",),
     ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/key", "apps/list",
      "apps/publish", "apps/pump", "apps/subscribe"),

@@ -125,6 +125,21 @@ streams:
     EXPECT_EQ(second.seed, 3U);
 }
 
+TEST(PublisherConfig, ReadsWhereFiguresAreShown) {
+    const std::string rest = "listen: h:1\nmode: buffered\n"
+                             "streams: [{fids: 1, source: pattern, size: 64}]\n";
+    EXPECT_EQ(parse_publisher_config(rest, "f", "").metrics.listen, "");
+    const auto briefly = parse_publisher_config(rest + "metrics: 127.0.0.1:9\n", "f", "");
+    EXPECT_EQ(briefly.metrics.listen, "127.0.0.1:9");
+    EXPECT_FALSE(briefly.metrics.open);
+    const auto all =
+        parse_publisher_config(rest + "metrics: {listen: 'h:9', open: true, fids: 7}\n", "f", "");
+    EXPECT_EQ(all.metrics.listen, "h:9");
+    EXPECT_TRUE(all.metrics.open);
+    EXPECT_EQ(all.metrics.fids, 7U);
+    EXPECT_THROW(parse_publisher_config(rest + "metrics: nowhere\n", "f", ""), ConfigError);
+}
+
 TEST(PublisherConfig, ReadsTheUnbufferedMode) {
     const PublisherConfig config =
         parse("listen: localhost:5\nmode: unbuffered\n"

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The options --metrics of the programs, and what all of them show.
+
+#include "apps/metrics/exposition.hpp"
+#include "apps/metrics/metrics_server.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace apps {
+
+struct MetricsArguments {
+    std::string listen; // HOST:PORT; empty: nothing is shown
+    bool open = false;
+    std::size_t fids = 1000; // at most so many
+};
+// --metrics, --metrics-open and --metrics-fids; the first of them.
+CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments);
+
+// Shows what `collect` returns, and how the loop is; nullptr where that was not asked for. What
+// collect() returns writes what it has collected; in any thread. Throws as MetricsServer.
+using Collect = std::function<std::function<void(Exposition&)>()>;
+std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
+                                            const MetricsArguments& arguments, Collect collect);
+
+} // namespace apps

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/metrics/publisher_metrics.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::FidFigures;
+using netio::pubsub::PublisherSnapshot;
+using netio::pubsub::SubscriberFigures;
+
+void write_pool(const PublisherFigures& publisher, Exposition& text) {
+    const PublisherSnapshot& snapshot = publisher.snapshot;
+    const Exposition::Labels unit{{"unit", publisher.unit}};
+    text.gauge("netio_publisher_pool", "What messages that wait or are being sent may take")
+        .add(unit, std::uint64_t{snapshot.pool});
+    text.gauge("netio_publisher_free", "How much of the pool is free")
+        .add(unit, std::uint64_t{snapshot.free});
+    text.gauge("netio_publisher_least_free", "The least of it since the last scrape")
+        .add(unit, std::uint64_t{snapshot.least_free});
+}
+
+// A row for each subscriber, under each name.
+template <class Value>
+void write_peers(Exposition::Family family, const PublisherSnapshot& snapshot, Value value) {
+    for (const SubscriberFigures& each : snapshot.subscribers) {
+        const std::string id = std::to_string(static_cast<std::uint64_t>(each.id) >> 32);
+        family.add({{"peer", each.address}, {"id", id}}, value(each));
+    }
+}
+
+void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
+    const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+        write_peers(text.gauge(name, help), snapshot, value);
+    };
+    const auto counter = [&](std::string_view name, std::string_view help, auto value) {
+        write_peers(text.counter(name, help), snapshot, value);
+    };
+    using Peer = const SubscriberFigures&;
+    gauge("netio_peer_waiting", "Of the pool, in the subscriber's queue",
+          [](Peer peer) { return std::uint64_t{peer.waiting}; });
+    gauge("netio_peer_most_waiting", "The most of it since the last scrape",
+          [](Peer peer) { return std::uint64_t{peer.most_waiting}; });
+    gauge("netio_peer_posted", "Of the pool, being sent to the subscriber",
+          [](Peer peer) { return std::uint64_t{peer.posted}; });
+    gauge("netio_peer_credits", "Receive buffers that the subscriber has for us",
+          [](Peer peer) { return std::uint64_t{peer.credits}; });
+    gauge("netio_peer_idle_seconds", "How long the subscriber has taken nothing of what waits",
+          [](Peer peer) { return peer.idle; });
+    gauge("netio_peer_gave_way", "1: it misses everything until it takes something",
+          [](Peer peer) { return std::uint64_t{peer.gave_way}; });
+    gauge("netio_peer_waited_for", "1: publishing waits for it, until it is disconnected",
+          [](Peer peer) { return std::uint64_t{peer.waited_for}; });
+    gauge("netio_peer_connected_seconds", "How long the subscriber has been here",
+          [](Peer peer) { return peer.connected_for; });
+    gauge("netio_peer_latency_median_seconds", "Of its frames, from the queue's end until sent",
+          [](Peer peer) { return peer.latency_median; });
+    gauge("netio_peer_latency_p99_seconds", "What one in a hundred of its frames exceeds",
+          [](Peer peer) { return peer.latency_p99; });
+    gauge("netio_peer_latency_longest_seconds", "The longest of all its frames",
+          [](Peer peer) { return peer.latency_longest; });
+    counter("netio_peer_frames_total", "Frames sent to the subscriber",
+            [](Peer peer) { return peer.frames_sent; });
+    counter("netio_peer_bytes_total", "Bytes of these frames",
+            [](Peer peer) { return peer.bytes_sent; });
+    counter("netio_peer_dropped_total", "Messages that the subscriber missed: it was too slow",
+            [](Peer peer) { return peer.dropped; });
+}
+
+} // namespace
+
+void write(const PublisherFigures& publisher, Exposition& text) {
+    const auto& counters = publisher.counters;
+    text.counter("netio_publisher_messages_total", "Messages accepted for at least one subscriber")
+        .add(counters.messages);
+    text.counter("netio_publisher_bytes_total", "Bytes of these messages").add(counters.bytes);
+    text.counter("netio_publisher_unwanted_total", "Messages that nobody wanted")
+        .add(counters.without_subscribers);
+    text.counter("netio_publisher_again_total", "Refusals, as somebody had his share")
+        .add(counters.again);
+    text.counter("netio_publisher_partial_total", "Publications that some could not take at once")
+        .add(counters.partial);
+    text.counter("netio_publisher_dropped_total", "Messages that slow subscribers missed")
+        .add(counters.dropped);
+    text.counter("netio_publisher_pages_total", "Pages sent to at least one subscriber")
+        .add(counters.pages);
+    text.counter("netio_publisher_disconnected_total", "Subscribers that did not leave in order")
+        .add(publisher.lost.disconnected);
+    text.counter("netio_publisher_rejected_total", "Peers rejected for what they were")
+        .add(publisher.lost.rejected);
+    text.counter("netio_publisher_accept_failed_total", "Peers rejected for want of means")
+        .add(publisher.lost.accept_failed);
+    text.gauge("netio_publisher_subscribers", "Subscribers that are connected")
+        .add(std::uint64_t{publisher.snapshot.subscriber_count});
+    write_pool(publisher, text);
+    text.histogram("netio_publisher_latency_seconds",
+                   "Of frames to all subscribers, from the queue's end until they are sent",
+                   publisher.snapshot.latency);
+    write_peers(publisher.snapshot, text);
+    text.gauge("netio_fids", "Fids that were published to; not all of them may be shown")
+        .add(std::uint64_t{publisher.snapshot.fid_count});
+    Exposition::Family messages =
+        text.counter("netio_fid_messages_total", "Messages of the fid, accepted for somebody");
+    for (const FidFigures& fid : publisher.snapshot.fids)
+        messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
+    Exposition::Family dropped =
+        text.counter("netio_fid_dropped_total", "Of these, how often one was missed by somebody");
+    for (const FidFigures& fid : publisher.snapshot.fids)
+        dropped.add({{"fid", to_string(fid.fid)}}, fid.dropped);
+}
+
+SubscriptionFigures figures_of(netio::pubsub::SubscribeSocket& socket, std::size_t fids) {
+    const netio::pubsub::ArrivalCounter& arrivals = socket.arrivals();
+    SubscriptionFigures figures{.publisher = {},
+                                .counters = socket.counters(),
+                                .connected = socket.is_connected(),
+                                .paused = socket.is_paused(),
+                                .missed = arrivals.missed(),
+                                .fids = {},
+                                .fid_count = arrivals.fids().size()};
+    arrivals.fids().visit_places(
+        0, arrivals.fids().places(),
+        [&](netio::pubsub::Fid fid, const netio::pubsub::Arrivals& account) {
+            if (figures.fids.size() >= fids) return false;
+            figures.fids.push_back({.fid = fid,
+                                    .messages = account.messages,
+                                    .bytes = account.bytes,
+                                    .missed = arrivals.missed(fid)});
+            return true;
+        });
+    std::ranges::sort(figures.fids, {}, &SubscriptionFigures::FidRow::fid);
+    return figures;
+}
+
+void write(const SubscriptionFigures& subscriber, Exposition& text) {
+    const Exposition::Labels from{{"publisher", subscriber.publisher}};
+    text.counter("netio_subscriber_messages_total", "Messages that have arrived")
+        .add(from, subscriber.counters.messages);
+    text.counter("netio_subscriber_bytes_total", "Bytes of these messages")
+        .add(from, subscriber.counters.bytes);
+    text.counter("netio_subscriber_connections_total", "Connections to the publisher")
+        .add(from, subscriber.counters.connections);
+    text.counter("netio_subscriber_pauses_total", "How often it has paused")
+        .add(from, subscriber.counters.pauses);
+    text.counter("netio_subscriber_missed_total", "Messages that the publisher says it left out")
+        .add(from, subscriber.missed);
+    text.gauge("netio_subscriber_connected", "1: it is connected")
+        .add(from, std::uint64_t{subscriber.connected});
+    text.gauge("netio_subscriber_paused", "1: it takes nothing at the moment")
+        .add(from, std::uint64_t{subscriber.paused});
+    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown")
+        .add(std::uint64_t{subscriber.fid_count});
+    Exposition::Family messages = text.counter("netio_fid_messages_total", "Messages of the fid");
+    for (const auto& fid : subscriber.fids)
+        messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
+    Exposition::Family bytes = text.counter("netio_fid_bytes_total", "Bytes of these messages");
+    for (const auto& fid : subscriber.fids)
+        bytes.add({{"fid", to_string(fid.fid)}}, fid.bytes);
+    Exposition::Family missed =
+        text.counter("netio_fid_missed_total", "Messages that the publisher says it left out");
+    for (const auto& fid : subscriber.fids)
+        missed.add({{"fid", to_string(fid.fid)}}, fid.missed);
+}
+
+} // namespace apps

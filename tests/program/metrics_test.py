@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs show of themselves while they run."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import unittest
+import urllib.request
+
+from program_case import DEADLINE, UNITTEST_ARGUMENTS, Case, Process
+
+PROMETHEUS = shutil.which("prometheus")
+PROMTOOL = shutil.which("promtool")
+
+
+def scrape(address):
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=DEADLINE) as answer:
+        return answer.read().decode()
+
+
+def figures(address):
+    """name -> {labels: value}"""
+    table = {}
+    for line in scrape(address).splitlines():
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            name, _, labels = name.partition("{")
+            table.setdefault(name, {})[labels.rstrip("}")] = float(value)
+    return table
+
+
+def metrics_of(process):
+    return process.wait_for(r"metrics at http://(\S+)/metrics").group(1)
+
+
+class Showing(Case):
+    def until(self, condition, what):
+        """Asks again until there is something."""
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            found = condition()
+            if found:
+                return found
+        raise AssertionError(f"never: {what}")
+
+    def pair(self, streams, *more):
+        """A publisher that goes on until its standard input ends, and a subscriber."""
+        streams += "  - {fids: 99, source: pipe}\n"
+        publisher = self.start("publish", self.config("metrics: 127.0.0.1:0\n" + streams), *more,
+                               stdin=subprocess.PIPE)
+        self.addCleanup(publisher.process.stdin.close)
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-99", "--metrics", "127.0.0.1:0")
+        return publisher, subscriber
+
+    FEW = "wait_subscribers: 1\nstreams:\n  - {fids: 0-3, source: pattern, size: 40, rate: 50000, count: 500}\n"
+    MANY = "wait_subscribers: 1\nstreams:\n  - {fids: 0-3, source: pattern, size: 4k, rate: max}\n"
+
+    def test_figures_and_the_report_agree_at_the_end(self):
+        publisher, subscriber = self.pair(self.FEW)
+        there, here = metrics_of(publisher), metrics_of(subscriber)
+        name = "netio_subscriber_messages_total"
+        of = f'publisher="{publisher.address()}"'
+        self.until(lambda: figures(here).get(name, {}).get(of) == 2000, "all have arrived")
+        arrived = figures(here)
+        shown = self.until(lambda: (lambda now: now if now["netio_publisher_free"] == now["netio_publisher_pool"]
+                                    else None)(figures(there)), "all pages are free")
+        publisher.process.stdin.close()
+        _, sent, _ = publisher.end()
+        _, received, _ = subscriber.end()
+        self.assertEqual(shown["netio_publisher_messages_total"][""], sent["messages"])
+        self.assertEqual(shown["netio_publisher_bytes_total"][""], sent["bytes"])
+        self.assertEqual(shown["netio_publisher_dropped_total"][""], sent["dropped"])
+        self.assertEqual(shown["netio_publisher_subscribers"][""], 1)
+        self.assertEqual(arrived[name][of], received["messages"])
+        for fid in range(4):
+            label = f'fid="{hex(fid)}"'
+            self.assertEqual(shown["netio_fid_messages_total"][label], sent["fids"][hex(fid)]["messages"])
+            self.assertEqual(arrived["netio_fid_bytes_total"][label], received["fids"][hex(fid)]["bytes"])
+
+    def test_who_is_stopped_is_seen_under_each_policy(self):
+        for policy, sign in (("block", lambda now: now["netio_publisher_again_total"][""] > 0),
+                             ("drop", lambda now: max(now["netio_peer_dropped_total"].values()) > 0),
+                             ("disconnect", lambda now: max(now["netio_peer_waited_for"].values()) == 1)):
+            publisher, subscriber = self.pair(f"slow_subscribers: {policy}\n" + self.MANY)
+            there = metrics_of(publisher)
+            self.until(lambda: figures(there)["netio_publisher_messages_total"][""] > 100, "it publishes")
+            subscriber.process.send_signal(signal.SIGSTOP)
+            shown = self.until(lambda: (lambda now: now if "netio_peer_idle_seconds" in now and sign(now) and max(
+                now["netio_peer_idle_seconds"].values()) > 0.1 else None)(figures(there)), policy)
+            self.assertLess(shown["netio_publisher_free"]['unit="bytes"'],
+                            shown["netio_publisher_pool"]['unit="bytes"'])
+            subscriber.process.send_signal(signal.SIGCONT)
+            for process in (subscriber, publisher):
+                process.process.kill()
+
+    def test_a_port_in_use_is_said(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            refused = self.start("publish", self.config(self.FEW), "--metrics", address)
+            status, _, log = refused.end()
+        self.assertNotEqual(status, 0)
+        self.assertIn(f"cannot show metrics at {address}: Address already in use", log)
+
+    def test_copy_and_pump_show_theirs(self):
+        os.mkdir(self.path("served"))
+        for arguments, name in ((("copy", "--serve", self.path("served")), "netio_copy_files_total"),
+                                (("pump", "--serve"), "netio_pump_bytes_total")):
+            server = self.start(*arguments, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+            self.assertEqual(figures(metrics_of(server))[name][""], 0)
+
+    @unittest.skipUnless(PROMTOOL, "promtool is not installed")
+    def test_promtool_finds_nothing_to_say(self):
+        for process in self.pair(self.FEW):
+            text = scrape(metrics_of(process))
+            check = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True)
+            self.assertEqual((check.returncode, check.stderr), (0, ""))
+
+    @unittest.skipUnless(PROMETHEUS, "prometheus is not installed")
+    def test_prometheus_scrapes_it(self):
+        publisher, subscriber = self.pair(self.FEW)
+        there, here = metrics_of(publisher), metrics_of(subscriber)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            address = "127.0.0.1:%d" % free.getsockname()[1]
+        config = self.path("prometheus.yml", json.dumps({
+            "global": {"scrape_interval": "100ms", "scrape_timeout": "100ms"},
+            "scrape_configs": [{"job_name": "netio", "static_configs": [{"targets": [there, here]}]}]}))
+        server = subprocess.Popen(
+            [PROMETHEUS, f"--config.file={config}", f"--web.listen-address={address}",
+             f"--storage.tsdb.path={self.path('data')}"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+
+        def asked(query):
+            try:
+                url = f"http://{address}/api/v1/query?query={query}"
+                with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
+                    rows = json.load(answer)["data"]["result"]
+            except OSError:
+                return None  # not there yet
+            return [float(row["value"][1]) for row in rows]
+
+        self.until(lambda: asked("netio_publisher_messages_total") == [2000], "what was published")
+        self.until(lambda: asked("netio_subscriber_messages_total") == [2000], "what has arrived")
+        self.assertEqual(asked("sum(netio_fid_messages_total)"), [4000])
+        self.assertEqual(asked("count(up==1)"), [2])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)

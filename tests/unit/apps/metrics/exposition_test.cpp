@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/metrics/exposition.hpp"
+#include "apps/metrics/publisher_metrics.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace apps {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+TEST(Exposition, HasHelpAndTypeBeforeTheSamplesOfAName) {
+    Exposition text;
+    text.counter("a_total", "What a is").add(std::uint64_t{7});
+    text.gauge("b", "What b is").add({{"x", "1"}, {"y", "2"}}, std::uint64_t{8});
+    EXPECT_EQ(std::move(text).take(),
+              "# HELP a_total What a is\n# TYPE a_total counter\na_total 7\n"
+              "# HELP b What b is\n# TYPE b gauge\nb{x=\"1\",y=\"2\"} 8\n");
+}
+
+TEST(Exposition, EscapesWhatWouldEndALabelOrALine) {
+    Exposition text;
+    text.gauge("a", "One \\ two\nthree \"four\"").add({{"x", "\"\\\n"}}, std::uint64_t{1});
+    EXPECT_EQ(std::move(text).take(), "# HELP a One \\\\ two\\nthree \"four\"\n# TYPE a gauge\n"
+                                      "a{x=\"\\\"\\\\\\n\"} 1\n");
+}
+
+TEST(Exposition, SaysTimesInSeconds) {
+    Exposition text;
+    text.gauge("a_seconds", "A").add(netio::Duration{milliseconds{1500}});
+    EXPECT_THAT(std::move(text).take(), HasSubstr("a_seconds 1.5\n"));
+}
+
+TEST(Exposition, CountsAHistogramUpToEachBound) {
+    netio::LatencyHistogram latency;
+    latency.add(milliseconds{1});
+    latency.add(milliseconds{3});
+    Exposition text;
+    text.histogram("a_seconds", "A", latency);
+    const std::string shown = std::move(text).take();
+    EXPECT_THAT(shown, HasSubstr("a_seconds_bucket{le=\"0.000524288\"} 0\n"));
+    EXPECT_THAT(shown, HasSubstr("a_seconds_bucket{le=\"0.001048576\"} 1\n"));
+    EXPECT_THAT(shown, HasSubstr("a_seconds_bucket{le=\"+Inf\"} 2\na_seconds_sum 0.004\n"
+                                 "a_seconds_count 2\n"));
+}
+
+PublisherFigures a_publisher() {
+    PublisherFigures publisher{
+        .unit = "bytes", .counters = {}, .snapshot = {}, .lost = {.disconnected = 3}};
+    publisher.counters.messages = 1000;
+    publisher.snapshot.fids = {{.fid = netio::pubsub::Fid{255}, .messages = 900, .dropped = 5}};
+    publisher.snapshot.subscribers = {{.id = netio::pubsub::SubscriberId{4294967296},
+                                       .address = "127.0.0.1:4000",
+                                       .waiting = 512,
+                                       .dropped = 5,
+                                       .idle = milliseconds{250}}};
+    publisher.snapshot.subscriber_count = 1;
+    return publisher;
+}
+
+std::string shown(const auto& figures) {
+    Exposition text;
+    write(figures, text);
+    return std::move(text).take();
+}
+
+TEST(PublisherMetrics, NameEverySubscriberAndFid) {
+    const std::string text = shown(a_publisher());
+    EXPECT_THAT(text, HasSubstr("netio_publisher_messages_total 1000\n"));
+    EXPECT_THAT(text, HasSubstr("netio_publisher_disconnected_total 3\n"));
+    EXPECT_THAT(text, HasSubstr("netio_fid_messages_total{fid=\"0xff\"} 900\n"));
+    EXPECT_THAT(text, HasSubstr("netio_peer_waiting{peer=\"127.0.0.1:4000\",id=\"1\"} 512"));
+    EXPECT_THAT(text, HasSubstr("\"1\"} 0.25\n"));
+}
+
+// What a dashboard asks for must be what is shown.
+TEST(PublisherMetrics, HaveEveryNameThatTheDashboardAsksFor) {
+    std::set<std::string> names;
+    std::istringstream lines{shown(a_publisher()) + shown(SubscriptionFigures{})};
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));
+    }
+    for (const char* const name : {"netio_loop_longest_turn_seconds"}) // of every program
+        names.insert(name);
+    std::ifstream file{NETIO_DOCS_FOLDER "/grafana-dashboard.json"};
+    const auto dashboard = nlohmann::json::parse(file);
+    std::size_t asked = 0;
+    for (const auto& panel : dashboard.at("panels")) {
+        for (const auto& target : panel.at("targets")) {
+            const std::string query = target.at("expr");
+            const std::regex word{"netio_[a-z0-9_]+"};
+            for (std::sregex_iterator at{query.begin(), query.end(), word}, end; at != end; ++at) {
+                const std::string name = std::regex_replace(at->str(), std::regex{"_bucket$"}, "");
+                EXPECT_TRUE(names.contains(name)) << name << " in " << query;
+                ++asked;
+            }
+        }
+    }
+    EXPECT_GE(asked, 10U);
+}
+
+} // namespace
+} // namespace apps
