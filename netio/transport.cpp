@@ -2,6 +2,9 @@
 #include "netio/transport.hpp"
 
 #include "netio/access/reach.hpp"
+#include "netio/base/check.hpp"
+
+#include <sys/random.h>
 
 #include <stdexcept>
 #include <utility>
@@ -22,6 +25,12 @@ class KnownRoutes final : public RouteSearch {
 };
 
 } // namespace
+
+std::uint64_t Transport::draw_number() {
+    std::uint64_t number = 0;
+    NETIO_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
+    return number;
+}
 
 std::unique_ptr<RouteSearch> Transport::find_routes(const Address& remote,
                                                     const std::string& local_host,

@@ -224,6 +224,9 @@ class NETIO_EXPORT Transport {
     virtual std::unique_ptr<Connection> connect_over(const Route& route, const QueueLimits& limits,
                                                      Connection::Handler& handler);
 
+    // A number that no other call has given, here or elsewhere: identities, seeds.
+    virtual std::uint64_t draw_number();
+
     // A device checks each write of a peer against what was registered. Where the provider does it
     // in software, who knows one key may reach all of the process. Unknown: no.
     virtual bool guards_memory(const std::string& provider) const;

@@ -72,6 +72,13 @@ class SimNetwork {
         return found == newest_.end() ? 0 : found->second;
     }
 
+    // The same in every run, whatever its seed.
+    std::uint64_t draw_number() {
+        std::uint64_t number = ++drawn_ * 0x9e3779b97f4a7c15;
+        number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+        return number ^ (number >> 31);
+    }
+
     // --- faults of a connection ---
     // Both sides are told that the connection is lost.
     void sever(std::uint64_t connection);
@@ -155,6 +162,7 @@ class SimNetwork {
     unsigned reset_percent_ = 50;
     std::uint64_t next_connection_ = 1;
     std::uint16_t next_port_ = 40000;
+    std::uint64_t drawn_ = 0;
     bool ignore_connects_ = false;
 };
 

@@ -57,6 +57,7 @@ class SimTransport final : public Transport {
     std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
                                              std::function<void(FoundRoutes)> found) override;
     bool guards_memory(const std::string& name) const override;
+    std::uint64_t draw_number() override { return network_.draw_number(); }
     std::vector<std::string> providers_to(const Address& remote) override;
     std::vector<std::string> providers_at(const Address& local) override;
     std::unique_ptr<Connection> make_connection(const std::string& provider, const Address& remote,
