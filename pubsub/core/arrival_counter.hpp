@@ -55,22 +55,8 @@ class ArrivalCounter {
     // The subscription of a range has ended, or a new connection has begun: its account is closed
     // and will not be held against totals. messages() and bytes() go on.
     void forget(const FidRange& range) {
-        // Whichever are fewer, its fids or ours.
-        if (to_integer(range.last) - to_integer(range.first) < fids_.size()) {
-            for (std::uint64_t fid = to_integer(range.first);; ++fid) {
-                fids_.erase(Fid{fid});
-                claims_.erase(Fid{fid});
-                if (fid == to_integer(range.last)) return;
-            }
-        }
-        std::vector<Fid> gone;
-        fids_.for_each([&](Fid fid, const Arrivals&) {
-            if (contains(range, fid)) gone.push_back(fid);
-        });
-        for (const Fid fid : gone) {
-            fids_.erase(fid);
-            claims_.erase(fid);
-        }
+        fids_.erase(range);
+        claims_.erase(range);
     }
     void forget_all() {
         fids_.clear();

@@ -171,6 +171,30 @@ void FanOut::note_published_before(SubscriberId subscriber, const FidRange& rang
     }
 }
 
+std::vector<FidCount> FanOut::positions(SubscriberId subscriber,
+                                        std::span<const FidRange> ranges) const {
+    std::vector<FidCount> list;
+    const auto found = published_before_.find(subscriber);
+    if (found == published_before_.end()) return list;
+    const FidMap<std::uint64_t>& before = found->second;
+    for (const FidRange& range : normalised(ranges)) {
+        const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
+        if (width < before.size()) {
+            for (std::uint64_t i = 0; i <= width; ++i) {
+                const Fid fid{to_integer(range.first) + i};
+                const std::uint64_t* const count = before.find(fid);
+                if (count != nullptr) list.push_back({.fid = fid, .count = *count});
+            }
+        } else {
+            before.visit_places(0, before.places(), [&](Fid fid, std::uint64_t count) {
+                if (contains(range, fid)) list.push_back({.fid = fid, .count = count});
+                return true;
+            });
+        }
+    }
+    return list;
+}
+
 TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
                           std::span<FidCount> out) const {
     const auto before = published_before_.find(subscriber);

@@ -35,9 +35,9 @@ class FanOut {
           ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_per_subscriber_limit} {}
 
     struct Found {
-        std::uint64_t&
-            published; // messages accepted for at least one subscriber: the caller counts
-        Group* group;  // its members are none if nobody wants the fid
+        // Messages that were accepted, and those that nobody wanted: the caller counts.
+        std::uint64_t& published;
+        Group* group; // its members are none if nobody wants the fid
     };
     // Good until the next lookup or change.
     Found lookup(Fid fid) {
@@ -67,6 +67,13 @@ class FanOut {
     bool wants_anything(SubscriberId subscriber) const;
     // Of a fid that it wants.
     SlowPolicy policy_of(SubscriberId subscriber, Fid fid) const;
+
+    // How many messages of each of these fids, which the subscriber wants, had been published when
+    // it subscribed; those of which there were none are left out.
+    std::vector<FidCount> positions(SubscriberId subscriber,
+                                    std::span<const FidRange> ranges) const;
+    // Fids that have been looked up.
+    std::size_t fid_count() const noexcept { return fids_.fids.size(); }
 
     // The totals of a subscriber: of every fid that it wants, the messages published since it
     // subscribed, in no order. Nothing is looked up and nobody subscribes meanwhile. Each call

@@ -52,6 +52,22 @@ class FidMap {
         return true;
     }
 
+    void erase(const FidRange& range) {
+        // Whichever are fewer, its fids or ours.
+        if (to_integer(range.last) - to_integer(range.first) < size_) {
+            for (std::uint64_t fid = to_integer(range.first);; ++fid) {
+                erase(Fid{fid});
+                if (fid == to_integer(range.last)) return;
+            }
+        }
+        std::vector<Fid> gone;
+        for_each([&](Fid fid, const Value&) {
+            if (contains(range, fid)) gone.push_back(fid);
+        });
+        for (const Fid fid : gone)
+            erase(fid);
+    }
+
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
     void clear() noexcept {

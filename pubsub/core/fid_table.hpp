@@ -19,7 +19,7 @@ struct Lane {
 };
 
 struct FidState {
-    std::uint64_t published = 0; // messages accepted for at least one subscriber
+    std::uint64_t published = 0; // messages accepted, and those that nobody wanted
     std::uint64_t generation = 0;
     Lane* lane = nullptr; // of that generation
 };

@@ -103,6 +103,21 @@ std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body)
     return answer;
 }
 
+std::size_t encode(const PositionsExtension& extension, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= positions_extension_bytes);
+    store(out.data(), extension.instance);
+    store(out.data() + 8, std::uint64_t{extension.request});
+    return positions_extension_bytes;
+}
+
+std::optional<PositionsExtension> decode_positions(std::span<const std::byte> body) {
+    if (body.size() < positions_extension_bytes) return std::nullopt;
+    const auto request = load<std::uint64_t>(body.data() + 8);
+    if (request > UINT32_MAX) return std::nullopt; // four reserved bytes
+    return PositionsExtension{.instance = load<std::uint64_t>(body.data()),
+                              .request = static_cast<std::uint32_t>(request)};
+}
+
 std::size_t encode(std::span<const FidCount> counts, std::span<std::byte> out) {
     NETIO_CHECK(out.size() >= counts.size() * fid_count_bytes);
     std::byte* at = out.data();

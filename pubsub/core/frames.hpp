@@ -25,9 +25,12 @@ inline constexpr std::uint8_t unsubscribe_kind = 21;
 inline constexpr std::uint8_t subscription_answer_kind = 22;
 inline constexpr std::uint8_t totals_kind = 23;
 inline constexpr std::uint8_t totals_answer_kind = 24;
+inline constexpr std::uint8_t positions_kind = 25;
 static_assert(page_kind == first_service_kind);
 
-// Flag of totals: the list goes on in the next frame.
+// Flag of subscribe: the positions are wanted in front of the answer.
+inline constexpr std::uint8_t positions_flag = 1;
+// Flag of totals and positions: the list goes on in the next frame.
 inline constexpr std::uint8_t more_flag = 1;
 // Flag of a page: it was made of messages whose memory is lent, which waited for the peer.
 inline constexpr std::uint8_t gathered_flag = 1;
@@ -82,7 +85,17 @@ inline constexpr std::size_t answer_bytes = 8;
 std::size_t encode(const SubscriptionAnswer& answer, std::span<std::byte> out);
 std::optional<SubscriptionAnswer> decode_answer(std::span<const std::byte> body);
 
-// Gaps and totals: a list of (fid, number of messages).
+// In front of a list of positions: how many messages of each fid this publish socket had published
+// when it accepted the request.
+struct PositionsExtension {
+    std::uint64_t instance = 0; // of the publish socket: another number is another account
+    std::uint32_t request = 0;
+};
+inline constexpr std::size_t positions_extension_bytes = 16;
+std::size_t encode(const PositionsExtension& extension, std::span<std::byte> out);
+std::optional<PositionsExtension> decode_positions(std::span<const std::byte> body);
+
+// Gaps, totals and positions: a list of (fid, number of messages).
 // Some of the totals: how many were written, and whether there are no more.
 struct TotalsPart {
     std::size_t count = 0;

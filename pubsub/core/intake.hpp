@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a publisher's frames bring: messages, gaps, totals, and the account of them. A frame that
-// breaks the protocol is refused, and so is what was never subscribed to: a peer decides neither
-// what the user is given nor how much is remembered of it. No I/O.
+// What a publisher's frames bring: messages, gaps, totals, positions, and the account of them. A
+// frame that breaks the protocol is refused, and so is what was never subscribed to: a peer decides
+// neither what the user is given nor how much is remembered of it. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/continuity.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/page.hpp"
 #include "pubsub/core/reassembly.hpp"
@@ -32,6 +33,8 @@ class Intake {
 
     // All frames but answers. sink.take_message(fid, bytes, status) and sink.take_gap(fid, count)
     // return whether to go on; if not, sink.is_gone() says whether this object still is.
+    // sink.take_change(change) and sink.take_missed(fid, count), between connections, return
+    // whether anything is wanted at all.
     struct Frame {
         std::uint8_t kind = 0;
         std::uint8_t flags = 0;
@@ -48,12 +51,22 @@ class Intake {
     void begin_connection() {
         reassembly_.abandon();
         arrivals_.forget_all();
+        continuity_.begin_connection();
     }
-    void end_connection() noexcept { reassembly_.abandon(); }
-    void end_subscription(const FidRange& range) { arrivals_.forget(range); }
+    void end_connection() {
+        reassembly_.abandon();
+        continuity_.end_connection(arrivals_);
+    }
+    void begin_subscription(const FidRange& range) { continuity_.begin(range); }
+    void end_subscription(const FidRange& range) {
+        arrivals_.forget(range);
+        continuity_.forget(range);
+    }
 
     const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
     const FramesSeen& seen() const noexcept { return seen_; }
+    // Of the publish socket; 0: it has not said.
+    std::uint64_t instance() const noexcept { return continuity_.instance(); }
 
   private:
     // nullptr: nobody asked for it. Whoever has an account was asked for.
@@ -74,10 +87,14 @@ class Intake {
     Outcome take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink);
     template <typename Sink>
     Outcome take_gaps(std::span<const std::byte> body, const SubscriptionBook& book, Sink& sink);
+    template <typename Sink>
+    Outcome take_positions(std::span<const std::byte> body, const SubscriptionBook& book,
+                           Sink& sink);
     Outcome take_totals(std::uint8_t flags, std::span<const std::byte> body,
                         const SubscriptionBook& book);
 
     ArrivalCounter arrivals_;
+    Continuity continuity_;
     Reassembly reassembly_;
     FramesSeen seen_;
     std::span<const std::byte> rest_;
@@ -136,9 +153,38 @@ Intake::Outcome Intake::take_gaps(std::span<const std::byte> body, const Subscri
 }
 
 template <typename Sink>
+Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
+                                       const SubscriptionBook& book, Sink& sink) {
+    const auto extension = decode_positions(body);
+    if (!extension || extension->instance == 0) return Outcome::malformed;
+    const auto positions = decode_counts(body.subspan(positions_extension_bytes));
+    const SubscriptionBook::Request* const request = book.awaited(extension->request);
+    if (!positions || request == nullptr) return Outcome::malformed;
+    const std::vector<FidRange> asked = request->ranges;
+    if (const auto change = continuity_.meet(extension->instance)) {
+        if (!sink.take_change(*change)) return Outcome::taken;
+    }
+    auto range = asked.begin(); // neighbours often have the same
+    for (const FidCount& position : *positions) {
+        const Fid fid = position.fid;
+        if (!contains(*range, fid)) {
+            range = std::ranges::find_if(asked, [&](const auto& r) { return contains(r, fid); });
+            if (range == asked.end()) return Outcome::malformed;
+        }
+        if (book.grants(fid)) continue; // only its policy changes
+        const std::uint64_t missed = continuity_.take(position);
+        if (missed > 0 && !sink.take_missed(fid, missed)) return Outcome::taken;
+    }
+    return Outcome::taken;
+}
+
+template <typename Sink>
 Intake::Outcome Intake::take(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
     const auto [kind, flags, body, continued] = frame;
     if (kind == totals_kind) return take_totals(flags, body, book);
+    if (kind == positions_kind) {
+        return flags <= more_flag ? take_positions(body, book, sink) : Outcome::malformed;
+    }
     // A fragmented message is not interrupted by another one; gaps may come between.
     const bool interrupts = kind == page_kind || kind == message_kind;
     const std::uint8_t allowed = kind == page_kind ? gathered_flag : 0;

@@ -5,6 +5,7 @@
 // which receive buffers. Values in, decisions out: no I/O, no clock.
 
 #include "netio/base/status.hpp"
+#include "pubsub/core/back_off.hpp"
 
 #include <cstddef>
 
@@ -16,8 +17,10 @@ class RetryRule {
         bool wait_for_publisher = true;
         bool reconnect = false;
         std::size_t receive_bytes_limit = 0;
+        BackOff::Options back_off;
     };
-    explicit RetryRule(const Options& options) noexcept : options_{options} {}
+    explicit RetryRule(const Options& options) noexcept
+        : options_{options}, back_off_{options.back_off} {}
 
     // An attempt begins: one route after the other is tried.
     void begin_attempt() noexcept {
@@ -31,6 +34,8 @@ class RetryRule {
     void on_open() noexcept { was_open_ = true; }
     // One that accepted and never said a word was too busy to hear us: it is not there yet.
     void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
+    // It serves us.
+    void on_answered() noexcept { back_off_.reset(); }
     // The user has been told of the end.
     void conclude() noexcept { was_open_ = false; }
 
@@ -72,8 +77,14 @@ class RetryRule {
         return options_.reconnect ? Next::wait : Next::nothing;
     }
 
+    // Until the next attempt.
+    Duration wait(Next next) noexcept {
+        return next == Next::at_once ? back_off_.at_once() : back_off_.next();
+    }
+
   private:
     Options options_;
+    BackOff back_off_;
     bool was_open_ = false; // this connection has been established
     bool enlarged_ = false; // in this attempt
     bool may_be_let_in_later_ = false;

@@ -96,6 +96,12 @@ SubscriptionBook::answered(const SubscriptionAnswer& answer) {
     return std::move(pending.request);
 }
 
+const SubscriptionBook::Request* SubscriptionBook::awaited(std::uint32_t number) const {
+    const auto found = asked_.find(number);
+    if (found == asked_.end() || !found->second.request.subscribe) return nullptr;
+    return &found->second.request;
+}
+
 // What is granted stays granted, so it is wanted as it was before. Later requests about the same
 // fids stand.
 void SubscriptionBook::refuse(const Pending& pending) {

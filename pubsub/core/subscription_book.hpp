@@ -51,6 +51,8 @@ class SubscriptionBook {
 
     // Whether the publisher may send messages of this fid.
     bool grants(Fid fid) const { return granted_.find(fid) != nullptr; }
+    // The subscription with this number, if it waits for its answer.
+    const Request* awaited(std::uint32_t number) const;
     bool empty() const noexcept { return wanted_.empty(); }
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
 

@@ -52,6 +52,7 @@ Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t stat
 
     const FanOut::Found found = sessions_.fan_out().lookup(fid);
     if (found.group->members.empty()) {
+        ++found.published;
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }

@@ -58,6 +58,7 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
     const FanOut::Found found = sessions_.fan_out().lookup(fid);
     const Group& group = *found.group;
     if (group.members.empty()) {
+        ++found.published;
         ++counters_.without_subscribers;
         return Status::no_subscribers;
     }
@@ -93,6 +94,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     };
     const Status outlook = partial_.outlook(fid, members, can_take);
     if (outlook == Status::no_subscribers) {
+        ++found.published;
         ++counters_.without_subscribers;
         return {.status = outlook, .ticket = {}};
     }

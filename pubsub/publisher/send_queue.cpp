@@ -57,7 +57,7 @@ void SendQueue::add_answer(std::uint8_t kind, std::span<const std::byte> body) {
     item.frame_kind = kind;
     item.extension_bytes = static_cast<std::uint8_t>(body.size());
     std::ranges::copy(body, item.extension.begin());
-    ++answers_;
+    ++owed_.answers;
 }
 
 void SendQueue::add_gap(Fid fid, std::uint64_t count) {
@@ -68,7 +68,24 @@ void SendQueue::add_gap(Fid fid, std::uint64_t count) {
 }
 
 void SendQueue::add_totals(Totals totals) {
-    add(Kind::totals).totals = std::move(totals);
+    Item& item = add(Kind::list);
+    item.frame_kind = totals_kind;
+    item.list = std::move(totals);
+}
+
+void SendQueue::add_positions(Positions positions) {
+    Item& item = add(Kind::list);
+    item.frame_kind = positions_kind;
+    item.extension_bytes = static_cast<std::uint8_t>(encode(positions.extension, item.extension));
+    item.positions = positions.counts.size();
+    owed_.positions += item.positions;
+    item.list = [counts = std::move(positions.counts),
+                 next = std::size_t{0}](std::span<FidCount> out) mutable -> TotalsPart {
+        const std::size_t count = std::min(out.size(), counts.size() - next);
+        std::copy_n(counts.begin() + static_cast<std::ptrdiff_t>(next), count, out.begin());
+        next += count;
+        return {.count = count, .last = next == counts.size()};
+    };
 }
 
 // --- leaving it -----------------------------------------------------------------------------
@@ -102,7 +119,7 @@ bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFra
         if (item.offset + part_ < item.message->total_bytes) next_.amount = 0; // the last one's
         break;
     case Kind::gap:
-    case Kind::totals:
+    case Kind::list:
         if (!prepare_counts(item, body_limit, frame)) return false;
         break;
     }
@@ -151,31 +168,34 @@ bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, Rea
 
 // What is to be told next, if nothing is left of what was taken out last.
 void SendQueue::fill_telling(Item& item, std::size_t at_most) {
-    if (told_ < telling_.size() || last_totals_) return;
+    if (told_ < telling_.size() || list_ends_) return;
     told_ = 0;
     if (item.kind == Kind::gap) {
         telling_ = item.gap->take();
         return;
     }
     telling_.resize(at_most);
-    const TotalsPart part = item.totals(telling_);
+    const TotalsPart part = item.list(telling_);
     telling_.resize(part.count);
-    last_totals_ = part.last;
+    list_ends_ = part.last;
 }
 
-// One frame of gaps or totals. False: all lists that may be under way are.
+// One frame of gaps, totals or positions. False: all lists that may be under way are.
 bool SendQueue::prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& frame) {
-    const std::size_t most = std::min(counts_bytes, body_limit) / fid_count_bytes;
+    const std::size_t most =
+        std::min(counts_bytes, body_limit - item.extension_bytes) / fid_count_bytes;
     fill_telling(item, most);
     part_ = std::min(most, telling_.size() - told_);
     const auto list = std::span{telling_}.subspan(told_, part_);
     const bool last = told_ + part_ == telling_.size();
-    frame.kind = item.kind == Kind::gap ? gap_kind : totals_kind;
-    if (item.kind == Kind::totals && !(last && last_totals_)) frame.flags = more_flag;
-    frame.extension_bytes = 0;
+    frame.kind = item.kind == Kind::gap ? gap_kind : item.frame_kind;
+    if (item.kind == Kind::list && !(last && list_ends_)) frame.flags = more_flag;
+    frame.extension_bytes = item.extension_bytes;
+    std::copy_n(item.extension.begin(), item.extension_bytes, frame.extension.begin());
     frame.slice_count = 0;
-    if (list.size_bytes() <= frame.extension.size()) {
-        frame.extension_bytes = encode(list, frame.extension);
+    const auto behind = std::span{frame.extension}.subspan(item.extension_bytes);
+    if (list.size_bytes() <= behind.size()) {
+        frame.extension_bytes += encode(list, behind);
         return true;
     }
     const auto free = static_cast<unsigned>(std::countr_one(counts_used_));
@@ -193,7 +213,7 @@ bool SendQueue::prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& f
 }
 
 bool SendQueue::is_told(const Item& item) const noexcept {
-    return told_ == telling_.size() && (item.gap ? item.gap->empty() : last_totals_);
+    return told_ == telling_.size() && (item.gap ? item.gap->empty() : list_ends_);
 }
 
 void SendQueue::posted() {
@@ -210,14 +230,16 @@ void SendQueue::posted() {
     bool done = true;
     switch (item.kind) {
     case Kind::answer:
-        --answers_;
+        --owed_.answers;
         break;
     case Kind::gap:
-    case Kind::totals:
+    case Kind::list:
         counts_used_ |= next_.counts;
         told_ += part_;
         done = is_told(item);
-        if (done) last_totals_ = false;
+        if (!done) break;
+        list_ends_ = false;
+        owed_.positions -= item.positions;
         break;
     case Kind::frame:
     case Kind::message:
@@ -320,7 +342,7 @@ std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
         }
     }
     holding_.waiting = holding_.droppable = message_bytes_ = 0;
-    answers_ = 0;
+    owed_ = {};
     return rest;
 }
 

@@ -54,6 +54,11 @@ class SendQueue {
     // Writes some of them, into the span.
     using Totals = std::function<TotalsPart(std::span<FidCount>)>;
     void add_totals(Totals totals);
+    struct Positions {
+        PositionsExtension extension;
+        std::vector<FidCount> counts;
+    };
+    void add_positions(Positions positions);
 
     // The frame that is to be sent next; false: none, as nothing waits, or the fabric has as much
     // as `post_limit` allows. Without posted() the next call prepares the same one.
@@ -79,7 +84,9 @@ class SendQueue {
 
     const Holding& holding() const noexcept { return holding_; }
     bool has_drained() const noexcept { return items_.empty(); }
-    std::size_t answers() const noexcept { return answers_; }
+    std::size_t answers() const noexcept { return owed_.answers; }
+    // That wait, of all fids.
+    std::size_t positions() const noexcept { return owed_.positions; }
     // Changes whenever the peer has taken something.
     std::uint64_t progress() const noexcept { return progress_; }
     // Calls visit(cookie, amount) for each item that nothing can bring back: it is posted, or,
@@ -107,7 +114,7 @@ class SendQueue {
     }
 
   private:
-    enum class Kind : std::uint8_t { frame, message, answer, gap, totals };
+    enum class Kind : std::uint8_t { frame, message, answer, gap, list };
     struct Item {
         Kind kind = Kind::frame;
         std::uint8_t frame_kind = 0;
@@ -118,7 +125,8 @@ class SendQueue {
         std::size_t offset = 0; // of the message: what has been sent
         Handling handling;
         std::unique_ptr<GapLedger> gap;
-        Totals totals;
+        Totals list;               // totals or positions
+        std::size_t positions = 0; // of those
     };
     struct Posted {
         Cookie cookie{};
@@ -127,6 +135,11 @@ class SendQueue {
         TimePoint since{};                // when the first of it entered
         std::uint32_t counts = 0;         // the bit of its list of counts
         std::optional<std::uint8_t> page; // several messages, gathered
+    };
+
+    struct Owed { // of what waits
+        std::size_t answers = 0;
+        std::size_t positions = 0;
     };
 
     Item& add(Kind kind);
@@ -143,7 +156,7 @@ class SendQueue {
     Gathering gathering_;
     std::size_t message_bytes_ = 0; // of all that wait
     Holding holding_;
-    std::size_t answers_ = 0;
+    Owed owed_;
     std::uint64_t progress_ = 0;
     SlotPool<Posted> posted_;
     // The frame that was prepared last: what it will be when it is posted, how many bytes of a
@@ -152,10 +165,10 @@ class SendQueue {
     std::size_t part_ = 0;
     std::size_t gathered_ = 0;
     std::optional<std::uint32_t> slot_;
-    // The list that is being told: gaps, or some of the totals.
+    // What is being told: gaps, or some of a list.
     std::vector<FidCount> telling_;
     std::size_t told_ = 0;
-    bool last_totals_ = false;                        // telling_ are the last of them
+    bool list_ends_ = false;                          // behind telling_
     std::unique_ptr<RegisteredBuffer> counts_memory_; // of a few lists under way, made at first use
     std::uint32_t counts_used_ = 0;                   // a bit for each
 };

@@ -42,8 +42,10 @@ void Subscriber::send_message(const LentMessage& message, const SendQueue::Handl
     pump();
 }
 
-void Subscriber::send_answer(std::uint8_t kind, std::span<const std::byte> body) {
+void Subscriber::send_answer(std::uint8_t kind, std::span<const std::byte> body,
+                             std::optional<SendQueue::Positions> in_front) {
     if (stage_ == Stage::gone) return;
+    if (in_front) queue_.add_positions(std::move(*in_front));
     queue_.add_answer(kind, body);
     pump();
 }

@@ -11,6 +11,7 @@
 #include "pubsub/publisher/subscriber_account.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
@@ -52,7 +53,8 @@ class Subscriber final : private Session::Handler {
     void send_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
                     const SendQueue::Handling& handling);
     void send_message(const LentMessage& message, const SendQueue::Handling& handling);
-    void send_answer(std::uint8_t kind, std::span<const std::byte> body);
+    void send_answer(std::uint8_t kind, std::span<const std::byte> body,
+                     std::optional<SendQueue::Positions> in_front = {});
     void send_totals(SendQueue::Totals totals);
     // It misses messages. They are told in order, as soon as something has left.
     void add_gap(Fid fid, std::uint64_t count);

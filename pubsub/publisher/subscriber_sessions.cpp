@@ -12,7 +12,8 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-constexpr std::size_t service_bytes = 4; // the largest message
+constexpr std::size_t service_bytes = 4;   // the largest message
+constexpr std::size_t positions_limit = 4; // times each fid, may wait for one subscriber
 constexpr FidRange all_fids{.first = Fid{0}, .last = Fid{UINT64_MAX}};
 
 ServiceData service_data(std::size_t largest_message_bytes) {
@@ -64,6 +65,7 @@ SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Op
                                        const Terms& terms, Owner& owner, const User& user)
     : options_{options}, owner_{owner}, user_{user}, loop_{transport.loop()},
       fan_out_{options.slow_policy, options.ranges_per_subscriber_limit}, shares_{terms.pool},
+      instance_{transport.draw_number()},
       closed_timer_{loop_, [this] { user_.handler.on_closed(user_.publisher, end_.told()); }},
       slow_{loop_,
             {.disconnect_after = options.disconnect_after, .close_timeout = options.close_timeout},
@@ -149,13 +151,14 @@ void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Clos
 
 void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame) {
     const bool subscribing = frame.kind == subscribe_kind;
-    if ((subscribing || frame.kind == unsubscribe_kind) && frame.flags == 0) {
+    const bool positions = subscribing && frame.flags == positions_flag;
+    if ((subscribing || frame.kind == unsubscribe_kind) && (frame.flags == 0 || positions)) {
         const auto request = decode_request(frame.body);
         if (request && (subscribing || !request->policy)) {
             // Who is leaving is told so by the shutdown.
             if (end_.has_begun() || subscriber.stage() != Subscriber::Stage::subscribing) return;
             owner_.before_change();
-            return subscribing ? take_subscribe(subscriber, *request)
+            return subscribing ? take_subscribe(subscriber, *request, positions)
                                : take_unsubscribe(subscriber, *request);
         }
     } else if (frame.kind == totals_answer_kind && frame.flags == 0 && frame.body.empty() &&
@@ -166,8 +169,8 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
                     "sent a malformed frame of kind " + std::to_string(frame.kind));
 }
 
-void SubscriberSessions::take_subscribe(Subscriber& subscriber,
-                                        const SubscriptionRequest& request) {
+void SubscriberSessions::take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request,
+                                        bool positions) {
     SubscriptionResult result = SubscriptionResult::not_permitted;
     if (const access::Rights* const rights = subscriber.session().rights()) {
         const auto wishes = permitted(*rights, request, options_.slow_policy);
@@ -175,7 +178,11 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber,
     } else {
         result = fan_out_.subscribe(subscriber.id(), request);
     }
-    answer(subscriber, request.request, result);
+    std::optional<std::vector<FidCount>> told;
+    if (positions && result == SubscriptionResult::accepted) {
+        told = fan_out_.positions(subscriber.id(), request.ranges);
+    }
+    answer(subscriber, request.request, result, std::move(told));
     if (result != SubscriptionResult::accepted) return;
     const SubscriberPeer peer = subscriber.peer();
     const DestructionWatch watch{destroyed_};
@@ -202,13 +209,23 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
 }
 
 void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,
-                                SubscriptionResult result) {
-    if (subscriber.queue().answers() >= options_.answer_limit) {
+                                SubscriptionResult result,
+                                std::optional<std::vector<FidCount>> positions) {
+    const SendQueue& queue = subscriber.queue();
+    // Who takes what is told needs the position of each fid about once.
+    const std::size_t limit = positions_limit * (fan_out_.fid_count() + 1024);
+    const std::size_t waiting = queue.positions() + (positions ? positions->size() : 0);
+    if (queue.answers() >= options_.answer_limit || waiting > limit) {
         return subscriber.fail(CloseReason::protocol_error, "asks and does not take the answers");
+    }
+    std::optional<SendQueue::Positions> in_front;
+    if (positions) {
+        in_front = {.extension = {.instance = instance_, .request = request},
+                    .counts = std::move(*positions)};
     }
     std::array<std::byte, answer_bytes> body;
     encode({.request = request, .result = result}, body);
-    subscriber.send_answer(subscription_answer_kind, body);
+    subscriber.send_answer(subscription_answer_kind, body, std::move(in_front));
 }
 
 // --- progress -------------------------------------------------------------------------------

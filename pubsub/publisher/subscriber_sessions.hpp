@@ -18,6 +18,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,10 +97,11 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void on_subscriber_gone(Subscriber& subscriber) override;
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed) override;
 
-    void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request);
+    void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request, bool positions);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void take_back(Subscriber& subscriber, std::size_t aim, const std::function<bool()>& wanted);
-    void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result);
+    void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
+                std::optional<std::vector<FidCount>> positions = {});
     void ask(Subscriber& subscriber);
     void check_closed();
 
@@ -109,6 +111,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     EventLoop& loop_;
     FanOut fan_out_;
     Shares shares_;
+    const std::uint64_t instance_; // of this account of what was published
     PublisherEnd end_;
     std::size_t announced_count_ = 0;
     LatencyHistogram former_latency_; // of those who have gone

@@ -50,8 +50,9 @@ void RequestQueue::send(Session& session) {
 // False: not now; on_sent, on_writable or the end of the connection follows.
 bool RequestQueue::send_request(Session& session, const SubscriptionBook::Request& request) {
     const std::size_t bytes = bytes_of(request);
+    const bool positions = positions_ && request.subscribe;
     OutgoingFrame frame{.kind = request.subscribe ? subscribe_kind : unsubscribe_kind,
-                        .flags = 0,
+                        .flags = positions ? positions_flag : std::uint8_t{0},
                         .extension = {},
                         .slices = {}};
     if (bytes <= frame_extension_limit) {

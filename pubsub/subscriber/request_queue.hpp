@@ -17,7 +17,9 @@ namespace netio::pubsub::inline v0_2 {
 
 class RequestQueue {
   public:
-    explicit RequestQueue(SubscriptionBook& book) noexcept : book_{book} {}
+    // `positions`: how far the publisher is, is to be told in front of each answer.
+    RequestQueue(SubscriptionBook& book, bool positions) noexcept
+        : book_{book}, positions_{positions} {}
 
     // The connection is open: all that is wanted is asked for.
     void begin(Session& session);
@@ -33,6 +35,7 @@ class RequestQueue {
     bool send_request(Session& session, const SubscriptionBook::Request& request);
 
     SubscriptionBook& book_;
+    bool positions_;
     std::unique_ptr<RegisteredBuffer> memory_; // made at the first long request
     std::vector<std::uint32_t> free_places_;
     bool totals_answer_due_ = false;

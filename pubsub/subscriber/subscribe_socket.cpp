@@ -61,6 +61,10 @@ const std::string& SubscribeSocket::provider() const noexcept {
     return core_->provider();
 }
 
+std::uint64_t SubscribeSocket::publisher_instance() const noexcept {
+    return core_->intake().instance();
+}
+
 const FramesSeen& SubscribeSocket::seen() const noexcept {
     return core_->intake().seen();
 }

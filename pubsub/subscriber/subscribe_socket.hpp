@@ -23,6 +23,7 @@
 #include "netio/transport.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/publisher_change.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <chrono>
@@ -61,7 +62,10 @@ class NETIO_EXPORT SubscribeSocket final {
         // was lost.
         bool wait_for_publisher = true;
         bool reconnect = false;
+        // Between two attempts: about twice as long each time, up to the limit, and never as long
+        // as others wait.
         std::chrono::milliseconds retry_interval{250};
+        std::chrono::milliseconds retry_limit{4000};
     };
 
     class Handler {
@@ -89,6 +93,14 @@ class NETIO_EXPORT SubscribeSocket final {
         // This subscriber was too slow, and the publisher's policy is to drop: in the order of the
         // stream, `count` messages of this fid are missing here.
         virtual void on_gap(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
+        // With `reconnect`: behind a connection to the same publish socket, so many messages of
+        // this fid, which was subscribed to then, were published and did not arrive. It comes in
+        // front of on_subscribed.
+        virtual void on_missed(SubscribeSocket&, Fid, std::uint64_t /*count*/) {}
+        // With `reconnect`: it is another publish socket than that of the last connection, and
+        // counts from the beginning. What the former one published at its end is known only if it
+        // had told its totals.
+        virtual void on_publisher_changed(SubscribeSocket&, const PublisherChange&) {}
         // The publisher has ended in order; arrivals() has the loss. on_closed(orderly) follows.
         virtual void on_totals(SubscribeSocket&) {}
         // The connection ended, or no attempt at one succeeded: then detail has the reason of each.
@@ -140,6 +152,8 @@ class NETIO_EXPORT SubscribeSocket final {
     bool is_connected() const noexcept;
     // The provider in use; valid while connected and in on_closed.
     const std::string& provider() const noexcept;
+    // With `reconnect`: of the publish socket that has accepted a subscription last; 0: none has.
+    std::uint64_t publisher_instance() const noexcept;
     // Which kinds of frames have arrived.
     const FramesSeen& seen() const noexcept;
     const ArrivalCounter& arrivals() const noexcept;

@@ -3,6 +3,7 @@
 
 #include "netio/base/destruction_watch.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -44,15 +45,26 @@ struct SubscriberCore::Sink {
         core.handler_.on_gap(core.socket_, fid, count);
         return wants_more();
     }
+    bool take_change(const PublisherChange& change) const {
+        core.handler_.on_publisher_changed(core.socket_, change);
+        return goes_on();
+    }
+    bool take_missed(Fid fid, std::uint64_t count) const {
+        core.handler_.on_missed(core.socket_, fid, count);
+        return goes_on();
+    }
 };
 
 SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options options,
                                SubscribeSocket::Handler& handler, SubscribeSocket& socket)
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
-      requests_{book_}, intake_{options_.largest_message_bytes},
+      requests_{book_, options_.reconnect}, intake_{options_.largest_message_bytes},
       rule_{{.wait_for_publisher = options_.wait_for_publisher,
              .reconnect = options_.reconnect,
-             .receive_bytes_limit = options_.receive_bytes_limit}},
+             .receive_bytes_limit = options_.receive_bytes_limit,
+             .back_off = {.first = options_.retry_interval,
+                          .limit = std::max(options_.retry_interval, options_.retry_limit),
+                          .seed = transport.draw_number()}}},
       connector_{transport, *this}, retry_timer_{transport.loop(), [this] { retry(); }} {
     check(options_);
     start();
@@ -163,8 +175,7 @@ void SubscriberCore::conclude(const Closed& closed) {
     const bool retrying = next != RetryRule::Next::nothing;
     if (retrying) {
         if (rule_.wants_larger(last, receive_bytes)) receive_bytes = last.required_receive_bytes;
-        retry_timer_.start(next == RetryRule::Next::at_once ? std::chrono::milliseconds{0}
-                                                            : options_.retry_interval);
+        retry_timer_.start(rule_.wait(next));
     } else if (last.required_receive_bytes > options_.receive_bytes_limit) {
         last.detail += "; receive_bytes_limit is " + std::to_string(options_.receive_bytes_limit);
     }
@@ -257,8 +268,10 @@ Intake::Outcome SubscriberCore::take_answer(Session& session, std::span<const st
     if (!request) return Intake::Outcome::malformed;
     const Sink sink{*this};
     const bool accepted = answer->result == SubscriptionResult::accepted;
+    rule_.on_answered();
     for (const FidRange& range : request->ranges) {
         if (accepted && request->subscribe) {
+            intake_.begin_subscription(range);
             handler_.on_subscribed(socket_, range);
         } else if (accepted) {
             intake_.end_subscription(range);

@@ -77,6 +77,14 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         gap_counts[fid].push_back(count);
         if (at_gap) at_gap(socket);
     }
+    void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+        missed[fid] += count;
+        if (at_missed) at_missed();
+    }
+    void on_publisher_changed(SubscribeSocket&, const PublisherChange& change) override {
+        changes.push_back(change);
+        if (at_changed) at_changed();
+    }
     void on_totals(SubscribeSocket& socket) override {
         ++totals;
         const ArrivalCounter::Books books = socket.arrivals().books().value();
@@ -111,7 +119,9 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     bool last_retrying = false;
     std::vector<FidRange> subscribed, unsubscribed, refused, policy_refused, unsubscription_refused;
     std::map<Fid, std::vector<Arrived>> by_fid;
-    std::map<Fid, std::uint64_t> gaps;
+    std::map<Fid, std::uint64_t> gaps, missed;
+    std::vector<PublisherChange> changes;
+    std::function<void()> at_missed, at_changed;
     std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;
     std::vector<netio::Closed> closed;
     std::function<void(SubscribeSocket&)> at_connected, at_subscribed, at_unsubscribed, at_message,

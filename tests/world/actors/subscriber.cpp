@@ -81,6 +81,7 @@ SubscribeActor::SubscribeActor(World& world, Process& process)
     options.largest_message_bytes = static_cast<std::size_t>(option("largest", 64 * 1024 * 1024));
     options.reconnect = option("reconnect", 1) != 0;
     options.retry_interval = std::chrono::milliseconds{option("retry_ms", 250)};
+    options.retry_limit = options.retry_interval;
     socket_ = std::make_unique<SubscribeSocket>(process.transport, options, *this);
 }
 

@@ -22,7 +22,17 @@ struct Sink {
         return gaps.size() < limit;
     }
     bool is_gone() const { return gone; }
+    bool take_change(const PublisherChange& change) {
+        changes.push_back(change);
+        return true;
+    }
+    bool take_missed(Fid fid, std::uint64_t count) {
+        missed.push_back({.fid = fid, .count = count});
+        return true;
+    }
     bool gone = false;
+    std::vector<PublisherChange> changes;
+    std::vector<FidCount> missed;
     std::vector<std::string> messages, gaps;
     std::size_t limit = SIZE_MAX;
 };
@@ -195,6 +205,35 @@ TEST_F(IntakeTest, TheRestOfSomeGapsIsCountedWhenItIsTaken) {
               Outcome::taken);
     EXPECT_THAT(sink.gaps, ElementsAre("0x1:5", "0x2:6", "0x3:7"));
     EXPECT_EQ(intake.arrivals().missed(), 18U);
+}
+
+// --- positions ------------------------------------------------------------------------------
+
+std::vector<std::byte> positions(std::uint32_t request, std::initializer_list<FidCount> list,
+                                 std::uint64_t instance = 77) {
+    std::vector<std::byte> body(positions_extension_bytes + list.size() * fid_count_bytes);
+    encode(PositionsExtension{.instance = instance, .request = request}, body);
+    encode(std::vector<FidCount>{list}, std::span{body}.subspan(positions_extension_bytes));
+    return body;
+}
+
+TEST_F(IntakeTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
+    const FidRange more{.first = Fid{20}, .last = Fid{29}};
+    book.subscribe({&more, 1}, {});
+    const std::uint32_t number = book.next()->number;
+    EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "not asked yet";
+    book.sent();
+    EXPECT_EQ(take(positions_kind, positions(number, {{Fid{20}, 5}}), more_flag), Outcome::taken);
+    EXPECT_EQ(take(positions_kind, positions(number, {{Fid{29}, 5}})), Outcome::taken);
+    EXPECT_EQ(take(positions_kind, positions(number, {{Fid{30}, 5}})), Outcome::malformed);
+    EXPECT_EQ(take(positions_kind, positions(number + 1, {})), Outcome::malformed);
+    EXPECT_EQ(take(positions_kind, positions(number, {}), 2), Outcome::malformed);
+    EXPECT_EQ(take(positions_kind, positions(number, {}, 0)), Outcome::malformed);
+    EXPECT_EQ(take(positions_kind, {}), Outcome::malformed);
+    EXPECT_THAT(sink.missed, IsEmpty()) << "it is the first connection";
+    EXPECT_EQ(intake.instance(), 77U);
+    book.answered({.request = number, .result = SubscriptionResult::accepted});
+    EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "too late";
 }
 
 } // namespace

@@ -46,6 +46,17 @@ TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
     EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, {}), Next::nothing);
 }
 
+TEST(RetryRule, WhoIsLetGoAgainBeforeItWasServedWaits) {
+    const Duration first = std::chrono::milliseconds{100};
+    RetryRule rule{{.back_off = {.first = first, .limit = 4 * first, .seed = 1}}};
+    rule.on_answered();
+    EXPECT_EQ(rule.wait(Next::at_once), Duration::zero());
+    EXPECT_GE(rule.wait(Next::at_once), first);
+    EXPECT_GE(rule.wait(Next::wait), 2 * first);
+    rule.on_answered();
+    EXPECT_LT(rule.wait(Next::wait), 2 * first);
+}
+
 TEST(RetryRule, APublisherThatNeverSaidAWordIsNotThereYet) {
     RetryRule rule{{}};
     rule.on_open();

@@ -26,12 +26,14 @@ struct QueuePeer {
         if (!queue.prepare(post_limit, body_limit, frame)) return false;
         kinds.push_back(frame.kind);
         more = frame.flags == more_flag;
-        if (frame.kind == gap_kind || frame.kind == totals_kind) {
+        const bool positions = frame.kind == positions_kind;
+        if (frame.kind == gap_kind || frame.kind == totals_kind || positions) {
             const OutgoingFrame out = frame.outgoing();
             std::vector<std::byte> body{out.extension.begin(), out.extension.end()};
             for (const Slice& slice : out.slices)
                 body.insert(body.end(), slice.data, slice.data + slice.size);
-            const auto told = decode_counts(body);
+            const std::size_t skip = positions ? positions_extension_bytes : 0;
+            const auto told = decode_counts(std::span{body}.subspan(skip));
             counts.insert(counts.end(), told->begin(), told->end());
         }
         if (frame.cookie) under_way.push_back(*frame.cookie);

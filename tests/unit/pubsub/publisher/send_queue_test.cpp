@@ -122,6 +122,23 @@ TEST(SendQueue, NoTotalsAreAFrameToo) {
     EXPECT_FALSE(peer.more);
 }
 
+TEST(SendQueue, PositionsLeaveInFramesThatSayWhoseTheyAre) {
+    QueuePeer peer;
+    std::vector<FidCount> many;
+    for (std::uint64_t fid = 0; fid < 700; ++fid)
+        many.push_back({.fid = Fid{fid}, .count = fid + 1});
+    peer.queue.add_positions({.extension = {.instance = 5, .request = 9}, .counts = many});
+    peer.queue.add_positions({.extension = {.instance = 5, .request = 10}, .counts = {}});
+    EXPECT_EQ(peer.queue.positions(), 700U);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, testing::Each(positions_kind));
+    EXPECT_EQ(peer.kinds.size(), 4U);
+    EXPECT_EQ(peer.counts, many);
+    EXPECT_FALSE(peer.more);
+    EXPECT_EQ(peer.queue.positions(), 0U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
 TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
     QueuePeer peer;
     Frames frames;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A subscriber's account across connections: how far it is in the stream of each fid, and so what
+// it missed between two connections to the same publish socket. Another socket, as that of a
+// publisher that was started anew, counts from the beginning; what the former one published at its
+// end is then not known, unless it had told its totals. No I/O.
+
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/fid_range_map.hpp"
+#include "pubsub/core/publisher_change.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class Continuity {
+  public:
+    void begin_connection() noexcept {
+        ++connection_;
+        open_ = true;
+    }
+    // The publisher of this connection says who it is. Something: it is another one than before.
+    std::optional<PublisherChange> meet(std::uint64_t instance);
+    // What it had published of a fid when it accepted the subscription. How many of those were
+    // missed: none, if the fid was not subscribed to when the last connection ended.
+    std::uint64_t take(const FidCount& position);
+    // From here on every message of the range arrives, or is missed.
+    void begin(const FidRange& range) { covered_.assign(range, connection_); }
+    // The user does not want it any more.
+    void forget(const FidRange& range);
+    // The connection has ended, behind what had arrived. Nothing, if none has begun.
+    void end_connection(const ArrivalCounter& arrivals);
+
+    std::uint64_t instance() const noexcept { return instance_; } // 0: none is known
+
+  private:
+    std::uint64_t instance_ = 0;
+    std::uint64_t connection_ = 0; // the number of this one
+    bool open_ = false;
+    bool ended_ = false; // it has told the totals of all that is covered
+    // By the account, and since which connection without a break.
+    FidRangeMap<std::uint64_t> covered_;
+    FidMap<std::uint64_t> positions_; // without the arrivals of this connection; else 0
+};
+
+} // namespace netio::pubsub::inline v0_2

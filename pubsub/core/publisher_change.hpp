@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Another publish socket answers at the address, and counts from the beginning.
+struct PublisherChange {
+    std::uint64_t former = 0; // instance
+    std::uint64_t now = 0;
+    bool tail_known = false; // the former one had told its totals: arrivals() had the loss
+
+    friend bool operator==(const PublisherChange&, const PublisherChange&) = default;
+};
+
+} // namespace netio::pubsub::inline v0_2

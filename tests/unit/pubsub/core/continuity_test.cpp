@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/continuity.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::pubsub {
+namespace {
+
+constexpr FidRange fids{.first = Fid{1}, .last = Fid{9}};
+
+// One connection: what the publisher was at, then so many messages of fid 1.
+std::uint64_t connect(Continuity& continuity, std::uint64_t position, int messages,
+                      std::uint64_t gap = 0) {
+    continuity.begin_connection();
+    const std::uint64_t missed = continuity.take({.fid = Fid{1}, .count = position});
+    continuity.begin(fids);
+    ArrivalCounter arrivals;
+    for (int i = 0; i < messages; ++i)
+        arrivals.add(Fid{1}, 10);
+    if (gap > 0) arrivals.add_missed(Fid{1}, gap);
+    continuity.end_connection(arrivals);
+    return missed;
+}
+
+TEST(Continuity, WhatWasPublishedBetweenTwoConnectionsIsMissed) {
+    Continuity continuity;
+    continuity.meet(7);
+    EXPECT_EQ(connect(continuity, 100, 5), 0U) << "nothing was promised before";
+    EXPECT_FALSE(continuity.meet(7));
+    EXPECT_EQ(connect(continuity, 105, 3), 0U);
+    EXPECT_EQ(connect(continuity, 110, 0, 4), 2U);
+    EXPECT_EQ(connect(continuity, 115, 0), 1U) << "the gap was told already";
+}
+
+TEST(Continuity, AFidThatWasNewMeanwhileIsMissedFromItsFirstMessageOn) {
+    Continuity continuity;
+    continuity.meet(7);
+    connect(continuity, 0, 0);
+    EXPECT_EQ(continuity.take({.fid = Fid{2}, .count = 6}), 6U);
+    EXPECT_EQ(continuity.take({.fid = Fid{10}, .count = 6}), 0U) << "it was not subscribed to";
+}
+
+TEST(Continuity, WhatIsNotWantedAnyMoreIsNotMissed) {
+    Continuity continuity;
+    continuity.meet(7);
+    connect(continuity, 0, 5);
+    continuity.forget({.first = Fid{1}, .last = Fid{1}});
+    EXPECT_EQ(continuity.take({.fid = Fid{1}, .count = 50}), 0U);
+    EXPECT_EQ(continuity.take({.fid = Fid{2}, .count = 1}), 1U) << "but the others are";
+}
+
+// The connection may end before all that is wanted was asked for again.
+TEST(Continuity, WhatWasNotResumedInOneConnectionIsInTheNext) {
+    Continuity continuity;
+    continuity.meet(7);
+    connect(continuity, 0, 5);
+    continuity.begin_connection();
+    continuity.end_connection(ArrivalCounter{});
+    EXPECT_EQ(connect(continuity, 9, 0), 4U);
+}
+
+TEST(Continuity, AnotherPublisherBeginsAnew) {
+    Continuity continuity;
+    EXPECT_FALSE(continuity.meet(7)) << "the first one";
+    connect(continuity, 0, 5);
+    const auto change = continuity.meet(8);
+    EXPECT_EQ(change, (PublisherChange{.former = 7, .now = 8, .tail_known = false}));
+    EXPECT_EQ(connect(continuity, 50, 1), 0U);
+    EXPECT_EQ(continuity.instance(), 8U);
+}
+
+TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
+    Continuity continuity;
+    continuity.meet(7);
+    continuity.begin_connection();
+    ArrivalCounter arrivals;
+    arrivals.complete_books();
+    continuity.end_connection(arrivals);
+    EXPECT_TRUE(continuity.meet(8)->tail_known);
+    continuity.begin_connection();
+    continuity.end_connection(ArrivalCounter{});
+    EXPECT_FALSE(continuity.meet(9)->tail_known);
+}
+
+// Totals are of what was subscribed to, and it may have begun to end before it was asked.
+TEST(Continuity, TheTailOfWhatWasNotAskedForAgainBeforeTheEndIsUnknown) {
+    Continuity continuity;
+    continuity.meet(7);
+    connect(continuity, 0, 5);
+    continuity.begin_connection();
+    ArrivalCounter arrivals;
+    arrivals.complete_books();
+    continuity.end_connection(arrivals);
+    EXPECT_FALSE(continuity.meet(8)->tail_known);
+}
+
+TEST(Continuity, AnAttemptThatFailedCountsNothingTwice) {
+    Continuity continuity;
+    continuity.meet(7);
+    ArrivalCounter arrivals;
+    arrivals.add(Fid{1}, 10);
+    continuity.begin_connection();
+    continuity.begin(fids);
+    continuity.end_connection(arrivals);
+    continuity.end_connection(arrivals);
+    EXPECT_EQ(continuity.take({.fid = Fid{1}, .count = 2}), 1U);
+}
+
+} // namespace
+} // namespace netio::pubsub
