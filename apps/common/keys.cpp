@@ -18,9 +18,10 @@ using netio::access::Protection;
 void add_protection(CLI::App& command, KeyArguments& arguments) {
     if (command.get_option_no_throw("--protection") != nullptr) return;
     command
-        .add_option("--protection", arguments.protection,
-                    "With a key: none, or peers (frames that change a connection carry a tag); a "
-                    "server asks for it at least")
+        .add_option(
+            "--protection", arguments.protection,
+            "With a key: none, peers (frames that change a connection carry a tag), integrity "
+            "(all do) or privacy (all are encrypted); a server asks for it at least")
         ->check(CLI::IsMember({"none", "peers", "integrity", "privacy"}));
 }
 
@@ -50,7 +51,8 @@ Protection protection_of(const std::string& word) {
          {Protection::none, Protection::peers, Protection::integrity, Protection::privacy}) {
         if (to_string(level) == word) return level;
     }
-    throw std::invalid_argument{"'" + word + "' is no protection; allowed: none, peers"};
+    throw std::invalid_argument{"'" + word +
+                                "' is no protection; allowed: none, peers, integrity, privacy"};
 }
 
 std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments) {

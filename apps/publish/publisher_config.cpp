@@ -7,6 +7,7 @@
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -373,7 +374,8 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
     if (const auto v = document.find("metrics")) config.metrics = read_metrics(*v);
     if (const auto v = document.find("protection")) {
         if (config.keys.keys.empty()) v->fail("there are no keys", "with keys: FILE");
-        config.keys.protection = v->choice({"none", "peers"}) == 0 ? "none" : "peers";
+        constexpr std::array levels{"none", "peers", "integrity", "privacy"};
+        config.keys.protection = levels.at(v->choice({levels[0], levels[1], levels[2], levels[3]}));
     }
     if (const auto v = document.find("provider")) config.provider = read_provider(*v);
     if (const auto v = document.find("loop")) config.loop = read_loop(*v);

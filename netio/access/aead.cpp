@@ -75,9 +75,8 @@ evp_cipher_ctx_st* Aead::prepare(Use use, std::uint64_t nonce) {
     return context_.get();
 }
 
-void Aead::seal(std::uint64_t nonce, std::span<const Bytes> associated, Bytes plain,
-                std::span<std::byte> out) {
-    NETIO_CHECK(out.size() == plain.size() + seal_tag_bytes);
+void Aead::seal(std::uint64_t nonce, std::span<const Bytes> associated,
+                std::span<const Bytes> plain, std::span<std::byte> out) {
     EVP_CIPHER_CTX* const context = prepare(Use::seal, nonce);
     int done = 0;
     for (const Bytes part : associated) {
@@ -85,11 +84,16 @@ void Aead::seal(std::uint64_t nonce, std::span<const Bytes> associated, Bytes pl
         NETIO_CHECK(::EVP_EncryptUpdate(context, nullptr, &done, raw(part.data()), size_of(part)) ==
                     1);
     }
-    if (!plain.empty()) {
-        NETIO_CHECK(::EVP_EncryptUpdate(context, raw(out.data()), &done, raw(plain.data()),
-                                        size_of(plain)) == 1);
+    std::span<std::byte> rest = out;
+    for (const Bytes part : plain) {
+        if (part.empty()) continue;
+        NETIO_CHECK(rest.size() >= part.size() + seal_tag_bytes);
+        NETIO_CHECK(::EVP_EncryptUpdate(context, raw(rest.data()), &done, raw(part.data()),
+                                        size_of(part)) == 1);
+        rest = rest.subspan(part.size()); // of a stream: nothing is held back
     }
-    std::byte* const tag = out.data() + plain.size();
+    NETIO_CHECK(rest.size() == seal_tag_bytes);
+    std::byte* const tag = rest.data();
     NETIO_CHECK(::EVP_EncryptFinal_ex(context, raw(tag), &done) == 1 &&
                 ::EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, seal_tag_bytes, tag) == 1);
 }
@@ -123,7 +127,8 @@ bool Aead::open(std::uint64_t nonce, std::span<const Bytes> associated, Bytes se
 Secret Aead::next_key() {
     const std::array<std::byte, secret_bytes> zeros{};
     std::array<std::byte, secret_bytes + seal_tag_bytes> sealed{};
-    seal(std::numeric_limits<std::uint64_t>::max(), {}, zeros, sealed);
+    const Bytes plain{zeros};
+    seal(std::numeric_limits<std::uint64_t>::max(), {}, {&plain, 1}, sealed);
     const Secret next{std::span{sealed}.first<secret_bytes>()};
     wipe(sealed);
     return next;

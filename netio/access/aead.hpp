@@ -25,9 +25,10 @@ class Aead {
   public:
     Aead(Cipher cipher, const Secret& key) noexcept : cipher_{cipher}, key_{key} {}
 
-    // `out` has the size of `plain` and seal_tag_bytes; it may begin where `plain` does. Never
-    // twice with one nonce.
-    void seal(std::uint64_t nonce, std::span<const Bytes> associated, Bytes plain,
+    // The parts of `plain`, one behind the other. `out` has the size of all of them and
+    // seal_tag_bytes; where there is one part, it may begin where that does. Never twice with one
+    // nonce.
+    void seal(std::uint64_t nonce, std::span<const Bytes> associated, std::span<const Bytes> plain,
               std::span<std::byte> out);
     // False: it is not what was sealed with these, and `out` is wiped. `out` has the size of
     // `sealed` without the tag; it may begin where `sealed` does.

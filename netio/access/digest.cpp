@@ -89,7 +89,7 @@ Digest sha256(std::initializer_list<Bytes> parts) {
     return digest;
 }
 
-Digest hmac_sha256(Bytes key, std::initializer_list<Bytes> parts) {
+Digest hmac_sha256(Bytes key, std::span<const Bytes> parts) {
     const MacContext context{::EVP_MAC_CTX_dup(hmac_without_key())};
     // libcrypto takes a null pointer for "the key that was there before".
     static constexpr std::byte none{};

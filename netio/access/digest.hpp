@@ -17,7 +17,10 @@ Bytes as_bytes(std::string_view text) noexcept;
 
 // Of the parts one behind the other.
 Digest sha256(std::initializer_list<Bytes> parts);
-Digest hmac_sha256(Bytes key, std::initializer_list<Bytes> parts);
+Digest hmac_sha256(Bytes key, std::span<const Bytes> parts);
+inline Digest hmac_sha256(Bytes key, std::initializer_list<Bytes> parts) {
+    return hmac_sha256(key, std::span{parts.begin(), parts.size()});
+}
 // Two keys from a chaining key and input, as Noise defines it; `third` too if it is given.
 std::pair<Secret, Secret> hkdf(const Secret& chaining_key, Bytes input, Secret* third = nullptr);
 

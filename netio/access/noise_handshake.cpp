@@ -50,7 +50,7 @@ void NoiseHandshake::write(Bytes payload, std::span<std::byte> out) {
     }
     const auto sealed = out.subspan(own.size());
     const Bytes associated{hash_};
-    cipher_.seal(0, {&associated, 1}, payload, sealed);
+    cipher_.seal(0, {&associated, 1}, {&payload, 1}, sealed);
     mix_hash(sealed);
     advance();
 }

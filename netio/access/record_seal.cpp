@@ -23,10 +23,10 @@ void RecordCount::advance(std::uint64_t bytes) {
     ++keys_;
 }
 
-bool Sealer::seal(Bytes header, Bytes plain, std::span<std::byte> out) {
+bool Sealer::seal(Bytes header, std::span<const Bytes> plain, std::span<std::byte> out) {
     if (count_.is_used_up()) return false;
     count_.aead().seal(count_.number(), {&header, 1}, plain, out);
-    count_.advance(header.size() + plain.size());
+    count_.advance(header.size() + bytes_of(plain));
     return true;
 }
 

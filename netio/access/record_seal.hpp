@@ -49,7 +49,11 @@ class Sealer {
         : count_{cipher, key, life, first} {}
 
     // False: no number is left, and nothing was done; the session has to end.
-    [[nodiscard]] bool seal(Bytes header, Bytes plain, std::span<std::byte> out);
+    // `plain` in parts, one behind the other.
+    [[nodiscard]] bool seal(Bytes header, std::span<const Bytes> plain, std::span<std::byte> out);
+    [[nodiscard]] bool seal(Bytes header, Bytes plain, std::span<std::byte> out) {
+        return seal(header, {&plain, 1}, out);
+    }
     // Of a record in clear, which lies in several parts.
     [[nodiscard]] bool tag(std::span<const Bytes> parts, std::span<std::byte, seal_tag_bytes> tag);
     std::uint64_t keys() const noexcept { return count_.keys(); }

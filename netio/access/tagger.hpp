@@ -5,6 +5,7 @@
 // frame and its number among those that have one. A direction has a key of its own.
 
 #include "netio/access/digest.hpp"
+#include "netio/base/check.hpp"
 #include "netio/base/wire.hpp"
 
 #include <algorithm>
@@ -17,15 +18,26 @@ using FrameTag = std::array<std::byte, frame_tag_bytes>;
 
 class Tagger {
   public:
+    static constexpr std::size_t parts_limit = 31;
+
     explicit Tagger(const Secret& key) noexcept : key_{key} {}
 
-    FrameTag next(Bytes header, Bytes body) {
+    // Of the parts one behind the other; at most parts_limit of them.
+    FrameTag next(std::span<const Bytes> parts) {
         std::array<std::byte, 8> number{};
         wire::store(number.data(), next_++);
-        const Digest digest = hmac_sha256(key_.bytes(), {number, header, body});
+        std::array<Bytes, parts_limit + 1> all{number};
+        NETIO_CHECK(parts.size() <= parts_limit);
+        std::ranges::copy(parts, all.begin() + 1);
+        const Digest digest =
+            hmac_sha256(key_.bytes(), std::span<const Bytes>{all}.first(parts.size() + 1));
         FrameTag tag;
         std::copy_n(digest.begin(), tag.size(), tag.begin());
         return tag;
+    }
+    FrameTag next(Bytes header, Bytes body) {
+        const std::array parts{header, body};
+        return next(parts);
     }
 
   private:

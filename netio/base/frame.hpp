@@ -22,6 +22,7 @@ enum class FrameKind : std::uint8_t {
     shutdown = 4,
     shutdown_ack = 5,
     written = 6,
+    key_exchange = 7,
 };
 inline constexpr std::uint8_t first_service_kind = 16;
 // From here on a service's frames change what it does for the peer; those before bring data.

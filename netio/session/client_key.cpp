@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/client_key.hpp"
 
+#include "netio/access/aead.hpp"
 #include "netio/access/gate_client.hpp"
 #include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"
-#include "netio/session/session_protection.hpp"
 
 namespace netio::inline v0_2 {
 namespace {
@@ -25,14 +25,17 @@ access::Key read_only_key(const std::string& path) {
 } // namespace
 
 ClientKey::ClientKey(const Options& options)
-    : key_{std::make_unique<access::Key>(read_only_key(options.file))},
-      protection_{checked_protection(options.protection)} {}
+    : key_{std::make_unique<access::Key>(read_only_key(options.file))}, protection_{
+                                                                            options.protection} {}
 
 ClientKey::~ClientKey() = default;
 
 std::shared_ptr<access::GateClient> ClientKey::dial(const access::GateAddress& dialled) const {
     return std::make_shared<access::GateClient>(
-        *key_, access::GateClient::Options{.protection = protection_}, dialled);
+        *key_,
+        access::GateClient::Options{.protection = protection_,
+                                    .lacks_aes = !access::processor_has_aes()},
+        dialled);
 }
 
 } // namespace netio::inline v0_2

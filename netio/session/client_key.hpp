@@ -22,12 +22,12 @@ class NETIO_EXPORT ClientKey final {
   public:
     struct Options {
         std::string file; // with one key, made by `netio key new --client`
-        // Asked for, and never less than this: none or peers.
+        // Asked for, and never less than this.
         access::Protection protection = access::Protection::none;
     };
 
     // Reads the file, once. Throws std::runtime_error (access::KeyFileError), naming file, line and
-    // remedy, if it cannot be used, and std::invalid_argument for options.
+    // remedy, if it cannot be used.
     explicit ClientKey(const Options& options);
     ~ClientKey();
     ClientKey(const ClientKey&) = delete;

@@ -63,6 +63,11 @@ access::Protection GatePassage::protection() const noexcept {
     return admittance_ ? admittance_->admission().protection() : access::Protection::none;
 }
 
+access::Cipher GatePassage::cipher() const noexcept {
+    if (client_) return client_->cipher();
+    return admittance_ ? admittance_->admission().cipher() : access::Cipher::aes_256_gcm;
+}
+
 std::string_view GatePassage::hint(RejectCode code) const noexcept {
     if (code == RejectCode::prove_key && !client_) return "; this side was given none";
     return {};

@@ -33,6 +33,7 @@ class GatePassage {
     std::string take_answer(std::span<const std::byte> data);
 
     access::Protection protection() const noexcept;
+    access::Cipher cipher() const noexcept;
     // Once both have proved their key, where both have one.
     const std::optional<access::GateKeys>& keys() const noexcept { return keys_; }
     // Of the peer. Null: it may do everything.

@@ -44,6 +44,18 @@ Closed Handshake::take_answer(std::span<const std::byte> data) {
                       " bytes, which is too little"};
 }
 
+KeyExchange* Handshake::exchange(std::uint64_t key_bytes) {
+    if (!seals_all(gate_.protection()) || !gate_.keys()) return nullptr;
+    if (!exchange_) {
+        exchange_.emplace(accepting_ ? KeyExchange::Side::responder : KeyExchange::Side::initiator,
+                          KeyExchange::Terms{.level = gate_.protection(),
+                                             .cipher = gate_.cipher(),
+                                             .key_bytes = key_bytes},
+                          *gate_.keys());
+    }
+    return &*exchange_;
+}
+
 bool Handshake::take_open(std::span<const std::byte> body) noexcept {
     const std::optional<OpenOptions> offered = decode_open_options(body);
     if (offered) offered_ = *offered;

@@ -7,10 +7,13 @@
 #include "netio/base/status.hpp"
 #include "netio/session/gate_passage.hpp"
 #include "netio/session/hello.hpp"
+#include "netio/session/key_exchange.hpp"
 #include "netio/session/open_options.hpp"
 #include "netio/session/session_options.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -34,6 +37,11 @@ class Handshake {
 
     // The accepting side's answer. `detail`: what is wrong with it; empty: nothing.
     Closed take_answer(std::span<const std::byte> data);
+    // Null: the level of protection has none. Otherwise once both sides have passed the gate; keys
+    // are changed after so many bytes.
+    KeyExchange* exchange(std::uint64_t key_bytes);
+    // It is over: what the keys were made of is not kept.
+    void forget_exchange() noexcept { exchange_.reset(); }
     // The connecting side's open frame. False: it cannot be.
     [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
     void take_rejection(std::span<const std::byte> data) {
@@ -56,6 +64,7 @@ class Handshake {
     std::size_t required_receive_bytes_ = least_receive_bytes;
     bool accepting_ = false;
     GatePassage gate_;
+    std::optional<KeyExchange> exchange_;
 };
 
 } // namespace netio::inline v0_2

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/key_desk.hpp"
 
+#include "netio/access/aead.hpp"
 #include "netio/base/destruction_watch.hpp"
-#include "netio/session/session_protection.hpp"
+#include "netio/base/option_check.hpp"
 
 #include <numeric>
 #include <utility>
@@ -15,8 +16,8 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
     require_at_least("look_interval", options.look_interval.count(), 1);
     require_between("links_per_host", options.links_per_host, 1, UINT32_MAX);
     return {.key_file = options.file,
-            .least = checked_protection(options.least),
-            .most = most_protection,
+            .least = options.least,
+            .lacks_aes = !access::processor_has_aes(),
             .links_per_host = options.links_per_host,
             .look_interval = options.look_interval};
 }

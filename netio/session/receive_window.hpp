@@ -7,7 +7,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/memory/buffer.hpp"
-#include "netio/session/frame_tags.hpp"
+#include "netio/session/frame_seal.hpp"
 #include "netio/transport.hpp"
 
 #include <cstddef>
@@ -37,7 +37,7 @@ class ReceiveWindow {
 
     void register_memory(MemoryDomain& domain) { memory_.registration(domain); }
     std::size_t receive_count() const noexcept { return arrivals_.size(); }
-    std::span<const std::byte> content(std::size_t index, std::size_t bytes) const noexcept {
+    std::span<std::byte> content(std::size_t index, std::size_t bytes) const noexcept {
         return memory_.memory().subspan(index * receive_bytes_, bytes);
     }
     // Throws FabricError as Connection::post_receive. False: the connection has broken.
@@ -54,10 +54,11 @@ class ReceiveWindow {
     }
     bool has_heard() const noexcept { return expected_sequence_ > 0; }
 
-    void check_with(const FrameTagChecker& tags) { tags_ = tags; }
-    // Where there are tags. False: it is not the right one.
-    [[nodiscard]] bool take_tag_off(std::span<const std::byte>& frame) {
-        return !tags_ || tags_->take_off(frame);
+    // From the next frame on.
+    void open_with(FrameOpener opener) { opener_.emplace(std::move(opener)); }
+    // Takes off what protects it, if anything does. False: it is not what the peer has sent next.
+    [[nodiscard]] bool open(std::span<std::byte>& frame) {
+        return !opener_ || opener_->open(frame);
     }
 
     // There is a place for each receive that the peer knows of.
@@ -116,7 +117,7 @@ class ReceiveWindow {
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::uint32_t expected_sequence_ = 0;
-    std::optional<FrameTagChecker> tags_;
+    std::optional<FrameOpener> opener_;
     std::uint64_t frames_ = 0;
     std::uint64_t bytes_ = 0;
     bool paused_ = false;

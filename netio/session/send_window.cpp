@@ -10,8 +10,6 @@
 namespace netio::inline v0_2 {
 namespace {
 
-constexpr std::size_t slot_bytes = frame_header_bytes + frame_extension_limit;
-
 std::vector<std::uint32_t> all_free(std::size_t count) {
     std::vector<std::uint32_t> free(count);
     for (std::size_t i = 0; i < count; ++i)
@@ -34,8 +32,7 @@ std::size_t bytes_of(std::span<const Slice> slices) noexcept {
 } // namespace
 
 SendWindow::SendWindow(std::size_t slot_count)
-    : slot_memory_{slot_count * slot_bytes}, slots_(slot_count), free_slots_{all_free(slot_count)},
-      gathers_(slot_count) {}
+    : memory_{slot_count}, slots_(slot_count), free_slots_{all_free(slot_count)} {}
 
 void SendWindow::open(const Terms& terms) {
     credits_.emplace(
@@ -126,27 +123,15 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
                         std::optional<Cookie> cookie) {
     const std::uint32_t index = free_slots_.back();
     slots_[index] = {.cookie = cookie, .own = frame.kind < first_service_kind};
-    const Slice head = slot_memory_.slice(index * slot_bytes, slot_bytes);
-    std::array<Slice, 32> pieces;
-    std::size_t piece_count = 1;
-    std::byte* const end = append(head.data + frame_header_bytes, frame.extension);
-    const std::size_t tag_bytes = tags_ && carries_tag(frame.kind) ? access::frame_tag_bytes : 0;
-    if (body_bytes + tag_bytes <= frame_extension_limit) {
-        // Small frames leave in one piece: a second one costs more than the copy.
-        std::byte* out = end;
-        for (const Slice& slice : frame.slices)
-            out = append(out, {slice.data, slice.size});
-        pieces[0] = {head.buffer, head.data, frame_header_bytes + body_bytes + tag_bytes};
-    } else {
-        pieces[0] = {head.buffer, head.data, frame_header_bytes + frame.extension.size()};
-        piece_count += attach(frame, index, std::span{pieces}.subspan(1), tag_bytes);
-    }
     encode({.kind = frame.kind,
             .flags = frame.flags,
             .credits = static_cast<std::uint16_t>(credits_->owed()),
             .sequence = next_sequence_},
-           std::span<std::byte, frame_header_bytes>{head.data, frame_header_bytes});
-    if (tag_bytes > 0) tag({pieces.data(), piece_count});
+           std::span<std::byte, frame_header_bytes>{memory_.head(index).data, frame_header_bytes});
+    std::array<Slice, 32> pieces;
+    const std::size_t behind = sealer_ ? sealer_->bytes_behind(frame.kind) : 0;
+    const std::size_t piece_count = behind > 0 ? seal(frame, index, body_bytes, behind, pieces)
+                                               : lay_out(frame, index, body_bytes, pieces);
     const Status status = connection.post_send({pieces.data(), piece_count}, Cookie{index});
     if (status != Status::ok) return status;
     free_slots_.pop_back();
@@ -155,47 +140,84 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     return Status::ok;
 }
 
-// The slices behind the header, gathered as far as the provider does not take them. What gets a tag
-// is gathered in any case: it is rare, and that is where the tag lies then.
-std::size_t SendWindow::attach(const OutgoingFrame& frame, std::uint32_t slot,
-                               std::span<Slice> pieces, std::size_t tag_bytes) {
+// The frame as it lies, without anything behind it.
+std::size_t SendWindow::lay_out(const OutgoingFrame& frame, std::uint32_t slot,
+                                std::size_t body_bytes, std::span<Slice> pieces) {
+    const Slice head = memory_.head(slot);
+    std::byte* const end = append(head.data + frame_header_bytes, frame.extension);
+    if (body_bytes <= frame_extension_limit) {
+        // Small frames leave in one piece: a second one costs more than the copy.
+        std::byte* out = end;
+        for (const Slice& slice : frame.slices)
+            out = append(out, {slice.data, slice.size});
+        pieces[0] = {head.buffer, head.data, frame_header_bytes + body_bytes};
+        return 1;
+    }
+    pieces[0] = {head.buffer, head.data, frame_header_bytes + frame.extension.size()};
+    return 1 + attach(frame.slices, slot, pieces.subspan(1));
+}
+
+// The slices behind the header, gathered as far as the provider does not take them.
+std::size_t SendWindow::attach(std::span<const Slice> slices, std::uint32_t slot,
+                               std::span<Slice> pieces) {
     // One piece is the header's; if the rest does not fit, another is the gathered tail.
     const std::size_t room = segment_limit_ - 1;
-    const std::size_t count = frame.slices.size();
-    const std::size_t kept = tag_bytes > 0 ? 0 : count <= room ? count : room - 1;
-    std::copy_n(frame.slices.begin(), kept, pieces.begin());
-    if (kept == count && tag_bytes == 0) return kept;
-    const std::span<const Slice> tail = frame.slices.subspan(kept);
+    const std::size_t kept = slices.size() <= room ? slices.size() : room - 1;
+    std::copy_n(slices.begin(), kept, pieces.begin());
+    if (kept == slices.size()) return kept;
+    const std::span<const Slice> tail = slices.subspan(kept);
     ++counters_.gathered;
-    RegisteredBuffer& memory = gather_memory(slot, bytes_of(tail) + tag_bytes);
+    RegisteredBuffer& memory = memory_.gather(slot, bytes_of(tail), body_limit_);
     std::byte* out = memory.data();
     for (const Slice& slice : tail)
         out = append(out, {slice.data, slice.size});
-    pieces[kept] = {&memory, memory.data(),
-                    static_cast<std::size_t>(out - memory.data()) + tag_bytes};
+    pieces[kept] = {&memory, memory.data(), static_cast<std::size_t>(out - memory.data())};
     return kept + 1;
 }
 
-// Over all of it, into its last bytes; header and extension lie in the first piece, and what else
-// there is in the second.
-void SendWindow::tag(std::span<const Slice> pieces) {
-    const Slice& last = pieces.back();
-    const std::span<const std::byte> behind{last.data, last.size - access::frame_tag_bytes};
-    const bool is_one = pieces.size() == 1;
-    const auto head = is_one ? behind : std::span<const std::byte>{pieces[0].data, pieces[0].size};
-    std::ranges::copy(tags_->next(head, is_one ? std::span<const std::byte>{} : behind),
-                      last.data + behind.size());
-}
-
-RegisteredBuffer& SendWindow::gather_memory(std::uint32_t slot, std::size_t bytes) {
-    std::unique_ptr<RegisteredBuffer>& memory = gathers_[slot];
-    if (!memory || memory->size() < bytes) {
-        // Grows with what is gathered here, not with what the peer says that it takes.
-        const std::size_t twice = memory ? 2 * memory->size() : frame_extension_limit;
-        memory = std::make_unique<RegisteredBuffer>(std::max(bytes, std::min(twice, body_limit_)),
-                                                    Access::send);
+// The frame with its tag behind it. What travels in clear stays where it lies, if the provider
+// takes a piece more for the tag; what is encrypted travels from memory of its slot.
+std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std::size_t body_bytes,
+                             std::size_t behind, std::span<Slice> pieces) {
+    const Slice head = memory_.head(slot);
+    const bool is_small = body_bytes <= frame_extension_limit;
+    std::array<access::Bytes, slice_limit + 2> parts;
+    std::size_t part_count = 0;
+    const auto finish = [&](std::span<std::byte> out) {
+        // At one frame in a nanosecond the numbers last for 584 years.
+        NETIO_CHECK_MSG(sealer_->seal(std::span{parts}.first(part_count), out),
+                        "no number is left for a frame");
+    };
+    if (!is_small && !sealer_->encrypts() && frame.slices.size() + 2 <= segment_limit_) {
+        const std::size_t count = lay_out(frame, slot, body_bytes, pieces);
+        while (part_count < count) {
+            parts[part_count] = {pieces[part_count].data, pieces[part_count].size};
+            ++part_count;
+        }
+        std::byte* const tag = head.data + SlotMemory::tag_at;
+        finish({tag, behind});
+        pieces[count] = {head.buffer, tag, behind};
+        return count + 1;
     }
-    return *memory;
+    const std::size_t bytes = frame_header_bytes + body_bytes + behind;
+    RegisteredBuffer& memory = is_small ? *head.buffer : memory_.gather(slot, bytes, body_limit_);
+    std::byte* const begin = is_small ? head.data : memory.data();
+    const access::Bytes header{head.data, frame_header_bytes};
+    std::byte* out = is_small ? begin + header.size() : append(begin, header);
+    parts[part_count++] = header;
+    parts[part_count++] = frame.extension;
+    for (const Slice& slice : frame.slices)
+        parts[part_count++] = {slice.data, slice.size};
+    if (sealer_->encrypts()) {
+        finish({out, body_bytes + behind});
+    } else {
+        for (const access::Bytes part : std::span{parts}.subspan(1, part_count - 1))
+            out = append(out, part);
+        if (!is_small) ++counters_.gathered;
+        finish({out, behind});
+    }
+    pieces[0] = {&memory, begin, bytes};
+    return 1;
 }
 
 Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Cookie cookie) {

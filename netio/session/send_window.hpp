@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a session may send at the moment, and what of it is in the fabric's hands: credits, slots
-// with the headers of the frames, and memory to gather slices in. It decides and posts; it knows
-// nothing of why. Not thread-safe.
+// What a session may send at the moment, and what of it is in the fabric's hands: credits, and
+// slots with their memory. It decides and posts; it knows nothing of why. Not thread-safe.
 
 #include "netio/session/credits.hpp"
-#include "netio/session/frame_tags.hpp"
+#include "netio/session/frame_seal.hpp"
 #include "netio/session/frames.hpp"
 #include "netio/session/send_ledger.hpp"
+#include "netio/session/slot_memory.hpp"
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace netio::inline v0_2 {
@@ -33,10 +33,10 @@ class SendWindow {
     };
     void open(const Terms& terms);
     bool is_open() const noexcept { return credits_.has_value(); }
-    // From the next frame on. The peer has room for a tag behind the largest frame.
-    void tag_with(const access::Tagger& tags) { tags_ = tags; }
+    // From the next frame on. The peer has room for what is put behind the largest frame.
+    void seal_with(FrameSealer sealer) { sealer_.emplace(std::move(sealer)); }
     // Before there is an endpoint: what cannot be registered is found out then.
-    void register_memory(MemoryDomain& domain) { slot_memory_.registration(domain); }
+    void register_memory(MemoryDomain& domain) { memory_.register_in(domain); }
 
     bool can_send() const noexcept;
     bool can_write() const noexcept;
@@ -74,7 +74,7 @@ class SendWindow {
     std::size_t credits() const noexcept { return credits_ ? credits_->available() : 0; }
 
   private:
-    // One frame or write. The header of a frame lives in slot_memory_ until it is sent.
+    // One frame or write. The header of a frame lives in memory_ until it is sent.
     struct Slot {
         std::optional<Cookie> cookie;
         bool own = false;
@@ -83,19 +83,19 @@ class SendWindow {
     Status post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                 std::optional<Cookie> cookie);
     Status refuse(bool& wanted) noexcept;
-    std::size_t attach(const OutgoingFrame& frame, std::uint32_t slot, std::span<Slice> pieces,
-                       std::size_t tag_bytes);
-    void tag(std::span<const Slice> pieces);
-    RegisteredBuffer& gather_memory(std::uint32_t slot, std::size_t bytes);
+    // Each: the number of pieces.
+    std::size_t lay_out(const OutgoingFrame& frame, std::uint32_t slot, std::size_t body_bytes,
+                        std::span<Slice> pieces);
+    std::size_t attach(std::span<const Slice> slices, std::uint32_t slot, std::span<Slice> pieces);
+    std::size_t seal(const OutgoingFrame& frame, std::uint32_t slot, std::size_t body_bytes,
+                     std::size_t behind, std::span<Slice> pieces);
 
-    RegisteredBuffer slot_memory_;
+    SlotMemory memory_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_slots_;
-    // By slot, for frames of more slices than the provider takes: as large as was needed so far.
-    std::vector<std::unique_ptr<RegisteredBuffer>> gathers_;
     std::optional<Credits> credits_;
     SendLedger ledger_;
-    std::optional<access::Tagger> tags_;
+    std::optional<FrameSealer> sealer_;
     std::uint32_t next_sequence_ = 0;
     std::size_t body_limit_ = 0;
     std::size_t segment_limit_ = 1;

@@ -29,7 +29,7 @@ class NETIO_EXPORT ServerKeys final {
   public:
     struct Options {
         std::string file; // made by `netio key new`
-        // What clients have to ask for at least: none or peers.
+        // What clients have to ask for at least.
         access::Protection least = access::Protection::none;
         std::uint32_t links_per_host = 64;             // at once, whatever their keys
         std::chrono::milliseconds look_interval{1000}; // at the file

@@ -7,27 +7,21 @@
 #include <utility>
 
 namespace netio::inline v0_2 {
-namespace {
-
-std::size_t tag_bytes(access::Protection protection) {
-    return protection == access::Protection::none ? 0 : access::frame_tag_bytes;
-}
-
-} // namespace
 
 Session::Session(Transport& transport, const Target& target, const Hello& hello,
                  const SessionOptions& options, Handler& handler)
     : core_{std::make_unique<SessionCore>(*this, transport, hello, options, handler,
-                                          target.gate ? tag_bytes(target.gate->protection()) : 0)} {
+                                          target.gate ? target.gate->protection()
+                                                      : access::Protection::none)} {
     core_->connect(transport, target);
 }
 
 Session::Session(Transport& transport, ConnectionRequest& request, const Hello& peer,
                  const Hello& hello, const SessionOptions& options, Handler& handler,
                  std::unique_ptr<Admittance> admittance)
-    : core_{std::make_unique<SessionCore>(
-          *this, transport, hello, options, handler,
-          admittance ? tag_bytes(admittance->admission().protection()) : 0)} {
+    : core_{std::make_unique<SessionCore>(*this, transport, hello, options, handler,
+                                          admittance ? admittance->admission().protection()
+                                                     : access::Protection::none)} {
     core_->accept(request, peer, std::move(admittance));
 }
 

@@ -37,6 +37,9 @@ bool SessionCore::take_arrival(const Completion& completion) {
     ReceiveWindow::Arrival arrival;
     std::uint32_t credits = 0;
     const bool is_write = completion.kind == Completion::Kind::remote_write;
+    if (is_write && seals_all(handshake_.gate().protection())) {
+        return protocol_error("wrote into memory of a session whose frames are sealed");
+    }
     if (is_write) {
         if (completion.consumed_receive) {
             arrival.receive = static_cast<std::uint32_t>(completion.cookie);
@@ -45,17 +48,20 @@ bool SessionCore::take_arrival(const Completion& completion) {
         arrival.notice = completion.immediate;
     } else {
         arrival.receive = static_cast<std::uint32_t>(completion.cookie);
-        std::span<const std::byte> bytes = receive_.content(*arrival.receive, completion.bytes);
+        std::span<std::byte> bytes = receive_.content(*arrival.receive, completion.bytes);
         if (bytes.size() < frame_header_bytes)
             return protocol_error("sent a frame without a header");
         const FrameHeader header = decode_frame_header(bytes.first<frame_header_bytes>());
+        // First: what nobody has sealed says nothing, not even about its order.
+        if (!receive_.open(bytes)) {
+            return protocol_error(
+                "sent a frame of kind " + std::to_string(header.kind) +
+                " whose tag is wrong; somebody has changed it on its way, or left "
+                "out, repeated or moved one");
+        }
         if (!receive_.is_next(header.sequence)) {
             return protocol_error("sent frame " + std::to_string(header.sequence) +
                                   " out of order");
-        }
-        if (!receive_.take_tag_off(bytes)) {
-            return protocol_error("sent a frame of kind " + std::to_string(header.kind) +
-                                  " whose tag is wrong; somebody has changed it on its way");
         }
         arrival.kind = header.kind;
         arrival.flags = header.flags;
@@ -63,9 +69,16 @@ bool SessionCore::take_arrival(const Completion& completion) {
         credits = header.credits;
     }
     const bool is_open_frame = arrival.kind == static_cast<std::uint8_t>(FrameKind::open);
-    if (state_ != State::open && !is_open_frame) {
+    const bool is_exchange = arrival.kind == static_cast<std::uint8_t>(FrameKind::key_exchange);
+    if ((state_ == State::exchanging) != is_exchange) {
+        return protocol_error(is_exchange ? "sent its part of the session's keys out of turn"
+                                          : "did not begin with its part of the session's keys");
+    }
+    if (state_ != State::open && !is_open_frame && !is_exchange) {
         return protocol_error("did not send an open frame first");
     }
+    // Nothing vouches for this header yet.
+    if (is_exchange && credits > 0) return protocol_error("returns credits before it may");
     const CreditError error = send_.on_received(credits);
     if (error == CreditError::overrun) {
         return protocol_error("granted more credits than it has receives");
@@ -94,6 +107,8 @@ bool SessionCore::take_own_frame(ReceiveWindow::Arrival& arrival) {
         become_open();
         return !watch.destroyed() && state_ == State::open;
     }
+    case FrameKind::key_exchange:
+        return take_keys(body);
     case FrameKind::credit:
     case FrameKind::heartbeat:
         return body.empty() || unexpected();
@@ -130,14 +145,17 @@ void SessionCore::hand_over() {
         if (receive_.is_empty()) break; // the service has ended the session
         if (receive_.take_kept()) continue;
         receive_.pop();
-        if (state_ != State::open) continue;
+        if (state_ >= State::parting) continue;
         if (arrival.receive && !receive_.post(*connection_, *arrival.receive)) {
             return; // on_closed follows
         }
         send_.on_reposted(); // a write without one counted against the queue of completions only
     }
-    if (state_ == State::ended && receive_.is_empty()) return tell_end();
-    go_on();
+    if (state_ != State::ended || !receive_.is_empty()) return go_on();
+    Closed last = shutdown_.judge(*verdict_, send_.ledger().sent(), send_.ledger().outstanding());
+    if (last.reason == CloseReason::rejected) handshake_.explain(last);
+    later_.cancel();
+    handler_.on_closed(session_, last); // may destroy the session
 }
 
 void SessionCore::deliver(const ReceiveWindow::Arrival& arrival) {

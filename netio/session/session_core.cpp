@@ -19,14 +19,33 @@ namespace {
 // For the last frame to leave.
 constexpr std::chrono::milliseconds parting_limit{250};
 
+// The peer is known, and where there are keys, that it has the right one.
+void open_windows(const Handshake& handshake, const SessionOptions& options,
+                  const Capabilities& can, SendWindow& sending, ReceiveWindow& receiving) {
+    const GatePassage& gate = handshake.gate();
+    const Hello& peer = handshake.peer();
+    const std::size_t behind = seal_bytes(gate.protection());
+    sending.open(
+        {.receive_count = options.receive_count,
+         .peer_receive_count = peer.receive_count,
+         .frame_bytes = std::min<std::size_t>(peer.receive_bytes, can.message_bytes - behind),
+         .segment_limit = can.segment_limit,
+         .by_immediate = !options.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
+    if (gate.protection() != access::Protection::peers) return; // none, or keys are still to come
+    const bool accepting = handshake.is_accepting();
+    const access::GateKeys& keys = *gate.keys();
+    sending.seal_with(FrameSealer{access::Tagger{accepting ? keys.tags_down : keys.tags_up}});
+    receiving.open_with(FrameOpener{access::TagChecker{accepting ? keys.tags_up : keys.tags_down}});
+}
+
 } // namespace
 
 SessionCore::SessionCore(Session& session, Transport& transport, const Hello& hello,
                          const SessionOptions& options, Session::Handler& handler,
-                         std::size_t tag_bytes)
+                         access::Protection protection)
     : loop_{transport.loop()}, options_{(validate(options), options)}, session_{session},
       handler_{handler}, handshake_{hello, options}, send_{options.send_count},
-      receive_{options.receive_bytes + tag_bytes, options.receive_count},
+      receive_{options.receive_bytes + seal_bytes(protection), options.receive_count},
       liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},
       beat_{loop_, [this] { beat(); }}, later_{loop_, [this] { hand_over(); }} {}
 
@@ -70,7 +89,7 @@ void SessionCore::accept(ConnectionRequest& request, const Hello& peer,
     // From here on: where there is a connection, and this is the session that has it.
     handshake_.gate().accepts(std::move(admittance));
     open_connection(options_.handshake_timeout);
-    open_window();
+    open_windows(handshake_, options_, connection_->capabilities(), send_, receive_);
 }
 
 void SessionCore::open_connection(std::chrono::milliseconds timeout) {
@@ -84,37 +103,55 @@ void SessionCore::open_connection(std::chrono::milliseconds timeout) {
     connection_->open(std::span{data}.first(size));
 }
 
-void SessionCore::open_window() {
-    const Capabilities& can = connection_->capabilities();
-    const Hello& peer = handshake_.peer();
-    send_.open({.receive_count = options_.receive_count,
-                .peer_receive_count = peer.receive_count,
-                .frame_bytes = std::min<std::size_t>(peer.receive_bytes, can.message_bytes),
-                .segment_limit = can.segment_limit,
-                .by_immediate =
-                    !options_.never_immediate && can.immediate_bytes >= sizeof(std::uint32_t)});
-    const GatePassage& gate = handshake_.gate();
-    if (gate.protection() == access::Protection::none) return;
-    const bool accepting = handshake_.is_accepting();
-    send_.tag_with(access::Tagger{accepting ? gate.keys()->tags_down : gate.keys()->tags_up});
-    receive_.check_with(FrameTagChecker{accepting ? gate.keys()->tags_up : gate.keys()->tags_down});
-}
-
 void SessionCore::on_connected(std::span<const std::byte> data) {
     if (state_ != State::opening) return;
     liveness_.on_received(loop_.now(), loop_.stalled());
-    if (handshake_.is_accepting()) {
-        state_ = State::awaiting_open; // the deadline goes on
+    if (handshake_.is_accepting()) { // the deadline goes on
+        state_ = handshake_.exchange(options_.key_bytes) ? State::exchanging : State::awaiting_open;
         return;
     }
     const Closed problem = handshake_.take_answer(data);
     if (!problem.detail.empty()) {
         return fail(problem.reason, connection_->peer_address() + " " + problem.detail);
     }
-    open_window();
+    open_windows(handshake_, options_, connection_->capabilities(), send_, receive_);
+    KeyExchange* const exchange = handshake_.exchange(options_.key_bytes);
+    if (exchange == nullptr) return static_cast<void>(say_open());
+    state_ = State::exchanging;
+    deadline_.start(options_.handshake_timeout);
+    static_cast<void>(send_own(FrameKind::key_exchange, exchange->say()));
+}
+
+// The peer's part. Whoever accepts answers with its own.
+bool SessionCore::take_keys(std::span<const std::byte> message) {
+    KeyExchange& exchange = *handshake_.exchange(options_.key_bytes);
+    const bool is_genuine = exchange.hear(message);
+    if (is_genuine && handshake_.is_accepting() &&
+        !send_own(FrameKind::key_exchange, exchange.say())) {
+        return false;
+    }
+    if (!is_genuine || !exchange.is_complete()) {
+        fail(CloseReason::not_admitted,
+             connection_->peer_address() +
+                 " has not shown in the exchange of keys that it is who came through the gate; "
+                 "somebody stands between, or has changed a message");
+        return false;
+    }
+    send_.seal_with(exchange.sealer());
+    receive_.open_with(exchange.opener());
+    handshake_.forget_exchange();
+    if (!handshake_.is_accepting()) return say_open();
+    state_ = State::awaiting_open;
+    return true;
+}
+
+bool SessionCore::say_open() {
     OpenOptionsBytes offered;
     const std::size_t size = encode(handshake_.offered(), offered);
-    if (send_own(FrameKind::open, std::span{offered}.first(size))) become_open();
+    if (!send_own(FrameKind::open, std::span{offered}.first(size))) return false;
+    const DestructionWatch watch{destroyed_};
+    become_open();
+    return !watch.destroyed() && state_ == State::open;
 }
 
 void SessionCore::become_open() {
@@ -153,6 +190,8 @@ Status SessionCore::send(const OutgoingFrame& frame, std::optional<Cookie> cooki
 }
 
 Status SessionCore::write(const OutgoingWrite& write, Cookie cookie) {
+    NETIO_CHECK_MSG(!seals_all(handshake_.gate().protection()),
+                    "what is written cannot be sealed: it goes in frames");
     if (!is_open()) return Status::closed;
     return post_or_fail([&] { return send_.write(*connection_, write, cookie); });
 }
@@ -200,6 +239,10 @@ void SessionCore::on_deadline() {
     case State::opening:
         return fail(CloseReason::connect_timeout,
                     "no answer from " + peer + " within " + milliseconds(options_.connect_timeout));
+    case State::exchanging:
+        return fail(CloseReason::handshake_timeout,
+                    peer + " has sent no part of the session's keys within " +
+                        milliseconds(options_.handshake_timeout));
     case State::awaiting_open:
         return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
     case State::open:
@@ -296,13 +339,6 @@ void SessionCore::on_closed(const Closed& closed) {
     deadline_.cancel();
     beat_.cancel();
     hand_over(); // may destroy the session
-}
-
-void SessionCore::tell_end() {
-    Closed last = shutdown_.judge(*verdict_, send_.ledger().sent(), send_.ledger().outstanding());
-    if (last.reason == CloseReason::rejected) handshake_.explain(last);
-    later_.cancel();
-    handler_.on_closed(session_, last); // may destroy the session
 }
 
 } // namespace netio::inline v0_2

@@ -29,9 +29,9 @@ namespace netio::inline v0_2 {
 
 class SessionCore final : private Connection::Handler {
   public:
-    // `tag_bytes`: what frames may have behind them, beyond what is said to the peer.
     SessionCore(Session& session, Transport& transport, const Hello& hello,
-                const SessionOptions& options, Session::Handler& handler, std::size_t tag_bytes);
+                const SessionOptions& options, Session::Handler& handler,
+                access::Protection protection);
     ~SessionCore();
     SessionCore(const SessionCore&) = delete;
     SessionCore& operator=(const SessionCore&) = delete;
@@ -50,7 +50,16 @@ class SessionCore final : private Connection::Handler {
 
     // parting: the peer is being told why this side ends. ended: the connection is gone, and what
     // arrived before is still to be handed over.
-    enum class State : std::uint8_t { opening, awaiting_open, open, parting, closing, ended };
+    // exchanging: the peer's part of the keys is awaited.
+    enum class State : std::uint8_t {
+        opening,
+        exchanging,
+        awaiting_open,
+        open,
+        parting,
+        closing,
+        ended
+    };
 
     void on_connected(std::span<const std::byte> data) override;
     void on_rejected(std::span<const std::byte> data) override;
@@ -58,10 +67,10 @@ class SessionCore final : private Connection::Handler {
     void on_closed(const Closed& closed) override;
 
     void open_connection(std::chrono::milliseconds timeout);
-    // The peer is known, and where there are keys, that it has the right one.
-    void open_window();
     void become_open();
     // Each of these: false: the session has ended, or is destroyed.
+    bool say_open();
+    bool take_keys(std::span<const std::byte> message);
     bool take_arrival(const Completion& completion);
     bool take_own_frame(ReceiveWindow::Arrival& arrival);
     bool send_own(FrameKind kind, std::span<const std::byte> body = {});
@@ -77,7 +86,6 @@ class SessionCore final : private Connection::Handler {
     void await_peer();
     void on_deadline();
     void beat();
-    void tell_end();
 
     EventLoop& loop_;
     SessionOptions options_;

@@ -89,6 +89,10 @@ const access::Rights* IncomingSession::rights() const noexcept {
     return admittance_ ? &admittance_->admission().rights() : nullptr;
 }
 
+access::Protection IncomingSession::protection() const noexcept {
+    return admittance_ ? admittance_->admission().protection() : access::Protection::none;
+}
+
 void IncomingSession::reject(const Rejection& rejection) {
     reject_request(request_, rejection);
 }

@@ -6,6 +6,7 @@
 // services, peers whose receive buffers are too small. So it does with peers for whom this side has
 // no memory, descriptors or endpoint left; its owner is told of those.
 
+#include "netio/access/protection.hpp"
 #include "netio/base/endpoint.hpp"
 #include "netio/session/session.hpp"
 
@@ -31,6 +32,8 @@ class IncomingSession {
     std::string peer_address() const { return request_.peer_address(); }
     // Of its key. Null: it may do everything.
     const access::Rights* rights() const noexcept;
+    // That was agreed on with it.
+    access::Protection protection() const noexcept;
     bool guards_memory() const noexcept { return request_.guards_memory(); }
     // Throws FabricError if this side lacks the means (no memory, no descriptors, a device that
     // refuses another endpoint). Let it out of on_incoming: the listener sees to the peer.

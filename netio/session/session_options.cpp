@@ -3,6 +3,7 @@
 
 #include "netio/base/option_check.hpp"
 #include "netio/session/hello.hpp"
+#include "netio/session/key_exchange.hpp"
 
 #include <cstdint>
 #include <string>
@@ -38,6 +39,8 @@ void validate(const SessionOptions& options) {
              options.dead_after <= longest),
         "dead_after must be 0 (never), or at least 4 ms and twice the heartbeat, and at most " +
             std::to_string(longest.count()) + " ms");
+    require_option(options.key_bytes >= 1 && options.key_bytes <= KeyExchange::most_key_bytes,
+                   "key_bytes must be from 1 to " + std::to_string(KeyExchange::most_key_bytes));
     require_time(options.connect_timeout, "connect_timeout");
     require_time(options.handshake_timeout, "handshake_timeout");
     require_time(options.close_timeout, "close_timeout");

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 namespace netio::inline v0_2 {
 
@@ -16,12 +17,15 @@ struct SessionOptions {
     // Silence that makes a peer dead; 0: none does. Only the time counts in which our loop looked.
     std::chrono::milliseconds dead_after{30000};
     std::chrono::milliseconds connect_timeout{5000};
-    std::chrono::milliseconds handshake_timeout{5000}; // accepted, but no open frame
+    // accepted, but no open frame; or an answer to a key exchange
+    std::chrono::milliseconds handshake_timeout{5000};
     // close(): without a sign that the peer has taken anything more; a peer that has something to
     // take says so once a heartbeat, at least
     std::chrono::milliseconds close_timeout{10000};
     std::chrono::milliseconds close_limit{60000}; // close(): in all
-    bool remote_writes = false;                   // the peer writes into memory here
+    // With the protection integrity or privacy this side changes the key of what it sends so often.
+    std::uint64_t key_bytes = std::uint64_t{1} << 34;
+    bool remote_writes = false;   // the peer writes into memory here
     bool never_immediate = false; // tell of writes by frames even where the fabric could
 };
 

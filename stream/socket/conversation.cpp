@@ -5,6 +5,7 @@
 #include "stream/socket/frames.hpp"
 #include "stream/socket/stream_socket_core.hpp"
 
+#include "netio/access/gate_client.hpp"
 #include "netio/access/rights.hpp"
 
 #include <algorithm>
@@ -40,19 +41,29 @@ bool has_right(const IncomingSession& incoming) {
     return rights != nullptr && rights->rma;
 }
 
+// `may_write`: the peer into memory of ours, if the options leave it open.
+Lending lending(RemoteWrites choice, access::Protection protection, bool may_write) {
+    if (protection >= access::Protection::integrity) return Lending::none_where_sealed();
+    return Lending::to_peer(choice, may_write);
+}
+
+access::Protection protection_of(const Session::Target& target) {
+    return target.gate ? target.gate->protection() : access::Protection::none;
+}
+
 } // namespace
 
 // --- opening --------------------------------------------------------------------------------
 
-Conversation::Conversation(StreamSocket::Core& core, bool accepts, bool may_write)
+Conversation::Conversation(StreamSocket::Core& core, bool accepts, Lending lending)
     : core_{core}, distance_{core.transport().loop(), accepts, core.options().round_trip},
-      in_{core.options().receive_limit_count,
-          Lending::to_peer(core.options().remote_writes, may_write)},
-      out_{core.options().send_limit_count}, delivery_{core, in_, out_},
-      wake_{core.transport().loop(), [this] { progress(); }} {}
+      in_{core.options().receive_limit_count, lending}, out_{core.options().send_limit_count},
+      delivery_{core, in_, out_}, wake_{core.transport().loop(), [this] { progress(); }} {}
 
 Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
-    : Conversation{core, false, core.transport().guards_memory(target.provider)} {
+    : Conversation{core, false,
+                   lending(core.options().remote_writes, protection_of(target),
+                           core.transport().guards_memory(target.provider))} {
     target.required_receive_bytes = frame_limit_bytes;
     session_ = std::make_unique<Session>(
         core.transport(), target, hello_with(core.options(), in_.lends()),
@@ -60,7 +71,9 @@ Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
 }
 
 Conversation::Conversation(StreamSocket::Core& core, IncomingSession& incoming)
-    : Conversation{core, true, incoming.guards_memory() || has_right(incoming)} {
+    : Conversation{core, true,
+                   lending(core.options().remote_writes, incoming.protection(),
+                           incoming.guards_memory() || has_right(incoming))} {
     session_ = incoming.accept(hello_with(core.options(), in_.lends()),
                                session_with(core.options(), in_.lends()), *this);
 }
@@ -71,6 +84,9 @@ void Conversation::on_open(Session& session) {
     const StreamSocket::Options& options = core_.options();
     if (decode_hello(session.peer().service_data.span(), peer_) != DecodeError::none) {
         return fail("speaks another version of the stream protocol");
+    }
+    if (peer_.lends_memory && !in_.may_be_lent()) {
+        return fail("lends memory, which nobody writes to where frames are sealed");
     }
     if (const auto why = misfit(options.sender, options.receiver, peer_); !why.empty()) {
         return fail(std::string{why});

@@ -52,8 +52,7 @@ class Conversation final : private Session::Handler {
   private:
     enum class State : std::uint8_t { opening, open, draining, ended };
 
-    // `may_write`: the peer into memory of ours, if the options leave it open.
-    Conversation(StreamSocket::Core& core, bool accepts, bool may_write);
+    Conversation(StreamSocket::Core& core, bool accepts, Lending lending);
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;

@@ -29,6 +29,7 @@ class Incoming {
         : lending_{lending}, receives_{limit_count} {}
 
     bool lends() const noexcept { return lending_.lends(); }
+    bool may_be_lent() const noexcept { return lending_.may_be_lent(); }
 
     // Makes the first ring. Throws FabricError if there is no memory for it.
     RemoteRing open(const ReceiverOptions& options, MemoryDomain& domain);

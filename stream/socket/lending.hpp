@@ -3,7 +3,8 @@
 
 // Lending: whether the peer writes into memory of this side, and what it is told of that memory
 // then. A side that lends none registers none for writing; bytes come to it in frames
-// (docs/stream-protocol.md, R16).
+// (docs/stream-protocol.md, R16). Where frames are sealed, neither side lends any: nobody could
+// tell who has written.
 
 #include "stream/socket/stream_socket.hpp"
 
@@ -14,16 +15,19 @@ namespace netio::stream::inline v0_2 {
 
 class Lending {
   public:
-    explicit Lending(bool lends) : lends_{lends} {}
+    enum class Seals : bool { nothing, every_frame };
 
     // `may_write`: a device checks each write of the peer's (Transport::guards_memory), or its key
     // has the right.
     static Lending to_peer(RemoteWrites choice, bool may_write) {
-        return Lending{choice == RemoteWrites::trusted ||
-                       (choice == RemoteWrites::guarded && may_write)};
+        return Lending{Seals::nothing, choice == RemoteWrites::trusted ||
+                                           (choice == RemoteWrites::guarded && may_write)};
     }
+    static Lending none_where_sealed() { return Lending{Seals::every_frame, false}; }
 
     bool lends() const noexcept { return lends_; }
+    // The peer may say that it does.
+    bool may_be_lent() const noexcept { return seals_ == Seals::nothing; }
     // Before the peer is told of it. Throws FabricError if it cannot be registered.
     void prepare(const Slice& slice, MemoryDomain& domain) const {
         if (lends_) static_cast<void>(slice.buffer->registration(domain));
@@ -37,6 +41,9 @@ class Lending {
     }
 
   private:
+    Lending(Seals seals, bool lends) : seals_{seals}, lends_{lends} {}
+
+    Seals seals_;
     bool lends_;
 };
 

@@ -174,9 +174,7 @@ class KeyedPrograms(Case):
 
     def test_what_cannot_be_had_is_refused_before_anything_is_opened(self):
         key = self.new("services=all")
-        for arguments, saying in ((("--key", key, "--protection", "privacy"),
-                                   "privacy is not available in this version"),
-                                  (("--protection", "peers"), "--protection needs a key"),
+        for arguments, saying in ((("--protection", "peers"), "--protection needs a key"),
                                   (("--key", self.path("none.key")), "none.key")):
             status, _, log = self.start("subscribe", "127.0.0.1:1", "--fid", "1", *arguments,
                                         json_report=False).end()
@@ -210,6 +208,44 @@ class KeyedPrograms(Case):
         self.assertIn("gbit_per_s", report["path"], log)
         _, report, _ = self.start("doctor", answering.address()).end()
         self.assertIn("it asks for a key", report["path"]["failure"])
+
+    def test_what_travels_is_sealed_where_both_sides_say_so(self):
+        key = self.new("services=all fids=0-63:drop folder=incoming")
+        os.mkdir(self.path("served"))
+        os.mkdir(self.path("served/incoming"))
+        content = os.urandom(3 << 20)
+        for level in ("integrity", "privacy"):
+            mine = ("--key", key, "--protection", level)
+            site = ("--keys", self.path("site.keys"), "--protection", level)
+            publisher = self.start("publish", self.config(
+                f"keys: site.keys\nprotection: {level}\n" + self.PATTERN))
+            status, report, log = self.subscribe(publisher, *mine)
+            self.assertEqual(status, 0, log)
+            self.assertGreaterEqual(report["messages"], 1000)
+            status, _, log = self.subscribe(publisher, "--key", key, "--protection", "peers")
+            self.assertNotEqual(status, 0)
+            self.assertIn("it does not admit this side", log)
+            pump = self.start("pump", "--serve", "--listen", f"{HOST}:0", *site)
+            status, report, log = self.start("pump", pump.address(), "--bytes", "20m", "--verify",
+                                             "--bidirectional", *mine).end()
+            self.assertEqual(status, 0, log)
+            self.assertEqual(report["server"]["bytes"], 20 << 20)
+            server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0",
+                                *site)
+            status, _, log = self.start("copy", self.path(level, content),
+                                        f"{server.address()}/incoming", *mine).end()
+            self.assertEqual(status, 0, log)
+            with open(self.path(f"served/incoming/{level}"), "rb") as copied:
+                self.assertEqual(copied.read(), content)
+            listening = self.start("cat", "--listen", f"{HOST}:0", *site,
+                                   stdin=subprocess.DEVNULL, json_report=False)
+            chat = self.start("cat", listening.address(), *mine, stdin=subprocess.DEVNULL,
+                              json_report=False)
+            self.assertEqual(chat.end()[0], 0)
+            self.assertEqual(listening.end()[0], 0)
+            for each in (publisher, pump, server):
+                each.process.terminate()
+                each.end()
 
     def test_a_key_permits_copying_into_its_folder_only(self):
         key = self.new("services=stream folder=incoming")

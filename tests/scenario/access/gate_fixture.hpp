@@ -48,9 +48,9 @@ class RawDialer final : private Connection::Handler {
     }
     void open(std::span<const std::byte> data) { connection_->open(data); }
     void send(std::span<const std::byte> frame) {
-        const Slice slice = out_.slice(0, frame.size());
+        const Slice slice = out_.slice(sent_ % 4 * 1024, frame.size());
         std::ranges::copy(frame, slice.data);
-        EXPECT_EQ(connection_->post_send({&slice, 1}, Cookie{9}), Status::ok);
+        EXPECT_EQ(connection_->post_send({&slice, 1}, Cookie{sent_++ % 4}), Status::ok);
     }
     RejectCode code() const { return decode_rejection(rejection.value_or(Data{})).code; }
 
@@ -69,6 +69,7 @@ class RawDialer final : private Connection::Handler {
 
     RegisteredBuffer memory_{4 * 4096};
     RegisteredBuffer out_{4096};
+    std::uint64_t sent_ = 0;
     std::unique_ptr<Connection> connection_;
 };
 
@@ -82,8 +83,10 @@ class Visitor final : private Connector::Handler, private Session::Handler {
     }
     bool is_done() const { return opened > 0 || !closed.empty(); }
 
+    SessionOptions options{.connect_timeout = std::chrono::minutes{1}};
     int attempts = 0;
     int opened = 0;
+    int sent = 0; // and the memory is free
     std::vector<Data> frames;
     std::vector<Closed> closed;
     std::unique_ptr<Session> session;
@@ -91,10 +94,8 @@ class Visitor final : private Connector::Handler, private Session::Handler {
   private:
     void on_route(const Session::Target& target) override {
         ++attempts;
-        session =
-            std::make_unique<Session>(transport_, target, gate_hello(),
-                                      SessionOptions{.connect_timeout = std::chrono::minutes{1}},
-                                      static_cast<Session::Handler&>(*this));
+        session = std::make_unique<Session>(transport_, target, gate_hello(), options,
+                                            static_cast<Session::Handler&>(*this));
     }
     void on_connect_failed(const Closed& why) override { closed.push_back(why); }
     void on_open(Session&) override {
@@ -104,7 +105,7 @@ class Visitor final : private Connector::Handler, private Session::Handler {
     void on_frame(Session&, const IncomingFrame& frame) override {
         frames.emplace_back(frame.body.begin(), frame.body.end());
     }
-    void on_sent(Session&, Cookie, Completion::Outcome) override {}
+    void on_sent(Session&, Cookie, Completion::Outcome) override { ++sent; }
     void on_writable(Session&) override {}
     void on_closed(Session&, const Closed& why) override {
         const Closed last = why;
@@ -133,7 +134,7 @@ class GateTest : public testing::TestWithParam<Bed>,
     }
     void listen_with(std::shared_ptr<ServerKeys> these) {
         listener =
-            std::make_unique<SessionListener>(bed.transport(),
+            std::make_unique<SessionListener>(over != nullptr ? *over : bed.transport(),
                                               SessionListener::Options{.service = Service::messages,
                                                                        .addresses = {bed.address()},
                                                                        .service_bytes = 4,
@@ -206,7 +207,7 @@ class GateTest : public testing::TestWithParam<Bed>,
 
     void on_incoming(IncomingSession& asking) override {
         ++incoming;
-        sessions.push_back(asking.accept(gate_hello(), {}, *this));
+        sessions.push_back(asking.accept(gate_hello(), session_options, *this));
     }
     void on_accept_failed(const std::string& peer, const FabricError& why) override {
         ADD_FAILURE() << peer << ": " << why.what();
@@ -215,7 +216,7 @@ class GateTest : public testing::TestWithParam<Bed>,
     void on_frame(Session&, const IncomingFrame& frame) override {
         frames.emplace_back(frame.body.begin(), frame.body.end());
     }
-    void on_sent(Session&, Cookie, Completion::Outcome) override {}
+    void on_sent(Session&, Cookie, Completion::Outcome) override { ++sent; }
     void on_writable(Session&) override {}
     void on_closed(Session& session, const Closed& why) override {
         closed.push_back(why);
@@ -230,10 +231,13 @@ class GateTest : public testing::TestWithParam<Bed>,
     static constexpr std::chrono::milliseconds look_interval{1};
 
     TestBed bed{GetParam()};
+    Transport* over = nullptr; // instead of the bed's
     KeyFiles files;
     Address address;
+    SessionOptions session_options; // of whom it lets in
     int incoming = 0;
     int open = 0;
+    int sent = 0;
     std::vector<Data> frames;
     std::vector<Closed> closed;
     std::vector<std::string> refused, problems;

@@ -19,7 +19,6 @@
 namespace netio::test {
 namespace {
 
-using access::Protection;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -69,16 +68,6 @@ TEST_F(KeySetup, TakesNoFileOfSeveralKeysOrOfNoneForAClient) {
     files.permit(7, "services=all");
     files.permit(8, "services=all");
     EXPECT_THAT(show({.file = files.site()}), HasSubstr("it must hold one key"));
-}
-
-TEST_F(KeySetup, RefusesAProtectionThatThereIsNotRatherThanGivingLess) {
-    files.permit(7, "services=all");
-    for (const Protection more : {Protection::integrity, Protection::privacy}) {
-        EXPECT_THAT(serve({.file = files.site(), .least = more}),
-                    HasSubstr("is not available in this version"));
-        EXPECT_THAT(show({.file = files.client(7), .protection = more}),
-                    HasSubstr("is not available in this version"));
-    }
 }
 
 TEST_F(KeySetup, ChecksItsNumbers) {
