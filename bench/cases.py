@@ -154,6 +154,28 @@ def w8(short):
     yield Case("W8", "netio", "netio", parameters, idle, 0)
 
 
+class SpeedOfAes(Case):
+    """What libcrypto alone makes of one core."""
+
+    def command(self, seconds):
+        return ["openssl", "speed", "-mr", "-evp", "aes-256-gcm", "-bytes", "65536",
+                "-seconds", str(max(1, round(seconds)))]
+
+    def metrics(self, output):
+        line = next(each for each in output.splitlines() if each.startswith("+F:"))
+        return {"gbit_per_s": float(line.split(":")[-1]) * 8e-9}
+
+
+def w9():
+    """What protection costs, beside what encryption alone does."""
+    yield SpeedOfAes("W9", "openssl", "openssl", {"size": 65536}, {})
+    for size in (40, 65536):
+        for level in ("", "peers", "integrity", "privacy"):
+            parameters = {"size": size, "protection": level or "no keys"}
+            yield Case("W9", "netio", "netio", parameters,
+                       {"size": size, "form": "buffered", "protection": level})
+
+
 def all_cases(short):
     yield from w1()
     yield from w2(short)
@@ -163,6 +185,7 @@ def all_cases(short):
     yield from w6()
     yield from w7(short)
     yield from w8(short)
+    yield from w9()
 
 
 def not_measured():

@@ -7,7 +7,12 @@
 
 #include "bench/netio_session.hpp"
 #include "bench/subject.hpp"
+#include "netio/access/key_source.hpp"
+#include "netio/access/key_text.hpp"
+#include "netio/access/right_words.hpp"
 #include "netio/fabric.hpp"
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
@@ -51,6 +56,35 @@ std::vector<FidRange> ranges_of(const Arguments& arguments) {
     return ranges;
 }
 
+netio::access::Protection protection_of(const Arguments& arguments) {
+    using netio::access::Protection;
+    for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy})
+        if (to_string(level) == arguments.protection) return level;
+    return Protection::none;
+}
+
+// One key, in the publisher's file and in that of its subscribers.
+std::shared_ptr<netio::ServerKeys> new_keys(netio::EventLoop& loop, const Arguments& arguments) {
+    if (arguments.protection.empty()) return nullptr;
+    const netio::access::Key key{
+        .id = 1,
+        .name = "bench",
+        .secret = netio::access::Secret::random(),
+        .rights = netio::access::parse_rights("services=pubsub fids=0-0xffffffffffffffff:block")};
+    const std::string text = netio::access::text_of_one(key);
+    for (const std::string& path : {arguments.keys, arguments.keys + ".client"})
+        netio::access::write_key_file(path, text, true);
+    return std::make_shared<netio::ServerKeys>(
+        loop,
+        netio::ServerKeys::Options{.file = arguments.keys, .least = protection_of(arguments)});
+}
+
+std::shared_ptr<const netio::ClientKey> client_key(const Arguments& arguments) {
+    if (arguments.protection.empty()) return nullptr;
+    return std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
+        .file = arguments.keys + ".client", .protection = protection_of(arguments)});
+}
+
 // Publishes one way or the other.
 class Output final : private netio::pubsub::PublishSocket::Handler {
   public:
@@ -66,6 +100,7 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
           message_(arguments.size) {
         netio::pubsub::Publisher::Options publisher{
             .addresses = {address_of(arguments, port_offset)}, .open = true};
+        publisher.keys = new_keys(transport.loop(), arguments);
         set_heartbeat(publisher.session, arguments);
         if (arguments.form != "unbuffered") {
             buffered_.emplace(transport,
@@ -149,6 +184,7 @@ class Input : private netio::pubsub::SubscribeSocket::Handler {
                                                            unsigned port_offset) {
         netio::pubsub::SubscribeSocket::Options options{.publisher =
                                                             address_of(arguments, port_offset)};
+        options.key = client_key(arguments);
         set_heartbeat(options.session, arguments);
         return options;
     }

@@ -62,6 +62,8 @@ struct Arguments {
     std::string provider = "tcp"; // of ours
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;
+    std::string protection; // of ours; empty: there are no keys
+    std::string keys;       // a file to be: the publisher makes it, and one for its subscribers
 };
 
 inline Arguments parse(int argc, char** argv) {
@@ -100,6 +102,10 @@ inline Arguments parse(int argc, char** argv) {
             arguments.provider = value;
         else if (name == "--address")
             arguments.address = value;
+        else if (name == "--protection")
+            arguments.protection = value;
+        else if (name == "--keys")
+            arguments.keys = value;
         else if (name == "--port")
             arguments.port = static_cast<std::uint16_t>(count());
         else

@@ -62,6 +62,16 @@ def throughput(results):
         yield "W7", f"{size} B, of plain fi_writedata", "at least", least, fraction("W7", "plain-libfabric", size=size)
         yield "W7", f"{size} B, of remote writes", "at least", 0.95, fraction("W7", "netio-writes", size=size)
         yield "W7", f"{size} B, of raw TCP", "at least", None, fraction("W7", RAW, size=size)
+    aes = results.best("W9", "openssl", "gbit_per_s")
+    for size in results.values("W9", "size"):
+        plain = results.best("W9", "netio", "gbit_per_s", size=size, protection="no keys")
+        # As long as one core takes for both, one after the other.
+        in_turn = plain * aes / (plain + aes) if plain and aes else None
+        for level in ("integrity", "privacy"):
+            sealed = results.best("W9", "netio", "gbit_per_s", size=size, protection=level)
+            yield "W9", f"{size} B, {level}, of U A / (U + A)", "at least", 0.85, ratio(sealed, in_turn)
+        peers = results.best("W9", "netio", "gbit_per_s", size=size, protection="peers")
+        yield "W9", f"{size} B, peers, of no keys", "at least", None, ratio(peers, plain)
     ours = results.best("W5", "netio", "messages_per_s")
     yield "W5", "of W1", "at least", 0.8, ratio(ours, results.best("W1", "netio", "messages_per_s"))
 
