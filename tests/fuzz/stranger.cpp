@@ -44,7 +44,7 @@ Stranger::~Stranger() = default;
 
 std::vector<std::byte> Stranger::hello(Input& input) {
     Hello hello{.service = service_,
-                .receive_bytes = receive_bytes,
+                .receive_bytes = receive_bytes - access::seal_tag_bytes,
                 .receive_count = count,
                 .heartbeat_ms = 0,
                 .instance = 1,
@@ -80,13 +80,44 @@ void Stranger::open(std::unique_ptr<Connection> connection, std::span<const std:
     connection_->open(data);
 }
 
-void Stranger::connect(const Address& address, Input& input) {
+void Stranger::hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes) {
+    held_ = {.key = key, .level = level, .key_bytes = key_bytes};
+}
+
+void Stranger::dial(const Address& address, std::span<const std::byte> data) {
     Transport& transport = scene_.transport();
+    closed_ = connected_ = false;
     open(transport.make_connection(
              transport.providers_to(address).front(), address, {},
              {.send_count = count, .receive_count = count, .remote_writes = true}, *this),
-         hello(input));
+         data);
     scene_.run(std::chrono::milliseconds{1});
+}
+
+// Twice at the gate, as everybody; then his part of the keys, if there are to be any.
+void Stranger::prove_key(const Address& address, const std::vector<std::byte>& hello,
+                         Input& input) {
+    access::GateAddress dialled;
+    const auto search = scene_.transport().find_routes(
+        address, {}, [&](const FoundRoutes& found) { dialled = found.routes.front().dialled; });
+    scene_.run(std::chrono::milliseconds{1});
+    key_.emplace(held_->key, held_->level, dialled, held_->key_bytes);
+    if (hello.size() != access::gate_hello_bytes) return;
+    dial(address, key_->request(hello));
+    dial(address, key_->request(hello));
+    if (!connected_ || !key_->awaits_keys()) return;
+    if (input.below(16) == 0) key_->spoil(input.byte());
+    send_frame(FrameKind::key_exchange, key_->part_of_keys());
+    scene_.run(std::chrono::milliseconds{1});
+}
+
+void Stranger::connect(const Address& address, Input& input) {
+    const std::vector<std::byte> data = hello(input);
+    if (held_) {
+        prove_key(address, data, input);
+    } else {
+        dial(address, data);
+    }
     if (!connected_ || input.below(16) == 0) return;
     send_frame(FrameKind::open);
     scene_.run(std::chrono::milliseconds{1});
@@ -113,10 +144,13 @@ void Stranger::on_request(ConnectionRequest& request) {
          hello_);
 }
 
-void Stranger::on_connected(std::span<const std::byte>) {
+void Stranger::on_connected(std::span<const std::byte> data) {
     connected_ = true;
+    if (key_) static_cast<void>(key_->take_answer(data));
 }
-void Stranger::on_rejected(std::span<const std::byte>) {}
+void Stranger::on_rejected(std::span<const std::byte> data) {
+    if (key_) key_->take_rejection(data);
+}
 void Stranger::on_closed(const Closed&) {
     closed_ = true;
     connected_ = false;
@@ -141,6 +175,8 @@ void Stranger::on_completion(const Completion& completion) {
             stream::DecodeError::none) {
         target_ = {.address = ring.address, .key = ring.key};
     }
+    if (key_ && key_->awaits_keys() && message.size() > frame_header_bytes)
+        key_->take_keys(message.subspan(frame_header_bytes));
     heard_ = true;
     ++owed_credits_;
     if (!closed_) static_cast<void>(connection_->post_receive({&slice, 1}, completion.cookie));
@@ -153,9 +189,11 @@ bool Stranger::may_post() const {
 void Stranger::send(std::span<const std::byte> message) {
     if (!may_post()) return;
     const std::size_t place = free_places_.back();
-    const std::size_t size = std::min(message.size(), receive_bytes);
-    const Slice slice = send_memory_.slice(place * receive_bytes, size);
-    std::ranges::copy(message.first(size), slice.data);
+    std::vector<std::byte> said{message.begin(), message.end()};
+    if (key_) said = key_->sealed(message);
+    said.resize(std::min(said.size(), receive_bytes));
+    const Slice slice = send_memory_.slice(place * receive_bytes, said.size());
+    std::ranges::copy(said, slice.data);
     if (connection_->post_send({&slice, 1}, Cookie{place}) == Status::ok) free_places_.pop_back();
 }
 
@@ -229,6 +267,7 @@ void Stranger::bytes(Input& input) {
 }
 
 void Stranger::act(Input& input) {
+    if (key_ && input.below(32) == 0) key_->spoil(input.byte());
     switch (input.below(8)) {
     case 0:
         return scene_.run(std::chrono::milliseconds{1} * input.below(256));

@@ -13,12 +13,14 @@
 #include "netio/base/frame.hpp"
 #include "netio/session/hello.hpp"
 #include "netio/transport.hpp"
+#include "tests/fuzz/key_holder.hpp"
 #include "tests/fuzz/target.hpp"
 #include "tests/support/sim_transport.hpp"
 #include "tests/support/sim_world.hpp"
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace netio::fuzz {
@@ -50,6 +52,8 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     Stranger(Scene& scene, Service service);
     ~Stranger();
 
+    // Before connect(): he has this key, and asks for this protection.
+    void hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes);
     // One of these two, with a hello that is good for most inputs.
     void connect(const Address& address, Input& input);
     Address listen(Input& input);
@@ -61,8 +65,15 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
   private:
     static constexpr std::size_t receive_bytes = 2048;
     static constexpr std::size_t count = 16;
+    struct Held {
+        access::Key key;
+        access::Protection level = access::Protection::none;
+        std::uint64_t key_bytes = 0;
+    };
 
     std::vector<std::byte> hello(Input& input);
+    void dial(const Address& address, std::span<const std::byte> data);
+    void prove_key(const Address& address, const std::vector<std::byte>& hello, Input& input);
     void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
     bool may_post() const;
     void frame(Input& input);
@@ -93,6 +104,8 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     bool connected_ = false;
     bool heard_ = false; // who accepts does not speak first
     bool closed_ = false;
+    std::optional<Held> held_;
+    std::optional<KeyHolder> key_;
     std::unique_ptr<Listener> listener_;
     std::unique_ptr<Connection> connection_; // last: goes first
 };

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a stranger needs who has a key: he passes the gate, takes part in the exchange of keys, and
+// seals what he says as an honest client would, or nearly.
+
+#include "netio/access/gate_client.hpp"
+#include "netio/session/hello.hpp"
+#include "netio/session/key_exchange.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace netio::fuzz {
+
+class KeyHolder {
+  public:
+    using Message = std::vector<std::byte>;
+
+    KeyHolder(const access::Key& key, access::Protection level, const access::GateAddress& dialled,
+              std::uint64_t key_bytes)
+        : level_{level}, key_bytes_{key_bytes}, gate_{key, {.protection = level}, dialled} {}
+
+    // The hello and what the gate wants behind it.
+    Message request(const Message& hello) {
+        ConnectionData data{};
+        std::ranges::copy(hello, data.begin());
+        access::ClientNonce nonce{};
+        nonce[0] = std::byte{1};
+        const std::size_t size = gate_.request(data, nonce);
+        return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
+    }
+    void take_rejection(std::span<const std::byte> data) {
+        static_cast<void>(gate_.take_challenge(data));
+    }
+    // True: there is something to say before the open frame.
+    bool take_answer(std::span<const std::byte> data) {
+        if (gate_.take_answer(data) != access::GateClient::Answer::genuine) return false;
+        if (!seals_all(level_)) {
+            if (level_ == access::Protection::peers)
+                sealer_.emplace(access::Tagger{gate_.keys()->tags_up});
+            return false;
+        }
+        exchange_.emplace(
+            KeyExchange::Side::initiator,
+            KeyExchange::Terms{.level = level_, .cipher = gate_.cipher(), .key_bytes = key_bytes_},
+            *gate_.keys());
+        return true;
+    }
+    KeyExchange::Message part_of_keys() { return exchange_->say(); }
+    bool awaits_keys() const noexcept { return exchange_ && !sealer_; }
+    void take_keys(std::span<const std::byte> body) {
+        if (exchange_->hear(body)) sealer_.emplace(exchange_->sealer());
+    }
+
+    // Behind the next frame, or in it, is something else than there should be.
+    void spoil(std::uint8_t what) noexcept { spoiled_ = what; }
+    // What is to be sent in place of this frame.
+    Message sealed(std::span<const std::byte> frame) {
+        Message message{frame.begin(), frame.end()};
+        if (sealer_ && frame.size() >= frame_header_bytes) {
+            const std::size_t behind =
+                sealer_->bytes_behind(std::to_integer<std::uint8_t>(frame[0]));
+            const std::array parts{frame.first(frame_header_bytes),
+                                   frame.subspan(frame_header_bytes)};
+            message.resize(frame.size() + behind);
+            const std::size_t from = sealer_->encrypts() ? frame_header_bytes : frame.size();
+            if (behind > 0) NETIO_CHECK(sealer_->seal(parts, std::span{message}.subspan(from)));
+        }
+        if (const std::uint8_t what = std::exchange(spoiled_, std::uint8_t{0});
+            what != 0 && !message.empty()) {
+            message[what % message.size()] ^= std::byte{what};
+        }
+        return message;
+    }
+
+  private:
+    access::Protection level_;
+    std::uint64_t key_bytes_;
+    access::GateClient gate_;
+    std::optional<KeyExchange> exchange_;
+    std::optional<FrameSealer> sealer_;
+    std::uint8_t spoiled_ = 0;
+};
+
+} // namespace netio::fuzz
