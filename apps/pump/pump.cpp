@@ -177,7 +177,8 @@ std::function<void(Exposition&)> figures(const Server& server) {
     };
 }
 
-// Until a signal, or with --once until the first client has gone.
+// Until a signal, or with --once until the first client has gone: how that one ended is how the
+// server ended. Otherwise a client does not decide it.
 int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
     const ServerArguments& serving = arguments.serving;
     int status = 0;
@@ -195,8 +196,9 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                          .settings = settings},
                         [&](const End& end) {
                             print(end, arguments.output.json);
-                            if (!end.error().empty()) status = 1;
-                            if (serving.once) loop.stop();
+                            if (!serving.once) return;
+                            status = end.error().empty() ? 0 : 1;
+                            loop.stop();
                         }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     tell_listening(server.endpoints());

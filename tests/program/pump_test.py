@@ -127,6 +127,17 @@ class Pumping(Case):
         serving.process.send_signal(signal.SIGTERM)
         self.assertEqual(serving.end()[0], 0)
 
+    def test_a_client_that_fails_does_not_decide_how_its_server_ends(self):
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
+        client = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
+        client.wait_for("Gb/s")
+        client.process.kill()
+        client.process.wait(DEADLINE)
+        status, _, log = self.start("pump", serving.address(), "--bytes", "1m").end()
+        self.assertEqual(status, 0, log)
+        serving.process.send_signal(signal.SIGTERM)
+        self.assertEqual(serving.end()[0], 0)
+
     def test_what_cannot_work_is_refused(self):
         for expected, arguments, said in ((2, (), "needs a server"),
                                           (1, ("127.0.0.1:1",), "refused"),
