@@ -42,6 +42,9 @@ void add_key(CLI::App& command, KeyArguments& arguments) {
 void add_keys(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--keys", arguments.keys,
                        "Key file (netio key): nobody else is let in; read again when it changes");
+    command.add_option("--dialled-as", arguments.dialled_as,
+                       "With --keys: address and port that clients dial, where the network "
+                       "translates it to this machine's (NAT); repeatable");
     add_protection(command, arguments);
 }
 
@@ -67,8 +70,11 @@ std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& argume
     require_a_file(arguments);
     if (arguments.keys.empty()) return std::nullopt;
     forbid_core_dumps();
-    return netio::ServerKeys::Options{.file = arguments.keys,
-                                      .least = protection_of(arguments.protection)};
+    netio::ServerKeys::Options options{.file = arguments.keys,
+                                       .least = protection_of(arguments.protection)};
+    for (const std::string& address : arguments.dialled_as)
+        options.dialled_as.push_back(netio::parse_address(address));
+    return options;
 }
 
 ServedKeys::ServedKeys(netio::EventLoop& loop, const KeyArguments& arguments)

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -24,6 +25,7 @@ struct KeyArguments {
     std::string key;  // of a client
     std::string keys; // of a server
     std::string protection;
+    std::vector<std::string> dialled_as; // of a server
 };
 
 // --key FILE, for a command that connects; --keys FILE, for one that listens; --protection LEVEL

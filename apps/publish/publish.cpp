@@ -22,6 +22,7 @@ PublisherConfig configured(const PublishArguments& arguments) {
     if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) config.metrics = arguments.metrics;
+    config.keys.dialled_as = arguments.keys.dialled_as;
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;
     if (arguments.open) config.publisher.open = true;

@@ -5,8 +5,11 @@ namespace netio::access::inline v0_2 {
 
 AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot,
                              TimePoint now)
-    : options_{options}, file_{options.key_file, source},
-      gate_{boot, {.least = options.least, .most = options.most, .lacks_aes = options.lacks_aes}},
+    : options_{options}, file_{options.key_file, source}, gate_{boot,
+                                                                {.least = options.least,
+                                                                 .most = options.most,
+                                                                 .lacks_aes = options.lacks_aes,
+                                                                 .dialled_as = options.dialled_as}},
       attendance_{options.links_per_host}, next_look_{now + options.look_interval} {
     file_.load();
     gate_.use(file_.ring());

@@ -24,6 +24,7 @@ class AccessControl {
         bool lacks_aes = false;            // this processor has no instructions for it
         std::uint32_t links_per_host = 64; // connections of one host, whatever their keys
         std::chrono::milliseconds look_interval{1000}; // at the key file
+        std::vector<GateAddress> dialled_as{};         // Gate::Options
     };
 
     // `boot` is random, and of this run only. Throws KeyFileError.

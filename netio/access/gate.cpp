@@ -149,15 +149,11 @@ Verdict Gate::check_proof(const Request& request, const GateFlags& flags, std::u
     const auto slot = recent_slot(wire::load<std::uint16_t>(data.data() + gate_slot_at), now_slot);
     const Key* const key = claimed == anyone ? nullptr : ring_.find(claimed);
     // The same is computed whatever is wrong, so the time does not tell it.
-    const GateTranscript transcript{data.first<gate_proof_at>(),
-                                    nonce(request, claimed, slot.value_or(now_slot)),
-                                    request.dialled};
-    const Secret gate_key = derive(key != nullptr ? key->secret : stand_in_, Purpose::gate);
-    const bool proved = same_bytes(transcript.client_proof(gate_key),
-                                   data.subspan(gate_proof_at, gate_proof_bytes));
+    const auto transcript = proved(request, nonce(request, claimed, slot.value_or(now_slot)),
+                                   derive(key != nullptr ? key->secret : stand_in_, Purpose::gate));
     if (key == nullptr) return refused(Refusal::unknown_key, claimed);
     if (!slot) return refused(Refusal::stale, claimed);
-    if (!proved) return refused(Refusal::wrong_proof, claimed);
+    if (!transcript) return refused(Refusal::wrong_proof, claimed);
     switch (used_.remember(*slot, replay_entry(data))) {
     case ReplayMemory::Seen::before:
         return refused(Refusal::replayed, claimed);
@@ -172,7 +168,22 @@ Verdict Gate::check_proof(const Request& request, const GateFlags& flags, std::u
         return refused(Refusal::service_not_permitted, claimed);
     GateFlags agreed = flags;
     agreed.lacks_aes = flags.lacks_aes || options_.lacks_aes;
-    return admitted(Admission{*key, agreed, transcript});
+    return admitted(Admission{*key, agreed, *transcript});
+}
+
+std::optional<GateTranscript> Gate::proved(const Request& request, const ServerNonce& nonce,
+                                           const Secret& gate_key) const {
+    std::optional<GateTranscript> found;
+    const auto try_address = [&](const GateAddress& dialled) {
+        const GateTranscript transcript{request.data.first<gate_proof_at>(), nonce, dialled};
+        const bool fits = same_bytes(transcript.client_proof(gate_key),
+                                     request.data.subspan(gate_proof_at, gate_proof_bytes));
+        if (fits) found = transcript;
+    };
+    try_address(request.dialled);
+    for (const GateAddress& other : options_.dialled_as)
+        try_address(other);
+    return found;
 }
 
 ServerNonce Gate::nonce(const Request& request, KeyId claimed, std::uint64_t slot) const {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace netio::access::inline v0_2 {
 
@@ -70,6 +71,8 @@ class Gate {
         Protection most = Protection::privacy;
         bool lacks_aes = false; // this processor has no instructions for it
         std::size_t replay_limit = 65536;
+        // That clients dial where the network translates them to one of this machine's.
+        std::vector<GateAddress> dialled_as{};
     };
     struct Request {
         Bytes data; // from the first byte of the hello on
@@ -113,6 +116,9 @@ class Gate {
     Verdict admit_visitor(const Request& request, const GateFlags& flags) const;
     Verdict challenge(const Request& request, KeyId claimed, std::uint64_t slot) const;
     Verdict check_proof(const Request& request, const GateFlags& flags, std::uint64_t now_slot);
+    // For the address of ours, of those it may have dialled, that its proof names.
+    std::optional<GateTranscript> proved(const Request& request, const ServerNonce& nonce,
+                                         const Secret& gate_key) const;
     ServerNonce nonce(const Request& request, KeyId claimed, std::uint64_t slot) const;
 
     Secret boot_;

@@ -5,12 +5,37 @@
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <array>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace netio::inline v0_2 {
 namespace {
+
+access::GateAddress in_numbers(const Address& address) {
+    access::GateAddress found{.port = address.port};
+    std::array<std::byte, 4> four{};
+    const bool is_four = ::inet_pton(AF_INET, address.host.c_str(), four.data()) == 1;
+    if (is_four) found.host = access::host_of_ipv4(four);
+    require_option(
+        (is_four || ::inet_pton(AF_INET6, address.host.c_str(), found.host.data()) == 1) &&
+            address.port != 0,
+        "dialled_as: " + to_string(address) + " must be an address in numbers, and a port");
+    return found;
+}
+
+std::vector<access::GateAddress> in_numbers(const std::vector<Address>& addresses) {
+    require_option(addresses.size() <= 8, "dialled_as takes at most 8 addresses");
+    std::vector<access::GateAddress> found;
+    for (const Address& address : addresses)
+        found.push_back(in_numbers(address));
+    return found;
+}
 
 access::AccessControl::Options control_options(const ServerKeys::Options& options) {
     require_at_least("look_interval", options.look_interval.count(), 1);
@@ -19,7 +44,8 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
             .least = options.least,
             .lacks_aes = !access::processor_has_aes(),
             .links_per_host = options.links_per_host,
-            .look_interval = options.look_interval};
+            .look_interval = options.look_interval,
+            .dialled_as = in_numbers(options.dialled_as)};
 }
 
 } // namespace

@@ -13,12 +13,14 @@
 
 #include "netio/access/protection.hpp"
 #include "netio/base/export.hpp"
+#include "netio/base/status.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace netio::inline v0_2 {
 
@@ -33,6 +35,10 @@ class NETIO_EXPORT ServerKeys final {
         access::Protection least = access::Protection::none;
         std::uint32_t links_per_host = 64;             // at once, whatever their keys
         std::chrono::milliseconds look_interval{1000}; // at the file
+        // What clients dial, in numbers, where the network translates it to an address of this
+        // machine (NAT, a container's port): a proof holds for the address that its maker dialled.
+        // At most 8.
+        std::vector<Address> dialled_as{};
     };
 
     // Every function has an empty default. Each may destroy sockets.

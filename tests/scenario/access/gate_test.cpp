@@ -98,6 +98,28 @@ TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
                                      HasSubstr("does not have the key")));
 }
 
+// The client dials an address that the network translates: each side sees another one.
+TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
+    files.permit(7, "services=messages");
+    ServerKeys::Options options{.file = files.site()};
+    options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
+    listen_with(std::make_shared<ServerKeys>(bed.loop(), options, this));
+    access::GateAddress outside{.host = access::host_of_ipv4(std::array{
+                                    std::byte{203}, std::byte{0}, std::byte{113}, std::byte{9}}),
+                                .port = 4321};
+    for (const bool known : {true, false}) {
+        if (!known) ++outside.port;
+        access::GateClient client{files.key(7), {}, outside};
+        const auto dialer = dial(proved_request(client));
+        ASSERT_EQ(dialer->answer.has_value(), known);
+        if (known) {
+            EXPECT_EQ(client.take_answer(*dialer->answer), access::GateClient::Answer::genuine);
+        }
+    }
+    access::GateClient inside{files.key(7), {}, dialled()};
+    EXPECT_TRUE(dial(proved_request(inside))->answer.has_value());
+}
+
 TEST_P(Gate, KeepsOutWhoAsksForLessProtectionThanItDemandsAndGivesMoreToWhoAsksForIt) {
     constexpr std::array levels{Protection::none, Protection::peers, Protection::integrity,
                                 Protection::privacy};

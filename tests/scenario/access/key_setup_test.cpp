@@ -74,6 +74,11 @@ TEST_F(KeySetup, ChecksItsNumbers) {
     EXPECT_THAT(serve({.file = files.site(), .links_per_host = 0}), HasSubstr("links_per_host"));
     EXPECT_THAT(serve({.file = files.site(), .look_interval = std::chrono::milliseconds{0}}),
                 HasSubstr("look_interval"));
+    ServerKeys::Options translated{.file = files.site()};
+    for (const Address& wrong : {Address{"publisher.example", 1}, Address{"10.0.0.1", 0}}) {
+        translated.dialled_as = {wrong};
+        EXPECT_THAT(serve(translated), HasSubstr("dialled_as: " + wrong.host));
+    }
 }
 
 } // namespace
