@@ -34,6 +34,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/publisher_change.hpp
     pubsub/core/slow_policy.hpp
     pubsub/discovery/announcement.hpp
+    pubsub/discovery/board.hpp
     pubsub/discovery/bus.hpp
     pubsub/discovery/discovery.hpp
     pubsub/publisher/buffered_publish_socket.hpp

@@ -82,7 +82,8 @@ CLI::Option* add_provider(CLI::App& command, std::string& value) {
 
 CLI::Option* add_bus(CLI::App& command, std::string& value) {
     return command.add_option("--bus", value,
-                              "Where publishers are found: a directory that all hosts see");
+                              "Where publishers are found: a directory that all hosts see, "
+                              "or etcd://HOST:PORT");
 }
 
 CLI::Option* add_decoding(CLI::App& command, std::string& value) {

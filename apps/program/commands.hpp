@@ -25,4 +25,7 @@ Command add_doctor(CLI::App& program);
 Command add_key(CLI::App& program);
 Command add_list(CLI::App& program);
 
+// Makes every --bus take etcd://..., too.
+void add_etcd_bus();
+
 } // namespace apps

@@ -57,6 +57,7 @@ void raise_descriptor_limit() {
 
 int main(int argc, char** argv) {
     keep_standard_descriptors();
+    apps::add_etcd_bus();
     log_to_standard_error();
     // A file that may not grow further is an error of the write, with a name and a report.
     std::signal(SIGXFSZ, SIG_IGN);

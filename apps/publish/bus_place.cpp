@@ -77,12 +77,19 @@ Announcement announcement_of(const PublisherConfig& config,
         announcement.parameters.emplace("page_size",
                                         std::to_string(config.buffered_options.page_bytes));
     }
-    for (netio::Endpoint endpoint : endpoints) {
-        if (stands_for_all(endpoint.address.host)) {
-            endpoint.address.host =
-                config.bus.advertise.empty() ? process.host : config.bus.advertise;
-        }
-        announcement.addresses.push_back(netio::pubsub::to_announced_address(endpoint));
+    const auto as_others_see = [&](netio::Address address) {
+        const std::string& self =
+            config.bus.advertise.empty() ? process.host : config.bus.advertise;
+        if (stands_for_all(address.host)) address.host = self;
+        return address;
+    };
+    for (const netio::Endpoint& endpoint : endpoints) {
+        announcement.addresses.push_back(netio::pubsub::to_announced_address(
+            {.provider = endpoint.provider, .address = as_others_see(endpoint.address)}));
+    }
+    if (!config.metrics.listen.empty()) {
+        const netio::Address metrics = netio::parse_address(config.metrics.listen);
+        if (metrics.port != 0) announcement.metrics = to_string(as_others_see(metrics));
     }
     return announcement;
 }

@@ -4,6 +4,7 @@
 // A place where texts hang under names: what the back end of a bus is. It does I/O and may block,
 // so that each has a thread of its own; only interrupt() may be called from another.
 
+#include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
 
 #include <optional>
@@ -13,12 +14,12 @@
 namespace netio::pubsub::inline v0_2 {
 
 // One line for people: the place, what failed, and why.
-class BoardError : public std::runtime_error {
+class NETIO_EXPORT BoardError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
 
-class Board {
+class NETIO_EXPORT Board {
   public:
     class Visitor {
       public:

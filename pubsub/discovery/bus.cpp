@@ -179,11 +179,28 @@ void check(const BusOptions& options) {
     require_between("publisher_limit", options.publisher_limit, 1, 1'000'000);
 }
 
+// The kinds that were added.
+struct BusKinds {
+    static BusKinds& of_the_process() {
+        static BusKinds kinds;
+        return kinds;
+    }
+    std::mutex mutex;
+    std::vector<BusKind> list;
+};
+
 std::unique_ptr<Board> open_board(std::string_view where, const BusOptions& options) {
     check(options);
+    BusKinds& kinds = BusKinds::of_the_process();
+    const std::lock_guard lock{kinds.mutex};
+    std::string allowed = "a directory";
+    for (const BusKind& kind : kinds.list) {
+        if (kind.is_one(where)) return kind.open(where, options);
+        allowed += ", " + kind.spelling;
+    }
     if (where.empty() || where.find('\0') != std::string_view::npos ||
         where.find("://") != std::string_view::npos) {
-        throw std::invalid_argument{"'" + std::string{where} + "' is no bus; allowed: a directory"};
+        throw std::invalid_argument{"'" + std::string{where} + "' is no bus; allowed: " + allowed};
     }
     return std::make_unique<DirectoryBoard>(std::string{where}, options.poll);
 }
@@ -200,6 +217,12 @@ std::unique_ptr<Announcer> announce(EventLoop& loop, std::string_view where,
     static_cast<void>(to_text(announcement)); // it keeps all limits
     return std::make_unique<BusAnnouncer>(loop, open_board(where, options), announcement, handler,
                                           options);
+}
+
+void add_bus_kind(const BusKind& kind) {
+    BusKinds& kinds = BusKinds::of_the_process();
+    const std::lock_guard lock{kinds.mutex};
+    kinds.list.push_back(kind);
 }
 
 std::uint64_t draw_instance() {

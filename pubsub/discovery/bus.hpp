@@ -6,6 +6,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/loop/event_loop.hpp"
+#include "pubsub/discovery/board.hpp"
 #include "pubsub/discovery/discovery.hpp"
 
 #include <chrono>
@@ -25,8 +26,18 @@ struct BusOptions {
     std::size_t publisher_limit = 8192; // others are passed over
 };
 
-// `where`: a directory. Throws std::invalid_argument for what is none, and for options. A bus that
-// cannot be reached is a trouble, and no exception.
+// Another back end: an etcd, for instance, which the program netio has. Its boards do all they do
+// on a thread of their own.
+struct BusKind {
+    bool (*is_one)(std::string_view where) noexcept = nullptr;
+    std::unique_ptr<Board> (*open)(std::string_view where, const BusOptions& options) = nullptr;
+    std::string spelling; // what `where` looks like, for error messages
+};
+// From then on, for all of the process. Any thread.
+NETIO_EXPORT void add_bus_kind(const BusKind& kind);
+
+// `where`: a directory, or what a kind that was added takes. Throws std::invalid_argument for what
+// is none, and for options. A bus that cannot be reached is a trouble, and no exception.
 NETIO_EXPORT std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where,
                                                  BusOptions options = {});
 // Announces a publisher as long as the result lives. Throws AnnouncementError, too. The handler

@@ -22,7 +22,7 @@ LEVELS = (
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),
-    ("apps/cat", "apps/copy", "apps/doctor", "apps/examples", "apps/info", "apps/key", "apps/list",
+    ("apps/cat", "apps/copy", "apps/doctor", "apps/etcd", "apps/examples", "apps/info", "apps/key", "apps/list",
      "apps/publish", "apps/pump", "apps/subscribe"),
 )
 LEVEL = {folder: number for number, folders in enumerate(LEVELS) for folder in folders}

@@ -43,6 +43,14 @@ TEST(BusPlace, AnAddressThatStandsForAllIsTheHosts) {
         ElementsAre("verbs:10.0.0.1:4000", "tcp:daq:4001"));
 }
 
+TEST(BusPlace, WhereItsFiguresAreShownIsSaid) {
+    PublisherConfig config = config_of("{at: bus, advertise: daq}");
+    config.metrics.listen = "0.0.0.0:9100";
+    EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "daq:9100");
+    config.metrics.listen = "127.0.0.1:0"; // any port: it cannot be said which
+    EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "");
+}
+
 TEST(BusPlace, ItsPlaceIsConfigured) {
     EXPECT_EQ(config_of("bus").bus.where, "/folder/bus");
     const BusConfig bus = config_of("{at: /bus, name: first}").bus;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/etcd/etcd_board.hpp"
+
+#include "apps/program/commands.hpp"
+#include "pubsub/discovery/announcement.hpp"
+#include "pubsub/discovery/bus.hpp"
+
+#include <nlohmann/json.hpp>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+namespace apps {
+namespace {
+
+using netio::Clock;
+using netio::TimePoint;
+using netio::pubsub::BoardError;
+using nlohmann::json;
+
+std::string to_base64(const std::string& text) {
+    std::string coded(4 * ((text.size() + 2) / 3) + 1, '\0');
+    const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(coded.data()),
+                                       reinterpret_cast<const unsigned char*>(text.data()),
+                                       static_cast<int>(text.size()));
+    coded.resize(static_cast<std::size_t>(length));
+    return coded;
+}
+
+std::string from_base64(const std::string& coded) {
+    std::string text(3 * (coded.size() / 4) + 1, '\0');
+    const int length = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                       reinterpret_cast<const unsigned char*>(coded.data()),
+                                       static_cast<int>(coded.size()));
+    if (length < 0) return {};
+    const auto padding = coded.ends_with("==") ? 2U : coded.ends_with('=') ? 1U : 0U;
+    text.resize(static_cast<std::size_t>(length) - padding);
+    return text;
+}
+
+// The gateway writes 64-bit numbers as texts.
+std::int64_t number_of(const json& object, const char* key) {
+    const auto found = object.find(key);
+    if (found == object.end() || !found->is_string()) return 0;
+    const auto& text = found->get_ref<const std::string&>();
+    std::int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+std::string text_of(const json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+const json& part_of(const json& object, const char* key) {
+    static const json nothing = json::object();
+    const auto found = object.find(key);
+    return found != object.end() && found->is_object() ? *found : nothing;
+}
+
+std::vector<json> pairs_of(const json& answer) {
+    const auto found = answer.find("kvs");
+    std::vector<json> pairs;
+    if (found == answer.end() || !found->is_array()) return pairs;
+    for (const json& each : *found)
+        if (each.is_object()) pairs.push_back(each);
+    return pairs;
+}
+
+// The first key behind all that begin so.
+std::string behind(std::string prefix) {
+    ++prefix.back(); // it ends with a slash
+    return prefix;
+}
+
+} // namespace
+
+EtcdBoard::EtcdBoard(EtcdPlace place, std::chrono::milliseconds lease,
+                     std::chrono::milliseconds retry)
+    : client_{place}, prefix_{"/" + place.prefix + "/"}, lease_{lease}, retry_{retry} {}
+
+// --- publishers -----------------------------------------------------------------------------
+
+void EtcdBoard::grant() {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(lease_).count();
+    const json answer = client_.ask("/v3/lease/grant", {{"TTL", std::to_string(seconds)}});
+    lease_id_ = text_of(answer, "ID");
+    if (lease_id_.empty()) throw BoardError{client_.name() + " grants no lease"};
+}
+
+void EtcdBoard::put(const std::string& name, const std::string& text) {
+    if (lease_id_.empty()) grant();
+    try {
+        client_.ask(
+            "/v3/kv/put",
+            {{"key", to_base64(key(name))}, {"value", to_base64(text)}, {"lease", lease_id_}});
+    } catch (const BoardError&) {
+        lease_id_.clear(); // it may be that it has gone
+        throw;
+    }
+}
+
+bool EtcdBoard::keep(const std::string&) {
+    if (lease_id_.empty()) return false;
+    const json answer = client_.ask("/v3/lease/keepalive", {{"ID", lease_id_}});
+    if (number_of(part_of(answer, "result"), "TTL") > 0) return true;
+    lease_id_.clear();
+    return false;
+}
+
+std::optional<std::string> EtcdBoard::get(const std::string& name) {
+    const auto pairs = pairs_of(client_.ask("/v3/kv/range", {{"key", to_base64(key(name))}}));
+    if (pairs.empty()) return {};
+    return from_base64(text_of(pairs.front(), "value"));
+}
+
+void EtcdBoard::remove(const std::string& name) {
+    client_.ask("/v3/kv/deleterange", {{"key", to_base64(key(name))}});
+}
+
+// --- readers --------------------------------------------------------------------------------
+
+json EtcdBoard::all_keys() const {
+    return {{"key", to_base64(prefix_)}, {"range_end", to_base64(behind(prefix_))}};
+}
+
+void EtcdBoard::look(Visitor& visitor) {
+    reads_ = true;
+    reached_ = false; // unless this succeeds
+    json names_only = all_keys();
+    names_only["keys_only"] = true;
+    const json names = client_.ask("/v3/kv/range", names_only);
+    take_revision(names);
+    std::set<std::string> there;
+    std::set<std::string> changed;
+    for (const json& each : pairs_of(names)) {
+        const std::string whole = from_base64(text_of(each, "key"));
+        if (!whole.starts_with(prefix_)) continue;
+        const std::string name = whole.substr(prefix_.size());
+        if (!netio::pubsub::is_announced_name(name)) continue;
+        there.insert(name);
+        const auto known = known_.find(name);
+        if (known == known_.end() || known->second != number_of(each, "mod_revision")) {
+            known_[name] = number_of(each, "mod_revision");
+            changed.insert(name);
+        } else {
+            visitor.on_kept(name);
+        }
+    }
+    try {
+        for (const std::string& name : changed) {
+            const auto text = get(name);
+            if (text) visitor.on_text(name, *text);
+        }
+    } catch (const BoardError&) {
+        for (const std::string& name : changed)
+            known_.erase(name); // to be read again
+        throw;
+    }
+    for (auto known = known_.begin(); known != known_.end();) {
+        if (there.contains(known->first)) {
+            ++known;
+            continue;
+        }
+        visitor.on_removed(known->first);
+        known = known_.erase(known);
+    }
+    reached_ = true;
+}
+
+// Another cluster, or an earlier revision: it has lost what it knew, and nobody has gone for that.
+void EtcdBoard::take_revision(const json& answer) {
+    const json& header = part_of(answer, "header");
+    const std::string cluster = text_of(header, "cluster_id");
+    const std::int64_t revision = number_of(header, "revision");
+    if (revision_ != 0 && (cluster != cluster_ || revision < revision_)) known_.clear();
+    cluster_ = cluster;
+    revision_ = revision;
+}
+
+void EtcdBoard::wait(TimePoint until) {
+    if (!reads_) return sleep_until(until);
+    if (!reached_) return sleep_until(std::min(until, Clock::now() + retry_));
+    if (interrupted_.exchange(false)) return;
+    json create = all_keys();
+    create["start_revision"] = std::to_string(revision_ + 1);
+    // Its first answer says that it watches; whoever interrupted before is seen then.
+    const auto goes_on = [this](const json& object) {
+        const json& result = part_of(object, "result");
+        return !interrupted_ && !result.contains("events") && !result.contains("canceled");
+    };
+    const netio::Duration longest = std::chrono::seconds{10};
+    const bool asked =
+        client_.listen("/v3/watch", {{"create_request", create}},
+                       std::min<netio::Duration>(longest, until - Clock::now()), goes_on);
+    if (!asked && !interrupted_) sleep_until(std::min(until, Clock::now() + retry_));
+    interrupted_ = false;
+}
+
+void EtcdBoard::sleep_until(TimePoint until) {
+    const TimePoint end = std::min(until, Clock::now() + std::chrono::minutes{1});
+    std::unique_lock lock{mutex_};
+    changed_.wait_until(lock, end, [&] { return interrupted_.load(); });
+    interrupted_ = false;
+}
+
+void EtcdBoard::interrupt() noexcept {
+    {
+        const std::lock_guard lock{mutex_};
+        interrupted_ = true;
+    }
+    changed_.notify_all();
+    client_.interrupt();
+}
+
+void add_etcd_bus() {
+    netio::pubsub::add_bus_kind(
+        {.is_one = is_etcd_place,
+         .open = [](std::string_view where, const netio::pubsub::BusOptions& options)
+             -> std::unique_ptr<netio::pubsub::Board> {
+             return std::make_unique<EtcdBoard>(parse_etcd_place(where), options.lease,
+                                                options.poll);
+         },
+         .spelling = "etcd://HOST:PORT[/PREFIX]"});
+}
+
+} // namespace apps

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A board that is an etcd: each text a key PREFIX/NAME under a lease of etcd's. What it keeps it
+// knows to be alive; a watch tells what changes. Away for a while, it is asked again; if it comes
+// back without its data, publishers announce themselves again before anybody is taken for gone.
+
+#include "apps/etcd/etcd_client.hpp"
+#include "pubsub/discovery/board.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace apps {
+
+class EtcdBoard final : public netio::pubsub::Board {
+  public:
+    // `retry`: how often it is asked again while it does not answer.
+    EtcdBoard(EtcdPlace place, std::chrono::milliseconds lease, std::chrono::milliseconds retry);
+
+    void put(const std::string& name, const std::string& text) override;
+    bool keep(const std::string& name) override;
+    std::optional<std::string> get(const std::string& name) override;
+    void remove(const std::string& name) override;
+    void look(Visitor& visitor) override;
+    void wait(netio::TimePoint until) override;
+    void interrupt() noexcept override;
+
+  private:
+    std::string key(const std::string& name) const { return prefix_ + name; }
+    nlohmann::json all_keys() const;
+    void grant();
+    void sleep_until(netio::TimePoint until);
+    void take_revision(const nlohmann::json& answer);
+
+    EtcdClient client_;
+    std::string prefix_;
+    std::chrono::milliseconds lease_;
+    std::chrono::milliseconds retry_;
+    std::string lease_id_;                      // as etcd writes it; empty: none
+    std::map<std::string, std::int64_t> known_; // by name: the revision that was read
+    std::string cluster_;
+    std::int64_t revision_ = 0; // 0: nothing was read
+    bool reads_ = false;        // it is looked at, not only written to
+    bool reached_ = true;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::atomic<bool> interrupted_{false};
+};
+
+} // namespace apps

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/etcd/etcd_client.hpp"
+
+#include "pubsub/discovery/board.hpp"
+
+#include <httplib.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::BoardError;
+using nlohmann::json;
+
+constexpr const char* json_type = "application/json";
+
+httplib::Request post(const std::string& path, const std::string& body, const std::string& token) {
+    httplib::Request request;
+    request.method = "POST";
+    request.path = path;
+    request.body = body;
+    request.set_header("Content-Type", json_type);
+    if (!token.empty()) request.set_header("Authorization", token);
+    return request;
+}
+
+// NAME:PASSWORD of a file's first line.
+std::pair<std::string, std::string> read_user(const std::string& path) {
+    std::ifstream file{path};
+    std::string line;
+    if (!file || !std::getline(file, line)) throw BoardError{"'" + path + "' cannot be read"};
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || colon == 0)
+        throw BoardError{"'" + path + "' does not begin with NAME:PASSWORD"};
+    return {line.substr(0, colon), line.substr(colon + 1)};
+}
+
+// One of several that stand behind one another.
+json first_object(const std::string& text) {
+    return json::parse(text.substr(0, text.find('\n')), nullptr, false);
+}
+
+} // namespace
+
+struct EtcdClient::Connections {
+    explicit Connections(const std::string& url) : asking{url}, listening{url} {}
+
+    httplib::Client asking;
+    httplib::Client listening;
+};
+
+EtcdClient::EtcdClient(EtcdPlace place)
+    : place_{std::move(place)}, name_{(place_.tls ? "etcds://" : "etcd://") +
+                                      to_string(place_.address)},
+      connections_{std::make_unique<Connections>((place_.tls ? "https://" : "http://") +
+                                                 to_string(place_.address))} {
+    for (httplib::Client* const client : {&connections_->asking, &connections_->listening}) {
+        client->set_connection_timeout(patience);
+        client->set_read_timeout(patience);
+        client->set_write_timeout(patience);
+        if (!place_.tls) continue;
+        client->enable_server_certificate_verification(true);
+        if (!place_.ca_file.empty()) client->set_ca_cert_path(place_.ca_file.c_str());
+    }
+    connections_->asking.set_keep_alive(true);
+}
+
+EtcdClient::~EtcdClient() = default;
+
+json EtcdClient::ask(const std::string& path, const json& request) {
+    if (token_.empty() && !place_.user_file.empty()) authenticate();
+    const std::string body = request.dump();
+    int status = 0;
+    json answer = ask_once(path, body, status);
+    if (status != 200 && !token_.empty()) { // it knows the token no more, for instance
+        authenticate();
+        answer = ask_once(path, body, status);
+    }
+    if (status == 200 && answer.is_object()) return answer;
+    const json message = answer.is_object() ? answer.value("message", json{}) : json{};
+    throw BoardError{name_ + " answers " + std::to_string(status) +
+                     (message.is_string() ? " (" + message.get<std::string>().substr(0, 256) + ")"
+                                          : std::string{})};
+}
+
+json EtcdClient::ask_once(const std::string& path, const std::string& body, int& status) {
+    httplib::Request request = post(path, body, token_);
+    std::string answer;
+    request.content_receiver = [&](const char* data, std::size_t bytes, std::uint64_t,
+                                   std::uint64_t) {
+        if (answer.size() + bytes > answer_limit) return false;
+        answer.append(data, bytes);
+        return true;
+    };
+    status = 0;
+    request.response_handler = [&](const httplib::Response& response) {
+        status = response.status;
+        return true;
+    };
+    const httplib::Result result = connections_->asking.send(request);
+    // A refusal ends with a trailer, which httplib 0.11 does not know: all of it is there by then.
+    const bool refused = status >= 400 && !answer.empty();
+    if (!result && !refused)
+        throw BoardError{"cannot reach " + name_ + ": " + to_string(result.error())};
+    return first_object(answer);
+}
+
+void EtcdClient::authenticate() {
+    token_.clear();
+    const auto [user, password] = read_user(place_.user_file);
+    int status = 0;
+    const json answer = ask_once("/v3/auth/authenticate",
+                                 json{{"name", user}, {"password", password}}.dump(), status);
+    if (status != 200 || !answer.is_object() || !answer.contains("token") ||
+        !answer["token"].is_string())
+        throw BoardError{name_ + " does not admit the user of '" + place_.user_file + "'"};
+    token_ = answer["token"].get<std::string>();
+}
+
+bool EtcdClient::listen(const std::string& path, const json& request, netio::Duration time,
+                        const std::function<bool(const json&)>& take) {
+    httplib::Client& client = connections_->listening;
+    client.set_read_timeout(std::max(std::chrono::duration_cast<std::chrono::microseconds>(time),
+                                     std::chrono::microseconds{1000}));
+    httplib::Request asked = post(path, request.dump(), token_);
+    bool answered = false;
+    std::string left;
+    asked.content_receiver = [&](const char* data, std::size_t bytes, std::uint64_t,
+                                 std::uint64_t) {
+        answered = true;
+        if (left.size() + bytes > answer_limit) return false;
+        left.append(data, bytes);
+        for (std::size_t end = left.find('\n'); end != std::string::npos; end = left.find('\n')) {
+            const json object = json::parse(left.substr(0, end), nullptr, false);
+            left.erase(0, end + 1);
+            if (!object.is_object() || !take(object)) return false;
+        }
+        return true;
+    };
+    static_cast<void>(client.send(asked));
+    client.stop();
+    return answered;
+}
+
+void EtcdClient::interrupt() noexcept {
+    connections_->listening.stop();
+}
+
+} // namespace apps

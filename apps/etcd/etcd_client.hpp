@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Requests to the JSON gateway of an etcd (v3). It blocks, for so long at most; interrupt() may
+// come from any thread.
+
+#include "apps/etcd/etcd_place.hpp"
+#include "netio/base/time.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace apps {
+
+class EtcdClient {
+  public:
+    // An answer is not longer, whoever gives it.
+    static constexpr std::size_t answer_limit = std::size_t{64} << 20;
+    static constexpr std::chrono::seconds patience{5};
+
+    explicit EtcdClient(EtcdPlace place);
+    ~EtcdClient();
+    EtcdClient(const EtcdClient&) = delete;
+    EtcdClient& operator=(const EtcdClient&) = delete;
+
+    // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError.
+    nlohmann::json ask(const std::string& path, const nlohmann::json& request);
+    // Each object of a stream as it comes, until `take` says false, `time` has passed without one,
+    // or interrupt(). Whether it could be asked at all.
+    bool listen(const std::string& path, const nlohmann::json& request, netio::Duration time,
+                const std::function<bool(const nlohmann::json&)>& take);
+    void interrupt() noexcept;
+    // For error messages.
+    const std::string& name() const noexcept { return name_; }
+
+  private:
+    struct Connections;
+
+    nlohmann::json ask_once(const std::string& path, const std::string& body, int& status);
+    void authenticate();
+
+    EtcdPlace place_;
+    std::string name_;
+    std::string token_;
+    std::unique_ptr<Connections> connections_;
+};
+
+} // namespace apps
