@@ -6,6 +6,7 @@
 #include "netio/fabric/connection.hpp"
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/domain.hpp"
+#include "netio/fabric/interface_address.hpp"
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
@@ -65,7 +66,7 @@ class FabricTransport final : public Transport {
     std::vector<std::string> providers_at(const Address& local) override {
         return candidates({.provider = {},
                            .role = Role::listen,
-                           .address = local,
+                           .address = numeric(local),
                            .local_host = {},
                            .limits = {}});
     }
@@ -101,9 +102,10 @@ class FabricTransport final : public Transport {
         return make_connection(route.provider, route.remote, route.local_host, limits, handler);
     }
 
-    std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& local,
+    std::unique_ptr<netio::Listener> listen(const std::string& provider, const Address& place,
                                             const ListenOptions& options,
                                             Listener::Handler& handler) override {
+        const Address local = numeric(place);
         Info info = offer({.provider = provider,
                            .role = Role::listen,
                            .address = local,
@@ -116,6 +118,11 @@ class FabricTransport final : public Transport {
     }
 
   private:
+    // With the address in place of an interface's name.
+    static Address numeric(const Address& local) {
+        return {.host = host_at_interface(local.host), .port = local.port};
+    }
+
     std::unique_ptr<netio::Connection> connect(Info info, const QueueLimits& limits,
                                                Connection::Handler& handler) {
         Domain& domain = fabric_for(*info).domain_for(*info);

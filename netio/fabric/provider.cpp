@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
+#include "netio/fabric/interface_address.hpp"
 #include "netio/fabric/socket_address.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
@@ -112,7 +113,7 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
 Info make_hints(const InfoRequest& request) {
     Info hints = plain_hints(request.provider, request.limits);
     if (request.local_host.empty()) return hints;
-    const AddressList local = resolve({request.local_host, 0}, false);
+    const AddressList local = resolve({host_at_interface(request.local_host), 0}, false);
     hints->src_addr = std::malloc(local->ai_addrlen); // freed by fi_freeinfo
     if (hints->src_addr == nullptr) throw std::bad_alloc{};
     std::memcpy(hints->src_addr, local->ai_addr, local->ai_addrlen);

@@ -113,6 +113,29 @@ TEST(Fabric, LeavesTheSignalsOfTheProgramAlone) {
     }
 }
 
+TEST(Fabric, TheNameOfAnInterfaceStandsForItsAddressOnBothSides) {
+    EventLoop loop;
+    const auto transport = open_fabric(loop, {.provider = "tcp"});
+    Nothing receiver;
+    struct Sender final : SendSocket::Handler {
+        void on_connected(SendSocket&) override { connected = true; }
+        void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
+        void on_writable(SendSocket&) override {}
+        void on_closed(SendSocket&, const Closed& closed) override {
+            ADD_FAILURE() << closed.detail;
+        }
+        bool connected = false;
+    } sender;
+    ListenSocket listener{*transport, {.addresses = {{.host = "lo", .port = 0}}}, receiver};
+    EXPECT_EQ(listener.endpoints().front().address.host, "127.0.0.1");
+    SendSocket socket{*transport, {.local_host = "lo"}, sender};
+    socket.connect(listener.endpoints().front().address);
+    const TimePoint deadline = Clock::now() + std::chrono::seconds{30};
+    while (!sender.connected && Clock::now() < deadline)
+        loop.run_once(deadline);
+    EXPECT_TRUE(sender.connected);
+}
+
 TEST(Fabric, MemoryMappedReadOnlyMayBeSentFrom) {
     EventLoop loop;
     const auto transport = open_fabric(loop, {.provider = "tcp"});
