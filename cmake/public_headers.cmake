@@ -25,6 +25,8 @@ set(NETIO_PUBLIC_HEADERS
     netio/session/server_keys.hpp
     netio/session/session_options.hpp
     netio/transport.hpp
+    pubsub/client/subscriptions.hpp
+    pubsub/core/account.hpp
     pubsub/core/arrival_counter.hpp
     pubsub/core/felix_fid.hpp
     pubsub/core/fid.hpp

@@ -86,9 +86,11 @@ void PatternChecker::check(Fid fid, std::span<const std::byte> message) {
 
 // What the sequence number says, given those that came before.
 void PatternChecker::place(Stream& stream, std::uint64_t sequence) {
-    if (!stream.started) {
+    if (!stream.started || stream.anew) {
+        if (!stream.started) stream.first = sequence;
         stream.started = true;
-        stream.first = sequence;
+        stream.anew = false;
+        stream.begin = sequence;
         stream.next = sequence + 1;
         stream.recent = 1;
         return;
@@ -109,7 +111,11 @@ void PatternChecker::place(Stream& stream, std::uint64_t sequence) {
     stream.recent |= bit;
     ++stream.counts.reordered;
     // One from before the first was never counted as missing.
-    if (sequence > stream.first) --stream.counts.lost;
+    if (sequence > stream.begin) --stream.counts.lost;
+}
+
+void PatternChecker::begin_anew(Fid fid) {
+    if (Stream* const stream = streams_.find(fid)) stream->anew = true;
 }
 
 PatternCounts PatternChecker::total() const {

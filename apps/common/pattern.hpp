@@ -41,6 +41,8 @@ class PatternChecker {
   public:
     // The first message of a fid may have any sequence number: a subscriber may come late.
     void check(netio::pubsub::Fid fid, std::span<const std::byte> message);
+    // The next message of the fid may have any number, as that of another publisher.
+    void begin_anew(netio::pubsub::Fid fid);
     PatternCounts total() const;
     PatternCounts counts(netio::pubsub::Fid fid) const;
     // The sequence number of its first sound message; nullopt: there was none.
@@ -48,10 +50,12 @@ class PatternChecker {
 
   private:
     struct Stream {
-        std::uint64_t first = 0;
+        std::uint64_t first = 0;  // of all, for reports
+        std::uint64_t begin = 0;  // of this publisher's
         std::uint64_t next = 0;   // sequence after the highest seen
         std::uint64_t recent = 0; // bit i: next - 1 - i has arrived
         bool started = false;
+        bool anew = false;
         PatternCounts counts;
     };
     static void place(Stream& stream, std::uint64_t sequence);

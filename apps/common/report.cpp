@@ -80,6 +80,9 @@ std::string to_json(const SubscribeReport& report) {
     add(json, report.throughput);
     json["lost"] = report.lost ? Json(*report.lost) : Json(nullptr);
     json["surplus"] = report.surplus;
+    json["connections"] = report.connections;
+    json["restarts"] = report.restarts;
+    json["unknown_tails"] = report.unknown_tails;
     json["reordered"] = report.pattern.reordered;
     json["corrupt"] = report.pattern.corrupt;
     json["duplicates"] = report.pattern.duplicates;
@@ -119,6 +122,14 @@ std::string to_text(const SubscribeReport& report) {
              : fmt::format("  {} fids, how much was lost is not known\n", report.fids.size()));
     if (report.surplus > 0) {
         text += fmt::format("  {} messages more than were sent\n", report.surplus);
+    }
+    if (report.connections > 1) {
+        text += fmt::format("  {} connections, {} times to a publisher that had restarted\n",
+                            report.connections, report.restarts);
+    }
+    if (report.unknown_tails > 0) {
+        text += fmt::format("  {} publishers ended and did not tell how much they had published\n",
+                            report.unknown_tails);
     }
     if (report.verified) {
         text += fmt::format("  verified: {} corrupt, {} reordered, {} duplicates\n",

@@ -64,7 +64,11 @@ struct SubscribeReport {
     std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
     std::string outcome; // what the exit status says (apps/common/exit_status.hpp)
     std::string detail;
-    bool reached = false; // the publisher has accepted a subscription
+    bool reached = false; // a publisher has accepted a subscription
+    std::uint64_t connections = 0;
+    std::uint64_t restarts = 0; // another publisher answered where one had
+    // Publishers that ended and had not told how much they had published.
+    std::uint64_t unknown_tails = 0;
     Throughput throughput;
     std::optional<std::uint64_t> lost; // absent: nobody knows
     std::uint64_t surplus = 0;         // arrived beyond what the publisher says it sent

@@ -2,6 +2,7 @@
 #include "apps/metrics/publisher_metrics.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 namespace apps {
@@ -134,34 +135,50 @@ SubscriptionFigures figures_of(netio::pubsub::SubscribeSocket& socket, std::size
     return figures;
 }
 
-void write(const SubscriptionFigures& subscriber, Exposition& text) {
-    const Exposition::Labels from{{"publisher", subscriber.publisher}};
-    text.counter("netio_subscriber_messages_total", "Messages that have arrived")
-        .add(from, subscriber.counters.messages);
-    text.counter("netio_subscriber_bytes_total", "Bytes of these messages")
-        .add(from, subscriber.counters.bytes);
-    text.counter("netio_subscriber_connections_total", "Connections to the publisher")
-        .add(from, subscriber.counters.connections);
-    text.counter("netio_subscriber_pauses_total", "How often it has paused")
-        .add(from, subscriber.counters.pauses);
-    text.counter("netio_subscriber_missed_total", "Messages that the publisher says it left out")
-        .add(from, subscriber.missed);
-    text.gauge("netio_subscriber_connected", "1: it is connected")
-        .add(from, std::uint64_t{subscriber.connected});
-    text.gauge("netio_subscriber_paused", "1: it takes nothing at the moment")
-        .add(from, std::uint64_t{subscriber.paused});
-    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown")
-        .add(std::uint64_t{subscriber.fid_count});
-    Exposition::Family messages = text.counter("netio_fid_messages_total", "Messages of the fid");
-    for (const auto& fid : subscriber.fids)
-        messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
-    Exposition::Family bytes = text.counter("netio_fid_bytes_total", "Bytes of these messages");
-    for (const auto& fid : subscriber.fids)
-        bytes.add({{"fid", to_string(fid.fid)}}, fid.bytes);
-    Exposition::Family missed =
-        text.counter("netio_fid_missed_total", "Messages that the publisher says it left out");
-    for (const auto& fid : subscriber.fids)
-        missed.add({{"fid", to_string(fid.fid)}}, fid.missed);
+void write(std::span<const SubscriptionFigures> subscribers, Exposition& text) {
+    using Figures = SubscriptionFigures;
+    const auto each = [&](Exposition::Family family, auto value) {
+        for (const Figures& one : subscribers)
+            family.add({{"publisher", one.publisher}}, std::uint64_t{value(one)});
+    };
+    each(text.counter("netio_subscriber_messages_total", "Messages that have arrived"),
+         [](const Figures& one) { return one.counters.messages; });
+    each(text.counter("netio_subscriber_bytes_total", "Bytes of these messages"),
+         [](const Figures& one) { return one.counters.bytes; });
+    each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
+         [](const Figures& one) { return one.counters.connections; });
+    each(text.counter("netio_subscriber_pauses_total", "How often it has paused"),
+         [](const Figures& one) { return one.counters.pauses; });
+    each(text.counter("netio_subscriber_missed_total",
+                      "Messages that the publisher says it left out"),
+         [](const Figures& one) { return one.missed; });
+    each(text.gauge("netio_subscriber_connected", "1: it is connected"),
+         [](const Figures& one) { return one.connected; });
+    each(text.gauge("netio_subscriber_paused", "1: it takes nothing at the moment"),
+         [](const Figures& one) { return one.paused; });
+    // Two publishers may have the same fid.
+    std::map<netio::pubsub::Fid, Figures::FidRow> fids;
+    std::uint64_t fid_count = 0;
+    for (const Figures& one : subscribers) {
+        fid_count += one.fid_count;
+        for (const Figures::FidRow& row : one.fids) {
+            Figures::FidRow& all = fids[row.fid];
+            all.messages += row.messages;
+            all.bytes += row.bytes;
+            all.missed += row.missed;
+        }
+    }
+    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown").add(fid_count);
+    const auto each_fid = [&](Exposition::Family family, std::uint64_t Figures::FidRow::*value) {
+        for (const auto& [fid, row] : fids)
+            family.add({{"fid", to_string(fid)}}, row.*value);
+    };
+    each_fid(text.counter("netio_fid_messages_total", "Messages of the fid"),
+             &Figures::FidRow::messages);
+    each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
+             &Figures::FidRow::bytes);
+    each_fid(text.counter("netio_fid_missed_total", "Messages that the publisher says it left out"),
+             &Figures::FidRow::missed);
 }
 
 } // namespace apps

@@ -8,6 +8,7 @@
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct SubscriptionFigures {
 };
 // Of so many fids at most.
 SubscriptionFigures figures_of(netio::pubsub::SubscribeSocket& socket, std::size_t fids);
-void write(const SubscriptionFigures& subscriber, Exposition& text);
+// Of several publishers.
+void write(std::span<const SubscriptionFigures> subscribers, Exposition& text);
+inline void write(const SubscriptionFigures& subscriber, Exposition& text) {
+    write(std::span{&subscriber, 1}, text);
+}
 
 } // namespace apps

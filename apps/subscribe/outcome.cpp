@@ -22,7 +22,7 @@ ExitStatus outcome(const SubscribeReport& report, const Asked& asked) {
     if (report.end == "failed" || report.end == "refused") return ExitStatus::failed;
     if (!report.reached) return ExitStatus::unreached;
     if (asked.sound && !is_sound(report)) return ExitStatus::unsound;
-    const bool is_missing = report.lost.value_or(0) > 0;
+    const bool is_missing = report.lost.value_or(0) > 0 || report.unknown_tails > 0;
     if (is_missing || ended_early(report.end, asked)) return ExitStatus::incomplete;
     return report.throughput.messages == 0 ? ExitStatus::nothing : ExitStatus::done;
 }

@@ -47,7 +47,16 @@ Command add_subscribe(CLI::App& program) {
     using subscribe::Arguments;
     auto* command = program.add_subcommand("subscribe", "Receive what a publisher publishes");
     const auto arguments = std::make_shared<Arguments>();
-    command->add_option("publisher", arguments->publisher, "HOST:PORT")->required();
+    auto* const publishers = command->add_option("publisher", arguments->from.publishers,
+                                                 "HOST:PORT; several are asked for all fids");
+    auto* const bus = add_bus(*command, arguments->from.bus);
+    command->callback([publishers, bus] {
+        if (publishers->empty() && bus->empty()) {
+            throw CLI::RequiredError{"publisher or --bus"};
+        }
+    });
+    command->add_flag("--reconnect", arguments->from.reconnect,
+                      "Come back when a publisher was lost, and tell what was missed");
     command
         ->add_option("--fid", arguments->fids,
                      "A fid in decimal or hex, a range A-B, or a comma list; may be repeated")

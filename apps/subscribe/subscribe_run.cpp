@@ -34,46 +34,63 @@ std::optional<netio::pubsub::SlowPolicy> wanted_policy(const Arguments& argument
                                         : netio::pubsub::SlowPolicy::disconnect;
 }
 
-SubscribeSocket::Options socket_options(const Arguments& arguments) {
-    SubscribeSocket::Options options;
-    options.publisher = netio::parse_address(arguments.publisher);
-    options.local_host = arguments.local;
-    options.key = client_key(arguments.key);
-    options.session.receive_count = arguments.buffers.count;
-    options.session.receive_bytes = arguments.buffers.bytes;
+constexpr std::uint64_t missed_fids_shown = 20; // the report has all
+
+std::string shown(const Subscriptions::Source& source) {
+    return source.name == source.address ? source.name
+                                         : fmt::format("{} at {}", source.name, source.address);
+}
+
+Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Discovery* bus) {
+    Subscriptions::Options options;
+    for (const std::string& publisher : arguments.from.publishers)
+        options.publishers.push_back(netio::parse_address(publisher));
+    options.bus = bus;
+    options.socket.local_host = arguments.local;
+    options.socket.key = client_key(arguments.key);
+    options.socket.session.receive_count = arguments.buffers.count;
+    options.socket.session.receive_bytes = arguments.buffers.bytes;
+    // Who is found goes with its lease, and not with its connection.
+    options.socket.reconnect = arguments.from.reconnect || bus != nullptr;
     return options;
 }
 
 } // namespace
 
 Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
-    : arguments_{arguments}, loop_{loop},
-      messages_left_{arguments.messages.value_or(UINT64_MAX)}, last_{loop.now()},
-      duration_timer_{loop, [this] { end("duration"); }}, socket_{transport,
-                                                                  socket_options(arguments), *this},
-      metrics_{show_metrics(loop, arguments.metrics, [this] { return figures(); })},
+    : arguments_{arguments}, loop_{loop}, messages_left_{arguments.messages.value_or(UINT64_MAX)},
+      times_{.last = loop.now()}, duration_timer_{loop, [this] { end("duration"); }},
+      bus_{arguments.from.bus.empty() ? nullptr
+                                      : netio::pubsub::open_bus(loop, arguments.from.bus)},
+      all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
+                                                                     loop, arguments.metrics,
+                                                                     [this] { return figures(); })},
       signals_{loop, end_signals(), [this](int) {
                    if (!end_.empty()) return loop_.stop(); // the second one does not wait
                    end("interrupted");
                }} {
     const std::vector<FidRange> fids = wanted_fids(arguments);
     if (!arguments.output.empty()) recorder_.emplace(arguments.output, fids, arguments.existing);
-    socket_.subscribe(fids, wanted_policy(arguments));
+    all_.subscribe(fids, wanted_policy(arguments));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
 }
 
 ExitStatus Run::run() {
     {
-        const LiveDisplay display{loop_, live_form(arguments_.json, arguments_.progress), [this] {
-                                      return LiveDisplay::Sums{.messages =
-                                                                   socket_.arrivals().messages(),
-                                                               .bytes = socket_.arrivals().bytes(),
-                                                               .lost = books().lost};
-                                  }};
+        const LiveDisplay display{
+            loop_, live_form(arguments_.json, arguments_.progress), [this] {
+                const Subscriptions::Sums sums = all_.sums();
+                const std::uint64_t seen = arguments_.verify ? checker_.total().lost : 0;
+                return LiveDisplay::Sums{.messages = sums.messages,
+                                         .bytes = sums.bytes,
+                                         .lost = std::max(logged_.missing, seen)};
+            }};
         loop_.run();
     }
-    finish_recording();
     SubscribeReport result = report();
+    finish_recording(result);
+    result.end = end_;
+    result.detail = detail_;
     const ExitStatus status = outcome(result, {.messages = arguments_.messages.has_value(),
                                                .duration = arguments_.duration.has_value(),
                                                .sound = arguments_.verify || recorder_});
@@ -87,15 +104,15 @@ void Run::end(std::string_view why) {
     if (!end_.empty()) return;
     end_ = why;
     duration_timer_.cancel();
-    if (!socket_.is_connected()) return loop_.stop();
-    socket_.close();
+    if (all_.connected_count() == 0) return loop_.stop();
+    all_.close();
 }
 
 // Whatever ended it but a publisher that was lost: all that came before is whole.
-void Run::finish_recording() {
+void Run::finish_recording(const SubscribeReport& report) {
     if (!recorder_ || end_ == "lost" || end_ == "failed") return;
     try {
-        recorder_->finish([this](Fid fid) { return is_whole(fid); });
+        recorder_->finish([&](Fid fid) { return is_whole(fid, report); });
     } catch (const std::system_error& error) {
         end_ = "failed";
         detail_ = error.what();
@@ -103,93 +120,117 @@ void Run::finish_recording() {
     }
 }
 
-bool Run::is_whole(Fid fid) const {
+bool Run::is_whole(Fid fid, const SubscribeReport& report) const {
+    if (report.unknown_tails > 0) return false;
+    const auto row = std::ranges::lower_bound(report.fids, fid, {}, &FidReport::fid);
     const PatternCounts counts = checker_.counts(fid);
-    return books(fid) == Books{} && counts.corrupt == 0 && counts.reordered == 0 &&
-           counts.duplicates == 0;
+    return row != report.fids.end() && row->fid == fid && row->lost == 0 && row->surplus == 0 &&
+           counts.corrupt == 0 && counts.reordered == 0 && counts.duplicates == 0;
 }
 
-// By the publisher's totals once they are known; before, by what the messages themselves say and
-// by what the publisher has said it left out.
-Run::Books Run::books() const {
-    const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
-    if (const auto books = arrivals.books()) return *books;
-    const std::uint64_t seen = arguments_.verify ? checker_.total().lost : 0;
-    return {.lost = std::max(arrivals.missed(), seen), .surplus = 0};
-}
-
-Run::Books Run::books(Fid fid) const {
-    const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
-    if (const auto books = arrivals.books(fid)) return *books;
-    return {.lost = std::max(arrivals.missed(fid), checker_.counts(fid).lost), .surplus = 0};
-}
-
+// By the publishers' totals once they are known; before, by what the messages themselves say and
+// by what the publishers have said is missing.
 SubscribeReport Run::report() const {
-    const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
+    const Subscriptions::Sums sums = all_.sums();
     SubscribeReport report{
-        .provider = socket_.provider(),
+        .provider = {},
         .mode = "none",
         .end = end_,
         .outcome = {},
         .detail = detail_,
         .reached = reached_,
-        .throughput = {.messages = arrivals.messages(), .bytes = arrivals.bytes(), .seconds = 0},
-        .lost = books().lost,
-        .surplus = books().surplus,
+        .throughput = {.messages = sums.messages, .bytes = sums.bytes, .seconds = 0},
+        .lost = 0,
+        .surplus = 0,
         .verified = arguments_.verify,
         .pattern = checker_.total(),
         .fids = {}};
-    // What was on its way when the publisher was lost, nobody knows.
-    if (!reached_ || end_ == "lost") report.lost.reset();
-    if (first_ != netio::TimePoint::max()) {
-        report.throughput.seconds = std::chrono::duration<double>(last_ - first_).count();
+    netio::pubsub::FramesSeen seen;
+    netio::pubsub::FidMap<netio::pubsub::Account::Row> rows;
+    bool complete = true;
+    std::set<std::string> providers;
+    for (const Subscriptions::Told& told : all_.told()) {
+        report.connections += told.connections;
+        report.restarts += told.changes;
+        report.unknown_tails += told.unknown_tails;
+        if (told.connections > 0) complete = complete && told.complete;
+        if (!told.provider.empty()) providers.insert(told.provider);
+        seen.pages = seen.pages || told.seen.pages;
+        seen.messages = seen.messages || told.seen.messages || told.seen.gathered;
+        seen.fragments = seen.fragments || told.seen.fragments;
+        told.fids.for_each([&](Fid fid, const netio::pubsub::Account::Row& row) {
+            netio::pubsub::Account::Row& all = rows[fid];
+            all.messages += row.messages;
+            all.bytes += row.bytes;
+            all.lost += row.lost;
+            all.surplus += row.surplus;
+        });
     }
-    const auto& seen = socket_.seen();
+    for (const std::string& provider : providers)
+        report.provider += (report.provider.empty() ? "" : "+") + provider;
     if (seen.fragments) report.mode = "fragments"; // of either kind
     if (seen.pages) report.mode = "buffered";
-    if (seen.messages || seen.gathered) report.mode = seen.pages ? "mixed" : "unbuffered";
-    arrivals.fids().for_each([&](Fid fid, const netio::pubsub::Arrivals& account) {
-        const Books books = this->books(fid);
+    if (seen.messages) report.mode = seen.pages ? "mixed" : "unbuffered";
+    if (times_.first != netio::TimePoint::max()) {
+        report.throughput.seconds =
+            std::chrono::duration<double>(times_.last - times_.first).count();
+    }
+    std::uint64_t lost = 0;
+    rows.for_each([&](Fid fid, const netio::pubsub::Account::Row& account) {
+        const std::uint64_t numbers = complete ? 0 : checker_.counts(fid).lost;
         const FidReport row{.fid = fid,
                             .messages = account.messages,
                             .bytes = account.bytes,
-                            .lost = books.lost,
-                            .surplus = books.surplus,
+                            .lost = std::max(account.lost, numbers),
+                            .surplus = account.surplus,
                             .first = checker_.first(fid)};
+        lost += row.lost;
+        report.surplus += row.surplus;
         report.fids.push_back(row);
     });
+    report.lost = lost;
+    // What was on its way when a publisher was lost, nobody knows.
+    if (!reached_ || end_ == "lost" || report.unknown_tails > 0) report.lost.reset();
     std::ranges::sort(report.fids, {}, &FidReport::fid);
     return report;
 }
 
 std::function<void(Exposition&)> Run::figures() {
-    SubscriptionFigures figures = figures_of(socket_, arguments_.metrics.fids);
-    figures.publisher = arguments_.publisher;
+    std::vector<SubscriptionFigures> figures;
+    all_.for_each([&](const Subscriptions::Source& source, SubscribeSocket& socket) {
+        figures.push_back(figures_of(socket, arguments_.metrics.fids));
+        figures.back().publisher = source.name;
+    });
     return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
 }
 
-void Run::on_connected(SubscribeSocket& socket) {
-    spdlog::info("connected to {} ({})", arguments_.publisher, socket.provider());
+// --- what is told ---------------------------------------------------------------------------
+
+void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
+                       const std::string& provider) {
+    logged_.waiting.erase(source.name);
+    spdlog::info("connected to {} ({})", shown(source), provider);
 }
 
-void Run::on_subscribed(SubscribeSocket&, const FidRange& range) {
+void Run::on_subscribed(Subscriptions&, const Subscriptions::Source&, const FidRange& range) {
     reached_ = true;
     spdlog::info("subscribed to {}", to_string(range));
 }
 
-void Run::on_subscription_refused(SubscribeSocket&, const FidRange& range) {
-    refuse("the publisher has no room for the subscription to " + to_string(range));
-}
-
-void Run::on_policy_refused(SubscribeSocket&, const FidRange& range) {
-    refuse(fmt::format("the publisher does not treat a slow subscriber to {} by '{}', which would "
-                       "hold it up more than its own slow_subscribers; leave out --policy",
-                       to_string(range), arguments_.policy));
-}
-
-void Run::on_subscription_not_permitted(SubscribeSocket&, const FidRange& range) {
-    refuse("the key does not permit to subscribe to " + to_string(range) +
-           (arguments_.policy.empty() ? "" : " with this --policy"));
+void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
+                     Subscriptions::Refusal why) {
+    switch (why) {
+    case Subscriptions::Refusal::no_room:
+        return refuse("the publisher has no room for the subscription to " + to_string(range));
+    case Subscriptions::Refusal::policy:
+        return refuse(
+            fmt::format("the publisher does not treat a slow subscriber to {} by '{}', which would "
+                        "hold it up more than its own slow_subscribers; leave out --policy",
+                        to_string(range), arguments_.policy));
+    case Subscriptions::Refusal::not_permitted:
+        return refuse("the key does not permit to subscribe to " + to_string(range) +
+                      (arguments_.policy.empty() ? "" : " with this --policy"));
+    }
 }
 
 void Run::refuse(std::string why) {
@@ -198,9 +239,9 @@ void Run::refuse(std::string why) {
     end("refused");
 }
 
-void Run::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message, std::uint8_t) {
-    last_ = loop_.now();
-    if (first_ == netio::TimePoint::max()) first_ = last_;
+void Run::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message, std::uint8_t) {
+    times_.last = loop_.now();
+    if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
     if (arguments_.verify) checker_.check(fid, message);
     if (recorder_) {
         try {
@@ -214,27 +255,61 @@ void Run::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> messa
     if (--messages_left_ == 0) end("messages");
 }
 
-void Run::on_closed(SubscribeSocket& socket, const netio::Closed& closed, bool retrying) {
-    if (retrying) {
-        if (!waiting_told_) {
-            spdlog::info("waiting for the publisher: {}", closed.detail);
-        }
-        waiting_told_ = true;
-        return;
+void Run::on_gap(Subscriptions&, Fid, std::uint64_t count) {
+    logged_.missing += count;
+}
+
+void Run::on_missed(Subscriptions&, Fid fid, std::uint64_t count) {
+    logged_.missing += count;
+    if (++logged_.missed_fids <= missed_fids_shown) {
+        spdlog::warn("missed {} messages of {} while not connected", count, to_string(fid));
     }
-    if (end_.empty()) {
-        const bool orderly =
-            closed.reason == netio::CloseReason::orderly && socket.arrivals().complete();
-        end_ = orderly ? "orderly" : "lost";
-        if (!orderly) {
-            if (socket.arrivals().messages() == 0 &&
-                closed.reason == netio::CloseReason::rejected) {
-                end_ = "refused";
-            }
-            detail_ = closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
-            spdlog::error("{}: {}", arguments_.publisher, detail_);
-        }
+}
+
+void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
+                               const netio::pubsub::PublisherChange& change) {
+    spdlog::warn("{} is another publisher than before; what the former one published at its end {}",
+                 shown(source), change.tail_known ? "is known" : "is not known");
+    for (const Subscriptions::Told& told : all_.told()) {
+        if (told.source.name != source.name) continue;
+        told.fids.for_each(
+            [this](Fid fid, const netio::pubsub::Account::Row&) { checker_.begin_anew(fid); });
     }
+}
+
+void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
+                    const Subscriptions::Ending& ending) {
+    const netio::Closed& closed = ending.closed;
+    const std::string why =
+        closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+    if (ending.retrying) {
+        if (!logged_.waiting.insert(source.name).second) return;
+        return spdlog::info("waiting for the publisher: {}", why);
+    }
+    if (!end_.empty()) return;
+    if (!arguments_.from.bus.empty()) return spdlog::warn("{}: {}", shown(source), why);
+    const bool orderly = closed.reason == netio::CloseReason::orderly && ending.complete;
+    if (!orderly) {
+        lost_ = all_.sums().messages == 0 && closed.reason == netio::CloseReason::rejected
+                    ? "refused"
+                    : "lost";
+        detail_ = why;
+        spdlog::error("{}: {}", shown(source), detail_);
+    }
+}
+
+void Run::on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
+                     const std::string& other) {
+    spdlog::warn("{} and {} both announce {}; it is taken from {}", owner, other, to_string(range),
+                 owner);
+}
+
+void Run::on_trouble(Subscriptions&, const std::string& what) {
+    spdlog::warn("bus: {}", what);
+}
+
+void Run::on_ended(Subscriptions&) {
+    if (end_.empty()) end_ = lost_.empty() ? "orderly" : lost_;
     loop_.stop();
 }
 

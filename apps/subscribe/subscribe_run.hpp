@@ -10,10 +10,13 @@
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/recorder.hpp"
 #include "netio/loop/signal_watch.hpp"
-#include "pubsub/subscriber/subscribe_socket.hpp"
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/discovery/bus.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +25,15 @@ namespace apps::subscribe {
 using netio::pubsub::Fid;
 using netio::pubsub::FidRange;
 using netio::pubsub::SubscribeSocket;
+using netio::pubsub::Subscriptions;
 
 struct Arguments {
-    std::string publisher;
+    struct From {
+        std::vector<std::string> publishers;
+        std::string bus; // empty: none
+        bool reconnect = false;
+    };
+    From from;
     std::vector<std::string> fids;
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
@@ -46,32 +55,49 @@ struct Arguments {
     bool progress = false;
 };
 
-class Run final : public SubscribeSocket::Handler {
+class Run final : public Subscriptions::Handler {
   public:
     Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments);
 
     ExitStatus run();
 
   private:
-    using Books = netio::pubsub::ArrivalCounter::Books;
+    // What was told as it came.
+    struct Logged {
+        std::set<std::string> waiting; // for whom
+        std::uint64_t missing = 0;
+        std::uint64_t missed_fids = 0;
+    };
+    struct Times { // of messages
+        netio::TimePoint first = netio::TimePoint::max();
+        netio::TimePoint last;
+    };
 
     void end(std::string_view why);
     void refuse(std::string why);
-    void finish_recording();
-    Books books() const;
-    Books books(Fid fid) const;
-    bool is_whole(Fid fid) const;
+    void finish_recording(const SubscribeReport& report);
+    bool is_whole(Fid fid, const SubscribeReport& report) const;
     SubscribeReport report() const;
     std::function<void(Exposition&)> figures();
 
-    void on_connected(SubscribeSocket& socket) override;
-    void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;
-    void on_subscription_refused(SubscribeSocket& socket, const FidRange& range) override;
-    void on_policy_refused(SubscribeSocket& socket, const FidRange& range) override;
-    void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) override;
-    void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
+    void on_connected(Subscriptions& all, const Subscriptions::Source& source,
+                      const std::string& provider) override;
+    void on_subscribed(Subscriptions& all, const Subscriptions::Source& source,
+                       const FidRange& range) override;
+    void on_refused(Subscriptions& all, const Subscriptions::Source& source, const FidRange& range,
+                    Subscriptions::Refusal why) override;
+    void on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
-    void on_closed(SubscribeSocket& socket, const netio::Closed& closed, bool retrying) override;
+    void on_gap(Subscriptions& all, Fid fid, std::uint64_t count) override;
+    void on_missed(Subscriptions& all, Fid fid, std::uint64_t count) override;
+    void on_publisher_changed(Subscriptions& all, const Subscriptions::Source& source,
+                              const netio::pubsub::PublisherChange& change) override;
+    void on_closed(Subscriptions& all, const Subscriptions::Source& source,
+                   const Subscriptions::Ending& ending) override;
+    void on_contest(Subscriptions& all, const FidRange& range, const std::string& owner,
+                    const std::string& other) override;
+    void on_trouble(Subscriptions& all, const std::string& what) override;
+    void on_ended(Subscriptions& all) override;
 
     const Arguments& arguments_;
     netio::EventLoop& loop_;
@@ -80,12 +106,13 @@ class Run final : public SubscribeSocket::Handler {
     std::uint64_t messages_left_;
     std::string end_;
     std::string detail_;
-    bool waiting_told_ = false;
+    std::string lost_; // how a publisher ended, if it was not in order
+    Logged logged_;
     bool reached_ = false; // the publisher has accepted a subscription
-    netio::TimePoint first_ = netio::TimePoint::max();
-    netio::TimePoint last_;
+    Times times_;
     netio::Timer duration_timer_;
-    SubscribeSocket socket_;
+    std::unique_ptr<netio::pubsub::Discovery> bus_; // null: none
+    Subscriptions all_;
     std::unique_ptr<MetricsServer> metrics_;
     netio::SignalWatch signals_;
 };

@@ -34,6 +34,34 @@ class Finding(Case):
         while not os.path.isdir(self.path("bus")) or len(self.listed()) < count:
             pass
 
+    def test_a_subscriber_needs_no_address_and_finds_who_comes_later(self):
+        os.mkdir(self.path("bus"))
+        subscriber = self.start("subscribe", "--bus", self.path("bus"), "--fid", "32-95", "--verify",
+                                "--progress")
+        first = self.publish("0-63")
+        subscriber.wait_for("subscribed to 0x20-0x3f")
+        second = self.publish("64-127")
+        subscriber.wait_for("subscribed to 0x40-0x5f")
+        for publisher in (first, second):
+            publisher.wait_for("subscribes to")
+        first.process.send_signal(signal.SIGINT)
+        first.end()
+        third = self.publish("0-63")
+        subscriber.wait_for("connected to .*-%d-" % third.process.pid)
+        subscriber.wait_for(r"progress [1-9]")
+        for publisher in (second, third):
+            publisher.process.send_signal(signal.SIGINT)
+            publisher.end()
+        subscriber.process.send_signal(signal.SIGINT)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["end"], report["lost"]), (0, "interrupted", 0), log)
+        self.assertEqual((report["connections"], report["unknown_tails"]), (3, 0), log)
+
+    def test_neither_an_address_nor_a_bus_is_wrong_usage(self):
+        done = subprocess.run([PROGRAM, "subscribe", "--fid", "1"], capture_output=True, text=True,
+                              timeout=DEADLINE)
+        self.assertEqual(done.returncode, 2, done.stderr)
+
     def test_a_publisher_is_found_by_its_fids_and_leaves_nothing_behind(self):
         first, second = self.publish("0-63"), self.publish("64-127")
         self.wait_until_listed(2)

@@ -197,6 +197,46 @@ class Ending(Case):
         self.assertEqual((status, report["messages"]), (0, 100), log)
         self.assertEqual(publisher.end()[0], 0)
 
+    def test_a_subscriber_comes_back_and_says_what_it_does_not_know(self):
+        first = self.start("publish", self.config(self.PATTERN))
+        address = first.address()
+        subscriber = self.start("subscribe", address, "--fid", "0-63", "--verify", "--progress",
+                                "--reconnect")
+        subscriber.wait_for(r"progress [1-9]")
+        first.process.kill()
+        first.end()
+        subscriber.wait_for("waiting for the publisher")
+        second = self.start("publish", self.config(self.PATTERN), "--listen", address)
+        subscriber.wait_for("another publisher than before")
+        second.wait_for("subscribes to")
+        second.process.send_signal(signal.SIGINT)
+        second.end()
+        third = self.start("publish", self.config(self.PATTERN), "--listen", address)
+        third.wait_for("subscribes to")
+        subscriber.process.send_signal(signal.SIGINT)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["end"]), (5, "interrupted"), log)
+        self.assertEqual((report["connections"], report["restarts"]), (3, 2), log)
+        self.assertEqual((report["unknown_tails"], report["lost"]), (1, None), "the killed one")
+        self.assertEqual((report["reordered"], report["duplicates"], report["corrupt"]), (0, 0, 0))
+
+    def test_a_subscriber_takes_from_several_publishers(self):
+        publishers = []
+        for fid in (1, 2):
+            publishers.append(self.start("publish", self.config(
+                "streams:\n  - {fids: %d, source: pattern, size: 40, rate: 1000}\n" % fid)))
+            publishers[-1].address()  # it has read its configuration
+        subscriber = self.start("subscribe", *(each.address() for each in publishers),
+                                "--fid", "0-9", "--verify", "--progress")
+        for publisher in publishers:
+            publisher.wait_for("subscribes to")
+        subscriber.wait_for(r"progress [1-9]")
+        for publisher in publishers:
+            publisher.process.send_signal(signal.SIGINT)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["end"], report["lost"]), (0, "orderly", 0), log)
+        self.assertEqual(sorted(report["fids"]), ["0x1", "0x2"], log)
+
     def test_a_subscriber_waits_for_a_name_that_may_be_given_one_day(self):
         subscriber = self.start("subscribe", "no.such.host.invalid:1", "--fid", "1")
         subscriber.wait_for(r"waiting for the publisher: .*no\.such\.host\.invalid")

@@ -19,6 +19,7 @@ LEVELS = (
     ("netio/fabric.hpp", "netio/session"),
     ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
      "stream/socket"),
+    ("pubsub/client",),
     ("apps/common",),
     ("apps/metrics",),
     ("apps/program",),

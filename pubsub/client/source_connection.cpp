@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/source_connection.hpp"
+
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
+    if (socket_) return;
+    SubscribeSocket::Options own = options;
+    own.publisher = parse_address(source_.address);
+    socket_ = std::make_unique<SubscribeSocket>(transport, std::move(own),
+                                                static_cast<SubscribeSocket::Handler&>(*this));
+}
+
+Subscriptions::Told SourceConnection::told() const {
+    Subscriptions::Told told{.source = source_,
+                             .connected = is_connected(),
+                             .provider = provider_,
+                             .seen = {},
+                             .fids = account_.fids(),
+                             .connections = account_.connections(),
+                             .changes = account_.changes(),
+                             .unknown_tails = account_.unknown_tails(),
+                             .complete = false};
+    if (!socket_) return told;
+    told.fids = account_.fids(socket_->arrivals());
+    told.seen = socket_->seen();
+    told.complete = socket_->arrivals().complete();
+    return told;
+}
+
+void SourceConnection::add_to(Subscriptions::Sums& sums) const {
+    if (!socket_) return;
+    sums.messages += socket_->arrivals().messages();
+    sums.bytes += socket_->arrivals().bytes();
+}
+
+// --- what the socket tells ------------------------------------------------------------------
+
+void SourceConnection::on_connected(SubscribeSocket& socket) {
+    account_.begin_connection();
+    provider_ = socket.provider();
+    user_.handler.on_connected(user_.subscriptions, source_, provider_);
+}
+
+void SourceConnection::on_subscribed(SubscribeSocket&, const FidRange& range) {
+    user_.handler.on_subscribed(user_.subscriptions, source_, range);
+}
+
+void SourceConnection::on_unsubscribed(SubscribeSocket&, const FidRange& range) {
+    user_.handler.on_unsubscribed(user_.subscriptions, source_, range);
+}
+
+void SourceConnection::on_subscription_refused(SubscribeSocket&, const FidRange& range) {
+    user_.handler.on_refused(user_.subscriptions, source_, range, Subscriptions::Refusal::no_room);
+}
+
+void SourceConnection::on_policy_refused(SubscribeSocket&, const FidRange& range) {
+    user_.handler.on_refused(user_.subscriptions, source_, range, Subscriptions::Refusal::policy);
+}
+
+void SourceConnection::on_subscription_not_permitted(SubscribeSocket&, const FidRange& range) {
+    user_.handler.on_refused(user_.subscriptions, source_, range,
+                             Subscriptions::Refusal::not_permitted);
+}
+
+void SourceConnection::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+                                  std::uint8_t status) {
+    user_.handler.on_message(user_.subscriptions, fid, message, status);
+}
+
+void SourceConnection::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
+    user_.handler.on_gap(user_.subscriptions, fid, count);
+}
+
+void SourceConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) {
+    account_.add_missed(fid, count);
+    user_.handler.on_missed(user_.subscriptions, fid, count);
+}
+
+void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {
+    account_.add_change(change);
+    user_.handler.on_publisher_changed(user_.subscriptions, source_, change);
+}
+
+void SourceConnection::on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) {
+    // One that wants nothing is let go, and who closes wants nothing either.
+    const bool in_order =
+        closed.reason == CloseReason::orderly || closed.reason == CloseReason::local;
+    account_.end_connection(socket.arrivals(), in_order);
+    finished_ = !retrying;
+    owner_.on_source_closed(
+        *this, {.closed = closed, .retrying = retrying, .complete = socket.arrivals().complete()});
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// One of the publishers of a Subscriptions: its socket, and the account of what it has brought.
+
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/core/assignment.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace netio::pubsub::inline v0_2 {
+
+class SourceConnection final : private SubscribeSocket::Handler {
+  public:
+    class Owner {
+      public:
+        // Nothing follows from this connection in this call: it may be destroyed.
+        virtual void on_source_closed(SourceConnection& source,
+                                      const Subscriptions::Ending& ending) = 0;
+
+      protected:
+        ~Owner() = default;
+    };
+    // Whom to tell what.
+    struct User {
+        Subscriptions& subscriptions;
+        Subscriptions::Handler& handler;
+    };
+
+    SourceConnection(SourceId id, Subscriptions::Source source, Owner& owner, const User& user)
+        : id_{id}, source_{std::move(source)}, owner_{owner}, user_{user} {}
+
+    SourceId id() const noexcept { return id_; }
+    const Subscriptions::Source& source() const noexcept { return source_; }
+
+    // Connects, if it has not done so.
+    void open(Transport& transport, const SubscribeSocket::Options& options);
+    // What comes next may come from it again.
+    void revive() noexcept { finished_ = false; }
+    SubscribeSocket* socket() noexcept { return socket_.get(); } // null: not opened
+    bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
+    bool is_finished() const noexcept { return finished_; } // nothing will come any more
+
+    // The bus does not show it any more; it stays as long as its connection does.
+    bool is_expired() const noexcept { return expired_; }
+    void set_expired(bool expired) noexcept { expired_ = expired; }
+
+    Subscriptions::Told told() const;
+    void add_to(Subscriptions::Sums& sums) const;
+
+  private:
+    void on_connected(SubscribeSocket& socket) override;
+    void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;
+    void on_unsubscribed(SubscribeSocket& socket, const FidRange& range) override;
+    void on_subscription_refused(SubscribeSocket& socket, const FidRange& range) override;
+    void on_policy_refused(SubscribeSocket& socket, const FidRange& range) override;
+    void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) override;
+    void on_message(SubscribeSocket& socket, Fid fid, std::span<const std::byte> message,
+                    std::uint8_t status) override;
+    void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
+    void on_missed(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
+    void on_publisher_changed(SubscribeSocket& socket, const PublisherChange& change) override;
+    void on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) override;
+
+    SourceId id_;
+    Subscriptions::Source source_;
+    Owner& owner_;
+    User user_;
+    Account account_;
+    std::string provider_;
+    bool expired_ = false;
+    bool finished_ = false;
+    std::unique_ptr<SubscribeSocket> socket_;
+};
+
+} // namespace netio::pubsub::inline v0_2

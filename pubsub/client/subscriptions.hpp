@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Subscribes to fids at any number of publishers: those whose addresses are given, and those that
+// are found on a bus, now or later. Each has a connection of its own that comes back by itself.
+//
+//     struct Handler final : pubsub::Subscriptions::Handler {
+//         void on_message(pubsub::Subscriptions&, pubsub::Fid fid,
+//                         std::span<const std::byte> message, std::uint8_t status) override;
+//     } handler;
+//     const auto bus = pubsub::open_bus(loop, "/run/netio/bus");
+//     pubsub::Subscriptions all{*transport, {.bus = bus.get()}, handler};
+//     all.subscribe(pubsub::FidRange{pubsub::Fid{0}, pubsub::Fid{63}});
+//     loop.run();
+//
+// A publisher whose address is given is asked for all that is wanted. One that was found is asked
+// for those fids that it announces; if two announce one, the first has it, and when that one is
+// gone the other. Each message is received, told missing, or of a publisher said to have ended with
+// an unknown tail. Belongs to the loop's thread; may be destroyed in any of its handlers.
+
+#include "netio/base/export.hpp"
+#include "pubsub/core/account.hpp"
+#include "pubsub/discovery/discovery.hpp"
+#include "pubsub/subscriber/subscribe_socket.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class SubscriptionsCore;
+
+class NETIO_EXPORT Subscriptions final {
+  public:
+    struct Options {
+        std::vector<Address> publishers;
+        Discovery* bus = nullptr; // must outlive it, and nobody else watches it
+        // Of each connection; `publisher` does not count. Without `reconnect` a connection that was
+        // lost is not made again.
+        SubscribeSocket::Options socket = {.publisher = {}, .reconnect = true};
+        std::size_t publisher_limit = 4096; // connections; who is found beyond is not asked
+    };
+
+    // A publisher that is or was there.
+    struct Source {
+        std::string name;    // on the bus, or the address
+        std::string address; // HOST:PORT
+    };
+
+    enum class Refusal : std::uint8_t {
+        no_room,       // the publisher's ranges_per_subscriber_limit
+        policy,        // it would hold the publisher up more than its own does
+        not_permitted, // the key does not permit these fids, or not with this policy
+    };
+    // The end of a connection, or of an attempt at one.
+    struct Ending {
+        const Closed& closed;
+        bool retrying = false;
+        bool complete = false; // the publisher had told its totals
+    };
+
+    class Handler {
+      public:
+        virtual void on_connected(Subscriptions&, const Source&, const std::string& /*provider*/) {}
+        virtual void on_subscribed(Subscriptions&, const Source&, const FidRange&) {}
+        virtual void on_unsubscribed(Subscriptions&, const Source&, const FidRange&) {}
+        virtual void on_refused(Subscriptions&, const Source&, const FidRange&, Refusal) {}
+        // The bytes are valid during the call only.
+        virtual void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
+                                std::uint8_t status) = 0;
+        // As SubscribeSocket::Handler's.
+        virtual void on_gap(Subscriptions&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_missed(Subscriptions&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
+        virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
+        // Two publishers announce the same fids; they are asked of `owner`.
+        virtual void on_contest(Subscriptions&, const FidRange&, const std::string& /*owner*/,
+                                const std::string& /*other*/) {}
+        // With the bus; a line for people. Data goes on.
+        virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
+        // The last event, after close(), or when no publisher is left that could come back.
+        virtual void on_ended(Subscriptions&) {}
+
+      protected:
+        ~Handler() = default;
+    };
+
+    // Throws std::invalid_argument: an option.
+    Subscriptions(Transport& transport, Options options, Handler& handler);
+    ~Subscriptions();
+    Subscriptions(const Subscriptions&) = delete;
+    Subscriptions& operator=(const Subscriptions&) = delete;
+
+    void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
+    void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
+    void unsubscribe(const FidRange& range);
+    // All connections, as SubscribeSocket's.
+    void pause();
+    void resume();
+    // Ends all connections in order: on_ended follows.
+    void close();
+
+    // Of one publisher address, over all its connections.
+    struct Told {
+        Source source;
+        bool connected = false;
+        std::string provider; // of the last connection
+        FramesSeen seen;
+        FidMap<Account::Row> fids;
+        std::uint64_t connections = 0;
+        std::uint64_t changes = 0;       // of the publisher there
+        std::uint64_t unknown_tails = 0; // those who ended and had not told how much they published
+        bool complete = false;           // the last one has told its totals
+    };
+    std::vector<Told> told() const;
+    struct Sums {
+        std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+    };
+    Sums sums() const;
+    std::size_t connected_count() const noexcept;
+    // The sockets that there are now.
+    void for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit);
+
+  private:
+    std::unique_ptr<SubscriptionsCore> core_;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/subscriptions_core.hpp"
+
+#include "netio/base/destruction_watch.hpp"
+#include "netio/base/option_check.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+void add(Subscriptions::Told& sum, const Subscriptions::Told& told) {
+    told.fids.for_each([&](Fid fid, const Account::Row& row) {
+        Account::Row& all = sum.fids[fid];
+        all.messages += row.messages;
+        all.bytes += row.bytes;
+        all.lost += row.lost;
+        all.surplus += row.surplus;
+    });
+    sum.connections += told.connections;
+    sum.changes += told.changes;
+    sum.unknown_tails += told.unknown_tails;
+    if (!told.provider.empty()) sum.provider = told.provider;
+    sum.seen.pages = sum.seen.pages || told.seen.pages;
+    sum.seen.messages = sum.seen.messages || told.seen.messages;
+    sum.seen.gathered = sum.seen.gathered || told.seen.gathered;
+    sum.seen.fragments = sum.seen.fragments || told.seen.fragments;
+}
+
+// The first of those that can be understood.
+std::optional<Address> address_of(const Announcement& announcement) {
+    for (const std::string& text : announcement.addresses) {
+        if (const auto endpoint = parse_announced_address(text)) return endpoint->address;
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Options options,
+                                     Subscriptions::Handler& handler, Subscriptions& subscriptions)
+    : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
+                                                                 .handler = handler},
+      ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
+    require_option(!options_.publishers.empty() || options_.bus != nullptr,
+                   "publishers must not be empty where there is no bus");
+    require_between("publisher_limit", options_.publisher_limit,
+                    std::max<std::size_t>(options_.publishers.size(), 1), UINT32_MAX);
+    for (const Address& publisher : options_.publishers) {
+        const std::string text = to_string(publisher);
+        SourceConnection& connection = enter({.name = text, .address = text});
+        carry_out(assignment_.add(connection.id()).orders);
+        open(connection);
+    }
+    if (options_.bus != nullptr) options_.bus->watch(static_cast<Discovery::Handler&>(*this));
+}
+
+SubscriptionsCore::~SubscriptionsCore() {
+    if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+SourceConnection& SubscriptionsCore::enter(Subscriptions::Source source) {
+    const SourceId id{++last_id_};
+    return *sources_
+                .emplace(id, std::make_unique<SourceConnection>(
+                                 id, std::move(source),
+                                 static_cast<SourceConnection::Owner&>(*this), user_))
+                .first->second;
+}
+
+void SubscriptionsCore::open(SourceConnection& connection) {
+    connection.open(transport_, options_.socket);
+    if (paused_) connection.socket()->pause();
+}
+
+// --- what is wanted -------------------------------------------------------------------------
+
+void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
+    while (!orders.empty()) {
+        // Those that go together are asked for together.
+        const Assignment::Order& first = orders.front();
+        std::vector<FidRange> fids;
+        while (!orders.empty() && orders.front().source == first.source &&
+               orders.front().subscribe == first.subscribe &&
+               orders.front().policy == first.policy) {
+            fids.push_back(orders.front().fids);
+            orders = orders.subspan(1);
+        }
+        SourceConnection& connection = *sources_.at(first.source);
+        if (first.subscribe) {
+            open(connection);
+            connection.revive();
+            connection.socket()->subscribe(fids, first.policy);
+        } else if (connection.socket() != nullptr) {
+            for (const FidRange& range : fids)
+                connection.socket()->unsubscribe(range);
+        }
+    }
+}
+
+void SubscriptionsCore::subscribe(std::span<const FidRange> ranges,
+                                  std::optional<SlowPolicy> policy) {
+    for (const FidRange& range : ranges)
+        require_option(range.first <= range.last, "a range of fids ends before it begins");
+    if (!closing_) carry_out(assignment_.want(ranges, policy).orders);
+}
+
+void SubscriptionsCore::unsubscribe(const FidRange& range) {
+    if (!closing_) carry_out(assignment_.unwant(range).orders);
+}
+
+void SubscriptionsCore::set_paused(bool paused) {
+    paused_ = paused;
+    for (const auto& [id, connection] : sources_) {
+        SubscribeSocket* const socket = connection->socket();
+        if (socket != nullptr) paused ? socket->pause() : socket->resume();
+    }
+}
+
+// --- who is there ---------------------------------------------------------------------------
+
+void SubscriptionsCore::on_announced(const Announcement& announcement) {
+    if (closing_) return;
+    const auto address = address_of(announcement);
+    if (!address) return on_trouble(announcement.name + " announces no address");
+    const std::string text = to_string(*address);
+    auto known = found_.find(announcement.name);
+    if (known != found_.end() && sources_.at(known->second)->source().address != text) {
+        drop(known->second); // it has moved
+        known = found_.end();
+    }
+    if (known == found_.end()) {
+        if (sources_.size() >= options_.publisher_limit) {
+            return on_trouble("more publishers than publisher_limit; " + announcement.name +
+                              " is not asked");
+        }
+        const SourceId id = enter({.name = announcement.name, .address = text}).id();
+        known = found_.emplace(announcement.name, id).first;
+    }
+    const SourceId id = known->second;
+    sources_.at(id)->set_expired(false);
+    std::vector<FidRange> fids;
+    for (const AnnouncedFids& announced : announcement.fids)
+        fids.push_back(announced.fids);
+    const Assignment::Outcome outcome = assignment_.claim(id, fids);
+    carry_out(outcome.orders);
+    const DestructionWatch watch{destroyed_};
+    for (const Assignment::Contest& contest : outcome.contests) {
+        user_.handler.on_contest(user_.subscriptions, contest.fids,
+                                 sources_.at(contest.owner)->source().name,
+                                 sources_.at(contest.other)->source().name);
+        if (watch.destroyed()) return;
+    }
+}
+
+void SubscriptionsCore::on_gone(const std::string& name) {
+    const auto known = found_.find(name);
+    if (known == found_.end() || closing_) return;
+    SourceConnection& connection = *sources_.at(known->second);
+    // A bus that is lost does not end data that flows.
+    if (connection.is_connected()) return connection.set_expired(true);
+    drop(connection.id());
+}
+
+void SubscriptionsCore::on_trouble(const std::string& what) {
+    user_.handler.on_trouble(user_.subscriptions, what);
+}
+
+void SubscriptionsCore::drop(SourceId id) {
+    const auto node = sources_.extract(id);
+    const SourceConnection& connection = *node.mapped();
+    add(former_, connection.told());
+    connection.add_to(former_sums_);
+    found_.erase(connection.source().name);
+    carry_out(assignment_.remove(id).orders);
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+void SubscriptionsCore::on_source_closed(SourceConnection& source,
+                                         const Subscriptions::Ending& ending) {
+    const SourceId id = source.id();
+    const bool dropped = source.is_expired() && !closing_;
+    const DestructionWatch watch{destroyed_};
+    user_.handler.on_closed(user_.subscriptions, source.source(),
+                            {.closed = ending.closed,
+                             .retrying = ending.retrying && !dropped,
+                             .complete = ending.complete});
+    if (watch.destroyed()) return;
+    if (dropped && !closing_ && sources_.count(id) > 0) drop(id);
+    check_ended();
+}
+
+void SubscriptionsCore::close() {
+    if (std::exchange(closing_, true)) return;
+    for (const auto& [id, connection] : sources_) {
+        SubscribeSocket* const socket = connection->socket();
+        if (socket != nullptr && !connection->is_finished()) socket->close();
+    }
+    check_ended();
+}
+
+void SubscriptionsCore::check_ended() {
+    if (!closing_ && (options_.bus != nullptr || assignment_.empty())) return;
+    const bool over = std::ranges::all_of(sources_, [](const auto& each) {
+        return each.second->socket() == nullptr || each.second->is_finished();
+    });
+    if (over && !ended_.armed()) ended_.start(Duration::zero());
+}
+
+// --- the account ----------------------------------------------------------------------------
+
+std::vector<Subscriptions::Told> SubscriptionsCore::told() const {
+    std::vector<Subscriptions::Told> all;
+    for (const auto& [id, connection] : sources_)
+        all.push_back(connection->told());
+    if (former_.connections > 0) all.push_back(former_);
+    return all;
+}
+
+Subscriptions::Sums SubscriptionsCore::sums() const {
+    Subscriptions::Sums sums = former_sums_;
+    for (const auto& [id, connection] : sources_)
+        connection->add_to(sums);
+    return sums;
+}
+
+std::size_t SubscriptionsCore::connected_count() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        sources_, [](const auto& each) { return each.second->is_connected(); }));
+}
+
+} // namespace netio::pubsub::inline v0_2

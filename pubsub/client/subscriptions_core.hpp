@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a Subscriptions is made of: the publishers, given or found, and who is asked for what.
+
+#include "netio/loop/event_loop.hpp"
+#include "pubsub/client/source_connection.hpp"
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/core/assignment.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class SubscriptionsCore final : private SourceConnection::Owner, private Discovery::Handler {
+  public:
+    SubscriptionsCore(Transport& transport, Subscriptions::Options options,
+                      Subscriptions::Handler& handler, Subscriptions& subscriptions);
+    ~SubscriptionsCore();
+    SubscriptionsCore(const SubscriptionsCore&) = delete;
+    SubscriptionsCore& operator=(const SubscriptionsCore&) = delete;
+
+    void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy);
+    void unsubscribe(const FidRange& range);
+    void set_paused(bool paused);
+    void close();
+
+    std::vector<Subscriptions::Told> told() const;
+    Subscriptions::Sums sums() const;
+    std::size_t connected_count() const noexcept;
+    void
+    for_each(const std::function<void(const Subscriptions::Source&, SubscribeSocket&)>& visit) {
+        for (const auto& [id, connection] : sources_)
+            if (connection->socket() != nullptr) visit(connection->source(), *connection->socket());
+    }
+
+  private:
+    void carry_out(std::span<const Assignment::Order> orders);
+    SourceConnection& enter(Subscriptions::Source source);
+    void open(SourceConnection& connection);
+    // It is followed no more, but what it has brought counts.
+    void drop(SourceId id);
+    void check_ended();
+
+    void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending) override;
+    void on_announced(const Announcement& announcement) override;
+    void on_gone(const std::string& name) override;
+    void on_trouble(const std::string& what) override;
+
+    Transport& transport_;
+    Subscriptions::Options options_;
+    SourceConnection::User user_;
+    Assignment assignment_;
+    std::map<SourceId, std::unique_ptr<SourceConnection>> sources_;
+    std::map<std::string, SourceId> found_; // on the bus, by name
+    Subscriptions::Told former_;            // together, of those that were dropped
+    Subscriptions::Sums former_sums_;
+    std::uint64_t last_id_ = 0;
+    bool closing_ = false;
+    bool paused_ = false;
+    bool* destroyed_ = nullptr;
+    Timer ended_; // nothing will come any more
+};
+
+} // namespace netio::pubsub::inline v0_2

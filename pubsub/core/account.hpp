@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What one publisher address has brought over any number of connections, and what is known to be
+// missing. No I/O.
+
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/publisher_change.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+class Account {
+  public:
+    struct Row {
+        std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t lost = 0;    // told missing: gaps, between connections, by totals
+        std::uint64_t surplus = 0; // arrived beyond what the publisher says it sent
+    };
+
+    // A connection has ended, behind what had arrived.
+    // Nothing, if there was only an attempt at one. `in_order`: nothing was on its way to us.
+    void end_connection(const ArrivalCounter& arrivals, bool in_order) {
+        if (!std::exchange(connected_, false)) return;
+        tail_known_ = in_order || arrivals.complete();
+        add_to(fids_, arrivals);
+    }
+    void begin_connection() noexcept {
+        connected_ = true;
+        ++connections_;
+    }
+    void add_missed(Fid fid, std::uint64_t count) { fids_[fid].lost += count; }
+    void add_change(const PublisherChange& change) noexcept {
+        ++changes_;
+        if (!change.tail_known) ++unknown_tails_;
+    }
+
+    // With what has arrived in the connection that there is.
+    FidMap<Row> fids(const ArrivalCounter& current) const {
+        FidMap<Row> all = fids_;
+        if (connected_) add_to(all, current);
+        return all;
+    }
+    // Of the connections that have ended.
+    const FidMap<Row>& fids() const noexcept { return fids_; }
+    std::uint64_t connections() const noexcept { return connections_; }
+    std::uint64_t changes() const noexcept { return changes_; } // of the publish socket there
+    // Publish sockets that ended and had not told how much they had published.
+    std::uint64_t unknown_tails() const noexcept {
+        return unknown_tails_ + (connections_ > 0 && !connected_ && !tail_known_ ? 1 : 0);
+    }
+
+  private:
+    static void add_to(FidMap<Row>& rows, const ArrivalCounter& arrivals) {
+        arrivals.fids().for_each([&](Fid fid, const Arrivals& arrived) {
+            Row& row = rows[fid];
+            row.messages += arrived.messages;
+            row.bytes += arrived.bytes;
+            const auto books = arrivals.books(fid);
+            row.lost += books ? books->lost : arrivals.missed(fid);
+            row.surplus += books ? books->surplus : 0;
+        });
+    }
+
+    FidMap<Row> fids_;
+    std::uint64_t connections_ = 0;
+    std::uint64_t changes_ = 0;
+    std::uint64_t unknown_tails_ = 0;
+    bool connected_ = false;
+    bool tail_known_ = false; // of the last connection
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Several publishers as one: by address, and found on a bus.
+
+#include "pubsub/client/subscriptions.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+namespace netio::pubsub::test {
+namespace {
+
+using namespace std::chrono_literals;
+using netio::Status;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A bus whose publishers the test announces.
+class HandBus final : public Discovery {
+  public:
+    void watch(Handler& handler) override { handler_ = &handler; }
+    Handler& tell() { return *handler_; }
+
+  private:
+    Handler* handler_ = nullptr;
+};
+
+class SubscriptionsActor final : public Subscriptions::Handler {
+  public:
+    void on_connected(Subscriptions&, const Subscriptions::Source& source,
+                      const std::string&) override {
+        connected.push_back(source.name);
+    }
+    void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
+                       const FidRange& range) override {
+        subscribed[source.name].push_back(range);
+        ++subscriptions;
+    }
+    void on_message(Subscriptions& all, Fid fid, std::span<const std::byte>,
+                    std::uint8_t) override {
+        ++messages[fid];
+        ++message_count;
+        if (at_message) at_message(all);
+    }
+    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override { missed[fid] += count; }
+    void on_publisher_changed(Subscriptions&, const Subscriptions::Source&,
+                              const PublisherChange& change) override {
+        changes.push_back(change);
+    }
+    void on_closed(Subscriptions&, const Subscriptions::Source&,
+                   const Subscriptions::Ending& ending) override {
+        ++closed;
+        retrying = ending.retrying;
+    }
+    void on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
+                    const std::string& other) override {
+        contests.push_back(owner + " " + other + " " + to_string(range));
+    }
+    void on_trouble(Subscriptions&, const std::string& what) override { troubles.push_back(what); }
+    void on_ended(Subscriptions&) override { ++ended; }
+
+    std::vector<std::string> connected, contests, troubles;
+    std::map<std::string, std::vector<FidRange>> subscribed;
+    std::map<Fid, std::uint64_t> messages, missed;
+    std::vector<PublisherChange> changes;
+    std::size_t message_count = 0;
+    int subscriptions = 0;
+    int closed = 0;
+    int ended = 0;
+    bool retrying = false;
+    std::function<void(Subscriptions&)> at_message;
+};
+
+class SeveralPublishers : public PubSubScenario {
+  protected:
+    struct Made {
+        PublisherActor actor;
+        std::unique_ptr<BufferedPublishSocket> socket;
+        netio::Address address;
+    };
+    Made& publisher(std::optional<netio::Address> at = {}) {
+        Made& made = *made_.emplace_back(std::make_unique<Made>());
+        made.socket = std::make_unique<BufferedPublishSocket>(
+            transport(),
+            BufferedPublishSocket::Options{
+                .publisher = {.addresses = {at.value_or(bed.address())}, .open = true}},
+            made.actor);
+        made.address = made.socket->endpoints().front().address;
+        return made;
+    }
+    void announce(const std::string& name, const Made& made, const FidRange& fids) {
+        Announcement announcement;
+        announcement.name = name;
+        announcement.instance = 1;
+        announcement.fids = {{.fids = fids, .meaning = {}}};
+        announcement.addresses = {"tcp:" + to_string(made.address)};
+        bus.tell().on_announced(announcement);
+    }
+    static Subscriptions::Options options(std::vector<netio::Address> publishers) {
+        Subscriptions::Options options;
+        options.publishers = std::move(publishers);
+        options.socket.retry_interval = 1ms;
+        return options;
+    }
+    void send(Made& made, Fid fid) {
+        ASSERT_EQ(publish(*made.socket, fid, 0, 40), Status::ok);
+        made.socket->flush();
+    }
+
+    HandBus bus;
+    SubscriptionsActor actor;
+
+  private:
+    std::vector<std::unique_ptr<Made>> made_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, SeveralPublishers, all_beds(), bed_name);
+
+TEST_P(SeveralPublishers, ByAddressEachIsAskedForAllFids) {
+    Made& one = publisher();
+    Made& other = publisher();
+    Subscriptions all{transport(), options({one.address, other.address}), actor};
+    all.subscribe(range(1, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    send(one, Fid{1});
+    send(other, Fid{2});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+    EXPECT_EQ(actor.messages, (std::map<Fid, std::uint64_t>{{Fid{1}, 1U}, {Fid{2}, 1U}}));
+    EXPECT_EQ(all.sums().messages, 2U);
+    one.socket->close();
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    EXPECT_TRUE(actor.retrying);
+    send(other, Fid{2});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 3; }));
+    all.close();
+    ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
+    EXPECT_EQ(all.connected_count(), 0U);
+}
+
+TEST_P(SeveralPublishers, TheAccountOfOneThatWasStartedAnewSaysSo) {
+    Made& one = publisher();
+    Subscriptions all{transport(), options({one.address}), actor};
+    all.subscribe(range(1, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+    one.socket.reset();
+    Made& next = publisher(one.address);
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    send(next, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+    const std::vector<Subscriptions::Told> told = all.told();
+    ASSERT_THAT(told, SizeIs(1));
+    EXPECT_EQ(told[0].connections, 2U);
+    EXPECT_EQ(told[0].changes, 1U);
+    EXPECT_EQ(told[0].unknown_tails, 1U);
+    EXPECT_EQ(told[0].fids.find(Fid{1})->messages, 2U);
+    EXPECT_TRUE(told[0].connected);
+}
+
+TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(5, 14));
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(5, 9)));
+    Made& other = publisher();
+    announce("other", other, range(8, 19));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(10, 14)));
+    EXPECT_THAT(actor.contests, ElementsAre("one other 0x8-0x9"));
+    send(one, Fid{9});
+    send(other, Fid{10});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+}
+
+TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    Made& other = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+    announce("other", other, range(0, 9));
+    bus.tell().on_gone("one");
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; })) << "data goes on";
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(0, 9)));
+    EXPECT_FALSE(actor.retrying);
+    send(other, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 3; }));
+    EXPECT_EQ(all.sums().messages, 3U) << "with those of the one that is gone";
+    bus.tell().on_trouble("the directory cannot be read");
+    EXPECT_THAT(actor.troubles, SizeIs(1));
+}
+
+TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    Made& next = publisher();
+    announce("one", next, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    send(next, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+}
+
+TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {
+    Made& one = publisher();
+    Made& other = publisher();
+    auto all =
+        std::make_unique<Subscriptions>(transport(), options({one.address, other.address}), actor);
+    all->subscribe(range(1, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    actor.at_message = [&](Subscriptions&) { all.reset(); };
+    for (int i = 0; i < 5; ++i)
+        send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return all == nullptr && !other.actor.closed.empty(); }));
+    EXPECT_EQ(actor.message_count, 1U);
+}
+
+TEST_P(SeveralPublishers, NeitherAnAddressNorABusIsRefused) {
+    EXPECT_THROW((Subscriptions{transport(), {}, actor}), std::invalid_argument);
+    EXPECT_THAT(actor.connected, IsEmpty());
+}
+
+} // namespace
+} // namespace netio::pubsub::test
