@@ -24,6 +24,8 @@ Command add_info(CLI::App& program);
 Command add_doctor(CLI::App& program);
 Command add_key(CLI::App& program);
 Command add_list(CLI::App& program);
+Command add_listen(CLI::App& program);
+Command add_send(CLI::App& program);
 
 // Makes every --bus take etcd://..., too.
 void add_etcd_bus();

@@ -76,6 +76,8 @@ int main(int argc, char** argv) {
     commands.emplace_back("doctor", apps::add_doctor(program));
     commands.emplace_back("key", apps::add_key(program));
     commands.emplace_back("list", apps::add_list(program));
+    commands.emplace_back("listen", apps::add_listen(program));
+    commands.emplace_back("send", apps::add_send(program));
     if (const auto status = apps::parse_command_line(program, argc, argv))
         return to_integer(*status);
     try {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio listen: receives what send sockets send, counts it or writes it out.
+
+#include "apps/common/end_signals.hpp"
+#include "apps/common/exit_status.hpp"
+#include "apps/common/fabric_faults.hpp"
+#include "apps/common/keys.hpp"
+#include "apps/common/limited_log.hpp"
+#include "apps/common/option_values.hpp"
+#include "apps/common/printable.hpp"
+#include "apps/common/standard_output.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "netio/messages/listen_socket.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <optional>
+
+namespace apps {
+namespace {
+
+struct ListenArguments {
+    std::string listen;
+    bool open = false;
+    bool print = false;
+    bool json = false;
+    std::string provider = "auto";
+    std::optional<std::uint64_t> messages;
+    std::optional<netio::Duration> duration;
+    KeyArguments keys;
+};
+
+class ListenRun final : private netio::ListenSocket::Handler {
+  public:
+    explicit ListenRun(const ListenArguments& arguments)
+        : arguments_{arguments}, keys_{loop_, arguments.keys},
+          transport_{netio::open_fabric(loop_, {.provider = arguments.provider})},
+          socket_{*transport_,
+                  {.addresses = {netio::parse_address(arguments.listen)},
+                   .open = arguments.open,
+                   .keys = keys_.keys()},
+                  *this} {
+        if (arguments.duration) duration_timer_.start(*arguments.duration);
+        tell_listening(socket_.endpoints());
+    }
+
+    ExitStatus run() {
+        loop_.run();
+        const auto& sums = socket_.counters();
+        print_report(arguments_.json
+                         ? fmt::format("{{\"role\":\"listen\",\"messages\":{},\"bytes\":{},"
+                                       "\"senders\":{},\"rejected\":{}}}\n",
+                                       sums.messages, sums.bytes, sums.connected, sums.rejected)
+                         : fmt::format("receiver: {} messages, {} bytes from {} senders\n",
+                                       sums.messages, sums.bytes, sums.connected));
+        if (sums.messages == 0) return ExitStatus::nothing;
+        return arguments_.messages.value_or(0) <= sums.messages ? ExitStatus::done
+                                                                : ExitStatus::incomplete;
+    }
+
+  private:
+    void on_connected(netio::ReceiveSocket& sender) override {
+        log_.note(fmt::format("{} is connected", sender.peer_address()));
+    }
+    void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
+                    std::optional<std::uint64_t>) override {
+        if (arguments_.print) {
+            print_report(printable({reinterpret_cast<const char*>(message.data()), message.size()},
+                                   message.size()) +
+                         "\n");
+        }
+        ++received_;
+        if (arguments_.messages && received_ == *arguments_.messages) end();
+    }
+    void on_closed(netio::ReceiveSocket& sender, const netio::Closed& closed) override {
+        const auto& sums = sender.counters();
+        log_.note(fmt::format("{} has left behind {} messages: {}", sender.peer_address(),
+                              sums.messages, to_string(closed.reason)));
+    }
+    void on_accept_failed(netio::ListenSocket&, const std::string& peer,
+                          const netio::FabricError& why) override {
+        log_.note(fmt::format("{} could not be accepted: {}", peer, why.what()));
+    }
+    void on_peer_rejected(netio::ListenSocket&, const std::string& peer,
+                          const std::string& why) override {
+        log_.note(fmt::format("{} is rejected: {}", peer, why));
+    }
+    void on_listen_closed(netio::ListenSocket&, const netio::Closed&) override { loop_.stop(); }
+    void end() {
+        if (std::exchange(ended_, true)) return loop_.stop();
+        socket_.close();
+    }
+
+    const ListenArguments& arguments_;
+    netio::EventLoop loop_;
+    ServedKeys keys_;
+    std::unique_ptr<netio::Transport> transport_;
+    LimitedLog log_{loop_, [](const std::string& line) { spdlog::info("{}", line); }};
+    std::uint64_t received_ = 0;
+    bool ended_ = false;
+    netio::Timer duration_timer_{loop_, [this] { end(); }};
+    netio::ListenSocket socket_;
+    netio::SignalWatch signals_{loop_, end_signals(), [this](int) { end(); }};
+};
+
+} // namespace
+
+Command add_listen(CLI::App& program) {
+    auto* command = program.add_subcommand("listen", "Receive what send sockets send");
+    const auto arguments = std::make_shared<ListenArguments>();
+    command->add_option("listen", arguments->listen, "HOST:PORT, port 0 for any free one")
+        ->required();
+    add_open(*command, arguments->open);
+    add_count(*command, "--messages", arguments->messages, "End after so many, of all senders");
+    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
+    command->add_flag("--print", arguments->print, "Each message as a line of standard output");
+    add_keys(*command, arguments->keys);
+    add_provider(*command, arguments->provider)->capture_default_str();
+    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    return [arguments] { return to_integer(ListenRun{*arguments}.run()); };
+}
+
+} // namespace apps

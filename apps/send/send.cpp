@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio send: the lines of standard input, or so many messages of a size, to a listen socket.
+
+#include "apps/common/end_signals.hpp"
+#include "apps/common/exit_status.hpp"
+#include "apps/common/keys.hpp"
+#include "apps/common/option_values.hpp"
+#include "apps/common/standard_output.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/fabric.hpp"
+#include "netio/loop/descriptor_watch.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+namespace apps {
+namespace {
+
+struct SendArguments {
+    std::string peer;
+    std::optional<std::uint64_t> count; // absent: the lines of standard input
+    std::size_t bytes = 64;
+    std::string local;
+    std::string provider = "auto";
+    KeyArguments keys;
+    bool json = false;
+};
+
+// Each line of standard input as a message, without its end.
+class Lines {
+  public:
+    // Reads what there is.
+    void read() {
+        std::array<char, 65536> piece;
+        const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
+        if (got < 0) throw std::system_error{errno, std::system_category(), "standard input"};
+        text_.append(piece.data(), static_cast<std::size_t>(got));
+        if (got == 0 && !text_.empty() && text_.back() != '\n') text_ += '\n';
+        if (text_.size() > longest && text_.find('\n') == std::string::npos)
+            throw std::runtime_error{"standard input has a line of more than 16 MiB"};
+        ended_ = got == 0;
+    }
+    // Calls take(line) for each, until it says that it takes no more.
+    template <typename Take>
+    void give(Take take) {
+        std::size_t begin = 0;
+        for (std::size_t end = text_.find('\n'); end != std::string::npos;
+             end = text_.find('\n', begin)) {
+            if (!take(std::string_view{text_}.substr(begin, end - begin))) break;
+            begin = end + 1;
+        }
+        text_.erase(0, begin);
+    }
+    // Nothing comes behind what was read.
+    bool ended() const noexcept { return ended_; }
+    bool has_line() const { return text_.find('\n') != std::string::npos; }
+
+  private:
+    static constexpr std::size_t longest = std::size_t{16} << 20;
+    bool ended_ = false;
+    std::string text_; // at most a line and a piece, as no more is read while a line waits
+};
+
+class SendRun final : private netio::BufferedSendSocket::Handler {
+  public:
+    explicit SendRun(const SendArguments& arguments)
+        : arguments_{arguments}, transport_{netio::open_fabric(loop_,
+                                                               {.provider = arguments.provider})},
+          message_(arguments.bytes), left_{arguments.count.value_or(0)},
+          socket_{*transport_,
+                  {.socket = {.local_host = arguments.local, .key = client_key(arguments.keys)}},
+                  *this} {}
+
+    ExitStatus run() {
+        socket_.connect(netio::parse_address(arguments_.peer));
+        loop_.run();
+        const auto& sums = socket_.counters();
+        const bool orderly = closed_.reason == netio::CloseReason::orderly;
+        if (!orderly) {
+            spdlog::error("{}: {} {}", arguments_.peer, to_string(closed_.reason), closed_.detail);
+        }
+        print_report(arguments_.json
+                         ? fmt::format("{{\"role\":\"send\",\"messages\":{},\"bytes\":{},"
+                                       "\"unconfirmed_frames\":{},\"end\":\"{}\"}}\n",
+                                       sums.messages, sums.bytes, closed_.unconfirmed_frames,
+                                       to_string(closed_.reason))
+                         : fmt::format("sender: {} messages, {} bytes{}\n", sums.messages,
+                                       sums.bytes, orderly ? ", all of them received" : ""));
+        if (!connected_) return ExitStatus::unreached;
+        return orderly && !interrupted_ ? ExitStatus::done : ExitStatus::incomplete;
+    }
+
+  private:
+    static constexpr std::size_t messages_per_turn = 4096;
+
+    void go_on() {
+        if (!connected_ || closing_) return;
+        if (arguments_.count) return make_up();
+        lines_.give([this](std::string_view line) { return send(std::as_bytes(std::span{line})); });
+        if (lines_.has_line()) return; // on_writable goes on
+        if (lines_.ended()) return close();
+        read_more();
+    }
+    void make_up() {
+        for (std::size_t turn = 0; left_ > 0; ++turn, --left_) {
+            if (turn == messages_per_turn) return next_turn_.start(netio::Duration::zero());
+            if (!send(message_)) return;
+        }
+        close();
+    }
+    // False: not now. A file is always readable, and cannot be watched.
+    bool send(std::span<const std::byte> message) {
+        const netio::Status status = socket_.send(message);
+        if (status == netio::Status::too_large) {
+            spdlog::error("a message of {} bytes is larger than the {} that {} takes",
+                          message.size(), socket_.message_limit(), arguments_.peer);
+            socket_.abort();
+            closing_ = true;
+        }
+        return status == netio::Status::ok;
+    }
+    void read_more() {
+        const bool is_file = ::lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0;
+        if (is_file) {
+            lines_.read();
+            return next_turn_.start(netio::Duration::zero());
+        }
+        socket_.flush(); // what was read leaves, however long nothing more comes
+        if (input_) return;
+        input_ = std::make_unique<netio::DescriptorWatch>(
+            loop_, STDIN_FILENO, netio::DescriptorWatch::Interest::readable, [this] {
+                input_.reset();
+                lines_.read();
+                go_on();
+            });
+    }
+    void close() {
+        closing_ = true;
+        input_.reset();
+        socket_.close();
+    }
+
+    void on_connected(netio::BufferedSendSocket&) override {
+        connected_ = true;
+        spdlog::info("connected to {} over {}", arguments_.peer, socket_.provider());
+        go_on();
+    }
+    void on_writable(netio::BufferedSendSocket&) override { go_on(); }
+    void on_closed(netio::BufferedSendSocket&, const netio::Closed& closed) override {
+        closed_ = closed;
+        loop_.stop();
+    }
+    void interrupt() {
+        interrupted_ = true;
+        if (!connected_ || closing_) return socket_.abort();
+        close();
+    }
+
+    const SendArguments& arguments_;
+    netio::EventLoop loop_;
+    std::unique_ptr<netio::Transport> transport_;
+    std::vector<std::byte> message_;
+    std::uint64_t left_;
+    Lines lines_;
+    bool connected_ = false;
+    bool closing_ = false;
+    bool interrupted_ = false;
+    netio::Closed closed_;
+    std::unique_ptr<netio::DescriptorWatch> input_;
+    netio::Timer next_turn_{loop_, [this] { go_on(); }};
+    netio::BufferedSendSocket socket_;
+    netio::SignalWatch signals_{loop_, end_signals(), [this](int) { interrupt(); }};
+};
+
+} // namespace
+
+Command add_send(CLI::App& program) {
+    auto* command = program.add_subcommand(
+        "send", "Send messages to a listen socket: the lines of standard input, or made-up ones");
+    const auto arguments = std::make_shared<SendArguments>();
+    command->add_option("peer", arguments->peer, "HOST:PORT")->required();
+    add_count(*command, "--messages", arguments->count,
+              "So many instead of standard input's lines");
+    add_bytes(*command, "--size", arguments->bytes, "Bytes of each of them",
+              {.min = 1, .max = std::size_t{16} << 20});
+    command->add_option("--local", arguments->local, "Local address or interface to connect from");
+    add_key(*command, arguments->keys);
+    add_provider(*command, arguments->provider)->capture_default_str();
+    command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
+    return [arguments] { return to_integer(SendRun{*arguments}.run()); };
+}
+
+} // namespace apps

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages from a send socket to a listen socket.
+
+send_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import signal
+import subprocess
+import unittest
+
+from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+
+
+class Sending(Case):
+    def listener(self, *arguments):
+        return self.start("listen", f"{HOST}:0", "--open", *arguments)
+
+    def send(self, listener, *arguments, text=None):
+        done = subprocess.run([PROGRAM, "send", listener.address(), *arguments], input=text,
+                              capture_output=True, text=True, timeout=DEADLINE)
+        return done.returncode, done.stdout, done.stderr
+
+    def end(self, listener):
+        listener.process.send_signal(signal.SIGINT)
+        return listener.end()
+
+    def test_each_line_is_a_message(self):
+        listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--open", "--print"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(listener.stdout.close)
+        self.addCleanup(listener.stderr.close)
+        self.addCleanup(listener.wait)
+        self.addCleanup(listener.kill)
+        address = listener.stderr.readline().split("listening at ")[1].split()[0]
+        done = subprocess.run([PROGRAM, "send", address], input="one\n\ntwo three\nlast", text=True,
+                              capture_output=True, timeout=DEADLINE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("sender: 4 messages, 16 bytes, all of them received", done.stdout)
+        lines = [listener.stdout.readline() for _ in range(4)]
+        self.assertEqual(lines, ["one\n", "\n", "two three\n", "last\n"])
+
+    def test_made_up_messages_of_two_senders_all_arrive(self):
+        listener = self.listener()
+        address = listener.address()
+        senders = [self.start("send", address, "--messages", 200000, "--size", 40) for _ in range(2)]
+        for sender in senders:
+            status, report, log = sender.end()
+            self.assertEqual((status, report["messages"], report["end"]), (0, 200000, "closed in order"), log)
+        status, report, log = self.end(listener)
+        self.assertEqual((status, report["messages"], report["senders"]), (0, 400000, 2), log)
+
+    def test_a_message_larger_than_a_frame_arrives_whole(self):
+        listener = self.listener("--messages", 3)
+        status, out, log = self.send(listener, "--messages", "3", "--size", "1M")
+        self.assertEqual(status, 0, log)
+        self.assertEqual(listener.end()[1]["bytes"], 3 << 20)
+
+    def test_a_file_is_sent_to_its_end(self):
+        path = self.path("lines", "x" * 50 + "\n" + "y\n" * 10000)
+        listener = self.listener()
+        with open(path) as file:
+            done = subprocess.run([PROGRAM, "send", listener.address()], stdin=file,
+                                  capture_output=True, text=True, timeout=DEADLINE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.end(listener)[1]["messages"], 10001)
+
+    def test_nobody_at_the_address_is_told(self):
+        done = subprocess.run([PROGRAM, "send", "127.0.0.1:1"], input="x\n", capture_output=True,
+                              text=True, timeout=DEADLINE)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("refused", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)
