@@ -22,6 +22,7 @@ class OnPath final : public ForwardingTransport {
 
     using ForwardingTransport::ForwardingTransport;
 
+    std::size_t endpoints = 0; // made for peers that asked for one
     // What travels in place of a message: it, others, several, none.
     std::function<std::vector<Message>(Message message)> tamper;
 
@@ -151,6 +152,7 @@ class OnPath final : public ForwardingTransport {
         bool guards_memory() const noexcept override { return inner_.guards_memory(); }
         std::unique_ptr<netio::Connection>
         make_connection(const QueueLimits& limits, netio::Connection::Handler& handler) override {
+            ++path_.endpoints;
             auto made = std::make_unique<Connection>(path_, handler);
             made->inner = inner_.make_connection(with_more(limits), *made);
             return made;
