@@ -42,7 +42,10 @@ Stranger::Stranger(Scene& scene, Service service) : scene_{scene}, service_{serv
 }
 Stranger::~Stranger() = default;
 
-std::vector<std::byte> Stranger::hello(Input& input) {
+std::vector<std::byte> Stranger::hello(Input& input, bool connects) {
+    // Who sends messages takes none.
+    const std::uint32_t usual =
+        service_ == Service::messages && connects ? 0 : std::uint32_t{1} << 30;
     Hello hello{.service = service_,
                 .receive_bytes = receive_bytes - access::seal_tag_bytes,
                 .receive_count = count,
@@ -60,8 +63,7 @@ std::vector<std::byte> Stranger::hello(Input& input) {
                                                 .lends_memory = lends_memory_});
         std::ranges::copy(data, hello.service_data.bytes.begin());
     } else {
-        wire::store(hello.service_data.bytes.data(),
-                    input.below(8) == 0 ? input.wild32() : std::uint32_t{1} << 30);
+        wire::store(hello.service_data.bytes.data(), input.below(8) == 0 ? input.wild32() : usual);
     }
     if (input.below(32) == 0) hello.receive_count = static_cast<std::uint16_t>(input.number(2));
     if (input.below(32) == 0) hello.receive_bytes = input.wild32();
@@ -112,7 +114,7 @@ void Stranger::prove_key(const Address& address, const std::vector<std::byte>& h
 }
 
 void Stranger::connect(const Address& address, Input& input) {
-    const std::vector<std::byte> data = hello(input);
+    const std::vector<std::byte> data = hello(input, true);
     if (held_) {
         prove_key(address, data, input);
     } else {
@@ -125,7 +127,7 @@ void Stranger::connect(const Address& address, Input& input) {
 }
 
 Address Stranger::listen(Input& input) {
-    hello_ = hello(input);
+    hello_ = hello(input, false);
     Transport& transport = scene_.transport();
     const Address any = Scene::address();
     listener_ = transport.listen(transport.providers_at(any).front(), any, {.open = true}, *this);

@@ -71,7 +71,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
         std::uint64_t key_bytes = 0;
     };
 
-    std::vector<std::byte> hello(Input& input);
+    std::vector<std::byte> hello(Input& input, bool connects);
     void dial(const Address& address, std::span<const std::byte> data);
     void prove_key(const Address& address, const std::vector<std::byte>& hello, Input& input);
     void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
