@@ -5,11 +5,12 @@
 #include "apps/common/exit_status.hpp"
 #include "apps/program/command_line.hpp"
 #include "apps/program/commands.hpp"
+#include "apps/program/program_log.hpp"
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
-#include <spdlog/sinks/stdout_color_sinks.h>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -32,15 +34,6 @@ void keep_standard_descriptors() {
         if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDONLY) != descriptor)
             std::_Exit(apps::to_integer(apps::ExitStatus::failed));
     }
-}
-
-void log_to_standard_error() {
-    // https://no-color.org: whatever its value, unless it is empty.
-    const char* const no_color = std::getenv("NO_COLOR");
-    const bool plain = no_color != nullptr && *no_color != '\0';
-    spdlog::set_default_logger(spdlog::stderr_color_mt(
-        "netio", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
-    spdlog::set_pattern("%H:%M:%S.%e %^%l%$ %v");
 }
 
 // A connection costs a few descriptors; what the system grants is taken.
@@ -58,10 +51,8 @@ void raise_descriptor_limit() {
 int main(int argc, char** argv) {
     keep_standard_descriptors();
     apps::add_etcd_bus();
-    log_to_standard_error();
     // A file that may not grow further is an error of the write, with a name and a report.
     std::signal(SIGXFSZ, SIG_IGN);
-    raise_descriptor_limit();
     CLI::App program{"Publish/subscribe data acquisition over libfabric", "netio"};
     program.set_version_flag("--version", std::string{"netio "} + netio::version() +
                                               ", libfabric " + netio::fabric_version());
@@ -76,11 +67,18 @@ int main(int argc, char** argv) {
     commands.emplace_back("doctor", apps::add_doctor(program));
     commands.emplace_back("key", apps::add_key(program));
     commands.emplace_back("list", apps::add_list(program));
-    commands.emplace_back("listen", apps::add_listen(program));
-    commands.emplace_back("send", apps::add_send(program));
+    apps::add_etcd_bus();
     if (const auto status = apps::parse_command_line(program, argc, argv))
         return to_integer(*status);
+    std::optional<apps::ProgramLog> log;
     try {
+        log.emplace(log_arguments);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "netio: {}\n", error.what());
+        return to_integer(apps::ExitStatus::failed);
+    }
+    try {
+        raise_descriptor_limit();
         for (const auto& [name, run] : commands) {
             if (program.got_subcommand(name)) return run();
         }

@@ -11,7 +11,7 @@ import time
 import unittest
 import urllib.request
 
-from program_case import DEADLINE, UNITTEST_ARGUMENTS, Case, Process
+from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 PROMETHEUS = shutil.which("prometheus")
 PROMTOOL = shutil.which("promtool")
@@ -147,6 +147,46 @@ class Showing(Case):
         self.until(lambda: asked("netio_subscriber_messages_total") == [2000], "what has arrived")
         self.assertEqual(asked("sum(netio_fid_messages_total)"), [4000])
         self.assertEqual(asked("count(up==1)"), [2])
+
+
+class Logging(Case):
+    """Nobody has to read the log."""
+
+    def test_a_reader_that_stalls_stops_no_data(self):
+        config = self.config("wait_subscribers: 1\nstreams:\n  - {fids: 0-99999, source: pattern, size: 40, "
+                             "rate: max, count: 2}\n")
+        with socket.create_server((HOST, 0)) as free:
+            address = f"{HOST}:{free.getsockname()[1]}"
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(writer, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4096)
+        os.set_blocking(writer, True)
+        publisher = subprocess.Popen([PROGRAM, "publish", config, "--listen", address, "--progress"], stderr=writer,
+                                     stdout=subprocess.DEVNULL)
+        self.addCleanup(publisher.wait)
+        self.addCleanup(publisher.kill)
+        os.close(writer)
+        subscriber = self.start("subscribe", address, "--fid", "0-99999", "--verify")
+        status, report, _ = subscriber.end()
+        self.assertEqual((status, report["messages"], report["lost"]), (0, 200000, 0))
+        self.assertEqual(publisher.wait(DEADLINE), 0)
+
+    def test_goes_to_a_file_with_date_and_zone_from_a_level_on(self):
+        file = self.path("log")
+        process = self.start("publish", self.config(Showing.FEW), "--duration", "1ms", "--log-file", file)
+        self.assertEqual(process.end()[2], "")
+        with open(file, encoding="utf-8") as log:
+            self.assertRegex(log.readline(), r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info ")
+        process = self.start("publish", self.config(Showing.FEW), "--duration", "1ms", "--log-level", "error")
+        self.assertEqual(process.end()[2], "")
+
+    def test_a_file_that_cannot_be_written_is_said(self):
+        status, _, log = self.start("info", "--log-file", "/nowhere/log", json_report=False).end()
+        self.assertEqual(status, 1)
+        self.assertIn("cannot write the log /nowhere/log: No such file or directory", log)
 
 
 if __name__ == "__main__":

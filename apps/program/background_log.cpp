@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/program/background_log.hpp"
+
+#include <fmt/format.h>
+
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace apps {
+namespace {
+
+int priority_of(spdlog::level::level_enum level) {
+    switch (level) {
+    case spdlog::level::critical:
+        return 2;
+    case spdlog::level::err:
+        return 3;
+    case spdlog::level::warn:
+        return 4;
+    case spdlog::level::info:
+        return 6;
+    default:
+        return 7;
+    }
+}
+
+std::string_view colour_of(spdlog::level::level_enum level) {
+    switch (level) {
+    case spdlog::level::critical:
+    case spdlog::level::err:
+        return "\x1b[31m";
+    case spdlog::level::warn:
+        return "\x1b[33m";
+    default:
+        return "\x1b[32m";
+    }
+}
+
+// False: it cannot be written there, now or ever.
+bool write_all(int descriptor, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t written = ::write(descriptor, text.data(), text.size());
+        if (written > 0) {
+            text.remove_prefix(static_cast<std::size_t>(written));
+        } else if (written < 0 && errno == EAGAIN) { // somebody has made it so
+            pollfd waiting{.fd = descriptor, .events = POLLOUT, .revents = 0};
+            ::poll(&waiting, 1, -1);
+        } else if (written == 0 || errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+struct BackgroundLog::Queue {
+    Queue(int to, std::size_t limit_count) : descriptor{to}, limit{limit_count} {}
+
+    void put(std::string line) {
+        const std::lock_guard lock{mutex};
+        if (lines.size() >= limit) {
+            lines.pop_front();
+            ++untold;
+            ++left_out;
+        }
+        lines.push_back(std::move(line));
+        changed.notify_all();
+    }
+    void write() {
+        for (;;) {
+            std::string text;
+            {
+                std::unique_lock lock{mutex};
+                writing = false;
+                changed.notify_all();
+                changed.wait(lock, [&] { return !lines.empty() || ending; });
+                if (lines.empty()) return;
+                writing = true;
+                if (const auto missing = std::exchange(untold, 0); missing > 0)
+                    text = fmt::format("{} lines of the log are left out here\n", missing);
+                text += lines.front();
+                lines.pop_front();
+            }
+            if (write_all(descriptor, text)) continue;
+            const std::lock_guard lock{mutex};
+            ++untold;
+            ++left_out;
+        }
+    }
+
+    std::mutex mutex;
+    std::condition_variable changed;
+    int descriptor;
+    std::size_t limit;
+    std::deque<std::string> lines;
+    std::uint64_t untold = 0; // that were left out, behind the last that was written
+    std::uint64_t left_out = 0;
+    bool writing = false;
+    bool ending = false;
+};
+
+BackgroundLog::BackgroundLog(int descriptor, Style style, std::size_t limit)
+    : style_{style}, queue_{std::make_shared<Queue>(descriptor, limit)} {
+    // No signal of the program's is for this thread, and a reader who has gone is none.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    std::thread{[queue = queue_] { queue->write(); }}.detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+BackgroundLog::~BackgroundLog() {
+    const std::lock_guard lock{queue_->mutex};
+    queue_->ending = true;
+    queue_->changed.notify_all();
+}
+
+bool BackgroundLog::finish(std::chrono::milliseconds patience) {
+    std::unique_lock lock{queue_->mutex};
+    return queue_->changed.wait_for(lock, patience,
+                                    [&] { return queue_->lines.empty() && !queue_->writing; });
+}
+
+std::uint64_t BackgroundLog::left_out() const {
+    const std::lock_guard lock{queue_->mutex};
+    return queue_->left_out;
+}
+
+void BackgroundLog::sink_it_(const spdlog::details::log_msg& message) {
+    spdlog::memory_buf_t formatted;
+    formatter_->format(message, formatted);
+    std::string line{formatted.data(), formatted.size()};
+    if (style_ == Style::journal) line = fmt::format("<{}>{}", priority_of(message.level), line);
+    if (style_ == Style::coloured && message.color_range_end > message.color_range_start) {
+        line.insert(message.color_range_end, "\x1b[m");
+        line.insert(message.color_range_start, colour_of(message.level));
+    }
+    queue_->put(std::move(line));
+}
+
+} // namespace apps

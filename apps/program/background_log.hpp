@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Writes the lines of a log in a thread of its own: whoever does not read them, a terminal that is
+// held, a disk that is full, holds up nobody. So many lines may wait; beyond, the oldest are left
+// out, and their number is told in their place.
+
+#include <spdlog/sinks/base_sink.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace apps {
+
+class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
+  public:
+    static constexpr std::size_t waiting_limit = 8192; // lines
+
+    enum class Style : std::uint8_t {
+        plain,
+        coloured,
+        journal, // a priority before each line, as systemd reads it (sd-daemon(3))
+    };
+    // The descriptor stays open as long as there is anything to write.
+    BackgroundLog(int descriptor, Style style, std::size_t limit = waiting_limit);
+    ~BackgroundLog() override;
+    BackgroundLog(const BackgroundLog&) = delete;
+    BackgroundLog& operator=(const BackgroundLog&) = delete;
+
+    // Waits until all is written, but no longer than so. Whether it is.
+    bool finish(std::chrono::milliseconds patience);
+    std::uint64_t left_out() const;
+
+  protected:
+    void sink_it_(const spdlog::details::log_msg& message) override;
+    void flush_() override {}
+
+  private:
+    struct Queue; // shared with the thread, which may outlive this
+    Style style_;
+    std::shared_ptr<Queue> queue_;
+};
+
+} // namespace apps

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/program/program_log.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+namespace apps {
+namespace {
+
+constexpr std::chrono::seconds end_patience{1};
+
+std::string_view environment(const char* name) {
+    const char* const value = std::getenv(name);
+    return value != nullptr ? value : std::string_view{};
+}
+
+// systemd says which stream it reads as JOURNAL_STREAM; it may have been led elsewhere since.
+bool is_journal(int descriptor) {
+    struct stat status {};
+    return ::fstat(descriptor, &status) == 0 &&
+           environment("JOURNAL_STREAM") == fmt::format("{}:{}", status.st_dev, status.st_ino);
+}
+
+BackgroundLog::Style style_of(int descriptor) {
+    if (is_journal(descriptor)) return BackgroundLog::Style::journal;
+    // https://no-color.org: whatever its value, unless it is empty.
+    const bool plain = !environment("NO_COLOR").empty() || ::isatty(descriptor) != 1 ||
+                       environment("TERM") == "dumb";
+    return plain ? BackgroundLog::Style::plain : BackgroundLog::Style::coloured;
+}
+
+int opened(const std::string& file) {
+    if (file.empty()) return STDERR_FILENO;
+    const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor < 0)
+        throw std::system_error{errno, std::generic_category(), "cannot write the log " + file};
+    return descriptor;
+}
+
+} // namespace
+
+void add_log(CLI::App& command, LogArguments& arguments) {
+    command.add_option("--log-level", arguments.level, "debug, info, warning or error")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+    command.add_option("--log-file", arguments.file,
+                       "Append the log to this file instead of standard error");
+}
+
+ProgramLog::ProgramLog(const LogArguments& arguments) {
+    const int descriptor = opened(arguments.file);
+    const BackgroundLog::Style style = style_of(descriptor);
+    log_ = std::make_shared<BackgroundLog>(descriptor, style);
+    auto logger = std::make_shared<spdlog::logger>("netio", log_);
+    logger->set_level(spdlog::level::from_str(arguments.level));
+    // The journal has the time itself.
+    logger->set_pattern(
+        style == BackgroundLog::Style::journal ? "%v" : "%Y-%m-%d %H:%M:%S.%e%z %^%l%$ %v");
+    spdlog::set_default_logger(std::move(logger));
+}
+
+ProgramLog::~ProgramLog() {
+    log_->finish(end_patience);
+}
+
+} // namespace apps

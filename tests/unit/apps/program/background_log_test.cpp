@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/program/background_log.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <regex>
+#include <string>
+#include <utility>
+
+namespace apps {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+class BackgroundLogs : public testing::Test {
+  protected:
+    BackgroundLogs() { EXPECT_EQ(::pipe(ends_.data()), 0); }
+    ~BackgroundLogs() override {
+        for (const int end : ends_)
+            if (end >= 0) ::close(end);
+    }
+    // As much as the pipe takes, so that the next line waits for a reader.
+    void fill() {
+        ::fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+        const std::string page(4096, 'x');
+        while (::write(ends_[1], page.data(), page.size()) > 0) {
+        }
+        ::fcntl(ends_[1], F_SETFL, 0);
+    }
+    std::string read_all() {
+        std::string all;
+        std::array<char, 65536> part{};
+        while (!all.ends_with("last\n")) {
+            const ssize_t size = ::read(ends_[0], part.data(), part.size());
+            if (size <= 0) break;
+            all.append(part.data(), static_cast<std::size_t>(size));
+        }
+        return all.substr(all.find_first_not_of('x'));
+    }
+    void log_through(const std::shared_ptr<BackgroundLog>& log) {
+        logger_ = std::make_unique<spdlog::logger>("test", log);
+        logger_->set_pattern("%v");
+    }
+
+    std::array<int, 2> ends_{-1, -1};
+    std::unique_ptr<spdlog::logger> logger_;
+};
+
+TEST_F(BackgroundLogs, WriteEveryLineInOrder) {
+    const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain);
+    log_through(log);
+    logger_->info("one");
+    logger_->warn("two");
+    logger_->info("last");
+    EXPECT_TRUE(log->finish(hours{1}));
+    EXPECT_EQ(read_all(), "one\ntwo\nlast\n");
+    EXPECT_EQ(log->left_out(), 0U);
+}
+
+TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
+    fill();
+    const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain, 10);
+    log_through(log);
+    for (int i = 0; i < 1000; ++i)
+        logger_->info("line {}", i);
+    logger_->info("last");
+    EXPECT_FALSE(log->finish(milliseconds{1})) << "nobody reads";
+    const std::uint64_t left_out = log->left_out();
+    EXPECT_GE(left_out, 990U);
+    const std::string all = read_all();
+    std::uint64_t told = 0; // in one place, or before and behind the line that was being written
+    const std::regex place{"(\\d+) lines of the log are left out here\n"};
+    for (std::sregex_iterator at{all.begin(), all.end(), place}, end; at != end; ++at)
+        told += std::stoull((*at)[1]);
+    EXPECT_EQ(told, left_out);
+    EXPECT_THAT(all, testing::EndsWith("line 998\nline 999\nlast\n"));
+}
+
+TEST_F(BackgroundLogs, SurviveAReaderWhoHasGone) {
+    ::close(std::exchange(ends_[0], -1));
+    const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain);
+    log_through(log);
+    logger_->info("one");
+    EXPECT_TRUE(log->finish(hours{1}));
+    EXPECT_EQ(log->left_out(), 1U);
+}
+
+TEST_F(BackgroundLogs, GiveTheJournalAPriority) {
+    const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::journal);
+    log_through(log);
+    logger_->error("one");
+    logger_->warn("two");
+    logger_->info("last");
+    EXPECT_TRUE(log->finish(hours{1}));
+    EXPECT_EQ(read_all(), "<3>one\n<4>two\n<6>last\n");
+}
+
+} // namespace
+} // namespace apps
