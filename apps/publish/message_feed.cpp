@@ -117,6 +117,8 @@ void MessageFeed::accept() {
         --stream.allowed;
         stream.pacer->sent(1);
     }
+    // There was room, for those too that wait: as nobody was refused, nobody will say so again.
+    if (!refused_) retry();
 }
 
 std::vector<PublishedFid> MessageFeed::published() const {
@@ -129,12 +131,14 @@ std::vector<PublishedFid> MessageFeed::published() const {
 }
 
 void MessageFeed::refuse() {
+    refused_ = true;
     Stream& stream = *std::exchange(current_, nullptr);
     stream.waiting.push_back(stream.ready.front());
     stream.ready.pop_front();
 }
 
 void MessageFeed::retry() {
+    refused_ = false;
     for (Stream& stream : streams_) {
         for (std::size_t i = 0; i < retries_at_once && !stream.waiting.empty(); ++i) {
             stream.ready.push_front(stream.waiting.front());

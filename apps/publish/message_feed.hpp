@@ -40,7 +40,7 @@ class MessageFeed {
     // Somebody who wants it has no room: its fid waits for retry().
     void refuse();
     // There is room again, and nobody says for whom: a few of those that wait come next, and others
-    // the next time.
+    // behind them as long as none of them is refused.
     void retry();
     static constexpr std::size_t retries_at_once = 16;
 
@@ -80,6 +80,7 @@ class MessageFeed {
     std::deque<Stream> streams_; // never moved
     std::size_t turn_ = 0;
     Stream* current_ = nullptr; // whose message() is
+    bool refused_ = false;      // since retry()
     std::size_t largest_bytes_ = 0;
     Message message_;
     netio::TimePoint next_due_ = netio::TimePoint::max();

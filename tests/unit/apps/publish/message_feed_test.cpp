@@ -188,5 +188,25 @@ TEST(MessageFeed, ReachesTheLastFidOfAll) {
     EXPECT_EQ(feed.next(), Outcome::ended);
 }
 
+TEST(MessageFeed, OffersEveryRefusedFidAgainOnceThereIsRoom) {
+    MessageFeed feed{{{.fids = {{.first = netio::pubsub::Fid{1}, .last = netio::pubsub::Fid{100}}},
+                       .source = PatternConfig{},
+                       .sizes = FixedSize{64},
+                       .count = 1}}};
+    std::array<std::byte, 64> memory{};
+    feed.begin({});
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::message);
+        feed.refuse();
+    }
+    ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::waiting) << "nobody has said more";
+    feed.retry(); // once: it is not said again where nothing is refused
+    for (int i = 0; i < 100; ++i) {
+        ASSERT_EQ(feed.next(memory, {}), MessageFeed::Outcome::message) << i;
+        feed.accept();
+    }
+    EXPECT_EQ(feed.next(memory, {}), MessageFeed::Outcome::ended);
+}
+
 } // namespace
 } // namespace apps
