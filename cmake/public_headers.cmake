@@ -25,6 +25,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/session/server_keys.hpp
     netio/session/session_options.hpp
     netio/transport.hpp
+    pubsub/client/client.hpp
     pubsub/client/subscriptions.hpp
     pubsub/core/account.hpp
     pubsub/core/arrival_counter.hpp
@@ -32,6 +33,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/fid.hpp
     pubsub/core/fid_layout.hpp
     pubsub/core/fid_map.hpp
+    pubsub/core/message.hpp
     pubsub/core/publish_ticket.hpp
     pubsub/core/publisher_change.hpp
     pubsub/core/slow_policy.hpp

@@ -60,6 +60,11 @@ class Examples(Case):
     def test_a_readout_thread_hands_everything_to_the_loop(self):
         self.expect(self.check_publisher("two_threads", 20000, 20000))
 
+    def test_two_threads_read_what_a_third_asks_for(self):
+        publisher = self.start("publish", self.config(
+            "streams:\n  - {fids: 0-63, source: pattern, size: 40, rate: 100000}\n"))
+        self.expect(self.run_example("any_thread", publisher.address(), 20000), "took enough")
+
     def test_a_foreign_loop_has_its_own_turn_and_ends_with_the_publisher(self):
         publisher = self.run_example("publish_unbuffered", f"{HOST}:0", 300)
         subscriber = self.run_example("foreign_loop", publisher.address())

@@ -20,7 +20,7 @@ def structs(text):
 def fields(body):
     """(name, default) of each member."""
     body = re.sub(r"//[^\n]*", "", body)
-    for found in re.finditer(r"^ *[\w:]+(?:<[\w: ]+>)?\*? (\w+)(?:\s*=\s*([^;]*)|\{([^;]*)\})?;", body, re.M):
+    for found in re.finditer(r"^ *[\w:]+(?:<[^;={]+>)?\*? (\w+)(?:\s*=\s*([^;]*)|\{([^;]*)\})?;", body, re.M):
         yield found[1], found[2] or found[3] or ""
 
 

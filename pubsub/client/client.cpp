@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/client.hpp"
+
+#include "pubsub/client/client_thread.hpp"
+
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+Client::Client(Options options) : thread_{std::make_unique<ClientThread>(std::move(options))} {}
+
+Client::~Client() = default;
+
+void Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                       OnAnswer answer) {
+    if (!thread_->subscribe(std::move(fids), policy, answer)) answer(Answer::closed);
+}
+
+std::future<Client::Answer> Client::subscribe(std::vector<FidRange> fids,
+                                              std::optional<SlowPolicy> policy) {
+    const auto promise = std::make_shared<std::promise<Answer>>();
+    std::future<Answer> future = promise->get_future();
+    subscribe(std::move(fids), policy, [promise](Answer answer) { promise->set_value(answer); });
+    return future;
+}
+
+Client::Answer Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                                 std::chrono::milliseconds timeout) {
+    std::future<Answer> answer = subscribe(std::move(fids), policy);
+    if (thread_->is_own_thread()) timeout = std::chrono::milliseconds{0};
+    return answer.wait_for(timeout) == std::future_status::ready ? answer.get() : Answer::pending;
+}
+
+bool Client::unsubscribe(const FidRange& fids) {
+    return thread_->unsubscribe(fids);
+}
+
+Status Client::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+    return thread_->publish(fid, message, status);
+}
+
+bool Client::post(std::function<void()> task) {
+    return thread_->post(std::move(task));
+}
+
+std::size_t Client::poll(std::vector<Message>& out, std::size_t at_most,
+                         std::chrono::milliseconds timeout) {
+    return thread_->queue().poll(out, at_most, timeout);
+}
+
+int Client::pollable_fd() const noexcept {
+    return thread_->queue().pollable_fd();
+}
+
+void Client::close() {
+    thread_->close();
+}
+
+Client::Counters Client::counters() const {
+    return thread_->counters();
+}
+
+std::vector<Endpoint> Client::endpoints() const {
+    return thread_->endpoints();
+}
+
+} // namespace netio::pubsub::inline v0_2

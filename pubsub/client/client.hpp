@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A publish/subscribe client that any thread may use: it has a loop and a thread of its own.
+//
+//     pubsub::Client client{{.bus = "/run/netio/bus"}};
+//     if (!client.subscribe({fids, 1}, {}, std::chrono::seconds{5})) { ... }
+//     std::vector<pubsub::Message> messages;
+//     while (client.poll(messages, 1000, std::chrono::seconds{1}) > 0) { ... }
+//
+// Messages go to a function on the client's thread, or else into a bounded queue that any number
+// of threads take from. What does not fit there follows `when_full`: the publishers are held up, as
+// by any slow subscriber, or it is dropped, counted and told with the next message of its fid.
+
+#include "netio/base/export.hpp"
+#include "netio/fabric.hpp"
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/core/message.hpp"
+#include "pubsub/publisher/buffered_publish_socket.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class ClientThread;
+
+class NETIO_EXPORT Client final {
+  public:
+    // On the client's thread; the bytes are valid during the call. It may call the client, but for
+    // what waits, and must not destroy it.
+    using OnMessage =
+        std::function<void(Fid fid, std::span<const std::byte> message, std::uint8_t status)>;
+
+    struct Options {
+        std::vector<Address> publishers;
+        std::string bus;                 // empty: none
+        SubscribeSocket::Options socket; // of each connection; it comes back whatever this says
+        std::optional<BufferedPublishSocket::Options> publish; // where it publishes itself
+        FabricOptions fabric;
+        EventLoop::Options loop; // post_limit: of all calls that wait for the client's thread
+        OnMessage on_message;    // empty: into the queue
+        // One line for people, on the client's thread: who came and went, troubles of the bus.
+        std::function<void(const std::string&)> on_event;
+        std::size_t queue_messages = 65536;
+        std::size_t queue_bytes = std::size_t{64} << 20;
+        SlowPolicy when_full = SlowPolicy::block; // or drop
+        // What publish() has taken and the thread has not.
+        std::size_t publish_queue_bytes = std::size_t{16} << 20;
+    };
+
+    // Throws what the sockets throw.
+    explicit Client(Options options);
+    // Ends at once what close() has not ended. Not on the client's thread.
+    ~Client();
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    // All of these may be called from any thread.
+
+    enum class Answer : std::uint8_t {
+        accepted, // a publisher has accepted all of them
+        refused,  // one has refused some of them
+        pending,  // the time is over; they are wanted all the same, and may be accepted later
+        closed,   // the client has ended, or too many calls wait for its thread
+    };
+    using OnAnswer = std::function<void(Answer)>; // on the client's thread
+    void subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy, OnAnswer answer);
+    std::future<Answer> subscribe(std::vector<FidRange> fids,
+                                  std::optional<SlowPolicy> policy = {});
+    // Waits for the answer. On the client's thread it is pending at once.
+    Answer subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                     std::chrono::milliseconds timeout);
+    bool unsubscribe(const FidRange& fids); // false: as Answer::closed
+
+    // ok: it will be published, in order with the others of this thread. again: there is no room
+    // for it now. too_large, closed, and no_subscribers where the client does not publish.
+    Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
+    // Runs it on the client's thread. False: as Answer::closed.
+    [[nodiscard]] bool post(std::function<void()> task);
+
+    // Appends what waits in the queue, so many at most, or waits for something; how many. 0:
+    // nothing came, or the client has ended.
+    std::size_t poll(std::vector<Message>& out, std::size_t at_most,
+                     std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
+    // Readable while something waits in the queue, for loops of one's own.
+    int pollable_fd() const noexcept;
+
+    // Ends in order: what was published arrives. Waits for it, and for the end of the thread.
+    void close();
+
+    struct Counters {
+        std::uint64_t messages = 0; // arrived
+        std::uint64_t dropped = 0;  // of those, for want of room in the queue
+        std::uint64_t missed = 0;   // told missing by publishers, and between connections
+        std::uint64_t restarts = 0; // another publisher answered where one had
+        std::uint64_t published = 0;
+    };
+    Counters counters() const;
+    // Where it publishes.
+    std::vector<Endpoint> endpoints() const;
+
+  private:
+    std::unique_ptr<ClientThread> thread_;
+};
+
+} // namespace netio::pubsub::inline v0_2

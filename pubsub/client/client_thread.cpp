@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/client_thread.hpp"
+
+#include "netio/base/check.hpp"
+#include "netio/base/option_check.hpp"
+#include "pubsub/discovery/bus.hpp"
+
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+ClientThread::ClientThread(Client::Options options)
+    : options_{std::move(options)}, loop_{options_.loop}, outbox_{options_.publish_queue_bytes},
+      queue_{{.messages = options_.queue_messages,
+              .bytes = options_.queue_bytes,
+              .when_full = options_.when_full},
+             [this] {
+                 return post([this] {
+                     if (sockets_.subscriptions) sockets_.subscriptions->resume();
+                 });
+             }} {
+    require_at_least("queue_messages", static_cast<std::int64_t>(options_.queue_messages), 1);
+    require_at_least("queue_bytes", static_cast<std::int64_t>(options_.queue_bytes), 1);
+    require_option(options_.when_full != SlowPolicy::disconnect, "when_full must be block or drop");
+    sockets_.transport = open_fabric(loop_, options_.fabric);
+    if (options_.publish) {
+        sockets_.publisher = std::make_unique<BufferedPublishSocket>(
+            *sockets_.transport, *options_.publish, publisher_events_);
+        endpoints_ = sockets_.publisher->endpoints();
+    }
+    if (!options_.bus.empty()) sockets_.bus = open_bus(loop_, options_.bus);
+    if (sockets_.bus || !options_.publishers.empty()) {
+        Subscriptions::Options all;
+        all.publishers = options_.publishers;
+        all.bus = sockets_.bus.get();
+        all.socket = options_.socket;
+        all.socket.reconnect = all.socket.wait_for_publisher = true;
+        sockets_.subscriptions = std::make_unique<Subscriptions>(
+            *sockets_.transport, std::move(all), static_cast<Subscriptions::Handler&>(*this));
+    }
+    endings_ = {.subscriptions = sockets_.subscriptions != nullptr,
+                .publisher = sockets_.publisher != nullptr};
+    thread_ = std::thread{[this] { run(); }};
+}
+
+ClientThread::~ClientThread() {
+    NETIO_CHECK_MSG(!is_own_thread(), "a client is not destroyed on its own thread");
+    loop_.stop();
+    if (thread_.joinable()) thread_.join();
+    sockets_.subscriptions.reset(); // before the bus that it watches
+}
+
+void ClientThread::run() {
+    loop_.run();
+    outbox_.close();
+    finish_tasks();
+}
+
+// What was posted before the end is done, and what it asks for is answered.
+void ClientThread::finish_tasks() {
+    sockets_.closing = true;
+    {
+        const std::lock_guard lock{mutex_};
+        ended_ = true;
+    }
+    bool done = false;
+    while (!loop_.post([&] { done = true; }))
+        loop_.run_once();
+    while (!done)
+        loop_.run_once();
+    answer(answers_.take_all(), Client::Answer::closed);
+    queue_.end(); // whoever waits for the end goes on
+}
+
+// --- any thread -----------------------------------------------------------------------------
+
+bool ClientThread::post(std::function<void()> task) {
+    const std::lock_guard lock{mutex_};
+    return !ended_ && loop_.post(std::move(task));
+}
+
+bool ClientThread::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                             Client::OnAnswer answer) {
+    for (const FidRange& range : fids)
+        require_option(range.first <= range.last, "a range of fids ends before it begins");
+    return post([this, fids = std::move(fids), policy, answer = std::move(answer)] {
+        if (sockets_.closing || !sockets_.subscriptions) return answer(Client::Answer::closed);
+        answers_.add(fids, answer);
+        sockets_.subscriptions->subscribe(fids, policy);
+    });
+}
+
+bool ClientThread::unsubscribe(const FidRange& fids) {
+    return post([this, fids] {
+        if (!sockets_.closing && sockets_.subscriptions) sockets_.subscriptions->unsubscribe(fids);
+    });
+}
+
+Status ClientThread::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
+    if (endpoints_.empty()) return Status::no_subscribers;
+    if (message.size() > sockets_.publisher->message_limit()) return Status::too_large;
+    bool first = false;
+    const Status put = outbox_.put(
+        {.fid = fid, .status = status, .bytes = {message.begin(), message.end()}}, first);
+    // Where no task finds room the next message tries again.
+    if (put == Status::ok && first && !post([this] { drain_outbox(); })) outbox_.not_told();
+    return put;
+}
+
+void ClientThread::close() {
+    outbox_.close();
+    while (!post([this] { begin_to_close(); })) {
+        const std::lock_guard lock{mutex_};
+        if (ended_) break;
+        std::this_thread::yield(); // the thread runs what waits
+    }
+    if (is_own_thread()) return;
+    queue_.wait_for_end();
+}
+
+Client::Counters ClientThread::counters() const {
+    return {.messages = counted_.messages.load(std::memory_order_relaxed),
+            .dropped = queue_.dropped(),
+            .missed = counted_.missed.load(std::memory_order_relaxed),
+            .restarts = counted_.restarts.load(std::memory_order_relaxed),
+            .published = counted_.published.load(std::memory_order_relaxed)};
+}
+
+// --- its own thread -------------------------------------------------------------------------
+
+void ClientThread::drain_outbox() {
+    const bool empty = outbox_.drain([this](const Outbox::Item& item) {
+        const Status status = sockets_.publisher->publish(item.fid, item.bytes, item.status);
+        if (status == Status::again) return false; // on_writable follows
+        if (status != Status::closed) {
+            counted_.published.fetch_add(1, std::memory_order_relaxed);
+        }
+        return true;
+    });
+    if (empty && sockets_.closing) sockets_.publisher->close();
+}
+
+void ClientThread::begin_to_close() {
+    if (std::exchange(sockets_.closing, true)) return;
+    answer(answers_.take_all(), Client::Answer::closed);
+    if (sockets_.subscriptions) {
+        sockets_.subscriptions->close();
+        sockets_.subscriptions->resume(); // what waits is not wanted any more
+    }
+    if (sockets_.publisher) drain_outbox();
+    check_closed();
+}
+
+void ClientThread::check_closed() {
+    if (sockets_.closing && !endings_.subscriptions && !endings_.publisher) loop_.stop();
+}
+
+void ClientThread::answer(std::vector<Client::OnAnswer> waiters, Client::Answer answer) {
+    for (const Client::OnAnswer& each : waiters)
+        each(answer);
+}
+
+void ClientThread::tell(const std::string& event) const {
+    if (options_.on_event) options_.on_event(event);
+}
+
+void ClientThread::on_connected(Subscriptions&, const Subscriptions::Source& source,
+                                const std::string& provider) {
+    tell("connected to " + source.name + " (" + provider + ")");
+}
+
+void ClientThread::on_subscribed(Subscriptions&, const Subscriptions::Source&,
+                                 const FidRange& range) {
+    answer(answers_.accept(range), Client::Answer::accepted);
+}
+
+void ClientThread::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
+                              Subscriptions::Refusal) {
+    answer(answers_.refuse(range), Client::Answer::refused);
+}
+
+void ClientThread::on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
+                              std::uint8_t status) {
+    counted_.messages.fetch_add(1, std::memory_order_relaxed);
+    if (options_.on_message) return options_.on_message(fid, message, status);
+    if (!queue_.put(fid, message, status)) all.pause();
+}
+
+void ClientThread::on_gap(Subscriptions&, Fid, std::uint64_t count) {
+    counted_.missed.fetch_add(count, std::memory_order_relaxed);
+}
+
+void ClientThread::on_missed(Subscriptions&, Fid, std::uint64_t count) {
+    counted_.missed.fetch_add(count, std::memory_order_relaxed);
+}
+
+void ClientThread::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
+                                        const PublisherChange& change) {
+    counted_.restarts.fetch_add(1, std::memory_order_relaxed);
+    tell(source.name +
+         " is another publisher than before; what the former one published at its "
+         "end is " +
+         (change.tail_known ? "known" : "not known"));
+}
+
+void ClientThread::on_closed(Subscriptions&, const Subscriptions::Source& source,
+                             const Subscriptions::Ending& ending) {
+    tell(source.name + ": " +
+         (ending.closed.detail.empty() ? std::string{to_string(ending.closed.reason)}
+                                       : ending.closed.detail));
+}
+
+void ClientThread::on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
+                              const std::string& other) {
+    tell(owner + " and " + other + " both announce " + to_string(range));
+}
+
+void ClientThread::on_trouble(Subscriptions&, const std::string& what) {
+    tell(what);
+}
+
+void ClientThread::on_ended(Subscriptions&) {
+    endings_.subscriptions = false;
+    check_closed();
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "pubsub/core/fid.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// A message that belongs to whoever has it.
+struct Message {
+    Fid fid{};
+    std::uint8_t status = 0;
+    std::uint64_t missed = 0; // of this fid, in front of this one: there was no room for them
+    std::vector<std::byte> bytes;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A client that many threads use, over tcp; the thread sanitizer runs it as well.
+
+#include "pubsub/client/client.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <thread>
+
+namespace netio::pubsub {
+namespace {
+
+using namespace std::chrono_literals;
+using Answer = Client::Answer;
+
+constexpr auto deadline = 60s; // far beyond what anything here takes
+
+FidRange range(std::uint64_t first, std::uint64_t last) {
+    return {.first = Fid{first}, .last = Fid{last}};
+}
+
+Client::Options publishing(Address at = {.host = "127.0.0.1", .port = 0}) {
+    Client::Options options;
+    options.publish.emplace();
+    options.publish->publisher.addresses = {std::move(at)};
+    return options;
+}
+
+Client::Options subscribing(const Client& publisher) {
+    Client::Options options;
+    options.publishers = {publisher.endpoints().front().address};
+    options.socket.retry_interval = 1ms;
+    return options;
+}
+
+void publish(Client& client, Fid fid, std::uint64_t number) {
+    const std::span<const std::byte> message{reinterpret_cast<const std::byte*>(&number), 8};
+    Status status = Status::again;
+    while ((status = client.publish(fid, message)) == Status::again)
+        std::this_thread::yield();
+    ASSERT_EQ(status, Status::ok);
+}
+
+std::uint64_t number_of(std::span<const std::byte> message) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, message.data(), sizeof number);
+    return number;
+}
+
+// Until so many have come, or nothing more comes.
+std::vector<Message> take(Client& client, std::size_t count) {
+    std::vector<Message> messages;
+    while (messages.size() < count && client.poll(messages, 100, deadline) > 0) {
+    }
+    return messages;
+}
+
+TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
+    constexpr std::uint64_t threads = 10;
+    constexpr std::uint64_t rounds = 4;
+    constexpr std::uint64_t messages = 50;
+    Client publisher{publishing()};
+    std::array<std::atomic<std::uint64_t>, threads> arrived{};
+    Client::Options options = subscribing(publisher);
+    options.on_message = [&](Fid fid, std::span<const std::byte>, std::uint8_t) {
+        ++arrived.at(to_integer(fid));
+    };
+    // It publishes and subscribes, and so do all threads through it.
+    Client client{std::move(options)};
+    std::vector<std::thread> users;
+    for (std::uint64_t fid = 0; fid < threads; ++fid) {
+        users.emplace_back([&, fid] {
+            for (std::uint64_t round = 1; round <= rounds; ++round) {
+                EXPECT_EQ(client.subscribe({range(fid, fid)}, {}, deadline), Answer::accepted);
+                for (std::uint64_t n = 0; n < messages; ++n)
+                    publish(publisher, Fid{fid}, n);
+                while (arrived[fid] < round * messages)
+                    std::this_thread::yield();
+                EXPECT_TRUE(client.unsubscribe(range(fid, fid)));
+            }
+        });
+    }
+    for (std::thread& user : users)
+        user.join();
+    client.close();
+    publisher.close();
+    for (const auto& count : arrived)
+        EXPECT_EQ(count, rounds * messages);
+    EXPECT_EQ(client.counters().messages, threads * rounds * messages);
+    EXPECT_EQ(publisher.counters().published, threads * rounds * messages);
+}
+
+TEST(Client, WhatDoesNotFitIntoTheQueueHoldsThePublisherUpAndNothingIsLost) {
+    Client publisher{publishing()};
+    Client::Options options = subscribing(publisher);
+    options.queue_messages = 16;
+    Client client{std::move(options)};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    std::thread source{[&] {
+        for (std::uint64_t n = 0; n < 2000; ++n)
+            publish(publisher, Fid{1}, n);
+    }};
+    const std::vector<Message> messages = take(client, 2000);
+    source.join();
+    ASSERT_EQ(messages.size(), 2000U);
+    for (std::uint64_t n = 0; n < 2000; ++n)
+        ASSERT_EQ(number_of(messages[n].bytes), n);
+    EXPECT_EQ(client.counters().dropped, 0U);
+}
+
+TEST(Client, WhatIsDroppedIsCountedAndToldWithTheNextMessageOfItsFid) {
+    Client publisher{publishing()};
+    Client::Options options = subscribing(publisher);
+    options.queue_messages = 10;
+    options.when_full = SlowPolicy::drop;
+    Client client{std::move(options)};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    for (std::uint64_t n = 0; n < 100; ++n)
+        publish(publisher, Fid{1}, n);
+    while (client.counters().messages < 100)
+        std::this_thread::yield();
+    EXPECT_EQ(take(client, 10).back().missed, 0U);
+    EXPECT_EQ(client.counters().dropped, 90U);
+    publish(publisher, Fid{1}, 100);
+    const std::vector<Message> next = take(client, 1);
+    ASSERT_EQ(next.size(), 1U);
+    EXPECT_EQ(next[0].missed, 90U);
+    EXPECT_EQ(number_of(next[0].bytes), 100U);
+}
+
+TEST(Client, TenReadersOfOneQueueGetEachMessageOnce) {
+    Client publisher{publishing()};
+    Client client{subscribing(publisher)};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    std::atomic<std::uint64_t> count{0};
+    std::atomic<std::uint64_t> sum{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 10; ++i) {
+        readers.emplace_back([&] {
+            std::vector<Message> messages;
+            while (count < 1000) {
+                messages.clear();
+                client.poll(messages, 7, 10ms);
+                for (const Message& message : messages)
+                    sum += number_of(message.bytes);
+                count += messages.size();
+            }
+        });
+    }
+    for (std::uint64_t n = 0; n < 1000; ++n)
+        publish(publisher, Fid{1}, n);
+    for (std::thread& reader : readers)
+        reader.join();
+    EXPECT_EQ(count, 1000U);
+    EXPECT_EQ(sum, 999U * 1000U / 2);
+}
+
+TEST(Client, ItsDescriptorIsReadableWhileSomethingWaits) {
+    Client publisher{publishing()};
+    Client client{subscribing(publisher)};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    pollfd watched{.fd = client.pollable_fd(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&watched, 1, 0), 0);
+    publish(publisher, Fid{1}, 7);
+    EXPECT_EQ(::poll(&watched, 1, 60'000), 1);
+    EXPECT_EQ(take(client, 1).size(), 1U);
+    EXPECT_EQ(::poll(&watched, 1, 0), 0);
+}
+
+TEST(Client, AnAnswerThatDoesNotComeInTimeIsPendingAndTheEndAnswersIt) {
+    Client::Options nowhere;
+    nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
+    std::future<Answer> later;
+    {
+        Client client{std::move(nowhere)};
+        EXPECT_EQ(client.subscribe({range(1, 1)}, {}, 1ms), Answer::pending);
+        later = client.subscribe({range(2, 2)});
+        std::vector<Message> none;
+        EXPECT_EQ(client.poll(none, 1, 1ms), 0U);
+    }
+    EXPECT_EQ(later.get(), Answer::closed);
+}
+
+TEST(Client, AfterItsEndEveryCallSaysSo) {
+    Client client{publishing()};
+    client.close();
+    client.close();
+    EXPECT_EQ(client.publish(Fid{1}, {}), Status::closed);
+    EXPECT_FALSE(client.post([] {}));
+    EXPECT_FALSE(client.unsubscribe(range(1, 1)));
+    EXPECT_EQ(client.subscribe({range(1, 1)}).get(), Answer::closed);
+    std::vector<Message> none;
+    EXPECT_EQ(client.poll(none, 1, deadline), 0U) << "it does not wait";
+}
+
+TEST(Client, ItMayBeDestroyedWhileMessagesFlow) {
+    for (int i = 0; i < 5; ++i) {
+        Client publisher{publishing()};
+        auto client = std::make_unique<Client>(subscribing(publisher));
+        ASSERT_EQ(client->subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+        for (std::uint64_t n = 0; n < 100; ++n)
+            publish(publisher, Fid{1}, n);
+        client.reset();
+    }
+}
+
+TEST(Client, AFunctionOnItsThreadMayUseIt) {
+    Client publisher{publishing()};
+    Client::Options options = subscribing(publisher);
+    Client* self = nullptr;
+    std::promise<Answer> asked;
+    options.on_message = [&](Fid, std::span<const std::byte>, std::uint8_t) {
+        asked.set_value(self->subscribe({range(2, 2)}, {}, deadline));
+    };
+    Client client{std::move(options)};
+    self = &client;
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    publish(publisher, Fid{1}, 0);
+    EXPECT_EQ(asked.get_future().get(), Answer::pending) << "it cannot wait for itself";
+    std::promise<void> ran;
+    EXPECT_TRUE(client.post([&] { ran.set_value(); }));
+    ran.get_future().get();
+}
+
+TEST(Client, ItComesBackToAPublisherThatWasStartedAnew) {
+    auto publisher = std::make_unique<Client>(publishing());
+    const Address address = publisher->endpoints().front().address;
+    Client client{subscribing(*publisher)};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    publish(*publisher, Fid{1}, 0);
+    ASSERT_EQ(take(client, 1).size(), 1U);
+    publisher.reset();
+    publisher = std::make_unique<Client>(publishing(address));
+    while (client.counters().restarts == 0)
+        std::this_thread::yield();
+    std::vector<Message> messages;
+    for (std::uint64_t n = 0; messages.empty(); ++n) {
+        publish(*publisher, Fid{1}, n);
+        client.poll(messages, 1, 1ms);
+    }
+    EXPECT_EQ(client.counters().restarts, 1U);
+}
+
+} // namespace
+} // namespace netio::pubsub
