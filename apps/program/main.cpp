@@ -67,7 +67,11 @@ int main(int argc, char** argv) {
     commands.emplace_back("doctor", apps::add_doctor(program));
     commands.emplace_back("key", apps::add_key(program));
     commands.emplace_back("list", apps::add_list(program));
-    apps::add_etcd_bus();
+    commands.emplace_back("listen", apps::add_listen(program));
+    commands.emplace_back("send", apps::add_send(program));
+    apps::LogArguments log_arguments;
+    for (CLI::App* const command : program.get_subcommands({}))
+        apps::add_log(*command, log_arguments);
     if (const auto status = apps::parse_command_line(program, argc, argv))
         return to_integer(*status);
     std::optional<apps::ProgramLog> log;
