@@ -3,10 +3,12 @@
 
 // A publish/subscribe client that any thread may use: it has a loop and a thread of its own.
 //
-//     pubsub::Client client{{.bus = "/run/netio/bus"}};
-//     if (!client.subscribe({fids, 1}, {}, std::chrono::seconds{5})) { ... }
+//     pubsub::Client client{{.publishers = {{"10.0.0.1", 1234}}}};
+//     const pubsub::FidRange fids{pubsub::Fid{0}, pubsub::Fid{63}};
+//     client.subscribe({fids}, {}, std::chrono::seconds{5}); // accepted, refused, pending, closed
 //     std::vector<pubsub::Message> messages;
-//     while (client.poll(messages, 1000, std::chrono::seconds{1}) > 0) { ... }
+//     while (client.poll(messages, 1000, std::chrono::seconds{1}) > 0)
+//         messages.clear();
 //
 // Messages go to a function on the client's thread, or else into a bounded queue that any number
 // of threads take from. What does not fit there follows `when_full`: the publishers are held up, as
