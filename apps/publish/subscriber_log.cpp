@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/subscriber_log.hpp"
 
-#include "apps/common/fid_spec.hpp"
-
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -21,21 +19,16 @@ SubscriberLog::SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform,
 
 void SubscriberLog::subscribed(const netio::pubsub::SubscriberPeer& peer,
                                const netio::pubsub::FidRange& range) {
-    if (count_ > 0 && peer.id != peer_.id) tell();
+    if (!ranges_.empty() && peer.id != peer_.id) tell();
     peer_ = peer;
     subscribed_.insert(peer.id);
-    if (count_ < ranges_in_a_line) ranges_ += (count_ > 0 ? ", " : "") + shown(range, layout_);
-    if (count_++ == 0) timer_.start(netio::Duration::zero());
+    if (ranges_.empty()) timer_.start(netio::Duration::zero());
+    ranges_.add(range);
 }
 
 void SubscriberLog::tell() {
-    if (count_ == 0) return;
-    std::string line = fmt::format("{} subscribes to {}", peer_.address, ranges_);
-    if (count_ > ranges_in_a_line)
-        line += fmt::format(" and {} more ranges", count_ - ranges_in_a_line);
-    ranges_.clear();
-    count_ = 0;
-    log_.note(line);
+    if (ranges_.empty()) return;
+    log_.note(fmt::format("{} subscribes to {}", peer_.address, ranges_.take()));
 }
 
 void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed) {

@@ -8,6 +8,7 @@
 
 #include "apps/common/accept_failure_log.hpp"
 #include "apps/common/limited_log.hpp"
+#include "apps/common/range_line.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/core/fid_layout.hpp"
@@ -25,7 +26,7 @@ class SubscriberLog {
     SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform, LimitedLog::Write warn);
 
     // Shows fids by its fields from now on.
-    void decode_by(const netio::pubsub::FidLayout* layout) noexcept { layout_ = layout; }
+    void decode_by(const netio::pubsub::FidLayout* layout) noexcept { ranges_.decode_by(layout); }
     void subscribed(const netio::pubsub::SubscriberPeer& peer,
                     const netio::pubsub::FidRange& range);
     void closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed);
@@ -43,15 +44,12 @@ class SubscriberLog {
     const LostPeers& lost() const noexcept { return lost_; }
 
   private:
-    static constexpr std::size_t ranges_in_a_line = 4;
     void tell();
 
     LimitedLog log_;
     LimitedLog warnings_;
-    const netio::pubsub::FidLayout* layout_ = nullptr;
     netio::pubsub::SubscriberPeer peer_;
-    std::string ranges_;    // the first ones of peer_, not told yet
-    std::size_t count_ = 0; // of all of them
+    RangeLine ranges_; // of peer_, not told yet
     netio::Timer timer_;
     std::set<netio::pubsub::SubscriberId> subscribed_;
     LostPeers lost_;

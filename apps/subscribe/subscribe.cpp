@@ -58,7 +58,7 @@ Command add_subscribe(CLI::App& program) {
     command->add_flag("--reconnect", arguments->from.reconnect,
                       "Come back when a publisher was lost, and tell what was missed");
     command
-        ->add_option("--fid", arguments->fids,
+        ->add_option("--fid", arguments->fids.wanted,
                      "A fid in decimal or hex, a range A-B, or a comma list; may be repeated")
         ->required();
     add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
@@ -77,6 +77,7 @@ Command add_subscribe(CLI::App& program) {
     add_bytes(*command, "--buffer-size", arguments->buffers.bytes, "Bytes of each",
               {.min = 256, .max = 1U << 30});
     add_key(*command, arguments->key);
+    add_decoding(*command, arguments->fids.decode);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")

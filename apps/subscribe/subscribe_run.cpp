@@ -20,7 +20,7 @@ namespace {
 
 std::vector<FidRange> wanted_fids(const Arguments& arguments) {
     std::vector<FidRange> ranges;
-    for (const std::string& spec : arguments.fids) {
+    for (const std::string& spec : arguments.fids.wanted) {
         const auto some = parse_fids(spec);
         ranges.insert(ranges.end(), some.begin(), some.end());
     }
@@ -57,11 +57,18 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
 
 } // namespace
 
+Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
+    : tell_subscribed{loop, [this] { spdlog::info("subscribed to {}", subscribed.take()); }} {
+    subscribed.decode_by(find_layout(decode));
+}
+
 Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
     : arguments_{arguments}, loop_{loop}, messages_left_{arguments.messages.value_or(UINT64_MAX)},
-      times_{.last = loop.now()}, duration_timer_{loop, [this] { end("duration"); }},
-      bus_{arguments.from.bus.empty() ? nullptr
-                                      : netio::pubsub::open_bus(loop, arguments.from.bus)},
+      logged_{loop, arguments.fids.decode}, times_{.last = loop.now()},
+      duration_timer_{loop, [this] { end("duration"); }}, bus_{arguments.from.bus.empty()
+                                                                   ? nullptr
+                                                                   : netio::pubsub::open_bus(
+                                                                         loop, arguments.from.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
                                                                      [this] { return figures(); })},
@@ -214,7 +221,8 @@ void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source&, const FidRange& range) {
     reached_ = true;
-    spdlog::info("subscribed to {}", to_string(range));
+    if (logged_.subscribed.empty()) logged_.tell_subscribed.start(netio::Duration::zero());
+    logged_.subscribed.add(range);
 }
 
 void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,

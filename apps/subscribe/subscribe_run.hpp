@@ -5,6 +5,7 @@
 
 #include "apps/common/keys.hpp"
 #include "apps/common/pattern.hpp"
+#include "apps/common/range_line.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/subscribe/outcome.hpp"
@@ -34,7 +35,11 @@ struct Arguments {
         bool reconnect = false;
     };
     From from;
-    std::vector<std::string> fids;
+    struct Fids {
+        std::vector<std::string> wanted;
+        std::string decode; // in the log: a layout, or empty
+    };
+    Fids fids;
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     std::string output; // empty: nothing is recorded
@@ -64,9 +69,12 @@ class Run final : public Subscriptions::Handler {
   private:
     // What was told as it came.
     struct Logged {
+        Logged(netio::EventLoop& loop, const std::string& decode);
         std::set<std::string> waiting; // for whom
         std::uint64_t missing = 0;
         std::uint64_t missed_fids = 0;
+        RangeLine subscribed; // not told yet
+        netio::Timer tell_subscribed;
     };
     struct Times { // of messages
         netio::TimePoint first = netio::TimePoint::max();

@@ -20,7 +20,8 @@ void BusReader::look(Board& board, TimePoint now) {
     try {
         board.look(*this);
     } catch (const BoardError& error) {
-        complain(std::string{error.what()} + "; who was there is taken to be there still");
+        complain(std::string{error.what()} +
+                 (was_read_ ? "; who was there is taken to be there still" : ""));
         tracker_.excuse_all(now);
         return;
     }

@@ -97,6 +97,16 @@ class Finding(Case):
         self.wait_until_listed(2)
         self.assertRegex(self.list()[2], "0x3f is announced by .* and by ")
 
+    def test_a_subscriber_of_many_ranges_finds_them_and_says_so_in_few_lines(self):
+        subscriber = self.start("subscribe", "--bus", self.path("bus"), "--fid",
+                                "{detector: 3, link: 0-23, elink: 0-39}", "--decode-fids", "felix",
+                                "--messages", "200", "--verify")
+        self.publish("{detector: 3, link: 0-23, elink: 0-39}")
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"], report["lost"]), (0, 200, 0), log)
+        self.assertIn("subscribed to {detector: 3}, {detector: 3, elink: 1}, ", log)
+        self.assertLess(log.count("subscribed to"), 10)
+
     def test_a_publisher_whose_bus_cannot_be_written_publishes(self):
         publisher = self.start("publish", self.config(STREAMS % "0"), "--bus", "/proc/none")
         publisher.wait_for("cannot announce in '/proc/none'")
