@@ -26,6 +26,7 @@ Command add_key(CLI::App& program);
 Command add_list(CLI::App& program);
 Command add_listen(CLI::App& program);
 Command add_send(CLI::App& program);
+Command add_top(CLI::App& program);
 
 // Makes every --bus take etcd://..., too.
 void add_etcd_bus();

@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
     commands.emplace_back("list", apps::add_list(program));
     commands.emplace_back("listen", apps::add_listen(program));
     commands.emplace_back("send", apps::add_send(program));
+    commands.emplace_back("top", apps::add_top(program));
     apps::LogArguments log_arguments;
     for (CLI::App* const command : program.get_subcommands({}))
         apps::add_log(*command, log_arguments);

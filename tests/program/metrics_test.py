@@ -68,6 +68,10 @@ class Showing(Case):
         arrived = figures(here)
         shown = self.until(lambda: (lambda now: now if now["netio_publisher_free"] == now["netio_publisher_pool"]
                                     else None)(figures(there)), "all pages are free")
+        top = subprocess.run([PROGRAM, "top", there, here, "--once", "--json", "--interval", "1ms"],
+                             capture_output=True, text=True, check=True)
+        seen, heard = [{(row["kind"], row["name"]): row for row in each["rows"]}
+                       for each in json.loads(top.stdout)["programs"]]
         publisher.process.stdin.close()
         _, sent, _ = publisher.end()
         _, received, _ = subscriber.end()
@@ -76,8 +80,12 @@ class Showing(Case):
         self.assertEqual(shown["netio_publisher_dropped_total"][""], sent["dropped"])
         self.assertEqual(shown["netio_publisher_subscribers"][""], 1)
         self.assertEqual(arrived[name][of], received["messages"])
+        self.assertEqual(seen["publisher", ""]["count"], sent["messages"])
+        self.assertEqual(seen["publisher", ""]["dropped"], sent["dropped"])
+        self.assertEqual(heard["subscriber", publisher.address()]["count"], received["messages"])
         for fid in range(4):
             label = f'fid="{hex(fid)}"'
+            self.assertEqual(seen["fid", hex(fid)]["count"], sent["fids"][hex(fid)]["messages"])
             self.assertEqual(shown["netio_fid_messages_total"][label], sent["fids"][hex(fid)]["messages"])
             self.assertEqual(arrived["netio_fid_bytes_total"][label], received["fids"][hex(fid)]["bytes"])
 

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/top/table.hpp"
+
+#include "apps/common/printable.hpp"
+#include "apps/common/report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+
+namespace apps::top {
+namespace {
+
+struct Sample {
+    std::string name;
+    std::string who; // the first label's value
+    double value = 0;
+};
+
+// The value of the label behind `at`, which is moved behind it.
+std::string label_value(std::string_view line, std::size_t& at) {
+    std::string value;
+    for (++at; at < line.size() && line[at] != '"'; ++at) {
+        if (line[at] == '\\' && at + 1 < line.size()) ++at;
+        value += line[at];
+    }
+    return value;
+}
+
+std::optional<Sample> sample_of(std::string_view line) {
+    const std::size_t end = line.find_first_of("{ ");
+    if (line.starts_with('#') || end == std::string_view::npos) return std::nullopt;
+    Sample sample{.name = std::string{line.substr(0, end)}, .who = {}};
+    std::size_t at = end;
+    bool first = true;
+    for (; line[end] == '{' && at < line.size() && line[at] != '}'; ++at) {
+        if (line[at] != '"') continue;
+        const std::string value = label_value(line, at);
+        if (first) sample.who = value;
+        first = false;
+    }
+    const std::size_t space = line.find(' ', std::min(at, line.size()));
+    if (space == std::string_view::npos) return std::nullopt;
+    sample.value = std::strtod(std::string{line.substr(space + 1)}.c_str(), nullptr);
+    return sample;
+}
+
+std::uint64_t whole(double value) {
+    return value > 0 && value < 1.8e19 ? static_cast<std::uint64_t>(value) : 0;
+}
+
+// Which kind of row a figure belongs to, and as what.
+bool take(const Sample& sample, Row& row, std::string_view figure) {
+    if (figure == "messages_total" || (row.kind == "peer" && figure == "frames_total")) {
+        row.count = whole(sample.value);
+    } else if (figure == "dropped_total" || figure == "missed_total") {
+        row.dropped = whole(sample.value);
+    } else if (figure == "again_total") {
+        row.again = whole(sample.value);
+    } else if (figure == "waiting") {
+        row.waiting = sample.value;
+    } else if (figure == "idle_seconds") {
+        row.idle_seconds = sample.value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::string shown(const std::optional<double>& value) {
+    return value ? short_number(*value) : "-";
+}
+
+} // namespace
+
+std::vector<Row> rows_of(std::string_view text) {
+    static constexpr std::string_view kinds[] = {"publisher", "peer", "subscriber", "fid"};
+    std::vector<Row> rows;
+    std::map<std::tuple<std::size_t, std::string>, std::size_t> places;
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        const std::optional<Sample> sample = sample_of(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+        for (std::size_t kind = 0; sample && kind < std::size(kinds); ++kind) {
+            const std::string prefix = fmt::format("netio_{}_", kinds[kind]);
+            if (!sample->name.starts_with(prefix)) continue;
+            const auto known = places.find({kind, sample->who});
+            Row row{.kind = std::string{kinds[kind]}, .name = printable(sample->who)};
+            if (known != places.end()) row = rows[known->second];
+            if (!take(*sample, row, std::string_view{sample->name}.substr(prefix.size()))) continue;
+            if (known != places.end()) {
+                rows[known->second] = std::move(row);
+            } else {
+                places.emplace(std::tuple{kind, sample->who}, rows.size());
+                rows.push_back(std::move(row));
+            }
+        }
+    }
+    return rows;
+}
+
+void add_rates(Look& now, const Look& before) {
+    const double seconds = now.seconds - before.seconds;
+    if (seconds <= 0) return;
+    std::map<std::tuple<std::string, std::string>, std::uint64_t> counts;
+    for (const Row& row : before.rows)
+        counts[{row.kind, row.name}] = row.count;
+    for (Row& row : now.rows) {
+        const auto old = counts.find({row.kind, row.name});
+        if (old == counts.end() || old->second > row.count) continue;
+        row.rate = static_cast<double>(row.count - old->second) / seconds;
+    }
+}
+
+void sort(std::vector<Row>& rows, Order order) {
+    const auto key = [order](const Row& row) {
+        switch (order) {
+        case Order::rate:
+            return row.rate.value_or(-1);
+        case Order::dropped:
+            return static_cast<double>(row.dropped);
+        case Order::waiting:
+            return row.waiting.value_or(-1);
+        case Order::idle:
+            return row.idle_seconds.value_or(-1);
+        case Order::as_shown:
+            break;
+        }
+        return 0.0;
+    };
+    std::ranges::stable_sort(rows, std::ranges::greater{}, key);
+}
+
+std::string to_text(const std::vector<Look>& looks, std::size_t width, std::size_t height) {
+    std::vector<std::string> lines;
+    for (const Look& look : looks) {
+        lines.push_back(look.source + (look.error.empty() ? "" : ": " + look.error));
+        if (look.error.empty()) {
+            lines.push_back(fmt::format("{:<10} {:<22} {:>9} {:>12} {:>8} {:>7} {:>8} {:>8}",
+                                        "what", "who", "per s", "count", "waiting", "idle s",
+                                        "again", "dropped"));
+        }
+        for (const Row& row : look.rows) {
+            lines.push_back(
+                fmt::format("{:<10} {:<22} {:>9} {:>12} {:>8} {:>7} {:>8} {:>8}", row.kind,
+                            row.name, shown(row.rate), row.count, shown(row.waiting),
+                            row.idle_seconds ? fmt::format("{:.1f}", *row.idle_seconds) : "-",
+                            row.again ? std::to_string(*row.again) : "-", row.dropped));
+        }
+    }
+    std::string text;
+    for (std::size_t i = 0; i < std::min(height, lines.size()); ++i)
+        text += lines[i].substr(0, width) + '\n';
+    return text;
+}
+
+std::string to_json(const std::vector<Look>& looks) {
+    using Json = nlohmann::ordered_json;
+    Json list = Json::array();
+    for (const Look& look : looks) {
+        Json rows = Json::array();
+        for (const Row& row : look.rows) {
+            Json each{{"kind", row.kind},
+                      {"name", row.name},
+                      {"count", row.count},
+                      {"dropped", row.dropped}};
+            if (row.rate) each["per_s"] = *row.rate;
+            if (row.waiting) each["waiting"] = *row.waiting;
+            if (row.idle_seconds) each["idle_s"] = *row.idle_seconds;
+            if (row.again) each["again"] = *row.again;
+            rows.push_back(std::move(each));
+        }
+        list.push_back({{"source", look.source}, {"error", look.error}, {"rows", std::move(rows)}});
+    }
+    const Json json{{"version", 1}, {"programs", std::move(list)}};
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace apps::top

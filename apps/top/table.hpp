@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What netio top makes of the figures that programs show (apps/metrics/): a row for each publisher,
+// subscriber and fid. No I/O.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace apps::top {
+
+struct Row {
+    std::string kind; // publisher, peer, subscriber, fid
+    std::string name;
+    std::uint64_t count = 0;    // messages; of a peer frames
+    std::optional<double> rate; // of them, a second; once there are two looks
+    std::optional<double> waiting;
+    std::optional<double> idle_seconds;
+    std::optional<std::uint64_t> again;
+    std::uint64_t dropped = 0;
+};
+
+// One look at one program.
+struct Look {
+    std::string source; // HOST:PORT
+    std::string error;  // empty: the rows are what it shows
+    double seconds = 0; // by any clock that goes on
+    std::vector<Row> rows;
+};
+// Of the text that it shows; what is not understood is left out.
+std::vector<Row> rows_of(std::string_view text);
+// Adds what has happened since the look before it.
+void add_rates(Look& now, const Look& before);
+
+enum class Order : std::uint8_t { as_shown, rate, dropped, waiting, idle };
+void sort(std::vector<Row>& rows, Order order);
+
+// Lines of at most `width` columns, and no more than `height` of them.
+std::string to_text(const std::vector<Look>& looks, std::size_t width, std::size_t height);
+// One object, without an end of line.
+std::string to_json(const std::vector<Look>& looks);
+
+} // namespace apps::top

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio top: who is slow, and what moves, at programs that show their figures.
+
+#include "apps/common/option_values.hpp"
+#include "apps/common/standard_output.hpp"
+#include "apps/program/commands.hpp"
+#include "apps/top/table.hpp"
+#include "netio/base/status.hpp"
+
+#include <CLI/CLI.hpp>
+#include <httplib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+
+namespace apps {
+namespace top {
+namespace {
+
+struct Arguments {
+    std::vector<std::string> sources;
+    std::optional<netio::Duration> interval;
+    Order order = Order::as_shown;
+    bool once = false;
+    bool json = false;
+};
+
+Look look_at(const std::string& source) {
+    Look look{.source = source};
+    const netio::Address address = netio::parse_address(source);
+    httplib::Client client{address.host, address.port};
+    constexpr std::chrono::seconds patience{3};
+    client.set_connection_timeout(patience);
+    client.set_read_timeout(patience);
+    const httplib::Result answer = client.Get("/metrics");
+    look.seconds = std::chrono::duration<double>(netio::Clock::now().time_since_epoch()).count();
+    if (!answer) {
+        look.error = "no answer: " + httplib::to_string(answer.error());
+    } else if (answer->status != 200) {
+        look.error = "answers " + std::to_string(answer->status);
+    } else {
+        look.rows = rows_of(answer->body);
+    }
+    return look;
+}
+
+std::vector<Look> look_at_all(const Arguments& arguments, const std::vector<Look>& before) {
+    std::vector<Look> looks;
+    for (const std::string& source : arguments.sources) {
+        looks.push_back(look_at(source));
+        if (!before.empty()) add_rates(looks.back(), before[looks.size() - 1]);
+        sort(looks.back().rows, arguments.order);
+    }
+    return looks;
+}
+
+std::string drawn(const std::vector<Look>& looks) {
+    winsize size{};
+    if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
+        size.ws_col == 0) {
+        return to_text(looks, SIZE_MAX, SIZE_MAX);
+    }
+    const std::size_t height = size.ws_row > 1 ? size.ws_row - 1U : 1U;
+    return "\x1b[H\x1b[2J" + to_text(looks, size.ws_col, height); // from the top of a clear screen
+}
+
+int run(const Arguments& arguments) {
+    const netio::Duration interval = arguments.interval.value_or(std::chrono::seconds{1});
+    std::vector<Look> looks;
+    // Rates need two looks.
+    for (int count = 0;; ++count) {
+        looks = look_at_all(arguments, looks);
+        const bool last = arguments.once && count == 1;
+        if (last || (!arguments.once && (count > 0 || !arguments.json)))
+            print_report(arguments.json ? to_json(looks) + "\n" : drawn(looks));
+        if (last) break;
+        std::this_thread::sleep_for(interval);
+    }
+    const bool failed =
+        std::ranges::any_of(looks, [](const Look& look) { return !look.error.empty(); });
+    return failed ? 1 : 0;
+}
+
+} // namespace
+} // namespace top
+
+Command add_top(CLI::App& program) {
+    using top::Order;
+    auto* command = program.add_subcommand(
+        "top", "Show who is slow and what moves, at programs with --metrics");
+    const auto arguments = std::make_shared<top::Arguments>();
+    command->add_option("programs", arguments->sources, "HOST:PORT of their --metrics")->required();
+    add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
+    command->add_option("--sort", arguments->order, "rate, dropped, waiting or idle")
+        ->transform(
+            CLI::CheckedTransformer(std::map<std::string, Order>{{"rate", Order::rate},
+                                                                 {"dropped", Order::dropped},
+                                                                 {"waiting", Order::waiting},
+                                                                 {"idle", Order::idle}}));
+    command->add_flag("--once", arguments->once, "Show it once, after two looks, and end");
+    command->add_flag("--json", arguments->json, "A JSON object for each look");
+    return [arguments] { return top::run(*arguments); };
+}
+
+} // namespace apps

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/top/table.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace apps::top {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view text = "# HELP netio_publisher_messages_total x\n"
+                                  "netio_publisher_messages_total 100\n"
+                                  "netio_publisher_again_total 3\n"
+                                  "netio_peer_waiting{peer=\"a:1\",id=\"1\"} 4096\n"
+                                  "netio_peer_idle_seconds{peer=\"a:1\",id=\"1\"} 2.5\n"
+                                  "netio_peer_dropped_total{peer=\"a:1\",id=\"1\"} 7\n"
+                                  "netio_fid_messages_total{fid=\"0x1\"} 60\n"
+                                  "netio_fid_messages_total{fid=\"0x2\"} 40\n"
+                                  "netio_fid_dropped_total{fid=\"0x2\"} 7\n"
+                                  "nonsense{\nnetio_peer_waiting{peer=\"\n";
+
+TEST(TopTable, HasARowForEachPublisherPeerAndFid) {
+    const std::vector<Row> rows = rows_of(text);
+    ASSERT_EQ(rows.size(), 4U);
+    EXPECT_EQ(rows[0].count, 100U);
+    EXPECT_EQ(rows[0].again, 3U);
+    EXPECT_EQ(rows[1].name, "a:1");
+    EXPECT_EQ(rows[1].waiting, 4096);
+    EXPECT_EQ(rows[1].idle_seconds, 2.5);
+    EXPECT_EQ(rows[1].dropped, 7U);
+    EXPECT_EQ(rows[3].name, "0x2");
+    EXPECT_EQ(rows[3].dropped, 7U);
+}
+
+TEST(TopTable, KnowsRatesFromTwoLooksAndSortsByThem) {
+    Look before{.source = "x", .error = {}, .seconds = 10, .rows = rows_of(text)};
+    Look now = before;
+    now.seconds = 12;
+    now.rows[2].count += 10;
+    now.rows[3].count += 50;
+    now.rows[0].count = 1; // it began anew
+    add_rates(now, before);
+    EXPECT_FALSE(now.rows[0].rate);
+    EXPECT_EQ(now.rows[3].rate, 25.0);
+    sort(now.rows, Order::rate);
+    EXPECT_EQ(now.rows[0].name, "0x2");
+    sort(now.rows, Order::idle);
+    EXPECT_EQ(now.rows[0].name, "a:1");
+}
+
+TEST(TopTable, KeepsToTheSizeOfATerminal) {
+    const std::vector<Look> looks{{.source = "x", .error = {}, .seconds = 0, .rows = rows_of(text)},
+                                  {.source = "y", .error = "no answer", .seconds = 0, .rows = {}}};
+    const std::string small = to_text(looks, 20, 3);
+    EXPECT_EQ(std::count(small.begin(), small.end(), '\n'), 3);
+    EXPECT_EQ(small.size(), std::string{"x\n"}.size() + 2U * 21);
+    EXPECT_THAT(to_text(looks, SIZE_MAX, SIZE_MAX), HasSubstr("y: no answer\n"));
+    EXPECT_THAT(to_json(looks), HasSubstr("\"error\":\"no answer\""));
+}
+
+} // namespace
+} // namespace apps::top
