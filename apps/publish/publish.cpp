@@ -3,14 +3,18 @@
 // netio publish: a test publisher from a YAML configuration.
 
 #include "apps/common/option_values.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/bus_place.hpp"
 #include "apps/publish/publish_run.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 namespace apps {
 namespace {
@@ -32,6 +36,37 @@ PublisherConfig configured(const PublishArguments& arguments) {
     return config;
 }
 
+std::string places_of(const PublisherConfig& config) {
+    std::string places;
+    for (const netio::Address& each : config.listen)
+        places += (places.empty() ? "" : ", ") + to_string(each);
+    return places;
+}
+
+// All that a start here does, at ports that nobody knows: what a start would refuse is refused.
+ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
+    const std::string places = places_of(config);
+    for (auto* const options :
+         {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
+        for (netio::Address& each : options->addresses)
+            each.port = 0;
+    }
+    const auto transport = netio::open_fabric(loop, {.provider = config.provider});
+    const MessageFeed feed{config.streams};
+    struct final : netio::pubsub::PublishSocket::Handler {
+        void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie) override {}
+    } nobody;
+    const auto outlet = make_outlet(*transport, config, feed.largest_bytes(), nobody);
+    std::uint64_t fids = 0;
+    for (const StreamConfig& stream : config.streams)
+        for (const netio::pubsub::FidRange& range : stream.fids)
+            fids += to_integer(range.last) - to_integer(range.first) + 1;
+    print_report(fmt::format(
+        "{}: would publish {} fids at {}, {}, in messages of {} bytes at most\n", config.file, fids,
+        places, config.buffered ? "buffered" : "unbuffered", feed.largest_bytes()));
+    return ExitStatus::done;
+}
+
 ExitStatus run(const PublishArguments& arguments) {
     const PublisherConfig asked = configured(arguments);
     netio::EventLoop loop{asked.loop};
@@ -39,6 +74,7 @@ ExitStatus run(const PublishArguments& arguments) {
     PublisherConfig config = asked; // goes before the loop, as the keys must
     config.buffered_options.publisher.keys = served.keys();
     config.unbuffered_options.publisher.keys = served.keys();
+    if (arguments.check) return check(loop, config);
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});
     PublishRun run{loop, *transport, config, arguments};
     const auto place = announce_publisher(loop, config, run.endpoints());
@@ -62,6 +98,8 @@ Command add_publish(CLI::App& program) {
     add_provider(*command, arguments->provider);
     add_decoding(*command, arguments->decode);
     add_metrics(*command, arguments->metrics);
+    command->add_flag("--check", arguments->check,
+                      "Only look whether it would start, with this file and these options");
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(run(*arguments)); };

@@ -36,6 +36,7 @@ struct PublishArguments {
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     std::optional<std::uint64_t> wait_subscribers;
+    bool check = false; // nothing else
     bool json = false;
     bool progress = false;
 };

@@ -186,6 +186,30 @@ class Usage(Case):
                 self.check_usage(*command, "--duration", word,
                                  saying=f"--duration: '{word}'; allowed: a number of seconds")
 
+    def check_not_started(self, config, saying):
+        process = self.start("publish", config, "--check", json_report=False)
+        status, _, log = process.end()
+        self.assertNotEqual(status, 0)
+        self.assertRegex(log, saying)
+
+    def test_a_check_refuses_what_a_start_would_and_starts_nothing(self):
+        fine = self.start("publish", self.config(self.PATTERN), "--check", json_report=False)
+        status, _, log = fine.end()
+        self.assertEqual(status, 0, log)
+        for refused, saying in (
+                ("streams:\n  - {fids: 0, source: pattern, sise: 40}\n", "did you mean 'size'"),
+                ("streams:\n  - {fids: 0, source: {file: /no/where}}\n", "/no/where"),
+                ("buffered: {pages: 2, page_size: 64}\n" + self.PATTERN, "page_size"),
+                ("outstanding: 1\nslow_subscribers: wait\n" + self.PATTERN, "slow_subscribers")):
+            self.check_not_started(self.config(refused), saying)
+        everywhere = self.path("all.yaml", "listen: 0.0.0.0:1\nmode: buffered\n" + self.PATTERN)
+        self.check_not_started(everywhere, "open")
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            beside = self.start("publish", self.config(self.PATTERN), "--check", "--listen", f"127.0.0.1:{port}",
+                                json_report=False)
+            self.assertEqual(beside.end()[0], 0, "another publisher may run there")
+
     def test_a_word_that_is_looked_at_later_is_a_wrong_command_line_too(self):
         config = self.config(self.PATTERN)
         for arguments, saying in (
