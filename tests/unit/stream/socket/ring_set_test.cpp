@@ -35,11 +35,14 @@ class Domain final : public MemoryDomain {
     std::size_t limit = 10;
 };
 
+const Lending lent = Lending::to_peer(RemoteWrites::trusted, false);
+const Lending not_lent = Lending::to_peer(RemoteWrites::never, true);
+
 TEST(RingSet, TellsThePeerWhereEachRingIs) {
     Domain domain;
     RingSet rings;
-    const RemoteRing first = rings.add(1'000, Lending{true}, domain);
-    const RemoteRing second = rings.add(2'000, Lending{true}, domain);
+    const RemoteRing first = rings.add(1'000, lent, domain);
+    const RemoteRing second = rings.add(2'000, lent, domain);
     EXPECT_EQ(first, (RemoteRing{reinterpret_cast<std::uint64_t>(rings.at(0)), 1, 1'000}));
     EXPECT_EQ(second, (RemoteRing{reinterpret_cast<std::uint64_t>(rings.at(1)), 2, 2'000}));
 }
@@ -47,7 +50,7 @@ TEST(RingSet, TellsThePeerWhereEachRingIs) {
 TEST(RingSet, OneThatIsNotLentIsNotRegisteredAndIsNowhere) {
     Domain domain;
     RingSet rings;
-    EXPECT_EQ(rings.add(1'000, Lending{false}, domain), (RemoteRing{.bytes = 1'000}));
+    EXPECT_EQ(rings.add(1'000, not_lent, domain), (RemoteRing{.bytes = 1'000}));
     EXPECT_EQ(domain.made, 0U);
     EXPECT_NE(rings.at(0), nullptr);
 }
@@ -55,12 +58,12 @@ TEST(RingSet, OneThatIsNotLentIsNotRegisteredAndIsNowhere) {
 TEST(RingSet, NumbersStayWhenTheOldestIsDropped) {
     Domain domain;
     RingSet rings;
-    static_cast<void>(rings.add(1'000, Lending{true}, domain));
-    const RemoteRing second = rings.add(2'000, Lending{true}, domain);
+    static_cast<void>(rings.add(1'000, lent, domain));
+    const RemoteRing second = rings.add(2'000, lent, domain);
     rings.drop(0);
     EXPECT_EQ(rings.size(), 1U);
     EXPECT_EQ(reinterpret_cast<std::uint64_t>(rings.at(1)), second.address);
-    const RemoteRing third = rings.add(4'000, Lending{true}, domain);
+    const RemoteRing third = rings.add(4'000, lent, domain);
     EXPECT_EQ(reinterpret_cast<std::uint64_t>(rings.at(2)), third.address);
 }
 
@@ -68,16 +71,16 @@ TEST(RingSet, WithoutMemoryNothingIsAdded) {
     Domain domain;
     domain.limit = 1;
     RingSet rings;
-    static_cast<void>(rings.add(1'000, Lending{true}, domain));
-    EXPECT_THROW(static_cast<void>(rings.add(2'000, Lending{true}, domain)), FabricError);
+    static_cast<void>(rings.add(1'000, lent, domain));
+    EXPECT_THROW(static_cast<void>(rings.add(2'000, lent, domain)), FabricError);
     EXPECT_EQ(rings.size(), 1U);
 }
 
 TEST(RingSetDeathTest, AbortsOnARingThatIsNotTheOldest) {
     Domain domain;
     RingSet rings;
-    static_cast<void>(rings.add(1'000, Lending{true}, domain));
-    static_cast<void>(rings.add(2'000, Lending{true}, domain));
+    static_cast<void>(rings.add(1'000, lent, domain));
+    static_cast<void>(rings.add(2'000, lent, domain));
     EXPECT_DEATH(rings.drop(1), "order of their making");
     rings.drop(0);
     EXPECT_DEATH(static_cast<void>(rings.at(0)), "check failed");
