@@ -158,6 +158,15 @@ std::vector<FidRange> parse_fids(std::string_view text) {
     return netio::pubsub::normalised(ranges);
 }
 
+std::vector<FidRange> parse_fids(const std::vector<std::string>& texts) {
+    std::vector<FidRange> ranges;
+    for (const std::string& text : texts) {
+        const std::vector<FidRange> some = parse_fids(text);
+        ranges.insert(ranges.end(), some.begin(), some.end());
+    }
+    return netio::pubsub::normalised(ranges);
+}
+
 const FidLayout* find_layout(std::string_view name) {
     if (name.empty()) return nullptr;
     if (name == netio::pubsub::felix_layout().name()) return &netio::pubsub::felix_layout();

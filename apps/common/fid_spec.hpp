@@ -11,6 +11,7 @@
 
 #include "pubsub/core/fid_layout.hpp"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace apps {
 // The fids of all the specifications, as a set of ranges. Throws std::invalid_argument naming the
 // piece that is wrong and what is allowed.
 std::vector<netio::pubsub::FidRange> parse_fids(std::string_view text);
+// Of several texts, together.
+std::vector<netio::pubsub::FidRange> parse_fids(const std::vector<std::string>& texts);
 
 // As what --decode-fids says: empty (numbers), or the name of a layout, of which there is felix.
 // Throws std::invalid_argument.

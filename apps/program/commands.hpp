@@ -24,6 +24,7 @@ Command add_info(CLI::App& program);
 Command add_doctor(CLI::App& program);
 Command add_key(CLI::App& program);
 Command add_list(CLI::App& program);
+Command add_dump(CLI::App& program);
 Command add_listen(CLI::App& program);
 Command add_send(CLI::App& program);
 Command add_top(CLI::App& program);

@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
     commands.emplace_back("pump", apps::add_pump(program));
     commands.emplace_back("cat", apps::add_cat(program));
     commands.emplace_back("copy", apps::add_copy(program));
+    commands.emplace_back("dump", apps::add_dump(program));
     commands.emplace_back("info", apps::add_info(program));
     commands.emplace_back("doctor", apps::add_doctor(program));
     commands.emplace_back("key", apps::add_key(program));

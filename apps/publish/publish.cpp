@@ -53,7 +53,7 @@ ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
     }
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});
     const MessageFeed feed{config.streams};
-    struct final : netio::pubsub::PublishSocket::Handler {
+    struct Nobody final : netio::pubsub::PublishSocket::Handler {
         void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie) override {}
     } nobody;
     const auto outlet = make_outlet(*transport, config, feed.largest_bytes(), nobody);
@@ -62,8 +62,8 @@ ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
         for (const netio::pubsub::FidRange& range : stream.fids)
             fids += to_integer(range.last) - to_integer(range.first) + 1;
     print_report(fmt::format(
-        "{}: would publish {} fids at {}, {}, in messages of {} bytes at most\n", config.file, fids,
-        places, config.buffered ? "buffered" : "unbuffered", feed.largest_bytes()));
+        "{}: would publish {} fid(s) at {}, {}, in messages of {} bytes at most\n", config.file,
+        fids, places, config.buffered ? "buffered" : "unbuffered", feed.largest_bytes()));
     return ExitStatus::done;
 }
 

@@ -6,7 +6,6 @@
 #include "apps/common/live_display.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
-#include "pubsub/core/fid_ranges.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -17,15 +16,6 @@
 
 namespace apps::subscribe {
 namespace {
-
-std::vector<FidRange> wanted_fids(const Arguments& arguments) {
-    std::vector<FidRange> ranges;
-    for (const std::string& spec : arguments.fids.wanted) {
-        const auto some = parse_fids(spec);
-        ranges.insert(ranges.end(), some.begin(), some.end());
-    }
-    return netio::pubsub::normalised(ranges);
-}
 
 std::optional<netio::pubsub::SlowPolicy> wanted_policy(const Arguments& arguments) {
     if (arguments.policy.empty()) return std::nullopt;
@@ -76,7 +66,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                    if (!end_.empty()) return loop_.stop(); // the second one does not wait
                    end("interrupted");
                }} {
-    const std::vector<FidRange> fids = wanted_fids(arguments);
+    const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
     if (!arguments.output.empty()) recorder_.emplace(arguments.output, fids, arguments.existing);
     all_.subscribe(fids, wanted_policy(arguments));
     if (arguments.duration) duration_timer_.start(*arguments.duration);

@@ -159,6 +159,21 @@ class Telling(Case):
             self.assertEqual("\x1b[" in text, coloured, text)
 
 
+class Dumping(Case):
+    def test_messages_are_shown_byte_by_byte(self):
+        publisher = self.start("publish", self.config("streams:\n  - {fids: 7, source: pattern, size: 40, rate: 100}\n"))
+        dump = subprocess.run([PROGRAM, "dump", publisher.address(), "--fid", "7", "--messages", "2", "--bytes", "20"],
+                              capture_output=True, text=True, timeout=DEADLINE, check=False)
+        self.assertEqual(dump.returncode, 0, dump.stderr)
+        lines = dump.stdout.splitlines()
+        self.assertEqual(len(lines), 8, dump.stdout)
+        for message in (lines[:4], lines[4:]):
+            self.assertEqual(message[0], "0x7: 40 bytes")
+            self.assertRegex(message[1], r"^  000000  ([0-9a-f]{2} ){8} ([0-9a-f]{2} ){8} \|.{16}\|$")
+            self.assertRegex(message[2], r"^  000010  ([0-9a-f]{2} ){4} +\|.{4}\|$")
+            self.assertEqual(message[3], "  and 20 bytes more")
+
+
 class Usage(Case):
     def check_usage(self, *arguments, saying):
         process = self.start(*arguments, json_report=False)

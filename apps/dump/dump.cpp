@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// netio dump: shows messages, byte by byte. It asks to miss messages rather than hold anybody up.
+
+#include "apps/common/end_signals.hpp"
+#include "apps/common/exit_status.hpp"
+#include "apps/common/fid_spec.hpp"
+#include "apps/common/keys.hpp"
+#include "apps/common/option_values.hpp"
+#include "apps/common/standard_output.hpp"
+#include "apps/dump/hex_lines.hpp"
+#include "apps/program/commands.hpp"
+#include "netio/fabric.hpp"
+#include "netio/loop/signal_watch.hpp"
+#include "pubsub/client/subscriptions.hpp"
+#include "pubsub/discovery/bus.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::Fid;
+using netio::pubsub::FidRange;
+using netio::pubsub::SlowPolicy;
+using netio::pubsub::Subscriptions;
+
+struct DumpArguments {
+    std::vector<std::string> publishers;
+    std::string bus; // empty: none
+    std::vector<std::string> fids;
+    std::string decode;
+    std::optional<std::uint64_t> messages;
+    std::optional<netio::Duration> duration;
+    std::size_t shown_bytes = 256;
+    std::string provider = "auto";
+    KeyArguments key;
+};
+
+class DumpRun final : private Subscriptions::Handler {
+  public:
+    explicit DumpRun(const DumpArguments& arguments)
+        : arguments_{arguments}, layout_{find_layout(arguments.decode)},
+          transport_{netio::open_fabric(loop_, {.provider = arguments.provider})},
+          bus_{arguments.bus.empty() ? nullptr : netio::pubsub::open_bus(loop_, arguments.bus)},
+          all_{*transport_, options(), *this} {
+        all_.subscribe(parse_fids(arguments.fids), SlowPolicy::drop);
+        if (arguments.duration) duration_timer_.start(*arguments.duration);
+    }
+
+    ExitStatus run() {
+        loop_.run();
+        if (!reached_) return ExitStatus::unreached;
+        if (shown_ == 0) return ExitStatus::nothing;
+        return arguments_.messages.value_or(0) <= shown_ ? ExitStatus::done
+                                                         : ExitStatus::incomplete;
+    }
+
+  private:
+    Subscriptions::Options options() const {
+        Subscriptions::Options options;
+        for (const std::string& publisher : arguments_.publishers)
+            options.publishers.push_back(netio::parse_address(publisher));
+        options.bus = bus_.get();
+        options.socket.key = client_key(arguments_.key);
+        options.socket.reconnect = bus_ != nullptr; // who is found goes with its lease
+        return options;
+    }
+    std::string name_of(Fid fid) const { return shown(FidRange{fid, fid}, layout_); }
+
+    void on_connected(Subscriptions&, const Subscriptions::Source&, const std::string&) override {
+        reached_ = true;
+    }
+    void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
+                    std::uint8_t status) override {
+        if (ended_) return;
+        const std::string with_status = status == 0 ? "" : fmt::format(", status {}", status);
+        print_report(fmt::format("{}: {} bytes{}\n{}", name_of(fid), message.size(), with_status,
+                                 hex_lines(message, arguments_.shown_bytes)));
+        if (++shown_ == arguments_.messages) end();
+    }
+    void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override {
+        if (!ended_) print_report(fmt::format("{}: {} messages left out\n", name_of(fid), count));
+    }
+    void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
+                    Subscriptions::Refusal) override {
+        spdlog::warn("{} refuses {}", source.name, shown(range, layout_));
+    }
+    void on_closed(Subscriptions&, const Subscriptions::Source& source,
+                   const Subscriptions::Ending& ending) override {
+        spdlog::info("{}: {} {}", source.name, to_string(ending.closed.reason),
+                     ending.closed.detail);
+    }
+    void on_trouble(Subscriptions&, const std::string& what) override { spdlog::warn("{}", what); }
+    void on_ended(Subscriptions&) override { loop_.stop(); }
+    // The second time it does not wait.
+    void end() {
+        if (std::exchange(ended_, true) || all_.connected_count() == 0) return loop_.stop();
+        all_.close();
+    }
+
+    const DumpArguments& arguments_;
+    const netio::pubsub::FidLayout* layout_;
+    netio::EventLoop loop_;
+    std::unique_ptr<netio::Transport> transport_;
+    std::uint64_t shown_ = 0;
+    bool reached_ = false;
+    bool ended_ = false;
+    std::unique_ptr<netio::pubsub::Discovery> bus_;
+    netio::Timer duration_timer_{loop_, [this] { end(); }};
+    Subscriptions all_;
+    netio::SignalWatch signals_{loop_, end_signals(), [this](int) { end(); }};
+};
+
+} // namespace
+
+Command add_dump(CLI::App& program) {
+    auto* command = program.add_subcommand("dump", "Show messages, byte by byte");
+    const auto arguments = std::make_shared<DumpArguments>();
+    auto* const publishers =
+        command->add_option("publisher", arguments->publishers, "HOST:PORT, or several");
+    auto* const bus = add_bus(*command, arguments->bus);
+    command->callback([publishers, bus] {
+        if (publishers->empty() && bus->empty()) throw CLI::RequiredError{"publisher or --bus"};
+    });
+    command->add_option("--fid", arguments->fids, "Which: 7, 0-63, {link: 3}; may be repeated")
+        ->required();
+    add_count(*command, "--messages", arguments->messages, "End after so many");
+    add_duration(*command, "--duration", arguments->duration, "End so long after the start");
+    add_bytes(*command, "--bytes", arguments->shown_bytes, "Bytes shown of each message",
+              {.min = 0, .max = 1U << 30});
+    add_decoding(*command, arguments->decode);
+    add_key(*command, arguments->key);
+    add_provider(*command, arguments->provider)->capture_default_str();
+    return [arguments] { return to_integer(DumpRun{*arguments}.run()); };
+}
+
+} // namespace apps
