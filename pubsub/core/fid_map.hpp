@@ -78,27 +78,28 @@ class FidMap {
     // Calls visit(fid, value) for each; in no order. The map must not change meanwhile.
     template <typename Visit>
     void for_each(Visit visit) {
-        for (Slot& slot : slots_)
+        for (std::size_t place = 0; place < slots_.size(); ++place) {
+            Slot& slot = slots_[scattered(place)];
             if (slot.used) visit(slot.fid, slot.value);
+        }
     }
     template <typename Visit>
     void for_each(Visit visit) const {
-        for (const Slot& slot : slots_)
+        for (std::size_t place = 0; place < slots_.size(); ++place) {
+            const Slot& slot = slots_[scattered(place)];
             if (slot.used) visit(slot.fid, slot.value);
+        }
     }
 
     // A walk in parts over a map that does not change meanwhile: calls visit(fid, value) for what
     // is at the next `count` places, as long as it returns true, and returns the place to go on
-    // from. It begins at 0 and has ended at places(). The places come scattered: whoever entered
-    // the values of one map into another in their own order would find most of it in the way of the
-    // next.
+    // from. It begins at 0 and has ended at places().
     std::size_t places() const noexcept { return slots_.size(); }
     template <typename Visit>
     std::size_t visit_places(std::size_t first, std::size_t count, Visit visit) const {
         const std::size_t end = first + std::min(count, slots_.size() - first);
-        const std::size_t step = (slots_.size() * 40503 >> 16) | 1; // by the golden section
         for (; first < end; ++first) {
-            const Slot& slot = slots_[(first * step) & mask_];
+            const Slot& slot = slots_[scattered(first)];
             if (slot.used && !visit(slot.fid, slot.value)) break;
         }
         return first;
@@ -121,6 +122,11 @@ class FidMap {
         return static_cast<std::size_t>(((product ^ (product >> 32)) * golden_ratio) >> shift_);
     }
     std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
+    // Another order of all slots, by the golden section: whoever entered the values of one map into
+    // another in their own order would find most of it in the way of the next.
+    std::size_t scattered(std::size_t place) const noexcept {
+        return (place * ((slots_.size() * 40503 >> 16) | 1)) & mask_;
+    }
 
     void grow() {
         std::vector<Slot> old = std::exchange(slots_, {});
