@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <regex>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -76,9 +76,9 @@ TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
     EXPECT_GE(left_out, 990U);
     const std::string all = read_all();
     std::uint64_t told = 0; // in one place, or before and behind the line that was being written
-    const std::regex place{"(\\d+) lines of the log are left out here\n"};
-    for (std::sregex_iterator at{all.begin(), all.end(), place}, end; at != end; ++at)
-        told += std::stoull((*at)[1]);
+    std::istringstream lines{all};
+    for (std::string line; std::getline(lines, line);)
+        if (line.ends_with(" lines of the log are left out here")) told += std::stoull(line);
     EXPECT_EQ(told, left_out);
     EXPECT_THAT(all, testing::EndsWith("line 998\nline 999\nlast\n"));
 }
