@@ -44,12 +44,22 @@ Connector::~Connector() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-void Connector::connect(const Address& remote, const std::string& local_host,
+void Connector::connect(std::vector<Address> remotes, const std::string& local_host,
                         std::shared_ptr<const ClientKey> key) {
     NETIO_CHECK_MSG(!connecting_, "it is connecting already");
+    NETIO_CHECK(!remotes.empty());
     connecting_ = true;
     key_ = std::move(key);
-    search_ = transport_.find_routes(remote, local_host, [this, remote](FoundRoutes found) {
+    local_host_ = local_host;
+    remotes_ = std::move(remotes);
+    std::ranges::reverse(remotes_);
+    search();
+}
+
+void Connector::search() {
+    const Address remote = std::move(remotes_.back());
+    remotes_.pop_back();
+    search_ = transport_.find_routes(remote, local_host_, [this, remote](FoundRoutes found) {
         if (found.routes.empty()) {
             reasons_.push_back(
                 {.reason = CloseReason::unreachable,
@@ -62,6 +72,7 @@ void Connector::connect(const Address& remote, const std::string& local_host,
 void Connector::on_found(FoundRoutes found) {
     routes_ = std::move(found.routes);
     std::ranges::reverse(routes_);
+    if (routes_.empty()) return turn_.start(Duration::zero()); // a search does not end itself
     go_on();
 }
 
@@ -84,6 +95,7 @@ void Connector::cancel() noexcept {
     connecting_ = false;
     search_.reset();
     turn_.cancel();
+    remotes_.clear();
     routes_.clear();
     current_.reset();
     again_ = false;
@@ -92,6 +104,7 @@ void Connector::cancel() noexcept {
 
 void Connector::go_on() {
     if (std::exchange(again_, false)) return give(*current_);
+    if (routes_.empty() && !remotes_.empty()) return search();
     if (routes_.empty()) return give_up(all_reasons(reasons_));
     current_ = target_of(routes_.back());
     routes_.pop_back();

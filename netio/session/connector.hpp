@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tries one way to a peer after the other: every address that the name stands for, over every
-// provider that reaches it. Names are resolved without holding up the loop. The owner makes a
-// session for the route it is given, and says when that one has failed. A route at which this side
-// has to prove its key is tried once more for that:
+// Tries one way to a peer after the other: every address that it is known by and that their names
+// stand for, over every provider that reaches it. Names are resolved without holding up the loop.
+// The owner makes a session for the route it is given, and says when that one has failed. A route
+// at which this side has to prove its key is tried once more for that:
 //
 //     on_route:           session_ = std::make_unique<Session>(transport, target, ...)
 //     session's on_open:  connector_.cancel()
@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace netio::inline v0_2 {
@@ -48,7 +49,12 @@ class Connector {
     // on_route or on_connect_failed follows. Not while connecting (checked). With a key the peer
     // has to prove that it has it, too.
     void connect(const Address& remote, const std::string& local_host = {},
-                 std::shared_ptr<const ClientKey> key = nullptr);
+                 std::shared_ptr<const ClientKey> key = nullptr) {
+        connect(std::vector<Address>{remote}, local_host, std::move(key));
+    }
+    // A peer with several addresses, one at least: all routes to the first one, then the next.
+    void connect(std::vector<Address> remotes, const std::string& local_host,
+                 std::shared_ptr<const ClientKey> key);
     // This route has failed: the same follows for another attempt at the gate, or the next one, or
     // on_connect_failed with all the reasons.
     void try_next(const Closed& closed);
@@ -62,6 +68,7 @@ class Connector {
     bool is_connecting() const noexcept { return connecting_; }
 
   private:
+    void search();
     void on_found(FoundRoutes found);
     void go_on();
     void give(const Session::Target& target);
@@ -72,6 +79,8 @@ class Connector {
     Handler& handler_;
     std::unique_ptr<RouteSearch> search_;
     std::shared_ptr<const ClientKey> key_;
+    std::vector<Address> remotes_; // still to be searched, best last
+    std::string local_host_;
     std::vector<Route> routes_;              // still to be tried, best last
     std::optional<Session::Target> current_; // the one that was given last
     bool again_ = false;                     // and it is to be given again

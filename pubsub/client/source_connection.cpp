@@ -8,7 +8,10 @@ namespace netio::pubsub::inline v0_2 {
 void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
     if (socket_) return;
     SubscribeSocket::Options own = options;
-    own.publisher = parse_address(source_.address);
+    own.publisher = parse_address(addresses_.front());
+    own.other_addresses.clear();
+    for (std::size_t i = 1; i < addresses_.size(); ++i)
+        own.other_addresses.push_back(parse_address(addresses_[i]));
     socket_ = std::make_unique<SubscribeSocket>(transport, std::move(own),
                                                 static_cast<SubscribeSocket::Handler&>(*this));
 }

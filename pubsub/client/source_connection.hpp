@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -30,11 +32,15 @@ class SourceConnection final : private SubscribeSocket::Handler {
         Subscriptions::Handler& handler;
     };
 
-    SourceConnection(SourceId id, Subscriptions::Source source, Owner& owner, const User& user)
-        : id_{id}, source_{std::move(source)}, owner_{owner}, user_{user} {}
+    // It has one address at least, HOST:PORT each, which are tried in order.
+    SourceConnection(SourceId id, const std::string& name, std::vector<std::string> addresses,
+                     Owner& owner, const User& user)
+        : id_{id}, source_{.name = name, .address = addresses.front()},
+          addresses_{std::move(addresses)}, owner_{owner}, user_{user} {}
 
     SourceId id() const noexcept { return id_; }
     const Subscriptions::Source& source() const noexcept { return source_; }
+    const std::vector<std::string>& addresses() const noexcept { return addresses_; }
 
     // Connects, if it has not done so.
     void open(Transport& transport, const SubscribeSocket::Options& options);
@@ -67,6 +73,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
 
     SourceId id_;
     Subscriptions::Source source_;
+    std::vector<std::string> addresses_;
     Owner& owner_;
     User user_;
     Account account_;

@@ -40,8 +40,8 @@ class NETIO_EXPORT Subscriptions final {
     struct Options {
         std::vector<Address> publishers;
         Discovery* bus = nullptr; // must outlive it, and nobody else watches it
-        // Of each connection; `publisher` does not count. Without `reconnect` a connection that was
-        // lost is not made again.
+        // Of each connection; the publisher's addresses do not count. Without `reconnect` a
+        // connection that was lost is not made again.
         SubscribeSocket::Options socket = {.publisher = {}, .reconnect = true};
         std::size_t publisher_limit = 4096; // connections; who is found beyond is not asked
     };
@@ -49,7 +49,7 @@ class NETIO_EXPORT Subscriptions final {
     // A publisher that is or was there.
     struct Source {
         std::string name;    // on the bus, or the address
-        std::string address; // HOST:PORT
+        std::string address; // HOST:PORT, the first of those that it announces
     };
 
     enum class Refusal : std::uint8_t {

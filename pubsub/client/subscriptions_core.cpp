@@ -28,12 +28,18 @@ void add(Subscriptions::Told& sum, const Subscriptions::Told& told) {
     sum.seen.fragments = sum.seen.fragments || told.seen.fragments;
 }
 
-// The first of those that can be understood.
-std::optional<Address> address_of(const Announcement& announcement) {
-    for (const std::string& text : announcement.addresses) {
-        if (const auto endpoint = parse_announced_address(text)) return endpoint->address;
+// Those that can be understood, in order; one that several providers serve counts once.
+std::vector<std::string> addresses_of(const Announcement& announcement) {
+    std::vector<std::string> addresses;
+    for (const std::string& announced : announcement.addresses) {
+        const auto endpoint = parse_announced_address(announced);
+        if (!endpoint) continue;
+        std::string text = to_string(endpoint->address);
+        if (std::ranges::find(addresses, text) == addresses.end()) {
+            addresses.push_back(std::move(text));
+        }
     }
-    return std::nullopt;
+    return addresses;
 }
 
 } // namespace
@@ -48,8 +54,7 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
     require_between("publisher_limit", options_.publisher_limit,
                     std::max<std::size_t>(options_.publishers.size(), 1), UINT32_MAX);
     for (const Address& publisher : options_.publishers) {
-        const std::string text = to_string(publisher);
-        SourceConnection& connection = enter({.name = text, .address = text});
+        SourceConnection& connection = enter(to_string(publisher), {to_string(publisher)});
         carry_out(assignment_.add(connection.id()).orders);
         open(connection);
     }
@@ -60,11 +65,12 @@ SubscriptionsCore::~SubscriptionsCore() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-SourceConnection& SubscriptionsCore::enter(Subscriptions::Source source) {
+SourceConnection& SubscriptionsCore::enter(const std::string& name,
+                                           std::vector<std::string> addresses) {
     const SourceId id{++last_id_};
     return *sources_
                 .emplace(id, std::make_unique<SourceConnection>(
-                                 id, std::move(source),
+                                 id, name, std::move(addresses),
                                  static_cast<SourceConnection::Owner&>(*this), user_))
                 .first->second;
 }
@@ -122,11 +128,10 @@ void SubscriptionsCore::set_paused(bool paused) {
 
 void SubscriptionsCore::on_announced(const Announcement& announcement) {
     if (closing_) return;
-    const auto address = address_of(announcement);
-    if (!address) return on_trouble(announcement.name + " announces no address");
-    const std::string text = to_string(*address);
+    std::vector<std::string> addresses = addresses_of(announcement);
+    if (addresses.empty()) return on_trouble(announcement.name + " announces no address");
     auto known = found_.find(announcement.name);
-    if (known != found_.end() && sources_.at(known->second)->source().address != text) {
+    if (known != found_.end() && sources_.at(known->second)->addresses() != addresses) {
         drop(known->second); // it has moved
         known = found_.end();
     }
@@ -135,7 +140,7 @@ void SubscriptionsCore::on_announced(const Announcement& announcement) {
             return on_trouble("more publishers than publisher_limit; " + announcement.name +
                               " is not asked");
         }
-        const SourceId id = enter({.name = announcement.name, .address = text}).id();
+        const SourceId id = enter(announcement.name, std::move(addresses)).id();
         known = found_.emplace(announcement.name, id).first;
     }
     const SourceId id = known->second;

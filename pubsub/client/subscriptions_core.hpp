@@ -42,7 +42,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
 
   private:
     void carry_out(std::span<const Assignment::Order> orders);
-    SourceConnection& enter(Subscriptions::Source source);
+    SourceConnection& enter(const std::string& name, std::vector<std::string> addresses);
     void open(SourceConnection& connection);
     // It is followed no more, but what it has brought counts.
     void drop(SourceId id);

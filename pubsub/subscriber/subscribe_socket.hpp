@@ -46,6 +46,7 @@ class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher;
+        std::vector<Address> other_addresses; // of the same publisher, tried behind it in order
         std::string local_host;               // empty: any
         std::shared_ptr<const ClientKey> key; // to be let in with; null: none
         // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
@@ -111,7 +112,7 @@ class NETIO_EXPORT SubscribeSocket final {
         ~Handler() = default;
     };
 
-    // Connects, from the loop, over every address of the publisher's name and every provider that
+    // Connects, from the loop, over every address of the publisher's names and every provider that
     // reaches it, best first. Throws std::invalid_argument: an option.
     SubscribeSocket(Transport& transport, Options options, Handler& handler);
     ~SubscribeSocket();

@@ -78,7 +78,10 @@ SubscriberCore::~SubscriberCore() {
 
 void SubscriberCore::start() {
     rule_.begin_attempt();
-    connector_.connect(options_.publisher, options_.local_host, options_.key);
+    std::vector<Address> addresses{options_.publisher};
+    addresses.insert(addresses.end(), options_.other_addresses.begin(),
+                     options_.other_addresses.end());
+    connector_.connect(std::move(addresses), options_.local_host, options_.key);
 }
 
 void SubscriberCore::retry() {

@@ -12,7 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using netio::Status;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -52,6 +54,7 @@ class SubscriptionsActor final : public Subscriptions::Handler {
                    const Subscriptions::Ending& ending) override {
         ++closed;
         retrying = ending.retrying;
+        reason = ending.closed.detail;
     }
     void on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
                     const std::string& other) override {
@@ -65,6 +68,7 @@ class SubscriptionsActor final : public Subscriptions::Handler {
     std::map<Fid, std::uint64_t> messages, missed;
     std::vector<PublisherChange> changes;
     std::size_t message_count = 0;
+    std::string reason; // of the last end
     int subscriptions = 0;
     int closed = 0;
     int ended = 0;
@@ -94,7 +98,9 @@ class SeveralPublishers : public PubSubScenario {
         announcement.name = name;
         announcement.instance = 1;
         announcement.fids = {{.fids = fids, .meaning = {}}};
-        announcement.addresses = {"tcp:" + to_string(made.address)};
+        for (const netio::Address& other : elsewhere)
+            announcement.addresses.push_back("tcp:" + to_string(other));
+        announcement.addresses.push_back("tcp:" + to_string(made.address));
         bus.tell().on_announced(announcement);
     }
     static Subscriptions::Options options(std::vector<netio::Address> publishers) {
@@ -109,6 +115,7 @@ class SeveralPublishers : public PubSubScenario {
     }
 
     HandBus bus;
+    std::vector<netio::Address> elsewhere; // announced in front of where a publisher is
     SubscriptionsActor actor;
 
   private:
@@ -217,6 +224,34 @@ TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     send(next, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+}
+
+TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTold) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    Made& ended = publisher();
+    Made& gone = publisher();
+    elsewhere = {ended.address, gone.address};
+    ended.socket.reset();
+    gone.socket.reset();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    EXPECT_EQ(actor.closed, 0) << "one way that is closed is no failure";
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed == 2; }));
+    EXPECT_TRUE(actor.retrying);
+    EXPECT_THAT(actor.reason,
+                AllOf(HasSubstr(to_string(ended.address)), HasSubstr(to_string(gone.address)),
+                      HasSubstr(to_string(one.address))));
+    Made& back = publisher(gone.address);
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    send(back, Fid{2});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
 }
 
 TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {

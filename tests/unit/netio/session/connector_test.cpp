@@ -61,6 +61,36 @@ TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
     EXPECT_FALSE(connector->is_connecting());
 }
 
+TEST_F(ConnectorTest, TriesAllRoutesToOneAddressBeforeThoseToTheNext) {
+    bed.sim()->name("one.example", {"10.0.0.1", "10.0.0.2"});
+    bed.sim()->name("nobody.example", {});
+    bed.sim()->name("other.example", {"10.0.1.1"});
+    trier.at_route = [&] { fail_route(CloseReason::refused, trier.tried.back() + " refused"); };
+    connector->connect({{.host = "one.example", .port = 1},
+                        {.host = "nobody.example", .port = 2},
+                        {.host = "other.example", .port = 3}},
+                       {}, nullptr);
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    EXPECT_THAT(trier.tried,
+                ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.1.1/sim-tcp"));
+    EXPECT_THAT(trier.failed.front().detail,
+                AllOf(HasSubstr("10.0.0.1/sim-tcp refused; 10.0.0.2/sim-tcp refused"),
+                      HasSubstr("nobody.example"), HasSubstr("10.0.1.1/sim-tcp refused")));
+}
+
+TEST_F(ConnectorTest, TriesNoFurtherAddressWhenItIsCancelled) {
+    trier.at_route = [&] { connector->cancel(); };
+    connector->connect({{.host = "10.0.0.1", .port = 1}, {.host = "10.0.0.2", .port = 2}}, {},
+                       nullptr);
+    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    bed.loop().run_once(bed.loop().now() + 10s);
+    EXPECT_THAT(trier.tried, SizeIs(1));
+    trier.at_route = [&] { fail_route(CloseReason::refused, "nobody there"); };
+    connect(); // and what was left is forgotten
+    ASSERT_TRUE(bed.run_until([&] { return !trier.failed.empty(); }));
+    EXPECT_THAT(trier.tried, SizeIs(2));
+}
+
 TEST_F(ConnectorTest, TellsEveryReasonAndNamesTheMostTellingOne) {
     bed.sim()->name("daq.example", {"10.0.0.1", "10.0.0.2", "10.0.0.3"});
     trier.at_route = [&] {
