@@ -19,7 +19,7 @@ set_target_properties(netio_daq PROPERTIES
 target_include_directories(netio_daq PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_features(netio_daq PUBLIC cxx_std_20)
 target_link_libraries(netio_daq PUBLIC Threads::Threads
-    PRIVATE PkgConfig::LIBFABRIC OpenSSL::Crypto)
+    PRIVATE OpenSSL::Crypto ${CMAKE_DL_LIBS})
 if(NOT NETIO_SANITIZE)
     # A symbol that nobody defines is an error here and not at a user's.
     target_link_options(netio_daq PRIVATE -Wl,--no-undefined
@@ -69,13 +69,13 @@ cmake_path(ABSOLUTE_PATH NETIO_INCLUDE_DIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX
     OUTPUT_VARIABLE includedir)
 file(RELATIVE_PATH includedir ${CMAKE_INSTALL_PREFIX} ${includedir})
 # A static library cannot bring along by itself what it is made with.
-set(libfabric "libfabric >= ${NETIO_LIBFABRIC_MINIMUM}, libcrypto >= ${NETIO_OPENSSL_MINIMUM}")
+set(crypto "libcrypto >= ${NETIO_OPENSSL_MINIMUM}")
 set(requires "")
 set(requires_private "")
 if(NETIO_LIBRARY_TYPE STREQUAL "STATIC_LIBRARY")
-    set(requires ${libfabric})
+    set(requires ${crypto})
 else()
-    set(requires_private ${libfabric})
+    set(requires_private ${crypto})
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/netio-daq.pc.in
     ${PROJECT_BINARY_DIR}/netio-daq.pc @ONLY)

@@ -7,7 +7,6 @@
 #include "apps/program/commands.hpp"
 #include "apps/program/program_log.hpp"
 #include "netio/base/version.hpp"
-#include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include <exception>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
     std::signal(SIGXFSZ, SIG_IGN);
     CLI::App program{"Publish/subscribe data acquisition over libfabric", "netio"};
     program.set_version_flag("--version", std::string{"netio "} + netio::version() +
-                                              ", libfabric " + netio::fabric_version());
+                                              " (netio info tells the libfabric that it finds)");
     program.require_subcommand(1);
     std::vector<std::pair<std::string, apps::Command>> commands;
     commands.emplace_back("publish", apps::add_publish(program));

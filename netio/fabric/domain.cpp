@@ -13,7 +13,7 @@ Domain::Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::
     : loop_{loop}, options_{options}, fabric_{fabric}, name_{info.domain_attr->name}, registrar_{
                                                                                           info} {
     const CloseOnExec close_on_exec;
-    const Info own{::fi_dupinfo(&info)};
+    const Info own{library().dupinfo(&info)};
     if (!own) throw std::bad_alloc{};
     if (domain_limits_queues(info)) {
         // A first connection with short queues must not keep out all others. The device has the
@@ -73,7 +73,7 @@ Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
       name_{info.fabric_attr->name}, uses_kernel_sockets_{fabric::uses_kernel_sockets(info)} {
     const CloseOnExec close_on_exec;
     ::fid_fabric* fabric = nullptr;
-    require(::fi_fabric(info.fabric_attr, &fabric, nullptr),
+    require(library().fabric(info.fabric_attr, &fabric, nullptr),
             "cannot open the fabric '" + name_ + "' of provider '" + provider_ + "'");
     fabric_.reset(fabric);
     events_ = std::make_unique<EventQueue>(loop_, *fabric_);

@@ -7,6 +7,7 @@
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/domain.hpp"
 #include "netio/fabric/interface_address.hpp"
+#include "netio/fabric/library.hpp"
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
@@ -38,6 +39,7 @@ class FabricTransport final : public Transport {
   public:
     FabricTransport(EventLoop& loop, FabricOptions options)
         : loop_{loop}, options_{(validate(options), std::move(options))} {
+        static_cast<void>(library()); // set-up is where it may be missing
         if (options_.provider == "auto") {
             providers_ = usable_providers();
             return;

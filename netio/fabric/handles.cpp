@@ -12,7 +12,7 @@ namespace {
 class Category final : public std::error_category {
   public:
     const char* name() const noexcept override { return "fabric"; }
-    std::string message(int code) const override { return ::fi_strerror(code); }
+    std::string message(int code) const override { return library().strerror(code); }
     // Below its own range libfabric uses the numbers of errno (fi_errno(3)).
     std::error_condition default_error_condition(int code) const noexcept override {
         if (code < FI_ERRNO_OFFSET) return {code, std::generic_category()};
@@ -24,7 +24,7 @@ class Category final : public std::error_category {
 
 void close_handle(::fid& handle) noexcept {
     const int result = ::fi_close(&handle);
-    NETIO_CHECK_MSG(result == 0, ::fi_strerror(-result));
+    NETIO_CHECK_MSG(result == 0, library().strerror(-result));
 }
 
 const std::error_category& fabric_category() noexcept {
@@ -33,7 +33,7 @@ const std::error_category& fabric_category() noexcept {
 }
 
 std::string fabric_error_text(long code) {
-    return ::fi_strerror(static_cast<int>(std::labs(code)));
+    return library().strerror(static_cast<int>(std::labs(code)));
 }
 
 void require(long code, const std::string& what) {

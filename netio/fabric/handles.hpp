@@ -6,6 +6,7 @@
 // queues, endpoints in this order.
 
 #include "netio/base/status.hpp"
+#include "netio/fabric/library.hpp"
 
 #include <memory>
 #include <rdma/fabric.h>
@@ -27,7 +28,7 @@ struct HandleCloser {
     }
 };
 struct InfoCloser {
-    void operator()(::fi_info* info) const noexcept { ::fi_freeinfo(info); }
+    void operator()(::fi_info* info) const noexcept { library().freeinfo(info); }
 };
 
 using FabricHandle = std::unique_ptr<::fid_fabric, HandleCloser>;

@@ -95,7 +95,7 @@ std::string numeric_host(const addrinfo& entry) {
 }
 
 Info plain_hints(const std::string& provider, const QueueLimits& limits) {
-    Info hints{::fi_allocinfo()};
+    Info hints{library().dupinfo(nullptr)}; // an empty one
     if (!hints) throw std::bad_alloc{};
     hints->caps = FI_MSG | FI_RMA;
     // Without this mode bit verbs carries no immediate data (fi_verbs(7)). FI_CONTEXT is left out
@@ -126,8 +126,8 @@ Info make_hints(const InfoRequest& request) {
 Info ask(const InfoRequest& request, const std::string& host, const ::fi_info& hints) {
     ::fi_info* found = nullptr;
     const int result =
-        ::fi_getinfo(api_version, host.c_str(), std::to_string(request.address.port).c_str(),
-                     request.role == Role::listen ? FI_SOURCE : 0, &hints, &found);
+        library().getinfo(api_version, host.c_str(), std::to_string(request.address.port).c_str(),
+                          request.role == Role::listen ? FI_SOURCE : 0, &hints, &found);
     if (result == 0) return Info{found};
     if (result != -FI_ENODATA) {
         require(result, "cannot ask libfabric for provider '" + request.provider + "'");
@@ -211,7 +211,7 @@ FoundRoutes find_routes(const std::vector<std::string>& wanted, const Address& r
 }
 
 Info info_of(const Route& route) {
-    Info copy{::fi_dupinfo(static_cast<const Offer&>(*route.offer).info.get())};
+    Info copy{library().dupinfo(static_cast<const Offer&>(*route.offer).info.get())};
     if (!copy) throw std::bad_alloc{};
     return copy;
 }
@@ -238,7 +238,7 @@ std::string foreign_choice(const std::string& provider) {
 Info query_all(const std::string& provider) {
     const Info hints = plain_hints(provider, {.send_count = 0, .receive_count = 0});
     ::fi_info* found = nullptr;
-    const int result = ::fi_getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
+    const int result = library().getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
     if (result == -FI_ENODATA) return nullptr;
     require(result, "cannot ask libfabric for provider '" + provider + "'");
     return Info{found};
@@ -290,7 +290,7 @@ std::string provider_refusal(const std::string& provider) {
 }
 
 std::string fabric_version() {
-    const std::uint32_t version = ::fi_version();
+    const std::uint32_t version = fabric::library().version();
     return std::to_string(FI_MAJOR(version)) + "." + std::to_string(FI_MINOR(version));
 }
 

@@ -89,7 +89,7 @@ std::string owner_of_handler(int signal) {
     return known && origin.dli_fname != nullptr ? origin.dli_fname : "a file that is not known";
 }
 
-// As that library has done before main(); nothing where there is none.
+// As that library does where it is loaded; nothing where there is none.
 void catch_interrupts_in_a_library() {
     void* const library = ::dlopen("libinfinipath.so.4", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr) return;
@@ -102,6 +102,7 @@ void catch_interrupts_in_a_library() {
 // Debian's libfabric loads libinfinipath, which catches the signals of crashes and of Ctrl-C for
 // itself, and so keeps a program from ending as it should. A sanitizer's own handlers may stay.
 TEST(Fabric, LeavesTheSignalsOfTheProgramAlone) {
+    static_cast<void>(fabric_version()); // loads it
     catch_interrupts_in_a_library();
     static_cast<void>(describe_fabric()); // needs no loop, whose first one does the same
     EXPECT_THAT(owner_of_handler(SIGINT), IsEmpty());
@@ -111,6 +112,14 @@ TEST(Fabric, LeavesTheSignalsOfTheProgramAlone) {
         EXPECT_THAT(owner_of_handler(signal), AnyOf(IsEmpty(), HasSubstr("san.so")))
             << "signal " << signal;
     }
+}
+
+TEST(Fabric, KeepsTheHandlersThatTheProgramHadBeforeItWasLoaded) {
+    const auto own = [](int) {};
+    const auto before = std::signal(SIGTERM, own);
+    EventLoop loop;
+    const auto transport = open_fabric(loop);
+    EXPECT_EQ(std::signal(SIGTERM, before), +own);
 }
 
 TEST(Fabric, TheNameOfAnInterfaceStandsForItsAddressOnBothSides) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/library.hpp"
+
+#include "netio/base/status.hpp"
+#include "netio/loop/signal_handlers.hpp"
+
+#include <cerrno>
+#include <dlfcn.h>
+#include <string>
+
+namespace netio::fabric {
+namespace {
+
+[[noreturn]] void fail(const std::string& problem, const char* remedy) {
+    const char* const reason = ::dlerror();
+    throw FabricError{{ELIBACC, std::system_category()},
+                      problem + ": " + (reason == nullptr ? "no reason is given" : reason) + "; " +
+                          remedy};
+}
+
+void* open_library() {
+    const KeptSignalHandlers kept; // libraries that it brings along install their own
+    void* const opened = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (opened == nullptr) {
+        fail("cannot load libfabric", "install libfabric " NETIO_LIBFABRIC_MINIMUM
+                                      " or later (package libfabric1), or name its folder in "
+                                      "LD_LIBRARY_PATH");
+    }
+    return opened;
+}
+
+// The layout of what a function takes belongs to its version, so the newest one will not do: it has
+// to be the one that a linker would have chosen beside these headers.
+template <typename Function>
+void find(void* library, const char* name, const char* version, Function& function) {
+    void* const found = ::dlvsym(library, name, version);
+    if (found == nullptr) {
+        fail("libfabric does not suit",
+             "this program was built with a newer libfabric than the one that it finds here");
+    }
+    function = reinterpret_cast<Function>(found);
+}
+
+Library load() {
+    void* const opened = open_library();
+    Library found{};
+    find(opened, "fi_dupinfo", NETIO_VERSION_OF_FI_DUPINFO, found.dupinfo);
+    find(opened, "fi_fabric", NETIO_VERSION_OF_FI_FABRIC, found.fabric);
+    find(opened, "fi_freeinfo", NETIO_VERSION_OF_FI_FREEINFO, found.freeinfo);
+    find(opened, "fi_getinfo", NETIO_VERSION_OF_FI_GETINFO, found.getinfo);
+    find(opened, "fi_strerror", NETIO_VERSION_OF_FI_STRERROR, found.strerror);
+    find(opened, "fi_version", NETIO_VERSION_OF_FI_VERSION, found.version);
+    return found;
+}
+
+} // namespace
+
+const Library& library() {
+    static const Library loaded = load();
+    return loaded;
+}
+
+} // namespace netio::fabric

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/library.hpp"
+
+#include "netio/fabric/handles.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace netio::fabric {
+namespace {
+
+// fi_getinfo and its like exist in several versions, each with a layout of its own.
+TEST(Library, HasTheVersionsThatALinkerChoosesBesideTheseHeaders) {
+    EXPECT_EQ(library().dupinfo, &::fi_dupinfo);
+    EXPECT_EQ(library().fabric, &::fi_fabric);
+    EXPECT_EQ(library().freeinfo, &::fi_freeinfo);
+    EXPECT_EQ(library().getinfo, &::fi_getinfo);
+    EXPECT_EQ(library().strerror, &::fi_strerror);
+    EXPECT_EQ(library().version, &::fi_version);
+}
+
+TEST(Library, IsLoadedOnce) {
+    EXPECT_EQ(&library(), &library());
+}
+
+TEST(Library, AnEmptyDescriptionIsADuplicateOfNone) {
+    const Info empty{library().dupinfo(nullptr)};
+    ASSERT_TRUE(empty);
+    EXPECT_EQ(empty->next, nullptr);
+    EXPECT_NE(empty->domain_attr, nullptr);
+}
+
+} // namespace
+} // namespace netio::fabric
