@@ -3,21 +3,14 @@
 // This framework, by its public interface and with its default options. Forms: `buffered`
 // (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` takes a
 // publisher and a subscriber on either side, and so two connections; `session` one connection. The
-// pattern `idle` opens connections on which nothing happens.
+// pattern `idle` opens connections on which nothing happens, `groups` publishes to many groups of
+// subscribers.
 
+#include "bench/netio_groups.hpp"
 #include "bench/netio_session.hpp"
-#include "bench/subject.hpp"
-#include "netio/access/key_source.hpp"
-#include "netio/access/key_text.hpp"
-#include "netio/access/right_words.hpp"
+#include "bench/netio_sockets.hpp"
 #include "netio/fabric.hpp"
-#include "netio/session/client_key.hpp"
-#include "netio/session/server_keys.hpp"
-#include "pubsub/publisher/buffered_publish_socket.hpp"
-#include "pubsub/publisher/publish_socket.hpp"
-#include "pubsub/subscriber/subscribe_socket.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <sys/resource.h>
@@ -25,7 +18,8 @@
 namespace {
 
 using bench::Arguments;
-using netio::Status;
+using bench::Input;
+using bench::Output;
 using netio::pubsub::Fid;
 using netio::pubsub::FidRange;
 
@@ -35,168 +29,6 @@ netio::LoopMode mode_of(const Arguments& arguments) {
     if (arguments.mode == "busy") return netio::LoopMode::busy;
     return arguments.mode == "adaptive" ? netio::LoopMode::adaptive : netio::LoopMode::blocking;
 }
-
-netio::Address address_of(const Arguments& arguments, unsigned offset = 0) {
-    return {arguments.address, static_cast<std::uint16_t>(arguments.port + offset)};
-}
-
-void set_heartbeat(netio::SessionOptions& session, const Arguments& arguments) {
-    if (arguments.heartbeat_ms >= 0)
-        session.heartbeat = std::chrono::milliseconds{arguments.heartbeat_ms};
-}
-
-// Ranges of one subscriber.
-std::vector<FidRange> ranges_of(const Arguments& arguments) {
-    if (!arguments.each_fid) {
-        return {{Fid{bench::fid_at(0)}, Fid{bench::fid_at(arguments.fids - 1)}}};
-    }
-    std::vector<FidRange> ranges;
-    for (std::size_t i = 0; i < arguments.fids; ++i)
-        ranges.push_back({Fid{bench::fid_at(i)}, Fid{bench::fid_at(i)}});
-    return ranges;
-}
-
-netio::access::Protection protection_of(const Arguments& arguments) {
-    using netio::access::Protection;
-    for (const Protection level : {Protection::peers, Protection::integrity, Protection::privacy})
-        if (to_string(level) == arguments.protection) return level;
-    return Protection::none;
-}
-
-// One key, in the publisher's file and in that of its subscribers.
-std::shared_ptr<netio::ServerKeys> new_keys(netio::EventLoop& loop, const Arguments& arguments) {
-    if (arguments.protection.empty()) return nullptr;
-    const netio::access::Key key{
-        .id = 1,
-        .name = "bench",
-        .secret = netio::access::Secret::random(),
-        .rights = netio::access::parse_rights("services=pubsub fids=0-0xffffffffffffffff:block")};
-    const std::string text = netio::access::text_of_one(key);
-    for (const std::string& path : {arguments.keys, arguments.keys + ".client"})
-        netio::access::write_key_file(path, text, true);
-    return std::make_shared<netio::ServerKeys>(
-        loop,
-        netio::ServerKeys::Options{.file = arguments.keys, .least = protection_of(arguments)});
-}
-
-std::shared_ptr<const netio::ClientKey> client_key(const Arguments& arguments) {
-    if (arguments.protection.empty()) return nullptr;
-    return std::make_shared<netio::ClientKey>(netio::ClientKey::Options{
-        .file = arguments.keys + ".client", .protection = protection_of(arguments)});
-}
-
-// Publishes one way or the other.
-class Output final : private netio::pubsub::PublishSocket::Handler {
-  public:
-    struct Events {
-        std::function<void()> on_ready; // everybody has subscribed
-        std::function<void()> on_writable;
-        std::function<void()> on_closed;
-    };
-
-    Output(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
-           std::size_t expected_ranges, Events events)
-        : events_{std::move(events)}, size_{arguments.size}, ranges_left_{expected_ranges},
-          message_(arguments.size) {
-        netio::pubsub::Publisher::Options publisher{
-            .addresses = {address_of(arguments, port_offset)}, .open = true};
-        publisher.keys = new_keys(transport.loop(), arguments);
-        set_heartbeat(publisher.session, arguments);
-        if (arguments.form != "unbuffered") {
-            buffered_.emplace(transport,
-                              netio::pubsub::BufferedPublishSocket::Options{.publisher = publisher},
-                              static_cast<netio::pubsub::Publisher::Handler&>(*this));
-            return;
-        }
-        const std::size_t count = std::clamp<std::size_t>((16U << 20) / size_, 4, 256);
-        memory_.emplace(count * size_);
-        for (std::size_t i = count; i > 0; --i)
-            free_.push_back(i - 1);
-        unbuffered_.emplace(transport,
-                            netio::pubsub::PublishSocket::Options{.publisher = publisher},
-                            static_cast<netio::pubsub::PublishSocket::Handler&>(*this));
-    }
-
-    // fill(bytes) writes the message; false: there is no room, on_writable follows.
-    template <typename Fill>
-    bool publish(Fid fid, Fill fill) {
-        Status status = Status::again;
-        if (buffered_) {
-            fill(message_.data());
-            status = buffered_->publish(fid, message_);
-        } else if (!free_.empty()) {
-            const netio::Slice slice = memory_->slice(free_.back() * size_, size_);
-            fill(slice.data);
-            status = unbuffered_->publish(fid, slice, netio::Cookie{free_.back()});
-            if (status == Status::ok) free_.pop_back();
-        }
-        if (status == Status::ok) return true;
-        if (status != Status::again) bench::fail("publish: " + std::string{to_string(status)});
-        return false;
-    }
-
-    void close() { buffered_ ? buffered_->close() : unbuffered_->close(); }
-
-  private:
-    void on_subscribed(netio::pubsub::Publisher&, const netio::pubsub::SubscriberPeer&,
-                       const FidRange&) override {
-        if (--ranges_left_ == 0) events_.on_ready();
-    }
-    void on_writable(netio::pubsub::Publisher&) override { events_.on_writable(); }
-    void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override {
-        events_.on_closed();
-    }
-    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key) override {
-        free_.push_back(static_cast<std::size_t>(key));
-        if (free_.size() == 1) events_.on_writable();
-    }
-
-    Events events_;
-    std::size_t size_;
-    std::size_t ranges_left_;
-    std::vector<std::byte> message_;
-    std::optional<netio::RegisteredBuffer> memory_;
-    std::vector<std::size_t> free_; // pieces of memory_
-    std::optional<netio::pubsub::BufferedPublishSocket> buffered_;
-    std::optional<netio::pubsub::PublishSocket> unbuffered_;
-};
-
-// Subscribes. Messages are taken as by a user's own handler: without a std::function.
-class Input : private netio::pubsub::SubscribeSocket::Handler {
-  public:
-    Input(netio::Transport& transport, const Arguments& arguments, unsigned port_offset,
-          const std::vector<FidRange>& ranges)
-        : socket_{transport, options(arguments, port_offset), *this} {
-        socket_.subscribe(ranges);
-    }
-    virtual ~Input() = default;
-
-    std::uint64_t lost() const {
-        const netio::pubsub::ArrivalCounter& arrivals = socket_.arrivals();
-        const auto books = arrivals.books();
-        return books ? books->lost : arrivals.missed();
-    }
-
-  private:
-    virtual void on_ended() = 0;
-
-    static netio::pubsub::SubscribeSocket::Options options(const Arguments& arguments,
-                                                           unsigned port_offset) {
-        netio::pubsub::SubscribeSocket::Options options{.publisher =
-                                                            address_of(arguments, port_offset)};
-        options.key = client_key(arguments);
-        set_heartbeat(options.session, arguments);
-        return options;
-    }
-    void on_closed(netio::pubsub::SubscribeSocket&, const netio::Closed& closed,
-                   bool retrying) override {
-        if (retrying) return;
-        if (closed.reason != netio::CloseReason::orderly) bench::fail(closed.detail);
-        on_ended();
-    }
-
-    netio::pubsub::SubscribeSocket socket_;
-};
 
 // --- streams ----------------------------------------------------------------------------------
 
@@ -213,6 +45,7 @@ void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transpor
             source.advance();
             if (source.done()) return output->close();
         }
+        if (paced) source.tick();
         if (paced && !source.done()) timer->start(std::chrono::nanoseconds{bench::tick_ns});
     };
     timer.emplace(loop, pump);
@@ -233,7 +66,8 @@ void publish(const Arguments& arguments, netio::EventLoop& loop, netio::Transpor
 class StreamInput final : public Input {
   public:
     StreamInput(netio::Transport& transport, const Arguments& arguments, netio::EventLoop& loop)
-        : Input{transport, arguments, 0, ranges_of(arguments)}, loop_{loop}, sink_{arguments} {}
+        : Input{transport, arguments, 0, bench::ranges_of(arguments)}, loop_{loop},
+          sink_{arguments} {}
 
     void report() {
         if (lost() > 0) bench::fail("the publisher's totals say that messages were lost");
@@ -303,7 +137,7 @@ void measure_echo(const Arguments& arguments, netio::EventLoop& loop, netio::Tra
         transport,
         arguments,
         1,
-        ranges_of(arguments),
+        bench::ranges_of(arguments),
         {.on_subscribed = begin, .on_message = [&](std::span<const std::byte> message) {
              if (trips.take(message.data())) return output->close();
              send();
@@ -323,10 +157,11 @@ void echo(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& 
         });
         if (!sent) bench::fail("no room for one message");
     };
-    const EventInput input{
-        transport, arguments, 0, ranges_of(arguments), {.on_message = answer, .on_ended = [&] {
-                                                            output.close();
-                                                        }}};
+    const EventInput input{transport,
+                           arguments,
+                           0,
+                           bench::ranges_of(arguments),
+                           {.on_message = answer, .on_ended = [&] { output.close(); }}};
     loop.run();
 }
 
@@ -385,9 +220,12 @@ int main(int argc, char** argv) {
     netio::EventLoop loop{{.mode = mode_of(arguments)}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (arguments.pattern == "echo" && arguments.form == "session") {
-        bench::echo_over_link(arguments, loop, *transport);
+        bench::echo_over_session(arguments, loop, *transport);
     } else if (arguments.pattern == "echo") {
         (arguments.publish ? measure_echo : echo)(arguments, loop, *transport);
+    } else if (arguments.pattern == "groups") {
+        (arguments.publish ? bench::publish_to_groups : bench::subscribe_in_groups)(arguments, loop,
+                                                                                    *transport);
     } else if (arguments.pattern == "idle") {
         (arguments.publish ? publish_nothing : subscribe_idly)(arguments, loop, *transport);
     } else {

@@ -80,8 +80,8 @@ class SessionEcho final : private netio::Session::Handler, private netio::Sessio
     std::unique_ptr<netio::Session> session_;
 };
 
-inline void echo_over_link(const Arguments& arguments, netio::EventLoop& loop,
-                           netio::Transport& transport) {
+inline void echo_over_session(const Arguments& arguments, netio::EventLoop& loop,
+                              netio::Transport& transport) {
     SessionEcho echo{arguments, loop, transport};
     loop.run();
     echo.report();

@@ -2,6 +2,7 @@
 
 // The floor: TCP sockets and nothing else. `coalesced` copies messages, each with its length and
 // fid, into 64 KiB that leave in one piece; `unbatched` sends each message with a call of its own.
+// `ticks` sends nothing.
 // The receiver finds every message in what it has read, and visits it.
 
 #include "bench/subject.hpp"
@@ -124,17 +125,33 @@ void publish_unbatched(const Arguments& arguments) {
     bench::Source source{arguments};
     std::vector<std::byte> message(arguments.size);
     std::array<std::byte, frame_head_bytes> head{};
+    std::vector<iovec> parts(1 + arguments.pieces);
     bench::run_source(
         source,
         [&] {
             source.prepare(message.data());
             write_head(head.data(), message.size(), source.fid());
             for (const int fd : connections) {
-                iovec parts[] = {{head.data(), head.size()}, {message.data(), message.size()}};
-                send_all(fd, parts, 2);
+                parts[0] = {head.data(), head.size()};
+                for (std::size_t i = 0; i < arguments.pieces; ++i) {
+                    const auto [at, bytes] = bench::piece_of(arguments, i);
+                    parts[1 + i] = {message.data() + at, bytes};
+                }
+                send_all(fd, parts.data(), parts.size());
             }
         },
         [] {});
+    source.report();
+}
+
+// Wakes as often as a paced publisher, and sends nothing: what is left when its cost is taken off
+// is that of sending.
+void only_tick(const Arguments& arguments) {
+    bench::say("listening");
+    bench::Source source{arguments};
+    std::vector<std::byte> message(arguments.size);
+    bench::run_source(
+        source, [&] { source.prepare(message.data()); }, [] {});
     source.report();
 }
 
@@ -208,6 +225,8 @@ int main(int argc, char** argv) {
         arguments.publish ? measure_echo(arguments) : echo(arguments);
     } else if (!arguments.publish) {
         receive_all(arguments);
+    } else if (arguments.form == "ticks") {
+        only_tick(arguments);
     } else if (arguments.form == "unbatched") {
         publish_unbatched(arguments);
     } else {
