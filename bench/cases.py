@@ -1,65 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The workloads, and what each subject does in them."""
 
-import dataclasses
 import shutil
 
-
-@dataclasses.dataclass(eq=False)
-class Case:
-    workload: str
-    subject: str  # as in the results
-    program: str
-    parameters: dict  # as in the results
-    arguments: dict  # of the program
-    subscribers: int = 1
-    environment: dict = dataclasses.field(default_factory=dict)
-    prefix: tuple = ()  # a command to run it under; {role} stands for its role
-
-    def __str__(self):
-        words = [self.workload, self.subject, *(f"{k}={v}" for k, v in self.parameters.items())]
-        return " ".join(words)
-
-    def metrics(self, reports):
-        publisher = next(each for each in reports if each["role"] == "publish")
-        subscribers = [each for each in reports if each["role"] == "subscribe"]
-        pattern = self.arguments.get("pattern", "stream")
-        if pattern == "echo":
-            return {name: publisher[name] for name in ("p50_us", "p99_us", "p999_us")}
-        if pattern == "idle":
-            idle = next(each for each in reports if each["role"] == "idle")
-            return {
-                "publisher_cpu_percent": 100 * publisher["cpu_s"] / publisher["wall_s"],
-                "subscriber_cpu_percent": 100 * idle["cpu_s"] / publisher["wall_s"],
-            }
-        if pattern == "paced":
-            return {
-                **{name: subscribers[0][name] for name in ("p50_us", "p99_us", "p999_us")},
-                "messages_per_s": subscribers[0]["messages"] / subscribers[0]["seconds"],
-                "publisher_cpu_percent": 100 * publisher["cpu_s"] / publisher["wall_s"],
-                "subscriber_cpu_percent": 100 * subscribers[0]["cpu_s"] / subscribers[0]["seconds"],
-            }
-        rate = sum((each["messages"] - 1) / each["seconds"] for each in subscribers)
-        cpu = publisher["cpu_s"] + sum(each["cpu_s"] for each in subscribers)
-        return {
-            "messages_per_s": rate,
-            "gbit_per_s": rate * self.arguments["size"] * 8e-9,
-            "cpu_s_per_million": cpu / publisher["messages"] * 1e6,
-            "publisher_cpu_s_per_million": publisher["cpu_s"] / publisher["messages"] * 1e6,
-        }
+from case import Case, Command, SpeedOfAes
 
 
 def forms(subject, size):
     """(subject in the results, program, form) that send messages of a size one after the other."""
     if subject == "raw":
-        coalesced = [("raw-coalesced", "raw", "coalesced")] if size < 65536 else []
-        return [*coalesced, ("raw-unbatched", "raw", "unbatched")]
+        return [("raw-coalesced", "raw", "coalesced"), ("raw-unbatched", "raw", "unbatched")]
     if subject == "netio":
         return [("netio", "netio", "buffered"), ("netio", "netio", "unbuffered")]
     return [(subject, subject, "")]
 
 
-SUBJECTS = ("raw", "plain-libfabric", "netio", "zeromq", "nng", "cyclonedds")
+SUBJECTS = ("raw", "plain-libfabric", "netio", "zeromq", "nng", "cyclonedds", "ucx")
 
 
 def w1():
@@ -85,6 +41,7 @@ MODES = {
     "zeromq": ("blocking",),
     "nng": ("blocking",),
     "cyclonedds": ("blocking",),
+    "ucx": ("blocking", "busy"),
 }
 
 
@@ -93,7 +50,7 @@ def w3():
         for subject in SUBJECTS:
             for mode in MODES[subject]:
                 # Ours over one connection, as the others, and as two publishers and subscribers.
-                for form in ("link", "unbuffered") if subject == "netio" else ("",):
+                for form in ("session", "unbuffered") if subject == "netio" else ("",):
                     name = "raw-unbatched" if subject == "raw" else subject
                     arguments = {"pattern": "echo", "size": size, "mode": mode, "form": form}
                     parameters = {"size": size, "mode": mode, **({"form": form} if form else {})}
@@ -103,7 +60,7 @@ def w3():
 def w4():
     for subscribers in (4, 16):
         for size in (1024, 65536):
-            for subject in ("raw", "netio", "zeromq", "nng", "cyclonedds"):
+            for subject in ("raw", "netio", "zeromq", "nng", "cyclonedds", "ucx"):
                 for name, program, form in forms(subject, size):
                     if form == "unbatched" and size < 65536:
                         continue  # the floor is the better form
@@ -115,9 +72,15 @@ def w4():
 
 
 def w5():
-    for subject, form in (("netio", "buffered"), ("zeromq", "")):
-        arguments = {"size": 40, "fids": 1000, "each-fid": 1, "form": form}
-        yield Case("W5", subject, subject, {"size": 40, "fids": 1000}, arguments)
+    """Many fids, each subscribed to by itself, and one fid for comparison."""
+    for fids in (1, 1000):
+        for subject, program, form in (
+            ("raw-coalesced", "raw", "coalesced"),
+            ("netio", "netio", "buffered"),
+            ("zeromq", "zeromq", ""),
+        ):
+            arguments = {"size": 40, "fids": fids, "each-fid": 1, "form": form}
+            yield Case("W5", subject, program, {"size": 40, "fids": fids}, arguments)
 
 
 def w6():
@@ -126,6 +89,9 @@ def w6():
             parameters = {"size": 1024, "rate": 100000, **({"form": form} if subject == "netio" else {})}
             arguments = {"pattern": "paced", "size": 1024, "rate": 100000, "form": form}
             yield Case("W6", name, program, parameters, arguments)
+    # What waking costs by itself.
+    arguments = {"pattern": "paced", "size": 1024, "rate": 100000, "form": "ticks"}
+    yield Case("W6", "ticks", "raw", {"size": 1024, "rate": 100000}, arguments, 0)
 
 
 def w7(short):
@@ -155,18 +121,6 @@ def w8(short):
     yield Case("W8", "netio", "netio", parameters, idle, 0)
 
 
-class SpeedOfAes(Case):
-    """What libcrypto alone makes of one core."""
-
-    def command(self, seconds):
-        return [self.program, "speed", "-mr", "-evp", "aes-256-gcm", "-bytes", "65536",
-                "-seconds", str(max(1, round(seconds)))]
-
-    def metrics(self, output):
-        line = next(each for each in output.splitlines() if each.startswith("+F:"))
-        return {"gbit_per_s": float(line.split(":")[-1]) * 8e-9}
-
-
 def w9():
     """What protection costs, beside what encryption alone does."""
     yield SpeedOfAes("W9", "openssl", shutil.which("openssl") or "openssl", {"size": 65536}, {})
@@ -175,6 +129,28 @@ def w9():
             parameters = {"size": size, "protection": level or "no keys"}
             yield Case("W9", "netio", "netio", parameters,
                        {"size": size, "form": "buffered", "protection": level})
+
+
+def w10():
+    """Scatter-gather elements: few enough for every provider, and the most that is allowed."""
+    for pieces in (3, 28):
+        for subject, program, form in (("raw-unbatched", "raw", "unbatched"), ("netio", "netio", "unbuffered")):
+            parameters = {"size": 28672, "pieces": pieces}
+            yield Case("W10", subject, program, parameters, {**parameters, "form": form})
+
+
+def w11():
+    """Fewer groups of subscribers than pages, and more."""
+    for groups in (64, 1280):
+        arguments = {"pattern": "groups", "size": 40, "form": "buffered", "groups": groups,
+                     "fids": groups, "heartbeat": 0}
+        yield Case("W11", "netio", "netio", {"size": 40, "groups": groups}, arguments)
+
+
+def w12():
+    """How long commands take that use no fabric."""
+    for words in (["--version"], ["--help"], ["publish", "--help"]):
+        yield Command("W12", "netio", "../bin/netio", {"command": " ".join(words)}, {"words": words})
 
 
 def all_cases(short):
@@ -187,6 +163,9 @@ def all_cases(short):
     yield from w7(short)
     yield from w8(short)
     yield from w9()
+    yield from w10()
+    yield from w11()
+    yield from w12()
 
 
 def not_measured():
@@ -194,6 +173,7 @@ def not_measured():
     row = {"metric": "skipped", "median": None, "min": None, "max": None, "runs": 0}
     left_out = (
         ("W5", "nng", "push/pull has no subscriptions, and pub/sub loses what does not fit"),
+        ("W5", "ucx", "it has no subscriptions"),
         ("W5", "cyclonedds", "one reader cannot take a thousand topics one by one at this rate"),
     )
     return [

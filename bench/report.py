@@ -130,7 +130,7 @@ def draw(folder, rows):
 
 def write(folder, rows, options, took_s):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    (folder / "results.json").write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
     (folder / "results.md").write_text(markdown(rows, options, took_s))
     (folder / "tables.md").write_text(tables.markdown(rows))
     draw(folder, rows)

@@ -11,6 +11,7 @@ SUBJECTS = (
     "zeromq",
     "nng",
     "cyclonedds",
+    "ucx",
 )
 
 
@@ -60,12 +61,16 @@ class Rows:
         return [cell(found.get(subject)) for subject in subjects]
 
 
+def of_fids(row):
+    return f"{row['workload']}, {row['parameters']['fids']} fids"
+
+
 def small_messages(rows):
     lines = []
     for workload in ("W1", "W5"):
         rates = rows.find(workload, "messages_per_s")
         costs = rows.find(workload, "cpu_s_per_million")
-        lines += [[workload, rate["subject"], cell(rate, 1e-6), cell(cost)] for rate, cost in zip(rates, costs)]
+        lines += [[of_fids(rate), rate["subject"], cell(rate, 1e-6), cell(cost)] for rate, cost in zip(rates, costs)]
     heads = ("", "subject", "million messages/s", "CPU seconds per million, both sides")
     return "W1 and W5: 40 bytes", table(heads, lines)
 
@@ -99,11 +104,12 @@ def fan_out(rows):
 
 
 def paced(rows):
-    metrics = ("p50_us", "p99_us", "p999_us", "publisher_cpu_percent", "subscriber_cpu_percent")
+    metrics = ("p50_us", "p99_us", "p999_us", "publisher_cpu_percent", "subscriber_cpu_percent", "cpu_us_per_tick")
     names = [name_of(row) for row in rows.find("W6", "p50_us")]
     columns = [rows.cells("W6", metric, names) for metric in metrics]
     lines = [[name, *(column[i] for column in columns)] for i, name in enumerate(names)]
-    heads = ("subject", "p50, us", "p99, us", "p99.9, us", "publisher, % of a core", "subscriber, % of a core")
+    heads = ("subject", "p50, us", "p99, us", "p99.9, us", "publisher, % of a core", "subscriber, % of a core",
+             "us of both a tick")
     return "W6: 100,000 messages of 1 KiB a second", table(heads, lines)
 
 
@@ -128,7 +134,17 @@ def scale(rows):
     return "W8: scale", "\n\n".join([table(heads, lines), *idle])
 
 
+def hard_cases(rows):
+    metrics = (("W10", "gbit_per_s", "Gb/s"), ("W11", "messages_per_s", "messages/s"), ("W12", "wall_ms", "ms"))
+    lines = [
+        [workload, row["subject"], parameters_text(row["parameters"]), f"{cell(row)} {unit}"]
+        for workload, metric, unit in metrics
+        for row in rows.find(workload, metric)
+    ]
+    return "W10 to W12: pieces, groups, starting", table(("", "subject", "", "measured"), lines)
+
+
 def markdown(rows):
     of_run = Rows([row for row in rows if row["runs"] > 0])
-    parts = (small_messages, sizes, round_trips, fan_out, paced, streams, scale)
+    parts = (small_messages, sizes, round_trips, fan_out, paced, streams, scale, hard_cases)
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in (part(of_run) for part in parts)) + "\n"

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench/targets.py and bench/cases.py: what is aimed at, and that something measures it."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
+import cases  # noqa: E402
+import targets  # noqa: E402
+from case import Command  # noqa: E402
+
+
+def row(workload, subject, metric, median, **parameters):
+    return {"workload": workload, "subject": subject, "parameters": parameters, "metric": metric,
+            "median": median, "min": median, "max": median, "runs": 5}
+
+
+def found(rows, what):
+    return [each for each in targets.ratios(rows) if each[1] == what]
+
+
+# As a program would report it: enough for every pattern.
+REPORTS = [
+    {"role": "publish", "messages": 100, "ticks": 10, "cpu_s": 0.5, "wall_s": 1.0,
+     "p50_us": 10.0, "p99_us": 20.0, "p999_us": 30.0},
+    {"role": "subscribe", "messages": 100, "seconds": 1.0, "cpu_s": 0.4,
+     "p50_us": 10.0, "p99_us": 20.0, "p999_us": 30.0},
+    {"role": "idle", "cpu_s": 0.1},
+]
+
+
+def rows_of_everything():
+    for case in cases.all_cases(False):
+        if isinstance(case, Command):
+            metrics = {"wall_ms": 5.0, "gbit_per_s": 5.0}
+        else:
+            metrics = case.metrics(REPORTS if case.subscribers else [REPORTS[0], REPORTS[2]])
+        for metric, value in metrics.items():
+            yield row(case.workload, case.subject, metric, value, **case.parameters)
+
+
+class Aiming(unittest.TestCase):
+    def test_a_ratio_is_ours_by_theirs(self):
+        rows = [row("W1", "netio", "messages_per_s", 30.0), row("W1", "raw-coalesced", "messages_per_s", 40.0)]
+        self.assertEqual([each[-1] for each in found(rows, "of raw TCP, coalesced")], [0.75])
+
+    def test_what_was_not_measured_has_no_row(self):
+        self.assertEqual(list(targets.ratios([])), [])
+        self.assertEqual(list(targets.ratios([row("W1", "raw-coalesced", "messages_per_s", 1.0)])), [])
+
+    def test_the_cost_of_a_tick_is_what_sending_adds_to_it(self):
+        rows = [row("W6", "ticks", "cpu_us_per_tick", 10.0),
+                row("W6", "raw-coalesced", "cpu_us_per_tick", 30.0),
+                row("W6", "netio", "cpu_us_per_tick", 70.0, form="buffered")]
+        self.assertEqual([each[-1] for each in found(rows, "the same, of raw TCP coalesced")], [3.0])
+
+    def test_the_best_form_counts_but_for_unbuffered_small_messages(self):
+        rows = [row("W2", "netio", "messages_per_s", 9e6, size=64, form="buffered"),
+                row("W2", "netio", "messages_per_s", 1e6, size=64, form="unbuffered"),
+                row("W2", "ucx", "messages_per_s", 2e6, size=64)]
+        self.assertEqual([each[-1] for each in found(rows, "64 B, of the best peer")], [4.5])
+        self.assertEqual([each[-1] for each in found(rows, "64 B, unbuffered: of UCX")], [0.5])
+
+    def test_more_than_means_more(self):
+        self.assertFalse(targets.holds("more than", 1, 1))
+        self.assertTrue(targets.holds("at least", 1, 1))
+        self.assertFalse(targets.holds("less than", 1, 1))
+        self.assertTrue(targets.holds("at most", 1, 1))
+
+    def test_the_table_says_what_is_missed(self):
+        rows = [row("W12", "netio", "wall_ms", 200.0, command="--help"),
+                row("W12", "netio", "wall_ms", 10.0, command="--version")]
+        table = "\n".join(targets.markdown(rows))
+        self.assertIn("| W12 | --help: ms | at most 20 | 200 | **no** |", table)
+        self.assertIn("| W12 | --version: ms | at most 20 | 10 | yes |", table)
+
+
+class Casting(unittest.TestCase):
+    def test_every_aim_is_measured_by_some_case(self):
+        told = {each[1] for each in targets.ratios(list(rows_of_everything()))}
+        for what in (
+            "64 B, unbuffered: messages per second", "1024 B, unbuffered: messages per second",
+            "4096 B, unbuffered: messages per second", "28 pieces, of 3",
+            "262144 B, buffered: of raw TCP, coalesced", "1048576 B, buffered: of raw TCP, coalesced",
+            "256 B, of the better raw form", "1000 fids: rate, of one fid's",
+            "1000 fids: rate, of raw TCP with as many", "10000 fids: cost per message, of one",
+            "64 B, adaptive, unbuffered: p50 of plain libfabric",
+            "64 B, busy, unbuffered: p50 of plain libfabric", "the same, of raw TCP coalesced",
+            "p99, us", "1280 groups, of 64", "--help: ms", "--version: ms",
+        ):
+            self.assertIn(what, told)
+
+    def test_no_two_cases_are_the_same(self):
+        names = [str(case) for case in cases.all_cases(False)]
+        self.assertEqual(sorted(names), sorted(set(names)))
+
+    def test_the_short_run_is_a_part_of_the_long_one(self):
+        long = {str(case) for case in cases.all_cases(False)}
+        short = {str(case) for case in cases.all_cases(True)}
+        self.assertLess(len(short), len(long))
+        self.assertLessEqual(short, long)
+
+    def test_the_strongest_peer_on_tcp_is_among_them(self):
+        workloads = {case.workload for case in cases.all_cases(False) if case.subject == "ucx"}
+        self.assertLessEqual({"W1", "W2", "W3", "W4", "W6"}, workloads)
+
+
+if __name__ == "__main__":
+    unittest.main()
