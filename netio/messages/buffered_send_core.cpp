@@ -155,6 +155,7 @@ void BufferedSendCore::close() {
     if (!is_connected()) return connection_.close(); // nothing has been accepted
     flush();
     close_by_ = loop_.now() + options_.socket.session.close_limit;
+    connection_.core_->connect_no_more();
     close_when_drained();
 }
 

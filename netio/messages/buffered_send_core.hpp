@@ -31,6 +31,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     void flush();
 
     bool is_connected() const noexcept { return connection_.is_connected(); }
+    bool is_retrying() const noexcept { return connection_.is_retrying(); }
     std::size_t message_limit() const noexcept { return limits_.message; }
     std::size_t pages_in_use() const noexcept { return pages_.page_count() - pages_.free_count(); }
     const std::string& provider() const noexcept { return connection_.provider(); }

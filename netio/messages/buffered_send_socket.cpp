@@ -31,6 +31,10 @@ void BufferedSendSocket::flush() {
     core_->flush();
 }
 
+bool BufferedSendSocket::is_retrying() const noexcept {
+    return core_->is_retrying();
+}
+
 bool BufferedSendSocket::is_connected() const noexcept {
     return core_->is_connected();
 }

@@ -47,7 +47,8 @@ class NETIO_EXPORT BufferedSendSocket final {
         virtual void on_connected(BufferedSendSocket&) {}
         // A page is free again after send() said `again`.
         virtual void on_writable(BufferedSendSocket&) {}
-        // Refused, rejected, lost, closed ...: every page is free, the socket may connect again.
+        // Refused, rejected, lost, closed ...: every page is free, the socket may connect again,
+        // or does so by itself (is_retrying).
         virtual void on_closed(BufferedSendSocket& socket, const Closed& closed) = 0;
 
       protected:
@@ -95,6 +96,8 @@ class NETIO_EXPORT BufferedSendSocket final {
     void flush();
 
     bool is_connected() const noexcept;
+    // With socket.reconnect: it connects again by itself; valid from on_closed on.
+    bool is_retrying() const noexcept;
     // The largest message that send() takes; valid while connected.
     std::size_t message_limit() const noexcept;
     // Pages that are being filled, wait, or are in the fabric's hands.

@@ -2,15 +2,24 @@
 #include "netio/messages/send_core.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/option_check.hpp"
 #include "netio/messages/message_frames.hpp"
+
+#include <algorithm>
+#include <utility>
 
 namespace netio::inline v0_2 {
 
 SendCore::SendCore(SendSocket& socket, Transport& transport, SendSocket::Options options,
                    SendSocket::Handler& handler)
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
-      connector_{transport, *this} {
+      connector_{transport, *this}, back_off_{{.first = options_.retry_interval,
+                                               .limit = std::max(options_.retry_interval,
+                                                                 options_.retry_limit),
+                                               .seed = transport.draw_number()}},
+      retry_timer_{transport.loop(), [this] { retry(); }} {
     validate(options_.session);
+    require_option(options_.retry_interval.count() > 0, "retry_interval must be positive");
 }
 
 SendCore::~SendCore() = default;
@@ -18,7 +27,21 @@ SendCore::~SendCore() = default;
 void SendCore::connect(const Address& remote) {
     NETIO_CHECK_MSG(!session_ && !connector_.is_connecting(),
                     "the socket is connected or connecting");
-    connector_.connect(remote, options_.local_host, options_.key);
+    retry_timer_.cancel();
+    closing_ = false;
+    remote_ = remote;
+    start();
+}
+
+void SendCore::start() {
+    may_pass_ = false;
+    connector_.connect(remote_, options_.local_host, options_.key);
+}
+
+void SendCore::retry() {
+    if (!closing_) return start();
+    handler_.on_closed(
+        socket_, {.reason = CloseReason::local, .detail = "closed before it was connected again"});
 }
 
 void SendCore::on_route(const Session::Target& target) {
@@ -28,12 +51,24 @@ void SendCore::on_route(const Session::Target& target) {
 }
 
 void SendCore::on_connect_failed(const Closed& closed) {
+    // What stays wrong until somebody changes the configuration is not tried again.
+    conclude(closed, closed.reason != CloseReason::protocol_error &&
+                         closed.reason != CloseReason::not_admitted &&
+                         (closed.reason != CloseReason::rejected || may_pass_));
+}
+
+void SendCore::conclude(const Closed& closed, bool may_change) {
+    if (options_.reconnect && may_change && !closing_ && closed.reason != CloseReason::local) {
+        retry_timer_.start(back_off_.next());
+    }
     handler_.on_closed(socket_, closed);
 }
 
 void SendCore::close() {
+    closing_ = true;
     if (session_) return session_->close();
-    if (connector_.is_connecting()) connector_.close();
+    if (connector_.is_connecting()) return connector_.close();
+    if (retry_timer_.armed()) retry_timer_.start(Duration::zero());
 }
 
 SendSocket::Counters SendCore::counters() const noexcept {
@@ -48,12 +83,14 @@ SendSocket::Counters SendCore::counters() const noexcept {
 }
 
 void SendCore::abort() {
-    if (session_) return session_->abort();
-    if (connector_.is_connecting()) connector_.close();
+    if (!session_) return close();
+    closing_ = true;
+    session_->abort();
 }
 
 void SendCore::on_open(Session&) {
     connector_.cancel();
+    opened_ = transport_.loop().now();
     handler_.on_connected(socket_);
 }
 
@@ -69,7 +106,12 @@ void SendCore::on_writable(Session&) {
     handler_.on_writable(socket_);
 }
 
-void SendCore::on_closed(Session&, const Closed& closed) {
+void SendCore::on_closed(Session& session, const Closed& closed) {
+    may_pass_ = may_pass_ || may_pass(session.rejection());
+    // Who has served us, or stood for a while, is asked again soon.
+    const bool stood =
+        !connector_.is_connecting() && transport_.loop().now() - opened_ >= options_.retry_limit;
+    if (stood || session.has_heard()) back_off_.reset();
     ended_ = counters();
     session_.reset();
     // What was closed here wants no other route.
@@ -77,7 +119,7 @@ void SendCore::on_closed(Session&, const Closed& closed) {
         if (closed.reason != CloseReason::local) return connector_.try_next(closed);
         connector_.cancel();
     }
-    handler_.on_closed(socket_, closed);
+    conclude(closed, true);
 }
 
 } // namespace netio::inline v0_2

@@ -4,6 +4,7 @@
 // The inside of a SendSocket: the session that is its connection, and the search for one.
 // Private to netio/messages.
 
+#include "netio/base/back_off.hpp"
 #include "netio/messages/send_socket.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
@@ -26,17 +27,24 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     void connect(const Address& remote);
     void close();
     void abort();
+    // The end of this connection is the last one.
+    void connect_no_more() noexcept { closing_ = true; }
     Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
         return session_ ? session_->send(frame, cookie) : Status::closed;
     }
 
     bool is_connected() const noexcept { return session_ && session_->is_open(); }
+    bool is_retrying() const noexcept { return retry_timer_.armed() && !closing_; }
     // Only while there is one: while connected, and until on_closed.
     Session& session() noexcept { return *session_; }
     const std::string& provider() const noexcept { return provider_; }
     SendSocket::Counters counters() const noexcept;
 
   private:
+    void start();
+    void retry();
+    // The user is to be told of the end of a connection, or of an attempt at one.
+    void conclude(const Closed& closed, bool may_change);
     void on_route(const Session::Target& target) override;
     void on_connect_failed(const Closed& closed) override;
     void on_open(Session& session) override;
@@ -52,6 +60,12 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     Connector connector_;
     std::string provider_;
     SendSocket::Counters ended_; // of the connections before this one
+    Address remote_;
+    TimePoint opened_{}; // this connection
+    BackOff back_off_;
+    bool may_pass_ = false; // a route of this attempt may let us in later
+    bool closing_ = false;
+    Timer retry_timer_;
     std::unique_ptr<Session> session_;
 };
 

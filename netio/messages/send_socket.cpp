@@ -64,6 +64,10 @@ bool SendSocket::is_connected() const noexcept {
     return core_->is_connected();
 }
 
+bool SendSocket::is_retrying() const noexcept {
+    return core_->is_retrying();
+}
+
 std::size_t SendSocket::message_limit() const noexcept {
     return is_connected() ? core_->session().body_limit() - messages::immediate_bytes : 0;
 }

@@ -10,8 +10,9 @@
 //     // in on_connected:
 //     Status status = socket.send(buffer.slice(0, 4096), netio::Cookie{1});
 //
-// It does not connect again by itself: only its user knows what of that which the last connection
-// has left unconfirmed is to be sent once more. connect() is legal in on_closed.
+// What a connection has left unconfirmed is not sent again by itself: only its user knows what is
+// to be sent once more. With `reconnect` it connects again by itself; without, connect() is legal
+// in on_closed.
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
@@ -19,6 +20,7 @@
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,6 +39,13 @@ class NETIO_EXPORT SendSocket final {
                                   .receive_count = 16}; // only credits come back
         std::string local_host;                         // empty: any
         std::shared_ptr<const ClientKey> key;           // to be let in with; null: none
+        // After connect(), until close() or abort(): try again until a listener has accepted, and
+        // after its connection was lost or ended there. Who refuses for good is not asked again.
+        bool reconnect = false;
+        // Between two attempts: about twice as long each time, up to the limit, and never as long
+        // as others wait.
+        std::chrono::milliseconds retry_interval{250};
+        std::chrono::milliseconds retry_limit{4000};
     };
 
     class Handler {
@@ -48,7 +57,8 @@ class NETIO_EXPORT SendSocket final {
         virtual void on_send_completed(SendSocket&, Cookie, Completion::Outcome) {}
         // After send() returned again: it may be tried again.
         virtual void on_writable(SendSocket&) {}
-        // Refused, rejected, lost, disconnected ...: the socket may connect again.
+        // Refused, rejected, lost, disconnected ...: the socket may connect again, or does so by
+        // itself (is_retrying).
         virtual void on_closed(SendSocket& socket, const Closed& closed) = 0;
 
       protected:
@@ -70,7 +80,8 @@ class NETIO_EXPORT SendSocket final {
     SendSocket& operator=(const SendSocket&) = delete;
 
     // Tries every address of the host over every provider that reaches it, best first;
-    // on_connected or on_closed follows. Not while connected or connecting (checked).
+    // on_connected or on_closed follows. Not while connected or connecting (checked); between two
+    // attempts it is the next one.
     void connect(const Address& remote);
     // What was sent arrives, then on_closed(orderly); or on_closed(unconfirmed).
     void close();
@@ -92,6 +103,8 @@ class NETIO_EXPORT SendSocket final {
                        std::optional<std::uint64_t> immediate = {});
 
     bool is_connected() const noexcept;
+    // It connects again by itself; valid from on_closed on.
+    bool is_retrying() const noexcept;
     // The largest message the receiver takes; valid while connected.
     std::size_t message_limit() const noexcept;
     // The provider in use; valid while connected.

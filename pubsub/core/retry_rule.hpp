@@ -4,8 +4,8 @@
 // Whether a subscriber tries again after its connection has ended, or an attempt at one, and with
 // which receive buffers. Values in, decisions out: no I/O, no clock.
 
+#include "netio/base/back_off.hpp"
 #include "netio/base/status.hpp"
-#include "pubsub/core/back_off.hpp"
 
 #include <cstddef>
 

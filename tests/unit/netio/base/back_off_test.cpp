@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/back_off.hpp"
+#include "netio/base/back_off.hpp"
 
 #include <gtest/gtest.h>
 
-namespace netio::pubsub {
+namespace netio {
 namespace {
 
 using namespace std::chrono_literals;
@@ -46,4 +46,4 @@ TEST(BackOff, OnlyTheFirstTimeAfterASuccessIsAtOnce) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Send sockets that come back by themselves.
+
+#include "netio/messages/buffered_send_socket.hpp"
+#include "netio/session/session_listener.hpp"
+#include "tests/scenario/messages/messages_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <optional>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::SizeIs;
+
+class BufferedSender final : public BufferedSendSocket::Handler {
+  public:
+    void on_connected(BufferedSendSocket&) override { ++connected; }
+    void on_closed(BufferedSendSocket& socket, const Closed& why) override {
+        EXPECT_EQ(socket.pages_in_use(), 0U);
+        closed.push_back(why);
+        retrying = socket.is_retrying();
+    }
+    int connected = 0;
+    bool retrying = false;
+    std::vector<Closed> closed;
+};
+
+class ReconnectingSender : public Messages {
+  protected:
+    // Without delay on the fabric, and as a user would have it where time costs nothing.
+    SendSocket::Options options() {
+        SendSocket::Options options{.reconnect = true};
+        if (bed.sim() == nullptr) options.retry_interval = 1ms;
+        return options;
+    }
+    void connect() {
+        socket = std::make_unique<SendSocket>(bed.transport(), options(), sender);
+        socket->connect(address);
+    }
+    bool closed(std::size_t count) {
+        return bed.run_until([&] { return sender.closed.size() >= count; });
+    }
+    void listen_again(ListenSocket::Options again = {}) {
+        again.addresses = {address};
+        again.open = true;
+        listener = std::make_unique<ListenSocket>(bed.transport(), again, receiver);
+    }
+    bool arrives() {
+        const std::size_t before = receiver.messages.size();
+        const std::array<std::byte, 3> message{};
+        return socket->send_inline(message) == Status::ok &&
+               bed.run_until([&] { return receiver.messages.size() > before; });
+    }
+
+    std::unique_ptr<SendSocket> socket;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, ReconnectingSender, all_beds(), bed_name);
+
+class ReconnectingSenderInTime : public ReconnectingSender {};
+
+INSTANTIATE_TEST_SUITE_P(Beds, ReconnectingSenderInTime, simulated_beds(), bed_name);
+
+TEST_P(ReconnectingSender, ComesBackToAListenerThatWasStartedAnew) {
+    listen();
+    connect();
+    for (int life = 1; life <= 3; ++life) {
+        ASSERT_TRUE(bed.run_until([&] { return sender.connected == life; }));
+        EXPECT_FALSE(socket->is_retrying());
+        EXPECT_TRUE(arrives());
+        listener.reset();
+        ASSERT_TRUE(bed.run_until([&] { return !socket->is_connected(); }));
+        EXPECT_TRUE(socket->is_retrying());
+        const std::array<std::byte, 3> message{};
+        EXPECT_EQ(socket->send_inline(message), Status::closed);
+        listen_again();
+    }
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 4; }));
+    EXPECT_EQ(socket->counters().messages, 3U) << "over all connections";
+}
+
+TEST_P(ReconnectingSender, WaitsForAListenerThatIsNotThereYet) {
+    listen();
+    listener.reset();
+    connect();
+    ASSERT_TRUE(closed(3));
+    EXPECT_TRUE(socket->is_retrying());
+    listen_again();
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    EXPECT_TRUE(arrives());
+}
+
+TEST_P(ReconnectingSender, WaitsForAPlace) {
+    listen({.peer_limit = 1});
+    Sender first;
+    const std::unique_ptr<SendSocket> other = connected(first);
+    connect();
+    ASSERT_TRUE(closed(2));
+    EXPECT_EQ(sender.closed.back().reason, CloseReason::rejected);
+    EXPECT_TRUE(socket->is_retrying());
+    other->close();
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+}
+
+TEST_P(ReconnectingSender, AfterItsOwnEndNothingFollows) {
+    using End = void (SendSocket::*)();
+    for (const End end : {&SendSocket::close, &SendSocket::abort}) {
+        sender = {};
+        listen();
+        connect();
+        ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+        (socket.get()->*end)();
+        ASSERT_TRUE(closed(1));
+        EXPECT_FALSE(socket->is_retrying());
+        socket->connect(address); // as the first time
+        ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+        listener.reset();
+        ASSERT_TRUE(closed(2));
+        ASSERT_TRUE(socket->is_retrying());
+        // And so between two attempts.
+        (socket.get()->*end)();
+        (socket.get()->*end)();
+        EXPECT_FALSE(socket->is_retrying());
+        ASSERT_TRUE(closed(3));
+        EXPECT_EQ(sender.closed.back().reason, CloseReason::local);
+        EXPECT_FALSE(socket->is_retrying());
+    }
+}
+
+TEST_P(ReconnectingSender, BetweenTwoAttemptsItMayBeSentElsewhere) {
+    listen();
+    const Address gone = address;
+    listener.reset();
+    listen();
+    socket = std::make_unique<SendSocket>(bed.transport(), options(), sender);
+    sender.at_closed = [&] {
+        EXPECT_TRUE(socket->is_retrying());
+        socket->connect(address);
+    };
+    socket->connect(gone);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    EXPECT_TRUE(arrives());
+}
+
+TEST_P(ReconnectingSender, MayBeDestroyedWhileItWaits) {
+    listen();
+    listener.reset();
+    connect();
+    sender.at_closed = [&] { socket.reset(); };
+    ASSERT_TRUE(closed(1));
+    EXPECT_EQ(socket, nullptr);
+}
+
+TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {
+    listen();
+    BufferedSender buffered;
+    BufferedSendSocket pages{
+        bed.transport(),
+        {.socket = options(), .page_bytes = 1024, .page_count = 4, .flush_time = 0us},
+        buffered};
+    pages.connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return buffered.connected == 1; }));
+    const std::array<std::byte, 100> message{};
+    ASSERT_EQ(pages.send(message), Status::ok); // and it stays in its page
+    listener.reset();
+    ASSERT_TRUE(bed.run_until([&] { return buffered.closed.size() == 1; }));
+    EXPECT_TRUE(buffered.retrying);
+    EXPECT_EQ(buffered.closed[0].unconfirmed_frames, 1U);
+    listen_again();
+    ASSERT_TRUE(bed.run_until([&] { return buffered.connected == 2; }));
+    ASSERT_EQ(pages.send(message), Status::ok);
+    pages.close();
+    const std::size_t before = buffered.closed.size();
+    ASSERT_TRUE(bed.run_until([&] { return buffered.closed.size() > before; }));
+    EXPECT_EQ(buffered.closed.back().reason, CloseReason::orderly);
+    EXPECT_FALSE(buffered.retrying);
+    EXPECT_THAT(receiver.messages, SizeIs(1));
+}
+
+TEST_P(ReconnectingSenderInTime, WaitsLongerEachTimeAndNotForEver) {
+    listen();
+    listener.reset();
+    const TimePoint begin = bed.world()->now();
+    connect();
+    ASSERT_TRUE(closed(5));
+    EXPECT_GE(bed.world()->now() - begin, 250ms + 500ms + 1s + 2s);
+    ASSERT_TRUE(closed(10));
+    EXPECT_LE(bed.world()->now() - begin, 10 * 6s);
+    listen_again();
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    EXPECT_TRUE(arrives());
+    // Who was there for a while is asked soon.
+    bool over = false;
+    Timer timer{bed.loop(), [&] { over = true; }};
+    timer.start(5s);
+    ASSERT_TRUE(bed.run_until([&] { return over; }));
+    listener.reset();
+    const TimePoint lost = bed.world()->now();
+    const std::size_t before = sender.closed.size();
+    ASSERT_TRUE(closed(before + 2));
+    EXPECT_LE(bed.world()->now() - lost, 1s);
+}
+
+TEST_P(ReconnectingSenderInTime, WhoIsRefusedForGoodDoesNotAskAgain) {
+    struct Nobody final : SessionListener::Handler {
+        void on_incoming(IncomingSession&) override {}
+        void on_accept_failed(const std::string&, const FabricError&) override {}
+    } nobody;
+    const SessionListener other{
+        bed.transport(),
+        {.service = Service::stream, .addresses = {bed.address()}, .open = true},
+        nobody};
+    address = other.endpoints().front().address;
+    connect();
+    ASSERT_TRUE(closed(1));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::rejected);
+    EXPECT_FALSE(socket->is_retrying());
+    bool over = false;
+    Timer timer{bed.loop(), [&] { over = true; }};
+    timer.start(30s);
+    ASSERT_TRUE(bed.run_until([&] { return over; }));
+    EXPECT_THAT(sender.closed, SizeIs(1));
+}
+
+} // namespace
+} // namespace netio::test
