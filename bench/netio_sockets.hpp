@@ -139,7 +139,8 @@ class Output final : private netio::pubsub::PublishSocket::Handler {
     void on_closed(netio::pubsub::Publisher&, const netio::Closed&) override {
         events_.on_closed();
     }
-    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key) override {
+    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key,
+                              const netio::pubsub::PublicationOutcome&) override {
         free_.push_back(static_cast<std::size_t>(key));
         if (free_.size() == 1) events_.on_writable();
     }

@@ -50,7 +50,8 @@ class Source final : private pubsub::PublishSocket::Handler {
     }
     void on_writable(pubsub::Publisher&) override { publish(); }
     // The network has read it: the slot may be filled again.
-    void on_publish_completed(pubsub::PublishSocket&, netio::Cookie cookie) override {
+    void on_publish_completed(pubsub::PublishSocket&, netio::Cookie cookie,
+                              const pubsub::PublicationOutcome&) override {
         free_.push_back(static_cast<std::size_t>(cookie));
         publish();
     }

@@ -94,7 +94,8 @@ class Readout final : netio::pubsub::PublishSocket::Handler {
         card_.start();
     }
     void on_writable(netio::pubsub::Publisher&) override { publish(); }
-    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key) override {
+    void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie key,
+                              const netio::pubsub::PublicationOutcome&) override {
         const auto address = static_cast<std::uintptr_t>(key);
         --unsent_[(address - reinterpret_cast<std::uintptr_t>(ring_.data())) / event_bytes];
         advance();

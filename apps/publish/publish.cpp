@@ -54,7 +54,8 @@ ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
     const auto transport = netio::open_fabric(loop, {.provider = config.provider});
     const MessageFeed feed{config.streams};
     struct Nobody final : netio::pubsub::PublishSocket::Handler {
-        void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie) override {}
+        void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
+                                  const netio::pubsub::PublicationOutcome&) override {}
     } nobody;
     const auto outlet = make_outlet(*transport, config, feed.largest_bytes(), nobody);
     std::uint64_t fids = 0;

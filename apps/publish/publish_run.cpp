@@ -202,7 +202,8 @@ void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
     loop_.stop();
 }
 
-void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie) {
+void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie,
+                                      const netio::pubsub::PublicationOutcome&) {
     if (outlet_->release(cookie)) pump();
 }
 

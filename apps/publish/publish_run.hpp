@@ -72,7 +72,8 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
                           const std::string& why) override;
     void on_writable(netio::pubsub::Publisher& publisher) override;
     void on_closed(netio::pubsub::Publisher& publisher, const netio::Closed& closed) override;
-    void on_publish_completed(netio::pubsub::PublishSocket& socket, netio::Cookie cookie) override;
+    void on_publish_completed(netio::pubsub::PublishSocket& socket, netio::Cookie cookie,
+                              const netio::pubsub::PublicationOutcome& outcome) override;
 
     netio::EventLoop& loop_;
     const PublishArguments& arguments_;

@@ -4,12 +4,13 @@
 // Which publications still have to leave for somebody. A publication is begun with the user's
 // cookie, gets a pending delivery for every frame that some subscriber has to be sent, and is
 // sealed when it has all of them. When the last one is completed (sent, or its subscriber is gone)
-// the cookie is released, exactly once. No I/O.
+// the cookie is released, exactly once, with what became of the publication. No I/O.
 //
-//     begin -> add_pending* -> seal -> complete* -> the cookie
+//     begin -> add_pending* -> seal -> (note, complete)* -> the cookie and the outcome
 
 #include "netio/base/check.hpp"
 #include "netio/base/cookie.hpp"
+#include "pubsub/core/publication_outcome.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ class DeliveryTracker {
         const std::uint32_t place = free_.back();
         free_.pop_back();
         Entry& entry = entries_[place];
-        entry.cookie = cookie;
+        entry.ended = {.cookie = cookie, .outcome = {}};
         entry.pending = 1; // the seal
         ++entry.generation;
         return PublicationId{(std::uint64_t{entry.generation} << 32) | place};
@@ -43,17 +44,24 @@ class DeliveryTracker {
 
     void add_pending(PublicationId id, std::size_t count = 1) { find(id).pending += count; }
 
-    // No more deliveries follow. The cookie, if none is pending (any more).
-    std::optional<Cookie> seal(PublicationId id) { return complete(id); }
+    // What became of it for one subscriber.
+    void note(PublicationId id, Fate fate) { count(find(id).ended.outcome, fate); }
 
-    // So many are completed. The cookie, if they were the last ones.
-    std::optional<Cookie> complete(PublicationId id, std::size_t count = 1) {
+    struct Ended {
+        Cookie cookie{};
+        PublicationOutcome outcome;
+    };
+    // No more deliveries follow. Its end, if none is pending (any more).
+    std::optional<Ended> seal(PublicationId id) { return complete(id); }
+
+    // So many are completed. Its end, if they were the last ones.
+    std::optional<Ended> complete(PublicationId id, std::size_t count = 1) {
         Entry& entry = find(id);
         NETIO_CHECK(entry.pending >= count);
         entry.pending -= count;
         if (entry.pending > 0) return std::nullopt;
         free_.push_back(place_of(id));
-        return entry.cookie;
+        return entry.ended;
     }
 
     std::size_t outstanding() const noexcept { return entries_.size() - free_.size(); }
@@ -65,7 +73,7 @@ class DeliveryTracker {
 
   private:
     struct Entry {
-        Cookie cookie{};
+        Ended ended;
         std::size_t pending = 0;
         std::uint32_t generation = 0;
     };

@@ -91,11 +91,15 @@ FanOut::Removal FanOut::unsubscribe(SubscriberId subscriber, std::span<const Fid
     return removal;
 }
 
-void FanOut::remove(SubscriberId subscriber) {
+std::vector<FidRange> FanOut::remove(SubscriberId subscriber) {
     void_groups();
-    for (const SlowPolicy policy : policies)
-        table_.remove_subscriber({subscriber, policy});
+    std::vector<FidRange> had;
+    for (const SlowPolicy policy : policies) {
+        const std::vector<FidRange> removed = table_.remove_subscriber({subscriber, policy});
+        had.insert(had.end(), removed.begin(), removed.end());
+    }
     published_before_.erase(subscriber);
+    return normalised(had);
 }
 
 bool FanOut::add(Interest interest, const FidRange& range, std::vector<Step>& steps) {

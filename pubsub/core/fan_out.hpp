@@ -61,7 +61,8 @@ class FanOut {
         std::vector<FidRange> removed; // what it really had
     };
     Removal unsubscribe(SubscriberId subscriber, std::span<const FidRange> ranges);
-    void remove(SubscriberId subscriber);
+    // Of all that it had, which is said: disjoint, not adjacent, ascending.
+    std::vector<FidRange> remove(SubscriberId subscriber);
 
     bool wants(SubscriberId subscriber, Fid fid) const;
     bool wants_anything(SubscriberId subscriber) const;

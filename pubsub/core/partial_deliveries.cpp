@@ -30,9 +30,14 @@ PublishTicket PartialDeliveries::open(PublicationId id, Fid fid, std::vector<Sub
     return ticket;
 }
 
-void PartialDeliveries::forget(SubscriberId subscriber, const FidRange& fids) {
-    for (auto& [id, entry] : open_)
-        if (contains(fids, entry.fid)) std::erase(entry.left, subscriber);
+std::vector<PublicationId> PartialDeliveries::forget(SubscriberId subscriber,
+                                                     const FidRange& fids) {
+    std::vector<PublicationId> struck;
+    for (auto& [id, entry] : open_) {
+        if (!contains(fids, entry.fid)) continue;
+        if (std::erase(entry.left, subscriber) > 0) struck.push_back(id);
+    }
+    return struck;
 }
 
 PartialDeliveries::Rest PartialDeliveries::take_over_abandoned() {

@@ -97,12 +97,13 @@ bool SubscriptionTable::remove(Interest subscriber, const FidRange& range,
     return true;
 }
 
-void SubscriptionTable::remove_subscriber(Interest subscriber) {
-    const auto node = ranges_.extract(subscriber);
-    if (node.empty()) return;
+std::vector<FidRange> SubscriptionTable::remove_subscriber(Interest subscriber) {
     std::vector<FidRange> removed;
+    const auto node = ranges_.extract(subscriber);
+    if (node.empty()) return removed;
     for (const auto& [first, last] : node.mapped())
         change_segments(subscriber, {.first = first, .last = last}, false, removed);
+    return removed;
 }
 
 GroupId SubscriptionTable::find(Fid fid) const {

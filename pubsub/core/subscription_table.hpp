@@ -45,7 +45,8 @@ class SubscriptionTable {
     // False: as above (taking out the middle of a range makes two).
     [[nodiscard]] bool remove(Interest subscriber, const FidRange& range,
                               std::vector<FidRange>& removed);
-    void remove_subscriber(Interest subscriber);
+    // What it had.
+    std::vector<FidRange> remove_subscriber(Interest subscriber);
 
     GroupId find(Fid fid) const;
     // In ascending order.

@@ -72,7 +72,7 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
         Subscriber& subscriber = sessions_.subscriber(member.subscriber);
         const bool misses =
             member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(subscriber));
-        misses ? miss(subscriber, fid)
+        misses ? miss(*id, subscriber, fid)
                : hand_over(*id, subscriber, member.policy, Leaving::maybe_with_others);
     }
     seal(*id);
@@ -114,7 +114,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
         if (subscriber.can_send_now()) {
             hand_over(*id, subscriber, member.policy, Leaving::at_once);
         } else if (member.policy == SlowPolicy::drop) {
-            miss(subscriber, fid);
+            miss(*id, subscriber, fid);
         } else {
             left.push_back(member.subscriber);
         }
@@ -226,24 +226,25 @@ void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPoli
     sessions_.slow().keep_watch();
 }
 
-void LentPublisher::miss(Subscriber& subscriber, Fid fid) {
+void LentPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) {
+    tracker_.note(id, Fate::missed);
     subscriber.add_gap(fid, 1);
     ++counters_.dropped;
     drops_.add(fid);
 }
 
-std::optional<Cookie> LentPublisher::settle(PublicationId id, std::size_t frames) {
-    const std::optional<Cookie> cookie = tracker_.complete(id, frames);
-    if (cookie) sessions_.shares().give_back(1);
-    return cookie;
+std::optional<DeliveryTracker::Ended> LentPublisher::settle(PublicationId id, std::size_t frames) {
+    const auto ended = tracker_.complete(id, frames);
+    if (ended) sessions_.shares().give_back(1);
+    return ended;
 }
 
 // Everybody who gets it has it now.
 void LentPublisher::seal(PublicationId id) {
-    const auto cookie = settle(id, 1);
-    if (!cookie) return;
+    const auto ended = settle(id, 1);
+    if (!ended) return;
     // Nothing of it is on its way: the completion comes from the loop all the same.
-    undelivered_.push_back(*cookie);
+    undelivered_.push_back(*ended);
     due_timer_.start(Duration::zero());
 }
 
@@ -272,9 +273,9 @@ void LentPublisher::do_what_is_due() {
     const DestructionWatch watch{destroyed_};
     // What the handler publishes meanwhile is due in the next turn.
     for (std::size_t left = undelivered_.size(); left > 0; --left) {
-        const Cookie cookie = undelivered_.front();
+        const DeliveryTracker::Ended ended = undelivered_.front();
         undelivered_.pop_front();
-        handler_.on_publish_completed(socket_, cookie);
+        handler_.on_publish_completed(socket_, ended.cookie, ended.outcome);
         if (watch.destroyed()) return;
     }
     on_progress();
@@ -286,14 +287,17 @@ const Publisher::Counters& LentPublisher::counters() noexcept {
 }
 
 void LentPublisher::on_unwanted(SubscriberId subscriber, const FidRange& fids) {
-    partial_.forget(subscriber, fids);
+    const bool gone = sessions_.subscriber(subscriber).stage() == Subscriber::Stage::gone;
+    for (const PublicationId id : partial_.forget(subscriber, fids))
+        tracker_.note(id, gone ? Fate::lost : Fate::unsubscribed);
 }
 
 void LentPublisher::on_returned(const SendQueue::Returned& returned) {
     const PublicationId id{static_cast<std::uint64_t>(returned.cookie)};
-    const auto cookie = settle(id, returned.frames);
+    if (returned.fate) tracker_.note(id, *returned.fate);
+    const auto ended = settle(id, returned.frames);
     const DestructionWatch watch{destroyed_};
-    if (cookie) handler_.on_publish_completed(socket_, *cookie);
+    if (ended) handler_.on_publish_completed(socket_, ended->cookie, ended->outcome);
     // One publication less is outstanding, or others still have to get it, and this subscriber,
     // whom somebody may wait for, has taken it.
     if (!watch.destroyed()) on_progress();
@@ -306,9 +310,10 @@ std::uint64_t LentPublisher::on_taken_back(const Subscriber& subscriber, Cookie 
     gap.add(message.fid, 1);
     ++counters_.dropped;
     drops_.add(message.fid);
-    const auto cookie = settle(id, subscriber.frames_for(message));
-    if (!cookie) return 1;
-    undelivered_.push_back(*cookie); // this is within a call of the user's
+    tracker_.note(id, Fate::missed);
+    const auto ended = settle(id, subscriber.frames_for(message));
+    if (!ended) return 1;
+    undelivered_.push_back(*ended); // this is within a call of the user's
     due_timer_.start(Duration::zero());
     return 1;
 }

@@ -59,8 +59,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
               const PublishSocket::Extras& extras);
     enum class Leaving : std::uint8_t { at_once, maybe_with_others };
     void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy, Leaving leaving);
-    void miss(Subscriber& subscriber, Fid fid);
-    std::optional<Cookie> settle(PublicationId id, std::size_t frames);
+    void miss(PublicationId id, Subscriber& subscriber, Fid fid);
+    std::optional<DeliveryTracker::Ended> settle(PublicationId id, std::size_t frames);
     void seal(PublicationId id);
     void finish_rest(const PartialDeliveries::Rest& rest);
     void do_what_is_due();
@@ -75,8 +75,9 @@ class LentPublisher final : private SubscriberSessions::Owner {
     DropAccount drops_;
     bool capacity_wanted_ = false;
     bool* destroyed_ = nullptr;
-    std::deque<Cookie> undelivered_; // they complete without anything having been sent last
-    Timer due_timer_;                // what a call has left to the loop
+    // They end without anything having been sent last.
+    std::deque<DeliveryTracker::Ended> undelivered_;
+    Timer due_timer_; // what a call has left to the loop
     PartialDeliveries partial_;
     SubscriberSessions sessions_; // last: goes first
 };

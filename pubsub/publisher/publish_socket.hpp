@@ -2,9 +2,10 @@
 #pragma once
 
 // Unbuffered publishing: every message leaves zero-copy from the user's registered memory to
-// everybody who wants its fid. The memory is lent until on_publish_completed(cookie), which comes
-// exactly once for every publication that was answered with ok: when the last subscriber's send is
-// complete, or the subscriber is gone.
+// everybody who wants its fid. The memory is lent until on_publish_completed(cookie, outcome),
+// which comes exactly once for every publication that was answered with ok: when the last
+// subscriber's send is complete, or the subscriber is gone. The outcome says to how many it was
+// sent, who missed it, and whose session ended.
 //
 //     pubsub::PublishSocket socket{*transport, {.publisher = {.addresses = {{"10.0.0.1", 1234}}}},
 //                                  handler};
@@ -28,6 +29,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
+#include "pubsub/core/publication_outcome.hpp"
 #include "pubsub/core/publish_ticket.hpp"
 #include "pubsub/publisher/publisher.hpp"
 
@@ -54,8 +56,9 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
 
     class Handler : public Publisher::Handler {
       public:
-        // The memory behind `cookie` may be used again.
-        virtual void on_publish_completed(PublishSocket& publisher, Cookie cookie) = 0;
+        // The memory behind `cookie` may be used again; `outcome` is what became of the message.
+        virtual void on_publish_completed(PublishSocket& publisher, Cookie cookie,
+                                          const PublicationOutcome& outcome) = 0;
 
       protected:
         ~Handler() = default;
@@ -73,7 +76,7 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     };
     static constexpr std::size_t header_limit = 8;
 
-    // ok: on_publish_completed(cookie) follows. no_subscribers: nobody wants the fid; nothing
+    // ok: on_publish_completed follows. no_subscribers: nobody wants the fid; nothing
     // follows. again: no subscriber got it; on_writable says when to try again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {

@@ -30,6 +30,7 @@ inline constexpr std::size_t largest_message_limit = (std::size_t{1} << 30) - 1;
 struct SubscriberPeer {
     SubscriberId id{};
     std::string address;
+    bool gone = false; // its session has ended, or is about to
 };
 
 class NETIO_EXPORT Publisher {
@@ -62,6 +63,8 @@ class NETIO_EXPORT Publisher {
       public:
         virtual void on_subscriber_connected(Publisher&, const SubscriberPeer&) {}
         virtual void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
+        // Also of what a subscriber still has when it goes (peer.gone): on_subscriber_closed
+        // follows.
         virtual void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscriber_closed(Publisher&, const SubscriberPeer&, const Closed&) {}
         // A subscriber was rejected because this side lacks the means for it; as in

@@ -116,7 +116,8 @@ bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFra
         if (prepare_page(post_limit, body_limit, frame)) break;
         gathered_ = 0;
         part_ = fill_frame(*item.message, body_limit, item.offset, frame);
-        if (item.offset + part_ < item.message->total_bytes) next_.amount = 0; // the last one's
+        next_.is_last = item.offset + part_ >= item.message->total_bytes;
+        if (!next_.is_last) next_.amount = 0;
         break;
     case Kind::gap:
     case Kind::list:
@@ -277,17 +278,19 @@ void SendQueue::keep_head_for_good() {
 
 // --- coming back ----------------------------------------------------------------------------
 
-TimePoint SendQueue::on_sent(Cookie cookie, std::vector<Returned>& returned) {
+TimePoint SendQueue::on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned) {
     const Posted posted = posted_.release(static_cast<std::uint32_t>(cookie));
     ++progress_;
     counts_used_ &= ~posted.counts;
     holding_.posted -= posted.amount;
     if (posted.page) {
         for (const Gathering::Held& held : gathering_.messages(*posted.page))
-            returned.push_back({.cookie = held.cookie, .frames = 1});
+            returned.push_back({.cookie = held.cookie, .frames = 1, .fate = fate});
         gathering_.release(*posted.page);
     } else if (posted.frames > 0) {
-        returned.push_back({.cookie = posted.cookie, .frames = posted.frames});
+        returned.push_back({.cookie = posted.cookie,
+                            .frames = posted.frames,
+                            .fate = posted.is_last ? std::optional{fate} : std::nullopt});
     }
     return posted.since;
 }
@@ -335,10 +338,13 @@ SendQueue::TakenBack SendQueue::take_back() {
 std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
     std::vector<Returned> rest;
     for (const Item& item : std::exchange(items_, {})) {
-        if (item.kind == Kind::frame) rest.push_back({.cookie = item.handling.cookie, .frames = 1});
+        if (item.kind == Kind::frame) {
+            rest.push_back({.cookie = item.handling.cookie, .frames = 1, .fate = Fate::lost});
+        }
         if (item.kind == Kind::message) {
             rest.push_back({.cookie = item.handling.cookie,
-                            .frames = frames_for(*item.message, body_limit, item.offset)});
+                            .frames = frames_for(*item.message, body_limit, item.offset),
+                            .fate = Fate::lost});
         }
     }
     holding_.waiting = holding_.droppable = message_bytes_ = 0;

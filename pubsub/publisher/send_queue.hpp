@@ -17,6 +17,7 @@
 #include "netio/base/time.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/gap_ledger.hpp"
+#include "pubsub/core/publication_outcome.hpp"
 #include "pubsub/core/shares.hpp"
 #include "pubsub/publisher/gathering.hpp"
 #include "pubsub/publisher/lent_message.hpp"
@@ -68,10 +69,11 @@ class SendQueue {
     struct Returned {
         Cookie cookie{};
         std::size_t frames = 0;
+        std::optional<Fate> fate; // of the item, with its last frame; as those end in order
     };
-    // The frame that was sent with this cookie: appends what comes back with it, one or several;
-    // nothing if it was the queue's own. When the first of it entered.
-    TimePoint on_sent(Cookie cookie, std::vector<Returned>& returned);
+    // The frame that was sent with this cookie, or never will be: appends what comes back with it,
+    // one or several; nothing if it was the queue's own. When the first of it entered.
+    TimePoint on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned);
     // Takes out what entered last of what may be taken back: an item and what continues it. A gap
     // has its place, for the caller to fill with `gap`.
     struct TakenBack {
@@ -132,6 +134,7 @@ class SendQueue {
         Cookie cookie{};
         std::size_t amount = 0;
         std::size_t frames = 0;           // 0: the queue's own
+        bool is_last = true;              // of what is sent with this cookie
         TimePoint since{};                // when the first of it entered
         std::uint32_t counts = 0;         // the bit of its list of counts
         std::optional<std::uint8_t> page; // several messages, gathered

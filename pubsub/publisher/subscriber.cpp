@@ -103,10 +103,11 @@ void Subscriber::on_frame(Session&, const IncomingFrame& frame) {
     owner_.on_subscriber_frame(*this, frame);
 }
 
-void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome) {
+void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome outcome) {
     // Whatever the outcome, the memory is free; a failed session says so by on_closed.
+    const Fate fate = outcome == Completion::Outcome::done ? Fate::sent : Fate::lost;
     std::vector<SendQueue::Returned> returned = std::exchange(returned_, {});
-    const TimePoint since = queue_.on_sent(cookie, returned);
+    const TimePoint since = queue_.on_sent(cookie, fate, returned);
     if (!returned.empty()) account.note_sent(session_->loop().now() - since);
     if (stage_ != Stage::gone) pump();
     const DestructionWatch watch{destroyed_};

@@ -44,7 +44,9 @@ class Subscriber final : private Session::Handler {
     ~Subscriber();
 
     SubscriberId id() const noexcept { return id_; }
-    SubscriberPeer peer() const { return {.id = id_, .address = session_->peer_address()}; }
+    SubscriberPeer peer() const {
+        return {.id = id_, .address = session_->peer_address(), .gone = stage_ == Stage::gone};
+    }
     const Holding& holding() const noexcept { return queue_.holding(); }
     const SendQueue& queue() const noexcept { return queue_; }
     const Session& session() const noexcept { return *session_; }
@@ -90,6 +92,7 @@ class Subscriber final : private Session::Handler {
 
     SubscriberAccount account{TimePoint{}};
     Idleness idle;
+    std::vector<FidRange> former; // that it had when it went
 
   private:
     void pump();

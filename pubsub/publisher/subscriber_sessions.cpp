@@ -129,7 +129,7 @@ void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
     if (subscriber.is_announced() && !confirmed) end_.note_unconfirmed();
     subscriber.set_stage(Subscriber::Stage::gone);
     owner_.before_change();
-    fan_out_.remove(subscriber.id());
+    subscriber.former = fan_out_.remove(subscriber.id());
     owner_.on_unwanted(subscriber.id(), all_fids);
 }
 
@@ -140,7 +140,12 @@ void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Clos
     check_closed();
     const DestructionWatch watch{destroyed_};
     if (last->is_announced()) {
-        user_.handler.on_subscriber_closed(user_.publisher, last->peer(), closed);
+        const SubscriberPeer peer = last->peer();
+        for (const FidRange& range : last->former) {
+            user_.handler.on_unsubscribed(user_.publisher, peer, range);
+            if (watch.destroyed()) return;
+        }
+        user_.handler.on_subscriber_closed(user_.publisher, peer, closed);
     } else if (closed.reason != CloseReason::local) {
         on_peer_rejected(last->peer().address, closed.detail);
     }

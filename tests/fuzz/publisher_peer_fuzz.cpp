@@ -14,7 +14,8 @@ namespace {
 using pubsub::Fid;
 
 struct User final : pubsub::PublishSocket::Handler {
-    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie) override {
+    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
+                              const pubsub::PublicationOutcome&) override {
         NETIO_CHECK_MSG(--lent[cookie] == 0, "a cookie came back twice");
     }
     std::map<Cookie, int> lent;

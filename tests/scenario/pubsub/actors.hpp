@@ -138,8 +138,8 @@ class PublisherActor final : public PublishSocket::Handler {
         subscribed.push_back(range);
         if (at_subscribe) at_subscribe();
     }
-    void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange& range) override {
-        unsubscribed.push_back(range);
+    void on_unsubscribed(Publisher&, const SubscriberPeer& peer, const FidRange& range) override {
+        (peer.gone ? left_behind : unsubscribed).push_back(range);
         if (at_unsubscribe) at_unsubscribe();
     }
     void on_subscriber_closed(Publisher&, const SubscriberPeer&,
@@ -165,7 +165,9 @@ class PublisherActor final : public PublishSocket::Handler {
         end = why;
         if (at_ended) at_ended();
     }
-    void on_publish_completed(PublishSocket&, netio::Cookie key) override {
+    void on_publish_completed(PublishSocket&, netio::Cookie key,
+                              const PublicationOutcome& outcome) override {
+        outcomes[static_cast<std::uint64_t>(key)] = outcome;
         ++completions[static_cast<std::uint64_t>(key)];
         if (at_completed) at_completed(static_cast<std::uint64_t>(key));
     }
@@ -174,10 +176,11 @@ class PublisherActor final : public PublishSocket::Handler {
     int room = 0;
     int ended = 0; // times that on_closed was called
     netio::Closed end;
-    std::vector<FidRange> subscribed, unsubscribed;
+    std::vector<FidRange> subscribed, unsubscribed, left_behind;
     std::vector<netio::Closed> closed;
     std::vector<std::string> accept_failed, rejected;
     std::map<std::uint64_t, int> completions; // per key: must be one
+    std::map<std::uint64_t, PublicationOutcome> outcomes;
     std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_accept_failed,
         at_room, at_ended;
     std::function<void(std::uint64_t)> at_completed;

@@ -74,7 +74,8 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
         note("accept_failed");
     }
     void on_writable(pubsub::Publisher&) override;
-    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie) override;
+    void on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
+                              const pubsub::PublicationOutcome& outcome) override;
     void on_closed(pubsub::Publisher&, const Closed& closed) override;
 
     Mode mode_;
@@ -320,6 +321,7 @@ void PublishActor::on_subscribed(pubsub::Publisher&, const SubscriberPeer& peer,
 void PublishActor::on_unsubscribed(pubsub::Publisher&, const SubscriberPeer& peer,
                                    const FidRange& range) {
     note("unsubscribed", connection_of(peer.address), to_integer(range.first));
+    if (peer.gone) return; // it did not ask for it
     world_.pubsub().peer_unsubscribed(number_, connection_of(peer.address), fids_of(range));
     react(Event::unsubscribed);
 }
@@ -344,9 +346,10 @@ void PublishActor::on_writable(pubsub::Publisher&) {
     retry_.start(Duration{});
 }
 
-void PublishActor::on_publish_completed(pubsub::PublishSocket&, Cookie cookie) {
+void PublishActor::on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
+                                        const pubsub::PublicationOutcome& outcome) {
     const auto number = static_cast<std::uint64_t>(cookie);
-    note("completed", number);
+    note("completed", number, outcome.sent);
     world_.pipes().ends(number_, number, "on_publish_completed");
     const auto slot = lent_.find(number);
     if (slot != lent_.end()) {

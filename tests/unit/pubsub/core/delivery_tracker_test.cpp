@@ -13,6 +13,10 @@ namespace {
 
 using netio::Cookie;
 
+std::optional<Cookie> cookie_of(const std::optional<DeliveryTracker::Ended>& ended) {
+    return ended ? std::optional{ended->cookie} : std::nullopt;
+}
+
 TEST(DeliveryTracker, GivesTheKeyBackWithTheLastDebt) {
     DeliveryTracker tracker{1};
     const auto id = tracker.begin(Cookie{42});
@@ -21,8 +25,26 @@ TEST(DeliveryTracker, GivesTheKeyBackWithTheLastDebt) {
     EXPECT_FALSE(tracker.complete(*id)); // before it is sealed
     EXPECT_FALSE(tracker.seal(*id));
     EXPECT_FALSE(tracker.complete(*id));
-    EXPECT_EQ(tracker.complete(*id), Cookie{42});
+    EXPECT_EQ(cookie_of(tracker.complete(*id)), Cookie{42});
     EXPECT_EQ(tracker.outstanding(), 0U);
+}
+
+TEST(DeliveryTracker, SaysWhatBecameOfAPublicationAndBeginsAnewForTheNext) {
+    DeliveryTracker tracker{1};
+    const auto id = tracker.begin(Cookie{1});
+    tracker.add_pending(*id, 2);
+    for (const Fate fate : {Fate::sent, Fate::missed, Fate::sent, Fate::lost, Fate::unsubscribed})
+        tracker.note(*id, fate);
+    ASSERT_FALSE(tracker.seal(*id));
+    const auto ended = tracker.complete(*id, 2);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->outcome,
+              (PublicationOutcome{.sent = 2, .missed = 1, .unsubscribed = 1, .lost = 1}));
+    EXPECT_FALSE(ended->outcome.sent_to_all());
+    EXPECT_EQ(ended->outcome.subscribers(), 5U);
+    const auto next = tracker.seal(*tracker.begin(Cookie{2}));
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->outcome, PublicationOutcome{});
 }
 
 TEST(DeliveryTracker, IsNotCompleteBeforeItIsSealed) {
@@ -31,12 +53,12 @@ TEST(DeliveryTracker, IsNotCompleteBeforeItIsSealed) {
     tracker.add_pending(*id);
     EXPECT_FALSE(tracker.complete(*id));
     EXPECT_EQ(tracker.outstanding(), 1U);
-    EXPECT_EQ(tracker.seal(*id), Cookie{1});
+    EXPECT_EQ(cookie_of(tracker.seal(*id)), Cookie{1});
 }
 
 TEST(DeliveryTracker, CompletesAtOnceWhenNobodyOwesAnything) {
     DeliveryTracker tracker{1};
-    EXPECT_EQ(tracker.seal(*tracker.begin(Cookie{5})), Cookie{5});
+    EXPECT_EQ(cookie_of(tracker.seal(*tracker.begin(Cookie{5}))), Cookie{5});
 }
 
 TEST(DeliveryTracker, RefusesMoreThanTheLimit) {
@@ -44,7 +66,7 @@ TEST(DeliveryTracker, RefusesMoreThanTheLimit) {
     const auto first = tracker.begin(Cookie{1});
     ASSERT_TRUE(tracker.begin(Cookie{2}));
     EXPECT_FALSE(tracker.begin(Cookie{3}));
-    EXPECT_EQ(tracker.seal(*first), Cookie{1});
+    EXPECT_EQ(cookie_of(tracker.seal(*first)), Cookie{1});
     EXPECT_TRUE(tracker.begin(Cookie{3}));
 }
 
@@ -107,7 +129,7 @@ TEST(DeliveryTracker, AgreesWithAPlainAccount) {
                 if (at->second.sealed) break;
                 at->second.sealed = true;
                 const PublicationId id = at->first;
-                check(id, tracker.seal(id));
+                check(id, cookie_of(tracker.seal(id)));
                 break;
             }
             default: {
@@ -116,7 +138,7 @@ TEST(DeliveryTracker, AgreesWithAPlainAccount) {
                 const std::size_t count = 1 + random() % at->second.pending;
                 at->second.pending -= count;
                 const PublicationId id = at->first;
-                check(id, tracker.complete(id, count));
+                check(id, cookie_of(tracker.complete(id, count)));
             }
             }
             ASSERT_EQ(tracker.outstanding(), open.size());

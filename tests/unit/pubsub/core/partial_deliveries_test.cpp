@@ -270,12 +270,13 @@ class World {
         ++accepted_;
         return id;
     }
-    void note(std::optional<Cookie> key) {
-        if (!key) return;
-        ASSERT_TRUE(completed_.insert(static_cast<std::uint64_t>(*key)).second) << "twice";
+    void note(const std::optional<DeliveryTracker::Ended>& ended) {
+        if (!ended) return;
+        const Cookie key = ended->cookie;
+        ASSERT_TRUE(completed_.insert(static_cast<std::uint64_t>(key)).second) << "twice";
         for (const PublishTicket& ticket : tickets_) {
             const auto id = deliveries_.find(ticket);
-            ASSERT_FALSE(id && publications_.at(*id).key == *key) << "its user still holds it";
+            ASSERT_FALSE(id && publications_.at(*id).key == key) << "its user still holds it";
         }
     }
 

@@ -48,7 +48,7 @@ struct QueuePeer {
         const Cookie cookie = under_way.front();
         under_way.erase(under_way.begin());
         std::vector<SendQueue::Returned> returned;
-        queue.on_sent(cookie, returned);
+        queue.on_sent(cookie, Fate::sent, returned);
         return returned;
     }
 };

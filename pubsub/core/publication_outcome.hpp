@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What became of a publication whose memory was lent, counted in subscribers: those that wanted its
+// fid when it was published. No I/O.
+
+#include <cstdint>
+
+namespace netio::pubsub::inline v0_2 {
+
+struct PublicationOutcome {
+    std::uint32_t sent = 0;         // all of it is on its way
+    std::uint32_t missed = 0;       // left out by their policy, which is to drop; they are told so
+    std::uint32_t unsubscribed = 0; // before it was their turn (try_publish)
+    // The session ended before all of it was known to be on its way. Where only the acknowledgement
+    // was lost, the subscriber has it all the same.
+    std::uint32_t lost = 0;
+
+    std::uint32_t subscribers() const noexcept { return sent + missed + unsubscribed + lost; }
+    bool sent_to_all() const noexcept { return sent == subscribers(); }
+
+    friend bool operator==(const PublicationOutcome&, const PublicationOutcome&) = default;
+};
+
+// Of one of them.
+enum class Fate : std::uint8_t { sent, missed, unsubscribed, lost };
+
+inline void count(PublicationOutcome& outcome, Fate fate) noexcept {
+    switch (fate) {
+    case Fate::sent:
+        ++outcome.sent;
+        break;
+    case Fate::missed:
+        ++outcome.missed;
+        break;
+    case Fate::unsubscribed:
+        ++outcome.unsubscribed;
+        break;
+    case Fate::lost:
+        ++outcome.lost;
+        break;
+    }
+}
+
+} // namespace netio::pubsub::inline v0_2
