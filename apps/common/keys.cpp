@@ -72,6 +72,8 @@ std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& argume
     forbid_core_dumps();
     netio::ServerKeys::Options options{.file = arguments.keys,
                                        .least = protection_of(arguments.protection)};
+    options.links_per_host = arguments.links_per_host;
+    options.look_interval = arguments.look_interval;
     for (const std::string& address : arguments.dialled_as)
         options.dialled_as.push_back(netio::parse_address(address));
     return options;

@@ -8,7 +8,9 @@
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +28,8 @@ struct KeyArguments {
     std::string keys; // of a server
     std::string protection;
     std::vector<std::string> dialled_as; // of a server
+    std::uint32_t links_per_host = netio::ServerKeys::Options{}.links_per_host;
+    std::chrono::milliseconds look_interval = netio::ServerKeys::Options{}.look_interval;
 };
 
 // --key FILE, for a command that connects; --keys FILE, for one that listens; --protection LEVEL

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/bus_config.hpp"
 
+#include "apps/publish/section_reader.hpp"
 #include "netio/base/status.hpp"
 #include "pubsub/discovery/announcement.hpp"
 
@@ -45,10 +46,11 @@ BusConfig read_bus(const YamlValue& value, const std::string& folder) {
         bus.where = read_where(value, folder);
         return bus;
     }
-    value.expect_keys({"at", "name", "advertise"});
-    bus.where = read_where(value.get("at"), folder);
-    if (const auto v = value.find("name")) bus.name = read_name(*v);
-    if (const auto v = value.find("advertise")) bus.advertise = read_host(*v);
+    const SectionReader map{value, {"bus"}};
+    bus.where = read_where(map.get("at"), folder);
+    if (const auto v = map.find("name")) bus.name = read_name(*v);
+    if (const auto v = map.find("advertise")) bus.advertise = read_host(*v);
+    map.time("lease_ms", bus.lease);
     return bus;
 }
 

@@ -4,7 +4,9 @@
 // Where and how a test publisher announces itself: `bus:` of its configuration.
 
 #include "apps/publish/yaml_reader.hpp"
+#include "pubsub/discovery/bus.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace apps {
@@ -13,6 +15,7 @@ struct BusConfig {
     std::string where;     // empty: nowhere
     std::string name;      // empty: HOST-PID-0
     std::string advertise; // the host that others are told, for an address that stands for all
+    std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
 };
 
 // A directory is relative to `folder`.

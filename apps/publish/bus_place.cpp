@@ -96,7 +96,8 @@ Announcement announcement_of(const PublisherConfig& config,
 
 BusPlace::BusPlace(netio::EventLoop& loop, const BusConfig& config,
                    const Announcement& announcement) {
-    announcer_ = netio::pubsub::announce(loop, config.where, announcement, *this);
+    announcer_ =
+        netio::pubsub::announce(loop, config.where, announcement, *this, {.lease = config.lease});
     spdlog::info("announced as {} at {}", announcement.name, config.where);
 }
 

@@ -6,6 +6,7 @@
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/bus_place.hpp"
+#include "apps/publish/config_reference.hpp"
 #include "apps/publish/publish_run.hpp"
 #include "netio/fabric.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 PublisherConfig configured(const PublishArguments& arguments) {
     PublisherConfig config = load_publisher_config(arguments.config);
     if (!arguments.listen.empty()) config.listen = {netio::parse_address(arguments.listen)};
-    if (!arguments.provider.empty()) config.provider = arguments.provider;
+    if (!arguments.provider.empty()) config.fabric.provider = arguments.provider;
     if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) config.metrics = arguments.metrics;
@@ -51,7 +52,7 @@ ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
         for (netio::Address& each : options->addresses)
             each.port = 0;
     }
-    const auto transport = netio::open_fabric(loop, {.provider = config.provider});
+    const auto transport = netio::open_fabric(loop, config.fabric);
     const MessageFeed feed{config.streams};
     struct Nobody final : netio::pubsub::PublishSocket::Handler {
         void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
@@ -69,6 +70,10 @@ ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
 }
 
 ExitStatus run(const PublishArguments& arguments) {
+    if (arguments.reference || arguments.schema) {
+        print_report(arguments.reference ? config_reference() : config_schema());
+        return ExitStatus::done;
+    }
     const PublisherConfig asked = configured(arguments);
     netio::EventLoop loop{asked.loop};
     const ServedKeys served{loop, asked.keys};
@@ -76,7 +81,7 @@ ExitStatus run(const PublishArguments& arguments) {
     config.buffered_options.publisher.keys = served.keys();
     config.unbuffered_options.publisher.keys = served.keys();
     if (arguments.check) return check(loop, config);
-    const auto transport = netio::open_fabric(loop, {.provider = config.provider});
+    const auto transport = netio::open_fabric(loop, config.fabric);
     PublishRun run{loop, *transport, config, arguments};
     const auto place = announce_publisher(loop, config, run.endpoints());
     return run.run();
@@ -87,7 +92,16 @@ ExitStatus run(const PublishArguments& arguments) {
 Command add_publish(CLI::App& program) {
     auto* command = program.add_subcommand("publish", "Publish streams as a YAML file describes");
     const auto arguments = std::make_shared<PublishArguments>();
-    command->add_option("config", arguments->config, "YAML file, see config/")->required();
+    auto* const config = command->add_option("config", arguments->config, "YAML file, see config/");
+    auto* const reference =
+        command->add_flag("--reference", arguments->reference,
+                          "Only print what a configuration may hold, in Markdown");
+    auto* const schema = command->add_flag("--schema", arguments->schema,
+                                           "Only print the same as a JSON schema, for editors");
+    command->callback([config, reference, schema] {
+        if (config->empty() && reference->empty() && schema->empty())
+            throw CLI::RequiredError{"config"};
+    });
     command->add_option("--listen", arguments->listen, "HOST:PORT instead of the file's");
     add_open(*command, arguments->open);
     add_bus(*command, arguments->bus);

@@ -33,12 +33,15 @@ std::string place(const std::string& file, const YAML::Mark& mark) {
     throw ConfigError{shown};
 }
 
-std::string joined(std::initializer_list<std::string_view> words) {
+std::string joined(const std::vector<std::string_view>& words) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string suggestion(std::string_view word, std::initializer_list<std::string_view> words) {
-    return apps::suggestion(word, {words.begin(), words.size()});
+// A short file could otherwise stand for a very long one, or for one that never ends.
+constexpr std::size_t merged_maps_limit = 64;
+
+bool is_merge_key(const YAML::Node& key) {
+    return key.IsScalar() && key.Scalar() == "<<";
 }
 
 // Sees where the documents of a text begin, and ignores what they hold.
@@ -91,10 +94,48 @@ void YamlValue::fail(const std::string& problem, const std::string& allowed) con
     refuse(fmt::format("{}: {}: {}; allowed: {}", place(file_, mark_), key_, problem, allowed));
 }
 
-void YamlValue::expect_keys(std::initializer_list<std::string_view> allowed) const {
+std::vector<YamlValue::Entry> YamlValue::entries() const {
+    std::vector<Entry> all;
+    std::size_t maps = 0;
+    if (is_map()) merge(node_, all, maps);
+    return all;
+}
+
+// What a map has itself is nearer than what it takes over; who gives a key twice in one map is
+// told by expect_keys.
+void YamlValue::merge(const YAML::Node& from, std::vector<Entry>& into, std::size_t& maps) const {
+    const std::string allowed = fmt::format("<<: *NAME, or [*NAME, ...], of maps with other keys; "
+                                            "at most {} maps in all",
+                                            merged_maps_limit);
+    if (!from.IsMap()) fail("what is merged is not a map", allowed);
+    const bool own = maps++ == 0;
+    if (maps > merged_maps_limit) fail("too many maps are merged", allowed);
+    std::vector<YAML::Node> others;
+    for (const auto& entry : from) {
+        if (is_merge_key(entry.first)) {
+            others.push_back(entry.second);
+            continue;
+        }
+        const auto same = [&](const Entry& each) {
+            return each.first.IsScalar() && entry.first.IsScalar() &&
+                   each.first.Scalar() == entry.first.Scalar();
+        };
+        if (own || std::ranges::none_of(into, same)) into.emplace_back(entry.first, entry.second);
+    }
+    for (const YAML::Node& other : others) {
+        if (!other.IsSequence()) {
+            merge(other, into, maps);
+            continue;
+        }
+        for (const auto& each : other)
+            merge(each, into, maps);
+    }
+}
+
+void YamlValue::expect_keys(const std::vector<std::string_view>& allowed) const {
     if (!is_map()) fail("a map is expected", joined(allowed));
     std::set<std::string> seen;
-    for (const auto& entry : node_) {
+    for (const auto& entry : entries()) {
         const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
         const YamlValue key{file_, key_ == "document" ? name : key_ + "." + name, entry.second,
                             entry.first.Mark()};
@@ -108,8 +149,7 @@ void YamlValue::expect_keys(std::initializer_list<std::string_view> allowed) con
 }
 
 std::optional<YamlValue> YamlValue::find(std::string_view key) const {
-    if (!is_map()) return std::nullopt;
-    for (const auto& entry : node_) {
+    for (const auto& entry : entries()) {
         if (!entry.first.IsScalar() || entry.first.Scalar() != key) continue;
         const YAML::Mark mark =
             entry.second.Mark().is_null() ? entry.first.Mark() : entry.second.Mark();
@@ -171,7 +211,7 @@ std::string YamlValue::as_line(const std::string& allowed) const {
         return "[" + line + "]";
     }
     if (!is_map()) fail("nothing", allowed);
-    for (const auto& entry : node_) {
+    for (const auto& entry : entries()) {
         const YamlValue name{file_, key_, entry.first, entry.first.Mark()};
         const YamlValue value{file_, key_, entry.second, entry.second.Mark()};
         if (value.is_map()) value.fail("a map in a map", allowed);
@@ -190,11 +230,11 @@ std::size_t YamlValue::bytes(std::size_t min, std::size_t max) const {
     return *value;
 }
 
-std::size_t YamlValue::choice(std::initializer_list<std::string_view> choices,
+std::size_t YamlValue::choice(const std::vector<std::string_view>& choices,
                               std::string_view also) const {
     const std::string allowed = joined(choices) + std::string{also};
     const std::string word = text(allowed);
-    const auto* const found = std::ranges::find(choices, word);
+    const auto found = std::ranges::find(choices, word);
     if (found == choices.end()) {
         fail(fmt::format("'{}' is unknown{}", word, suggestion(word, choices)), allowed);
     }

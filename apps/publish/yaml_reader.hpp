@@ -3,16 +3,18 @@
 
 // Reads a YAML document so that every mistake in it becomes one line that names the file, the line,
 // the column, the key, what is wrong and what is allowed. Unknown and repeated keys are mistakes.
+// A map may take over what others have by merge keys: `<<: *other`, or `<<: [*one, *other]`; what
+// it has itself comes first, then what the earlier one has.
 
 #include <yaml-cpp/yaml.h>
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace apps {
@@ -40,7 +42,7 @@ class YamlValue {
     const std::string& key() const noexcept { return key_; }
 
     // A map must have no other keys than these, each once.
-    void expect_keys(std::initializer_list<std::string_view> allowed) const;
+    void expect_keys(const std::vector<std::string_view>& allowed) const;
     std::optional<YamlValue> find(std::string_view key) const;
     YamlValue get(std::string_view key) const; // required
     std::vector<YamlValue> list() const;       // not empty
@@ -57,10 +59,15 @@ class YamlValue {
     std::size_t bytes(std::size_t min, std::size_t max) const;
     // The position of the value among the choices; `also` is what else the error shall call
     // allowed.
-    std::size_t choice(std::initializer_list<std::string_view> choices,
+    std::size_t choice(const std::vector<std::string_view>& choices,
                        std::string_view also = {}) const;
 
   private:
+    using Entry = std::pair<YAML::Node, YAML::Node>;
+    // Of a map, its own ones before those that it takes over.
+    std::vector<Entry> entries() const;
+    void merge(const YAML::Node& from, std::vector<Entry>& into, std::size_t& maps) const;
+
     std::string file_;
     std::string key_;
     YAML::Node node_;

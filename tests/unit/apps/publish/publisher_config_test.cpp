@@ -93,7 +93,7 @@ streams:
 )");
     EXPECT_THAT(config.listen, ElementsAre(netio::Address{.host = "127.0.0.1", .port = 1},
                                            netio::Address{.host = "::1", .port = 2}));
-    EXPECT_EQ(config.provider, "tcp");
+    EXPECT_EQ(config.fabric.provider, "tcp");
     EXPECT_TRUE(config.buffered);
     EXPECT_EQ(config.loop.mode, netio::LoopMode::adaptive);
     EXPECT_EQ(config.loop.spin.count(), 7);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/stream_config.hpp"
+
+#include "apps/common/fid_spec.hpp"
+#include "apps/common/pattern.hpp"
+#include "apps/publish/section_reader.hpp"
+#include "pubsub/core/fid_ranges.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+namespace apps {
+namespace {
+
+std::size_t count_of(const std::vector<netio::pubsub::FidRange>& fids) {
+    std::size_t count = 0;
+    for (const netio::pubsub::FidRange& range : fids)
+        count += to_integer(range.last) - to_integer(range.first) + 1;
+    return count;
+}
+
+std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
+    std::vector<netio::pubsub::FidRange> fids;
+    for (const YamlValue& each : value.is_list() ? value.list() : std::vector<YamlValue>{value}) {
+        const std::string text = each.as_line("a fid, a range A-B, {link: 0-23, ...}, or a list");
+        try {
+            const auto some = parse_fids(text);
+            fids.insert(fids.end(), some.begin(), some.end());
+        } catch (const std::invalid_argument& error) {
+            const std::string message = error.what();
+            const std::size_t semicolon = message.find("; allowed: ");
+            each.fail(message.substr(0, semicolon), message.substr(semicolon + 11));
+        }
+    }
+    std::uint64_t count = 0;
+    for (const netio::pubsub::FidRange& range : fids) {
+        const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
+        if (width >= 1'000'000 || (count += width + 1) > 1'000'000) {
+            value.fail("more than a million fids", "at most 1000000 for a stream");
+        }
+    }
+    fids = netio::pubsub::normalised(fids);
+    if (count_of(fids) != count) value.fail("a fid is given twice", "every fid once");
+    return fids;
+}
+
+std::string resolve(const YamlValue& value, const std::string& folder) {
+    std::string resolved = path_in_folder(value.text("the path of a file"), folder);
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(resolved, error)) {
+        value.fail("'" + resolved + "' is not a file", "the path of a file that can be read");
+    }
+    return resolved;
+}
+
+SourceConfig read_source(const SectionReader& stream, std::size_t fid_count,
+                         const std::string& folder) {
+    const YamlValue value = stream.get("source");
+    constexpr std::string_view files_too = ", {file: PATH}, {files: [PATH, ...]}";
+    const std::string allowed = "pattern, pipe" + std::string{files_too};
+    if (value.is_scalar()) {
+        const std::string word = value.text(allowed);
+        if (word == "file" || word == "files") value.fail("'" + word + "' needs a path", allowed);
+        if (stream.word("source", value, files_too) == 0) return PatternConfig{};
+        if (fid_count != 1) value.fail("standard input is one stream", "a single fid with pipe");
+        return PipeConfig{};
+    }
+    if (!value.is_map()) value.fail("not a source", allowed);
+    const SectionReader source{value, {"source"}};
+    FileConfig config;
+    const auto file = source.find("file");
+    const auto files = source.find("files");
+    if (file.has_value() == files.has_value()) value.fail("one of file and files", allowed);
+    if (file) {
+        config.paths.push_back(resolve(*file, folder));
+    } else {
+        for (const YamlValue& each : files->list())
+            config.paths.push_back(resolve(each, folder));
+        if (config.paths.size() != fid_count) {
+            files->fail(std::to_string(config.paths.size()) + " files for " +
+                            std::to_string(fid_count) + " fids",
+                        "as many files as fids, or one with 'file'");
+        }
+    }
+    source.flag("repeat", config.repeat);
+    return config;
+}
+
+Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
+    const std::string allowed =
+        "a number of bytes, {uniform: {min, max}}, {normal: {mean, stddev, min, max}}, "
+        "{exponential: {mean, min, max}}, {list: [...]}";
+    if (value.is_scalar()) return FixedSize{value.bytes(min, max)};
+    if (!value.is_map()) value.fail("not a size", allowed);
+    const SectionReader size{value, {"size"}};
+    const auto is_given = [&](const ConfigKey& key) {
+        return key.section == "size" && value.find(key.name).has_value();
+    };
+    if (std::ranges::count_if(config_keys(), is_given) != 1)
+        value.fail("not one kind of size", allowed);
+    const auto bounds = [&](const SectionReader& map) {
+        const auto low_value = map.find("min");
+        const std::size_t low = low_value ? low_value->bytes(min, max) : min;
+        const std::size_t high = map.get("max").bytes(low, max);
+        return std::pair{low, high};
+    };
+    if (const auto v = size.find("fixed")) return FixedSize{v->bytes(min, max)};
+    if (const auto v = size.find("uniform")) {
+        const auto [low, high] = bounds(SectionReader{*v, {"uniform"}});
+        return UniformSize{.min = low, .max = high};
+    }
+    if (const auto v = size.find("normal")) {
+        const SectionReader normal{*v, {"normal"}};
+        const auto [low, high] = bounds(normal);
+        return NormalSize{.mean = normal.real("mean", normal.get("mean")),
+                          .stddev = normal.real("stddev", normal.get("stddev")),
+                          .min = low,
+                          .max = high};
+    }
+    if (const auto v = size.find("exponential")) {
+        const SectionReader exponential{*v, {"exponential"}};
+        const auto [low, high] = bounds(exponential);
+        return ExponentialSize{
+            .mean = exponential.real("mean", exponential.get("mean")), .min = low, .max = high};
+    }
+    SizeList list;
+    for (const YamlValue& each : size.find("list")->list())
+        list.bytes.push_back(each.bytes(min, max));
+    return list;
+}
+
+std::optional<RateConfig> read_rate(const SectionReader& stream, const YamlValue& value) {
+    if (value.is_map()) {
+        const SectionReader map{value, {"rate"}};
+        RateConfig rate{.per_second = map.real("per_second", map.get("per_second"))};
+        map.whole("burst", rate.burst);
+        return rate;
+    }
+    if (value.is_scalar() && value.text("a number, max, or {per_second, burst}") == "max")
+        return std::nullopt;
+    return RateConfig{.per_second = stream.real("rate", value, ", max, or {per_second, burst}")};
+}
+
+StreamConfig read_stream(const YamlValue& value, const StreamLimits& limits,
+                         std::uint64_t default_seed) {
+    const SectionReader map{value, {"stream"}};
+    StreamConfig stream;
+    stream.fids = read_fids(map.get("fids"));
+    if (const auto v = map.find("meaning")) stream.meaning = v->text("a word for people");
+    stream.source = read_source(map, count_of(stream.fids), limits.folder);
+    const bool pattern = std::holds_alternative<PatternConfig>(stream.source);
+    const std::size_t min = pattern ? smallest_pattern_bytes : 1;
+    const std::size_t max = limits.largest_message;
+    if (min > max) {
+        value.fail("a pattern has at least " + std::to_string(min) +
+                       " bytes, and largest_message is " + std::to_string(max),
+                   "a larger largest_message, or another source");
+    }
+    if (const auto v = map.find("size")) {
+        stream.sizes = read_sizes(*v, min, max);
+    } else if (pattern) {
+        value.fail("key 'size' is missing", "a size, as a pattern has none of its own");
+    } else {
+        stream.sizes = FixedSize{std::min<std::size_t>(64 * 1024, max)};
+    }
+    if (const auto v = map.find("rate")) stream.rate = read_rate(map, *v);
+    if (const auto v = map.find("count")) stream.count = map.whole("count", *v);
+    map.whole("status", stream.status);
+    stream.seed = default_seed;
+    map.whole("seed", stream.seed);
+    return stream;
+}
+
+void refuse_shared_input(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
+    bool taken = false;
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        if (!std::holds_alternative<PipeConfig>(configs[i].source)) continue;
+        if (std::exchange(taken, true)) {
+            streams.list()[i].get("source").fail("standard input has a stream already",
+                                                 "pipe in one stream only");
+        }
+    }
+}
+
+void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
+    struct Claim {
+        netio::pubsub::FidRange fids;
+        std::size_t stream = 0;
+    };
+    std::vector<Claim> claims;
+    for (std::size_t i = 0; i < configs.size(); ++i)
+        for (const netio::pubsub::FidRange& range : configs[i].fids)
+            claims.push_back({.fids = range, .stream = i});
+    std::ranges::sort(claims, {}, [](const Claim& claim) { return claim.fids.first; });
+    // If any two overlap, two neighbours do: those of one stream never overlap.
+    for (std::size_t i = 1; i < claims.size(); ++i) {
+        const Claim& one = claims[i - 1];
+        const Claim& other = claims[i];
+        if (one.fids.last < other.fids.first) continue;
+        const auto [former, latter] = std::minmax(one.stream, other.stream);
+        streams.list()[latter].get("fids").fail(to_string(other.fids.first) +
+                                                    " belongs to streams[" +
+                                                    std::to_string(former) + "] already",
+                                                "every fid in one stream only");
+    }
+}
+
+} // namespace
+
+std::vector<StreamConfig> read_streams(const YamlValue& list, const StreamLimits& limits) {
+    std::vector<StreamConfig> streams;
+    for (const YamlValue& each : list.list())
+        streams.push_back(read_stream(each, limits, limits.first_seed + streams.size()));
+    refuse_shared_fids(list, streams);
+    refuse_shared_input(list, streams);
+    return streams;
+}
+
+std::string path_in_folder(const std::string& path, const std::string& folder) {
+    const std::filesystem::path given{path};
+    return given.is_absolute() || folder.empty() ? path : (folder / given).string();
+}
+
+} // namespace apps

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configurations of `netio publish`: the examples, the JSON schema, and what is wrong.
+
+config_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import functools
+import glob
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import jsonschema
+import yaml
+
+from program_case import DEADLINE, HOST, PROGRAM, PROVIDER, UNITTEST_ARGUMENTS, Case
+
+EXAMPLES = sorted(glob.glob(os.path.join(sys.argv[2], "*.yaml")))
+MINIMAL = {"listen": "127.0.0.1:0", "mode": "buffered",
+           "streams": [{"fids": 1, "source": "pattern", "size": 64}]}
+UNBUFFERED = {**MINIMAL, "mode": "unbuffered"}
+
+
+def in_stream(**more):
+    return {**MINIMAL, "streams": [{**MINIMAL["streams"][0], **more}]}
+
+
+# A configuration that is sound but for what stands in the map of that section.
+AROUND = {
+    "loop": lambda map: {**MINIMAL, "loop": {"mode": "busy", **map}},
+    "fabric": lambda map: {**MINIMAL, "fabric": map},
+    "metrics": lambda map: {**MINIMAL, "metrics": {"listen": "127.0.0.1:0", **map}},
+    "bus": lambda map: {**MINIMAL, "bus": {"at": "bus", **map}},
+    "keys": lambda map: {**MINIMAL, "keys": {"file": "x", **map}},
+    "buffered": lambda map: {**MINIMAL, "buffered": map},
+    "unbuffered": lambda map: {**UNBUFFERED, "unbuffered": map},
+    "session": lambda map: {**MINIMAL, "session": map},
+    "stream": lambda map: in_stream(**map),
+    "source": lambda map: in_stream(
+        source={**({} if {"file", "files"} & set(map) else {"file": __file__}), **map}),
+    "rate": lambda map: in_stream(rate={"per_second": 1, **map}),
+    "size": lambda map: in_stream(size=map),
+    "uniform": lambda map: in_stream(size={"uniform": {"max": 99, **map}}),
+    "normal": lambda map: in_stream(size={"normal": {"mean": 9, "stddev": 9, "max": 99, **map}}),
+    "exponential": lambda map: in_stream(size={"exponential": {"mean": 9, "max": 99, **map}}),
+}
+
+
+@functools.cache
+def schema():
+    printed = subprocess.run([PROGRAM, "publish", "--schema"], capture_output=True, text=True,
+                             timeout=DEADLINE, check=True)
+    return json.loads(printed.stdout)
+
+
+def check(path):
+    return subprocess.run([PROGRAM, "publish", path, "--check", "--provider", PROVIDER],
+                          capture_output=True, text=True, timeout=DEADLINE, check=False)
+
+
+class Schema(Case):
+    def is_valid(self, document):
+        return jsonschema.Draft7Validator(schema()).is_valid(document)
+
+    def written(self, document):
+        return self.path("written.yaml", yaml.safe_dump(document).encode())
+
+    def test_it_is_a_schema_and_every_example_is_valid(self):
+        jsonschema.Draft7Validator.check_schema(schema())
+        self.assertGreaterEqual(len(EXAMPLES), 12)
+        for path in EXAMPLES:
+            with open(path) as file:
+                jsonschema.validate(yaml.safe_load(file), schema())
+
+    def test_what_it_says_of_a_key_the_reader_says_too(self):
+        """A map where a value is expected: refused by both, with the place and the key."""
+        definitions = {**schema()["definitions"], None: schema()}
+        self.assertEqual(set(definitions) - {None, "fids"}, set(AROUND))
+        for section, definition in definitions.items():
+            for key in definition.get("properties", {}):
+                around = AROUND.get(section, lambda map: {**MINIMAL, **map})
+                wrong = around({key: {"no": ["such"]}})
+                with self.subTest(f"{section}.{key}"):
+                    self.assertFalse(self.is_valid(wrong))
+                    refused = check(self.written(wrong))
+                    self.assertNotEqual(refused.returncode, 0)
+                    self.assertRegex(refused.stderr, rf"written\.yaml:\d+:\d+: [^ ]*{key}[^ ]*: .*; allowed: ")
+
+    def test_what_is_wrong_is_wrong_for_both(self):
+        for wrong in (
+                {}, [], {**MINIMAL, "mdoe": 1}, {**MINIMAL, "mode": "bufferd"},
+                {**MINIMAL, "heartbeat_ms": 65536}, {**MINIMAL, "heartbeat_ms": -1},
+                {**MINIMAL, "largest_message": "1q"}, {**MINIMAL, "largest_message": 1 << 30},
+                {**MINIMAL, "streams": []}, {**MINIMAL, "streams": {"fids": 1}},
+                {"mode": "buffered"}, {**MINIMAL, "listen": []}, {**MINIMAL, "open": "maybe"},
+                {**MINIMAL, "metrics": {}}, {**MINIMAL, "session": {"receive_count": 3}},
+                in_stream(fids=[]), in_stream(fids={}), in_stream(size={}), in_stream(size=0),
+                in_stream(size={"fixed": 40, "list": [50]}), in_stream(rate=0), in_stream(rate="fast"),
+                in_stream(source="patern"), in_stream(source={}), in_stream(status=256)):
+            with self.subTest(wrong):
+                self.assertFalse(self.is_valid(wrong))
+                refused = check(self.written(wrong))
+                self.assertNotEqual(refused.returncode, 0)
+                self.assertRegex(refused.stderr, r"written\.yaml:\d+:\d+: .*; allowed: ")
+                self.assertEqual(refused.stderr.count("\n"), 1)
+
+    def test_what_is_right_is_right_for_both(self):
+        for right in (
+                {**MINIMAL, "x-anything": {"a": [1]}}, {**MINIMAL, "buffered": {"page_size": "64 KiB"}},
+                {**MINIMAL, "loop": "busy"}, {**MINIMAL, "subscriber_limit": "10k"},
+                {**UNBUFFERED, "unbuffered": {"memory": "1M"}, "close_timeout_ms": 99000},
+                {**MINIMAL, "session": {"send_count": 2, "key_bytes": "1G"}},
+                {**MINIMAL, "fabric": {"queue_entry_limit": 1000}},
+                in_stream(fids={"detector": 3, "link": "0-23"}), in_stream(fids=[1, "2-3"]),
+                in_stream(size={"list": [24, "1k"]}), in_stream(rate="1.5k"), in_stream(rate=0.5)):
+            with self.subTest(right):
+                self.assertTrue(self.is_valid(right))
+                checked = check(self.written(right))
+                self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_maps_take_over_what_others_have(self):
+        text = ("x-common: &common {source: pattern, size: 64}\n"
+                f"listen: {HOST}:0\nmode: buffered\nstreams:\n"
+                "  - {<<: *common, fids: 1}\n  - {fids: 2, size: 99, <<: [*common]}\n")
+        path = self.path("merged.yaml", text.encode())
+        self.assertTrue(self.is_valid(yaml.safe_load(text)))
+        checked = check(path)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        self.assertIn("2 fid(s)", checked.stdout)
+        self.assertIn("messages of 99 bytes at most", checked.stdout)
+
+
+class RunningExamples(Case):
+    def test_each_is_run(self):
+        for path in EXAMPLES:
+            with self.subTest(os.path.basename(path)):
+                ended = subprocess.run(
+                    [PROGRAM, "publish", path, "--listen", f"{HOST}:0", "--provider", PROVIDER,
+                     "--wait-subscribers", "0", "--duration", "100ms", "--json"],
+                    stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE,
+                    check=False)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                report = json.loads(ended.stdout)
+                self.assertIn(report["end"], ("duration", "finished"))
+                self.assertGreater(report["without_subscribers"] + report["messages"]
+                                   + (os.path.basename(path) == "pipe.yaml"), 0)
+
+    def test_each_says_what_its_keys_mean(self):
+        for path in EXAMPLES:
+            with open(path) as file:
+                self.assertTrue(file.readline().startswith("# "), path)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)
