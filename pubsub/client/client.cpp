@@ -39,6 +39,10 @@ Status Client::publish(Fid fid, std::span<const std::byte> message, std::uint8_t
     return thread_->publish(fid, message, status);
 }
 
+Status Client::send(const Address& to, std::span<const std::byte> message) {
+    return thread_->destinations().send(to, message);
+}
+
 bool Client::post(std::function<void()> task) {
     return thread_->post(std::move(task));
 }

@@ -16,6 +16,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/fabric.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/message.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
@@ -57,6 +58,10 @@ class NETIO_EXPORT Client final {
         SlowPolicy when_full = SlowPolicy::block; // or drop
         // What publish() has taken and the thread has not.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;
+        // Of each connection that send() makes; it comes back whatever this says.
+        BufferedSendSocket::Options send;
+        std::size_t send_queue_bytes = std::size_t{16} << 20; // as above, for each address
+        std::size_t destination_limit = 256;                  // addresses that send() is given
     };
 
     // Throws what the sockets throw.
@@ -86,6 +91,11 @@ class NETIO_EXPORT Client final {
     // ok: it will be published, in order with the others of this thread. again: there is no room
     // for it now. too_large, closed, and no_subscribers where the client does not publish.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
+    // A message to a ListenSocket, which is connected to with the first one. ok: it will be sent,
+    // in order with the others of this thread to that address, once there is a connection; what a
+    // connection that breaks has not confirmed is counted and not sent again. again: its queue is
+    // full. too_large, closed. Throws std::length_error: destination_limit.
+    Status send(const Address& to, std::span<const std::byte> message);
     // Runs it on the client's thread. False: as Answer::closed.
     [[nodiscard]] bool post(std::function<void()> task);
 
@@ -96,7 +106,8 @@ class NETIO_EXPORT Client final {
     // Readable while something waits in the queue, for loops of one's own.
     int pollable_fd() const noexcept;
 
-    // Ends in order: what was published arrives. Waits for it, and for the end of the thread.
+    // Ends in order: what was published arrives, and so does what was sent to who is there.
+    // Waits for it, and for the end of the thread.
     void close();
 
     struct Counters {
@@ -105,6 +116,9 @@ class NETIO_EXPORT Client final {
         std::uint64_t missed = 0;   // told missing by publishers, and between connections
         std::uint64_t restarts = 0; // another publisher answered where one had
         std::uint64_t published = 0;
+        std::uint64_t sent = 0;               // given to a connection
+        std::uint64_t unsent = 0;             // too large for it, or it was not there at the end
+        std::uint64_t unconfirmed_frames = 0; // of connections that broke; pages of what was sent
     };
     Counters counters() const;
     // Where it publishes.

@@ -18,11 +18,18 @@ ClientThread::ClientThread(Client::Options options)
                  return post([this] {
                      if (sockets_.subscriptions) sockets_.subscriptions->resume();
                  });
-             }} {
+             }},
+      destinations_{{.socket = options_.send,
+                     .queue_bytes = options_.send_queue_bytes,
+                     .limit = options_.destination_limit},
+                    {.post = [this](std::function<void()> task) { return post(std::move(task)); },
+                     .tell = [this](const std::string& line) { tell(line); },
+                     .ended = [this] { check_closed(); }}} {
     require_at_least("queue_messages", static_cast<std::int64_t>(options_.queue_messages), 1);
     require_at_least("queue_bytes", static_cast<std::int64_t>(options_.queue_bytes), 1);
     require_option(options_.when_full != SlowPolicy::disconnect, "when_full must be block or drop");
     sockets_.transport = open_fabric(loop_, options_.fabric);
+    destinations_.set_transport(*sockets_.transport);
     if (options_.publish) {
         sockets_.publisher = std::make_unique<BufferedPublishSocket>(
             *sockets_.transport, *options_.publish, publisher_events_);
@@ -53,6 +60,7 @@ ClientThread::~ClientThread() {
 void ClientThread::run() {
     loop_.run();
     outbox_.close();
+    destinations_.take_no_more();
     finish_tasks();
 }
 
@@ -109,6 +117,7 @@ Status ClientThread::publish(Fid fid, std::span<const std::byte> message, std::u
 
 void ClientThread::close() {
     outbox_.close();
+    destinations_.take_no_more();
     while (!post([this] { begin_to_close(); })) {
         const std::lock_guard lock{mutex_};
         if (ended_) break;
@@ -123,13 +132,17 @@ Client::Counters ClientThread::counters() const {
             .dropped = queue_.dropped(),
             .missed = counted_.missed.load(std::memory_order_relaxed),
             .restarts = counted_.restarts.load(std::memory_order_relaxed),
-            .published = counted_.published.load(std::memory_order_relaxed)};
+            .published = counted_.published.load(std::memory_order_relaxed),
+            .sent = destinations_.counted().sent.load(std::memory_order_relaxed),
+            .unsent = destinations_.counted().unsent.load(std::memory_order_relaxed),
+            .unconfirmed_frames =
+                destinations_.counted().unconfirmed_frames.load(std::memory_order_relaxed)};
 }
 
 // --- its own thread -------------------------------------------------------------------------
 
 void ClientThread::drain_outbox() {
-    const bool empty = outbox_.drain([this](const Outbox::Item& item) {
+    const bool empty = outbox_.drain([this](const Publication& item) {
         const Status status = sockets_.publisher->publish(item.fid, item.bytes, item.status);
         if (status == Status::again) return false; // on_writable follows
         if (status != Status::closed) {
@@ -148,11 +161,14 @@ void ClientThread::begin_to_close() {
         sockets_.subscriptions->resume(); // what waits is not wanted any more
     }
     if (sockets_.publisher) drain_outbox();
+    destinations_.close();
     check_closed();
 }
 
 void ClientThread::check_closed() {
-    if (sockets_.closing && !endings_.subscriptions && !endings_.publisher) loop_.stop();
+    if (sockets_.closing && !endings_.subscriptions && !endings_.publisher &&
+        destinations_.is_over())
+        loop_.stop();
 }
 
 void ClientThread::answer(std::vector<Client::OnAnswer> waiters, Client::Answer answer) {

@@ -5,6 +5,7 @@
 // them and other threads.
 
 #include "pubsub/client/client.hpp"
+#include "pubsub/client/destinations.hpp"
 #include "pubsub/client/message_queue.hpp"
 #include "pubsub/client/outbox.hpp"
 #include "pubsub/core/answer_book.hpp"
@@ -32,6 +33,7 @@ class ClientThread final : private Subscriptions::Handler {
                    Client::OnAnswer answer);
     bool unsubscribe(const FidRange& fids);
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
+    Destinations& destinations() noexcept { return destinations_; }
     MessageQueue& queue() noexcept { return queue_; }
     bool is_own_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
     void close();
@@ -39,6 +41,11 @@ class ClientThread final : private Subscriptions::Handler {
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
 
   private:
+    struct Publication {
+        Fid fid{};
+        std::uint8_t status = 0;
+        std::vector<std::byte> bytes;
+    };
     struct Counted {
         std::atomic<std::uint64_t> messages{0};
         std::atomic<std::uint64_t> missed{0};
@@ -98,12 +105,13 @@ class ClientThread final : private Subscriptions::Handler {
     Client::Options options_;
     EventLoop loop_;
     AnswerBook<Client::OnAnswer> answers_;
-    Outbox outbox_;
+    Outbox<Publication> outbox_;
     MessageQueue queue_;
     Counted counted_;
     std::vector<Endpoint> endpoints_;
     PublisherEvents publisher_events_{*this};
     Sockets sockets_;
+    Destinations destinations_; // behind the transport
     Endings endings_;
     std::mutex mutex_;   // of ended_, and of who joins
     bool ended_ = false; // nothing posted from now on will run

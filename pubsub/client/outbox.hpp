@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What other threads have given a client to publish, in order, and its thread has not yet.
+// What other threads have given a client to publish or to send, in order, and its thread has not
+// done yet.
 
 #include "netio/base/status.hpp"
-#include "pubsub/core/fid.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <mutex>
-#include <span>
 #include <utility>
-#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
+// An Item has `bytes`.
+template <typename Item>
 class Outbox {
   public:
-    struct Item {
-        Fid fid{};
-        std::uint8_t status = 0;
-        std::vector<std::byte> bytes;
-    };
     explicit Outbox(std::size_t bytes_limit) noexcept : limit_{bytes_limit} {}
 
     // Any thread. `first`: nothing was there, so the client's thread is to be told.
@@ -47,10 +41,10 @@ class Outbox {
         closed_ = true;
     }
 
-    // The client's thread. Calls publish(item) for each, as long as it returns true; whether
+    // The client's thread. Calls send(item) for each, as long as it returns true; whether
     // nothing is left.
-    template <typename Publish>
-    bool drain(Publish publish) {
+    template <typename Send>
+    bool drain(Send send) {
         for (;;) {
             if (sending_.empty()) {
                 const std::lock_guard lock{mutex_};
@@ -59,7 +53,7 @@ class Outbox {
                 if (sending_.empty()) return true;
             }
             while (!sending_.empty()) {
-                if (!publish(sending_.front())) return false;
+                if (!send(sending_.front())) return false;
                 const std::size_t bytes = sending_.front().bytes.size() + sizeof(Item);
                 sending_.pop_front();
                 const std::lock_guard lock{mutex_};

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// One of a client's destinations: what waits for it, and its connection.
+
+#include "netio/loop/event_loop.hpp"
+#include "pubsub/client/destinations.hpp"
+
+namespace netio::pubsub::inline v0_2 {
+
+class Destination final : private BufferedSendSocket::Handler {
+  public:
+    Destination(Destinations& all, const Address& address, std::size_t queue_bytes);
+
+    // Any thread.
+    Status put(std::span<const std::byte> message);
+    void take_no_more() { outbox_.close(); }
+
+    // The client's thread. Whether there is a connection, or an attempt at one, whose end follows.
+    bool close();
+
+  private:
+    struct Item {
+        std::vector<std::byte> bytes;
+    };
+
+    void serve();
+    void connect();
+    void try_later();
+    void send_what_waits();
+    void end();
+
+    void on_connected(BufferedSendSocket& socket) override;
+    void on_writable(BufferedSendSocket& socket) override;
+    void on_closed(BufferedSendSocket& socket, const Closed& closed) override;
+
+    Destinations& all_;
+    Address address_;
+    Outbox<Item> outbox_;
+    std::atomic<std::size_t> message_limit_{SIZE_MAX}; // of the last connection
+    // The thread's own.
+    bool closing_ = false;
+    std::unique_ptr<Timer> again_; // who refuses for good is asked again, though not soon
+    std::unique_ptr<BufferedSendSocket> socket_;
+};
+
+} // namespace netio::pubsub::inline v0_2

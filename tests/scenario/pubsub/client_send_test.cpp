@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A client that sends to listen sockets, over tcp; the thread sanitizer runs it as well.
+
+#include "netio/messages/listen_socket.hpp"
+#include "pubsub/client/client.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace netio::pubsub {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::HasSubstr;
+
+// A listen socket with a loop and a thread of its own, which counts what comes.
+class Listening final : private ListenSocket::Handler {
+  public:
+    explicit Listening(Address at = {.host = "127.0.0.1", .port = 0},
+                       ListenSocket::Options options = {})
+        : transport_{open_fabric(loop_, {})} {
+        options.addresses = {std::move(at)};
+        socket_ = std::make_unique<ListenSocket>(*transport_, std::move(options),
+                                                 static_cast<ListenSocket::Handler&>(*this));
+        address_ = socket_->endpoints().front().address;
+        thread_ = std::thread{[this] { loop_.run(); }};
+    }
+    ~Listening() {
+        loop_.stop();
+        thread_.join();
+    }
+    const Address& address() const { return address_; }
+
+    std::atomic<std::uint64_t> count{0};
+    std::atomic<std::uint64_t> out_of_order{0};
+
+  private:
+    // The first byte says whose it is, the next eight are its number.
+    void on_message(ReceiveSocket&, std::span<const std::byte> message,
+                    std::optional<std::uint64_t>) override {
+        std::uint64_t number = 0;
+        std::memcpy(&number, message.data() + 1, sizeof number);
+        if (number != next_[message[0]]++) ++out_of_order;
+        ++count;
+    }
+    void on_closed(ReceiveSocket&, const Closed&) override {}
+
+    EventLoop loop_;
+    std::unique_ptr<Transport> transport_;
+    std::map<std::byte, std::uint64_t> next_;
+    Address address_;
+    std::unique_ptr<ListenSocket> socket_;
+    std::thread thread_;
+};
+
+Client::Options sending() {
+    Client::Options options;
+    options.send.socket.retry_interval = 1ms;
+    options.send.page_count = 8;
+    return options;
+}
+
+std::array<std::byte, 9> message_of(std::uint8_t who, std::uint64_t number) {
+    std::array<std::byte, 9> message{std::byte{who}};
+    std::memcpy(message.data() + 1, &number, sizeof number);
+    return message;
+}
+
+Status send(Client& client, const Address& to, std::uint8_t who, std::uint64_t number) {
+    Status status = Status::again;
+    while ((status = client.send(to, message_of(who, number))) == Status::again)
+        std::this_thread::yield();
+    return status;
+}
+
+template <typename Has>
+void wait_until(Has has) {
+    while (!has())
+        std::this_thread::yield();
+}
+
+// Where nobody listens.
+Address nowhere() {
+    return Listening{}.address();
+}
+
+TEST(SendingClient, TenThreadsSendThroughOneClientAndAllArrive) {
+    constexpr std::uint8_t threads = 10;
+    constexpr std::uint64_t messages = 500;
+    Listening one;
+    Listening other;
+    Client client{sending()};
+    std::vector<std::thread> users;
+    for (std::uint8_t who = 0; who < threads; ++who) {
+        users.emplace_back([&, who] {
+            for (std::uint64_t n = 0; n < messages; ++n) {
+                EXPECT_EQ(send(client, one.address(), who, n), Status::ok);
+                EXPECT_EQ(send(client, other.address(), who, n), Status::ok);
+            }
+        });
+    }
+    for (std::thread& user : users)
+        user.join();
+    client.close();
+    EXPECT_EQ(one.count, threads * messages) << "close() waits for all of it";
+    EXPECT_EQ(other.count, threads * messages);
+    EXPECT_EQ(one.out_of_order + other.out_of_order, 0U);
+    EXPECT_EQ(client.counters().sent, 2 * threads * messages);
+    EXPECT_EQ(client.counters().unsent, 0U);
+    EXPECT_EQ(client.send(one.address(), message_of(0, 0)), Status::closed);
+}
+
+TEST(SendingClient, WhatItSendsToOneThatIsNotThereYetArrivesWhenItIs) {
+    const Address address = nowhere();
+    Client client{sending()};
+    for (std::uint64_t n = 0; n < 100; ++n)
+        ASSERT_EQ(send(client, address, 1, n), Status::ok);
+    {
+        const Listening first{address};
+        wait_until([&] { return first.count == 100; });
+        EXPECT_EQ(first.out_of_order, 0U);
+    }
+    // And it comes back by itself: from some number on all arrive.
+    const Listening second{address};
+    for (std::uint64_t n = 0; second.count == 0; ++n) {
+        ASSERT_EQ(send(client, address, 1, n), Status::ok);
+        std::this_thread::yield();
+    }
+    client.close();
+    EXPECT_LE(second.out_of_order, 1U);
+}
+
+TEST(SendingClient, AnAddressThatCannotBeReachedHoldsUpNoOtherAndIsToldAtTheEnd) {
+    const Address gone = nowhere();
+    Listening there;
+    std::mutex mutex;
+    std::vector<std::string> events;
+    Client::Options options = sending();
+    options.send_queue_bytes = 1000;
+    options.on_event = [&](const std::string& event) {
+        const std::lock_guard lock{mutex};
+        events.push_back(event);
+    };
+    Client client{std::move(options)};
+    std::uint64_t taken = 0;
+    while (client.send(gone, message_of(1, 0)) == Status::ok)
+        ++taken;
+    EXPECT_GT(taken, 0U);
+    EXPECT_LT(taken, 1000U) << "the limit is its own";
+    for (std::uint64_t n = 0; n < 200; ++n)
+        ASSERT_EQ(send(client, there.address(), 1, n), Status::ok);
+    wait_until([&] { return there.count == 200; });
+    client.close();
+    EXPECT_EQ(client.counters().unsent, taken);
+    EXPECT_THAT(events, Contains(HasSubstr("not sent to " + to_string(gone))));
+}
+
+TEST(SendingClient, AMessageThatTheReceiverDoesNotTakeIsRefusedOrTold) {
+    Listening there;
+    std::vector<std::byte> huge(std::size_t{1} << 20);
+    Client::Options small = sending();
+    small.send.page_bytes = 256;
+    small.send.page_count = 2;
+    Client narrow{std::move(small)};
+    ASSERT_EQ(narrow.send(there.address(), huge), Status::ok) << "nothing is known yet";
+    wait_until([&] { return narrow.counters().unsent == 1; });
+    EXPECT_EQ(narrow.send(there.address(), huge), Status::too_large);
+    ASSERT_EQ(send(narrow, there.address(), 1, 0), Status::ok);
+    wait_until([&] { return there.count == 1; });
+}
+
+TEST(SendingClient, TheNumberOfAddressesIsLimited) {
+    const Address address = nowhere();
+    Client::Options options = sending();
+    options.destination_limit = 1;
+    Client client{std::move(options)};
+    EXPECT_EQ(client.send(address, message_of(1, 0)), Status::ok);
+    EXPECT_THROW(static_cast<void>(client.send({"127.0.0.1", 1}, message_of(1, 0))),
+                 std::length_error);
+    EXPECT_EQ(client.send(address, message_of(1, 1)), Status::ok);
+}
+
+TEST(SendingClient, ItMayBeDestroyedWhileMessagesWaitAndWhileTheyFlow) {
+    const Address address = nowhere();
+    Listening there;
+    for (int i = 0; i < 5; ++i) {
+        auto client = std::make_unique<Client>(sending());
+        for (std::uint64_t n = 0; n < 50; ++n) {
+            ASSERT_EQ(send(*client, address, 1, n), Status::ok);
+            ASSERT_EQ(send(*client, there.address(), 1, n), Status::ok);
+        }
+        client.reset();
+    }
+}
+
+} // namespace
+} // namespace netio::pubsub
