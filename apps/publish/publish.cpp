@@ -83,6 +83,7 @@ ExitStatus run(const PublishArguments& arguments) {
     if (arguments.check) return check(loop, config);
     const auto transport = netio::open_fabric(loop, config.fabric);
     PublishRun run{loop, *transport, config, arguments};
+    config.metrics.listen = run.metrics_address(); // with the port that it got
     const auto place = announce_publisher(loop, config, run.endpoints());
     return run.run();
 }

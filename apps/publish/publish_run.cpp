@@ -57,6 +57,13 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
     if (wait_for > 0) spdlog::info("waiting for {} subscriber(s)", wait_for);
 }
 
+std::string PublishRun::metrics_address() const {
+    if (!metrics_) return {};
+    netio::Address address = netio::parse_address(config_.metrics.listen);
+    address.port = metrics_->port();
+    return to_string(address);
+}
+
 ExitStatus PublishRun::run() {
     {
         const LiveDisplay display{loop_, live_form(arguments_.json, arguments_.progress), [this] {

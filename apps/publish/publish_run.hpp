@@ -51,6 +51,8 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     ExitStatus run();
     // Where it listens.
     std::vector<netio::Endpoint> endpoints() const { return outlet_->publisher().endpoints(); }
+    // Where its figures are; empty: nowhere.
+    std::string metrics_address() const;
 
   private:
     void start_when_ready();

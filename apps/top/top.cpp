@@ -2,17 +2,21 @@
 
 // netio top: who is slow, and what moves, at programs that show their figures.
 
+#include "apps/common/exit_status.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
+#include "apps/top/bus_sources.hpp"
 #include "apps/top/table.hpp"
 #include "netio/base/status.hpp"
 
 #include <CLI/CLI.hpp>
 #include <httplib.h>
+#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -25,6 +29,7 @@ namespace {
 
 struct Arguments {
     std::vector<std::string> sources;
+    std::string bus; // empty: none
     std::optional<netio::Duration> interval;
     Order order = Order::as_shown;
     bool once = false;
@@ -50,12 +55,14 @@ Look look_at(const std::string& source) {
     return look;
 }
 
-std::vector<Look> look_at_all(const Arguments& arguments, const std::vector<Look>& before) {
+std::vector<Look> look_at_all(const std::vector<std::string>& sources, Order order,
+                              const std::vector<Look>& before) {
     std::vector<Look> looks;
-    for (const std::string& source : arguments.sources) {
+    for (const std::string& source : sources) {
         looks.push_back(look_at(source));
-        if (!before.empty()) add_rates(looks.back(), before[looks.size() - 1]);
-        sort(looks.back().rows, arguments.order);
+        const auto last = std::ranges::find(before, source, &Look::source);
+        if (last != before.end()) add_rates(looks.back(), *last);
+        sort(looks.back().rows, order);
     }
     return looks;
 }
@@ -72,15 +79,32 @@ std::string drawn(const std::vector<Look>& looks) {
 
 int run(const Arguments& arguments) {
     const netio::Duration interval = arguments.interval.value_or(std::chrono::seconds{1});
+    std::unique_ptr<BusSources> bus;
+    if (!arguments.bus.empty()) {
+        bus = std::make_unique<BusSources>(arguments.bus);
+        if (!bus->read()) {
+            spdlog::error("'{}' could not be read", arguments.bus);
+            return to_integer(ExitStatus::failed);
+        }
+    }
     std::vector<Look> looks;
     // Rates need two looks.
     for (int count = 0;; ++count) {
-        looks = look_at_all(arguments, looks);
+        std::vector<std::string> sources = arguments.sources;
+        if (bus) {
+            const std::vector<std::string> found = bus->addresses();
+            sources.insert(sources.end(), found.begin(), found.end());
+        }
+        looks = look_at_all(sources, arguments.order, looks);
         const bool last = arguments.once && count == 1;
         if (last || (!arguments.once && (count > 0 || !arguments.json)))
             print_report(arguments.json ? to_json(looks) + "\n" : drawn(looks));
         if (last) break;
-        std::this_thread::sleep_for(interval);
+        bus ? bus->wait(interval) : std::this_thread::sleep_for(interval);
+    }
+    if (looks.empty()) {
+        spdlog::error("no program at '{}' shows figures", arguments.bus);
+        return to_integer(ExitStatus::nothing);
     }
     const bool failed =
         std::ranges::any_of(looks, [](const Look& look) { return !look.error.empty(); });
@@ -95,7 +119,14 @@ Command add_top(CLI::App& program) {
     auto* command = program.add_subcommand(
         "top", "Show who is slow and what moves, at programs with --metrics");
     const auto arguments = std::make_shared<top::Arguments>();
-    command->add_option("programs", arguments->sources, "HOST:PORT of their --metrics")->required();
+    auto* const programs =
+        command->add_option("programs", arguments->sources, "HOST:PORT of their --metrics");
+    auto* const bus = add_bus(*command, arguments->bus);
+    command->callback([programs, bus] {
+        if (programs->count() == 0 && bus->count() == 0)
+            throw CLI::ValidationError{"top",
+                                       "where? HOST:PORT of a program's --metrics, or --bus"};
+    });
     add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
     command->add_option("--sort", arguments->order, "rate, dropped, waiting or idle")
         ->transform(

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -89,21 +90,89 @@ class Showing(Case):
             self.assertEqual(shown["netio_fid_messages_total"][label], sent["fids"][hex(fid)]["messages"])
             self.assertEqual(arrived["netio_fid_bytes_total"][label], received["fids"][hex(fid)]["bytes"])
 
-    def test_who_is_stopped_is_seen_under_each_policy(self):
-        for policy, sign in (("block", lambda now: now["netio_publisher_again_total"][""] > 0),
-                             ("drop", lambda now: max(now["netio_peer_dropped_total"].values()) > 0),
-                             ("disconnect", lambda now: max(now["netio_peer_waited_for"].values()) == 1)):
-            publisher, subscriber = self.pair(f"slow_subscribers: {policy}\n" + self.MANY)
-            there = metrics_of(publisher)
-            self.until(lambda: figures(there)["netio_publisher_messages_total"][""] > 100, "it publishes")
-            subscriber.process.send_signal(signal.SIGSTOP)
-            shown = self.until(lambda: (lambda now: now if "netio_peer_idle_seconds" in now and sign(now) and max(
-                now["netio_peer_idle_seconds"].values()) > 0.1 else None)(figures(there)), policy)
-            self.assertLess(shown["netio_publisher_free"]['unit="bytes"'],
-                            shown["netio_publisher_pool"]['unit="bytes"'])
-            subscriber.process.send_signal(signal.SIGCONT)
-            for process in (subscriber, publisher):
-                process.process.kill()
+    @staticmethod
+    def top(*arguments):
+        """kind and name -> row, of the last program."""
+        shown = subprocess.run([PROGRAM, "top", *arguments, "--once", "--json", "--interval", "1ms"],
+                               capture_output=True, text=True, check=True)
+        return {(row["kind"], row["name"]): row for row in json.loads(shown.stdout)["programs"][-1]["rows"]}
+
+    def test_figures_top_and_the_books_agree_on_who_is_stopped_under_each_policy(self):
+        for policy in ("block", "drop", "disconnect"):
+            with self.subTest(policy):
+                self.one_is_stopped(policy)
+
+    def one_is_stopped(self, policy):
+        """Two subscribers want the same, and one is stopped until it shows, and goes on."""
+        limits = "disconnect_after_ms: 1000\n" if policy == "disconnect" else ""
+        publisher, other = self.pair(f"slow_subscribers: {policy}\n{limits}" + self.MANY)
+        there = metrics_of(publisher)
+        self.until(lambda: figures(there)["netio_publisher_messages_total"][""] > 100, "it publishes")
+        known = set(figures(there)["netio_peer_waiting"])
+        stopped = self.start("subscribe", publisher.address(), "--fid", "0-99")
+        (peer,) = self.until(lambda: set(figures(there)["netio_peer_waiting"]) - known, "it is there")
+        address = peer.split('"')[1]
+        self.until(lambda: figures(there)["netio_peer_frames_total"][peer] > 4, "it gets something")
+        stopped.process.send_signal(signal.SIGSTOP)
+
+        def shown():
+            now = figures(there)
+            if now.get("netio_peer_idle_seconds", {}).get(peer, 0) < 0.1:
+                return None
+            sign = {"block": now["netio_publisher_again_total"][""] > 0,
+                    "drop": now["netio_peer_dropped_total"][peer] > 0,
+                    "disconnect": now["netio_peer_waited_for"][peer] == 1}
+            return now if sign[policy] else None
+
+        while_stopped = self.until(shown, policy)
+        self.assertLess(while_stopped["netio_publisher_free"]['unit="bytes"'],
+                        while_stopped["netio_publisher_pool"]['unit="bytes"'])
+        row = self.top(there).get(("peer", address))
+        if policy != "disconnect" or row:  # it may have been cut off between the two looks
+            self.assertGreater(row["idle_s"], 0)
+            self.assertGreaterEqual(row["dropped"], while_stopped["netio_peer_dropped_total"][peer])
+        if policy == "disconnect":
+            gone = self.until(lambda: (lambda now: now if now["netio_publisher_disconnected_total"][""] == 1
+                                       else None)(figures(there)), "it is cut off")
+            self.assertNotIn(peer, gone["netio_peer_waiting"])
+            self.assertNotIn(("peer", address), self.top(there))
+        stopped.process.send_signal(signal.SIGCONT)
+        publisher.process.send_signal(signal.SIGINT)
+        publisher.process.stdin.close()
+        _, sent, _ = publisher.end()
+        _, missed, log = stopped.end()
+        _, received, _ = other.end()
+        # The books: who was waited for missed nothing, whom it left out knows how much.
+        self.assertEqual(received["messages"] + received["lost"], sent["messages"])
+        if policy == "disconnect":
+            self.assertIn("this side took nothing", log)
+        else:
+            self.assertEqual(received["lost"] + missed["lost"], sent["dropped"], log)
+        if policy == "drop":
+            self.assertGreaterEqual(missed["lost"], while_stopped["netio_peer_dropped_total"][peer])
+            self.assertGreater(missed["lost"], 0)
+        else:
+            self.assertEqual(sent["dropped"], 0)
+
+    def test_top_finds_the_publishers_of_a_bus(self):
+        os.mkdir(self.path("bus"))
+        publisher, subscriber = self.pair(self.FEW, "--bus", self.path("bus"))
+        here = metrics_of(subscriber)
+        name = "netio_subscriber_messages_total"
+        self.until(lambda: figures(here).get(name, {}).get(f'publisher="{publisher.address()}"') == 2000, "all")
+        self.assertEqual(self.top("--bus", self.path("bus"))["publisher", ""]["count"], 2000)
+        both = subprocess.run([PROGRAM, "top", here, "--bus", self.path("bus"), "--once", "--json", "--interval",
+                               "1ms"], capture_output=True, text=True, check=True)
+        self.assertEqual([each["source"] for each in json.loads(both.stdout)["programs"]],
+                         [here, metrics_of(publisher)])
+
+    def test_top_says_that_nobody_is_there(self):
+        os.mkdir(self.path("empty"))
+        for arguments, status, what in ((["--bus", self.path("empty"), "--once", "--interval", "1ms"], 4,
+                                         "shows figures"), ([], 2, "where?")):
+            done = subprocess.run([PROGRAM, "top", *arguments], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(what, done.stderr)
 
     def test_a_port_in_use_is_said(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -160,9 +229,8 @@ class Showing(Case):
 class Logging(Case):
     """Nobody has to read the log."""
 
-    def test_a_reader_that_stalls_stops_no_data(self):
-        config = self.config("wait_subscribers: 1\nstreams:\n  - {fids: 0-99999, source: pattern, size: 40, "
-                             "rate: max, count: 2}\n")
+    def with_a_stalled_reader(self, config, *more):
+        """A publisher whose standard error is full, and its address."""
         with socket.create_server((HOST, 0)) as free:
             address = f"{HOST}:{free.getsockname()[1]}"
         reader, writer = os.pipe()
@@ -172,11 +240,44 @@ class Logging(Case):
             while True:
                 os.write(writer, b"x" * 4096)
         os.set_blocking(writer, True)
-        publisher = subprocess.Popen([PROGRAM, "publish", config, "--listen", address, "--progress"], stderr=writer,
-                                     stdout=subprocess.DEVNULL)
+        publisher = subprocess.Popen([PROGRAM, "publish", config, "--listen", address, "--progress", *more],
+                                     stderr=writer, stdout=subprocess.DEVNULL)
         self.addCleanup(publisher.wait)
         self.addCleanup(publisher.kill)
         os.close(writer)
+        return publisher, address
+
+    def wait_for_lines(self, process, enough):
+        with process.changed:
+            while not enough([line for line in process.lines if line]):
+                self.assertTrue(process.changed.wait(DEADLINE), process.lines)
+
+    def test_a_request_of_many_fids_costs_another_subscriber_no_message_where_nobody_reads_the_log(self):
+        # The policy is to drop: if the loop stood still, or was held up, messages would be missing.
+        config = self.config("wait_subscribers: 1\nslow_subscribers: drop\nstreams:\n"
+                             "  - {fids: 0-9, source: pattern, size: 100, rate: 20000}\n")
+        publisher, address = self.with_a_stalled_reader(config)
+        other = self.start("subscribe", address, "--fid", "0-9", "--verify", "--progress")
+        other.wait_for(r"progress [1-9]")
+        greedy = self.start("subscribe", address, *(word for fid in range(0, 2000, 2)
+                                                    for word in ("--fid", f"{1000 + 100 * fid}-{1099 + 100 * fid}")))
+        # One line tells many ranges, and how many more there are.
+        self.wait_for_lines(greedy, lambda lines: 1000 == sum(
+            line.count("-0x") + int((re.findall(r"and (\d+) more", line) or [0])[0])
+            for line in lines if "subscribed to" in line))
+        seen = len(other.lines)
+        self.wait_for_lines(other, lambda lines: any(re.search(r"progress [1-9]", line) for line in lines[seen:]))
+        greedy.process.send_signal(signal.SIGINT)
+        greedy.end()
+        publisher.send_signal(signal.SIGINT)
+        status, report, log = other.end()
+        self.assertEqual((status, report["lost"]), (0, 0), log)
+        self.assertEqual(publisher.wait(DEADLINE), 0)
+
+    def test_a_reader_that_stalls_stops_no_data(self):
+        config = self.config("wait_subscribers: 1\nstreams:\n  - {fids: 0-99999, source: pattern, size: 40, "
+                             "rate: max, count: 2}\n")
+        publisher, address = self.with_a_stalled_reader(config)
         subscriber = self.start("subscribe", address, "--fid", "0-99999", "--verify")
         status, report, _ = subscriber.end()
         self.assertEqual((status, report["messages"], report["lost"]), (0, 200000, 0))

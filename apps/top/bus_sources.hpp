@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The programs on a bus that show their figures, while they are there.
+
+#include "netio/loop/event_loop.hpp"
+#include "pubsub/discovery/bus.hpp"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace apps::top {
+
+class BusSources final : private netio::pubsub::Discovery::Handler {
+  public:
+    // Throws std::invalid_argument for what is no bus.
+    explicit BusSources(const std::string& where);
+
+    // Reads it for the first time. False: it could not be read.
+    bool read();
+    // Lets so much time pass; who comes and goes meanwhile is known behind it.
+    void wait(netio::Duration time);
+    // HOST:PORT of each, in the order of their names.
+    std::vector<std::string> addresses() const;
+
+  private:
+    static constexpr std::chrono::seconds patience{5};
+
+    void on_announced(const netio::pubsub::Announcement& announcement) override;
+    void on_gone(const std::string& name) override { addresses_.erase(name); }
+    void on_trouble(const std::string& what) override;
+    void on_caught_up() override;
+
+    netio::EventLoop loop_;
+    std::map<std::string, std::string> addresses_; // by the name
+    bool caught_up_ = false;
+    bool reading_ = false;
+    netio::Timer end_timer_{loop_, [this] { loop_.stop(); }};
+    std::unique_ptr<netio::pubsub::Discovery> bus_;
+};
+
+} // namespace apps::top
