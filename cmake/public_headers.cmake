@@ -34,6 +34,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/fid_layout.hpp
     pubsub/core/fid_map.hpp
     pubsub/core/message.hpp
+    pubsub/core/message_batch.hpp
     pubsub/core/publication_outcome.hpp
     pubsub/core/publish_ticket.hpp
     pubsub/core/publisher_change.hpp

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <exception>
 #include <thread>
-#include <vector>
 
 namespace pubsub = netio::pubsub;
 using namespace std::chrono_literals;
@@ -28,11 +27,9 @@ static int run(const char* address, std::uint64_t count) {
 
     std::atomic<std::uint64_t> taken{0};
     const auto read = [&] {
-        std::vector<pubsub::Message> messages;
-        while (taken < count) {
-            messages.clear();
-            taken += client.poll(messages, 1000, 100ms); // each message comes to one of the two
-        }
+        pubsub::MessageBatch messages;
+        while (taken < count)
+            taken += client.poll(messages, 100ms); // each message comes to one of the two
     };
     std::thread one{read};
     std::thread other{read};

@@ -47,6 +47,10 @@ bool Client::post(std::function<void()> task) {
     return thread_->post(std::move(task));
 }
 
+std::size_t Client::poll(MessageBatch& batch, std::chrono::milliseconds timeout) {
+    return thread_->queue().poll(batch, timeout);
+}
+
 std::size_t Client::poll(std::vector<Message>& out, std::size_t at_most,
                          std::chrono::milliseconds timeout) {
     return thread_->queue().poll(out, at_most, timeout);

@@ -6,9 +6,11 @@
 //     pubsub::Client client{{.publishers = {{"10.0.0.1", 1234}}}};
 //     const pubsub::FidRange fids{pubsub::Fid{0}, pubsub::Fid{63}};
 //     client.subscribe({fids}, {}, std::chrono::seconds{5}); // accepted, refused, pending, closed
-//     std::vector<pubsub::Message> messages;
-//     while (client.poll(messages, 1000, std::chrono::seconds{1}) > 0)
-//         messages.clear();
+//     pubsub::MessageBatch batch;
+//     std::size_t sum = 0;
+//     while (client.poll(batch, std::chrono::seconds{1}) > 0)
+//         for (const pubsub::MessageBatch::Item message : batch)
+//             sum += message.bytes.size();
 //
 // Messages go to a function on the client's thread, or else into a bounded queue that any number
 // of threads take from. What does not fit there follows `when_full`: the publishers are held up, as
@@ -19,6 +21,7 @@
 #include "netio/messages/buffered_send_socket.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/message.hpp"
+#include "pubsub/core/message_batch.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 
 #include <chrono>
@@ -99,8 +102,12 @@ class NETIO_EXPORT Client final {
     // Runs it on the client's thread. False: as Answer::closed.
     [[nodiscard]] bool post(std::function<void()> task);
 
-    // Appends what waits in the queue, so many at most, or waits for something; how many. 0:
-    // nothing came, or the client has ended.
+    // A batch of what waits in the queue, in place of what it had, or waits for something; how
+    // many. 0: nothing came, or the client has ended. No message is copied, and the batch's memory
+    // is used again.
+    std::size_t poll(MessageBatch& batch,
+                     std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
+    // The same, so many at most, each in memory of its own, behind those that are there.
     std::size_t poll(std::vector<Message>& out, std::size_t at_most,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
     // Readable while something waits in the queue, for loops of one's own.

@@ -8,11 +8,18 @@
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+// Only one thread changes it.
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
+} // namespace
 
 ClientThread::ClientThread(Client::Options options)
     : options_{std::move(options)}, loop_{options_.loop}, outbox_{options_.publish_queue_bytes},
-      queue_{{.messages = options_.queue_messages,
-              .bytes = options_.queue_bytes,
+      queue_{{.limit = {.messages = options_.queue_messages, .bytes = options_.queue_bytes},
               .when_full = options_.when_full},
              [this] {
                  return post([this] {
@@ -146,7 +153,7 @@ void ClientThread::drain_outbox() {
         const Status status = sockets_.publisher->publish(item.fid, item.bytes, item.status);
         if (status == Status::again) return false; // on_writable follows
         if (status != Status::closed) {
-            counted_.published.fetch_add(1, std::memory_order_relaxed);
+            add(counted_.published, 1);
         }
         return true;
     });
@@ -197,22 +204,23 @@ void ClientThread::on_refused(Subscriptions&, const Subscriptions::Source&, cons
 
 void ClientThread::on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
                               std::uint8_t status) {
-    counted_.messages.fetch_add(1, std::memory_order_relaxed);
+    add(counted_.messages, 1);
     if (options_.on_message) return options_.on_message(fid, message, status);
+    if (!turn_end_.armed()) turn_end_.start(Duration::zero());
     if (!queue_.put(fid, message, status)) all.pause();
 }
 
 void ClientThread::on_gap(Subscriptions&, Fid, std::uint64_t count) {
-    counted_.missed.fetch_add(count, std::memory_order_relaxed);
+    add(counted_.missed, count);
 }
 
 void ClientThread::on_missed(Subscriptions&, Fid, std::uint64_t count) {
-    counted_.missed.fetch_add(count, std::memory_order_relaxed);
+    add(counted_.missed, count);
 }
 
 void ClientThread::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                                         const PublisherChange& change) {
-    counted_.restarts.fetch_add(1, std::memory_order_relaxed);
+    add(counted_.restarts, 1);
     tell(source.name +
          " is another publisher than before; what the former one published at its "
          "end is " +

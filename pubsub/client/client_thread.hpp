@@ -113,6 +113,9 @@ class ClientThread final : private Subscriptions::Handler {
     Sockets sockets_;
     Destinations destinations_; // behind the transport
     Endings endings_;
+    Timer turn_end_{loop_, [this] { // what this turn has brought is there for others
+                        if (!queue_.hand_over()) sockets_.subscriptions->pause();
+                    }};
     std::mutex mutex_;   // of ended_, and of who joins
     bool ended_ = false; // nothing posted from now on will run
     std::thread thread_; // last: it uses the others

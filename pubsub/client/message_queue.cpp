@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <system_error>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
 
-MessageQueue::MessageQueue(const Mailbox::Options& options, std::function<bool()> go_on)
-    : mailbox_{options}, go_on_{std::move(go_on)}, fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<bool()> go_on)
+    : filler_{options}, mailbox_{options.limit}, go_on_{std::move(go_on)},
+      fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
     if (fd_ < 0) throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
 }
 
@@ -23,50 +23,79 @@ MessageQueue::~MessageQueue() {
     ::close(fd_);
 }
 
+// --- the client's thread --------------------------------------------------------------------
+
 bool MessageQueue::put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+    // Whoever drops looks once a turn whether he has to.
+    if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
+        const std::lock_guard lock{mutex_};
+        filler_.look(mailbox_.load());
+    }
+    if (!filler_.put(fid, bytes, status)) {
+        dropped_.store(dropped() + 1, std::memory_order_relaxed);
+        return true;
+    }
+    const bool stop = filler_.is_full() && filler_.blocks();
+    return stop || filler_.is_due() ? hand_over() : true;
+}
+
+bool MessageQueue::hand_over() {
+    has_looked_ = false;
+    if (filler_.batch().empty()) return true;
     const std::lock_guard lock{mutex_};
     const bool was_empty = mailbox_.empty();
-    const Mailbox::Put put = mailbox_.put(fid, bytes, status);
-    if (put == Mailbox::Put::dropped) return true;
+    mailbox_.exchange(filler_.batch());
+    filler_.look(mailbox_.load());
     if (was_empty) {
         static_cast<void>(::eventfd_write(fd_, 1));
         something_.notify_all();
     }
-    if (put == Mailbox::Put::full && mailbox_.blocks()) stopped_ = true;
+    if (filler_.is_full() && filler_.blocks()) stopped_ = true;
     return !stopped_;
 }
 
 void MessageQueue::end() {
+    hand_over();
     const std::lock_guard lock{mutex_};
     ended_ = true;
     something_.notify_all();
 }
+
+// --- any thread -----------------------------------------------------------------------------
 
 void MessageQueue::wait_for_end() {
     std::unique_lock lock{mutex_};
     something_.wait(lock, [this] { return ended_; });
 }
 
-std::size_t MessageQueue::poll(std::vector<Message>& out, std::size_t at_most,
-                               std::chrono::milliseconds timeout) {
-    std::unique_lock lock{mutex_};
+void MessageQueue::go_on_if_there_is_room() {
     if (stopped_ && mailbox_.has_room() && go_on_()) stopped_ = false;
+}
+
+template <typename Take>
+std::size_t MessageQueue::poll(Take take, std::chrono::milliseconds timeout) {
+    std::unique_lock lock{mutex_};
+    go_on_if_there_is_room();
     if (timeout.count() > 0) {
         something_.wait_for(lock, timeout, [this] { return ended_ || !mailbox_.empty(); });
     }
     const bool was_empty = mailbox_.empty();
-    const std::size_t taken = mailbox_.take(out, at_most);
+    const std::size_t taken = take();
     if (mailbox_.empty() && !was_empty) {
         eventfd_t count = 0;
         static_cast<void>(::eventfd_read(fd_, &count));
     }
-    if (stopped_ && mailbox_.has_room() && go_on_()) stopped_ = false;
+    go_on_if_there_is_room();
     return taken;
 }
 
-std::uint64_t MessageQueue::dropped() const {
-    const std::lock_guard lock{mutex_};
-    return mailbox_.dropped();
+std::size_t MessageQueue::poll(MessageBatch& batch, std::chrono::milliseconds timeout) {
+    return poll([&] { return mailbox_.take(batch); }, timeout);
+}
+
+std::size_t MessageQueue::poll(std::vector<Message>& out, std::size_t at_most,
+                               std::chrono::milliseconds timeout) {
+    return poll([&] { return mailbox_.take(out, at_most); }, timeout);
 }
 
 } // namespace netio::pubsub::inline v0_2

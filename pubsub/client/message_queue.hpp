@@ -2,13 +2,16 @@
 #pragma once
 
 // Hands messages from a client's thread to all others: a Mailbox with a lock, somebody who waits,
-// and a descriptor for those with a loop of their own.
+// and a descriptor for those with a loop of their own. The lock is taken once for a batch.
 
+#include "pubsub/core/batch_filler.hpp"
 #include "pubsub/core/mailbox.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <span>
@@ -19,24 +22,37 @@ namespace netio::pubsub::inline v0_2 {
 class MessageQueue {
   public:
     // `go_on`: asks for more, from any thread; false: ask again later.
-    MessageQueue(const Mailbox::Options& options, std::function<bool()> go_on);
+    MessageQueue(const BatchFiller::Options& options, std::function<bool()> go_on);
     ~MessageQueue();
     MessageQueue(const MessageQueue&) = delete;
     MessageQueue& operator=(const MessageQueue&) = delete;
 
-    // False: nothing more should come until `go_on`.
+    // The client's thread. False: nothing more should come until `go_on`. What was put is there for
+    // others after hand_over(), which is due at the end of the loop's turn.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status);
+    bool hand_over();
     // Nothing more will come.
     void end();
     void wait_for_end();
 
+    // Any thread.
+    std::size_t poll(MessageBatch& batch, std::chrono::milliseconds timeout);
     std::size_t poll(std::vector<Message>& out, std::size_t at_most,
                      std::chrono::milliseconds timeout);
     int pollable_fd() const noexcept { return fd_; }
-    std::uint64_t dropped() const;
+    std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
   private:
-    mutable std::mutex mutex_;
+    template <typename Take>
+    std::size_t poll(Take take, std::chrono::milliseconds timeout);
+    void go_on_if_there_is_room();
+
+    // The client's thread's own.
+    BatchFiller filler_;
+    bool has_looked_ = false; // in this turn
+    std::atomic<std::uint64_t> dropped_{0};
+
+    std::mutex mutex_; // of what follows
     std::condition_variable something_;
     Mailbox mailbox_;
     std::function<bool()> go_on_;

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Messages that wait for those who take them, and what becomes of one for which there is no room.
-// No I/O, no threads: the caller locks.
+// Messages that wait for those who take them, in batches: what is filled by one side is handed over
+// as a whole, and what was read comes back to be filled again. No I/O, no threads: the caller
+// locks.
 
-#include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/message.hpp"
-#include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/message_batch.hpp"
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,65 +18,91 @@ namespace netio::pubsub::inline v0_2 {
 
 class Mailbox {
   public:
-    struct Options {
-        std::size_t messages = 65536;
-        std::size_t bytes = std::size_t{64} << 20;
-        SlowPolicy when_full = SlowPolicy::block; // or drop
+    // What waits, or may.
+    struct Load {
+        std::size_t messages = 0;
+        std::size_t bytes = 0;
     };
-    explicit Mailbox(const Options& options) noexcept : options_{options} {}
+    explicit Mailbox(const Load& limit) noexcept : limit_{limit} {}
 
-    enum class Put : std::uint8_t {
-        taken,
-        full,    // taken, and now nothing more should come until has_room()
-        dropped, // and counted
-    };
-    // With `block` what comes in spite of that is taken as well: it cannot be sent back.
-    Put put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        if (options_.when_full == SlowPolicy::drop && is_full()) {
-            ++missed_[fid];
-            ++dropped_;
-            return Put::dropped;
+    // Takes a batch that has messages, however many, and gives one that has none.
+    void exchange(MessageBatch& batch) {
+        load_.messages += batch.size();
+        load_.bytes += batch.bytes();
+        if (!waiting_.empty() && is_small(batch) && is_small(waiting_.back())) {
+            for (const MessageBatch::Item item : batch)
+                waiting_.back().append(item);
+            return batch.clear();
         }
-        std::uint64_t missed = 0;
-        if (const std::uint64_t* const found = missed_.find(fid)) {
-            missed = *found;
-            missed_.erase(fid);
-        }
-        bytes_ += bytes.size();
-        waiting_.push_back({.fid = fid,
-                            .status = status,
-                            .missed = missed,
-                            .bytes = {bytes.begin(), bytes.end()}});
-        return is_full() ? Put::full : Put::taken;
+        waiting_.push_back(std::exchange(batch, take_spare()));
     }
-    // Appends so many at most.
+    // The messages of the oldest batch; the memory of the given one is used again. How many.
+    std::size_t take(MessageBatch& batch) {
+        batch.clear();
+        if (waiting_.empty()) return 0;
+        std::swap(batch, waiting_.front());
+        keep(std::move(waiting_.front()));
+        waiting_.pop_front();
+        load_.messages -= batch.size();
+        load_.bytes -= batch.bytes();
+        return batch.size();
+    }
+    // Appends copies, so many at most.
     std::size_t take(std::vector<Message>& out, std::size_t at_most) {
-        const std::size_t count = std::min(at_most, waiting_.size());
-        for (std::size_t i = 0; i < count; ++i) {
-            bytes_ -= waiting_.front().bytes.size();
-            out.push_back(std::move(waiting_.front()));
+        std::size_t taken = 0;
+        while (taken < at_most && !waiting_.empty()) {
+            MessageBatch& front = waiting_.front();
+            const std::size_t count = std::min(at_most - taken, front.size());
+            load_.bytes -= front.bytes();
+            for (std::size_t i = 0; i < count; ++i) {
+                const MessageBatch::Item item = front[i];
+                out.push_back({.fid = item.fid,
+                               .status = item.status,
+                               .missed = item.missed,
+                               .bytes = {item.bytes.begin(), item.bytes.end()}});
+            }
+            front.drop_front(count);
+            load_.bytes += front.bytes();
+            load_.messages -= count;
+            taken += count;
+            if (!front.empty()) continue;
+            keep(std::move(front));
             waiting_.pop_front();
         }
-        return count;
+        return taken;
     }
 
-    bool blocks() const noexcept { return options_.when_full != SlowPolicy::drop; }
+    const Load& load() const noexcept { return load_; }
     bool empty() const noexcept { return waiting_.empty(); }
-    bool is_full() const noexcept {
-        return waiting_.size() >= options_.messages || bytes_ >= options_.bytes;
-    }
     // For more than a few: so that not every message stops and goes.
     bool has_room() const noexcept {
-        return waiting_.size() <= options_.messages / 2 && bytes_ <= options_.bytes / 2;
+        return load_.messages <= limit_.messages / 2 && load_.bytes <= limit_.bytes / 2;
     }
-    std::uint64_t dropped() const noexcept { return dropped_; }
 
   private:
-    Options options_;
-    std::deque<Message> waiting_;
-    std::size_t bytes_ = 0;
-    FidMap<std::uint64_t> missed_; // not told yet
-    std::uint64_t dropped_ = 0;
+    static bool is_small(const MessageBatch& batch) noexcept {
+        return batch.size() <= 256 && batch.bytes() <= std::size_t{32} << 10;
+    }
+
+    static constexpr std::size_t spare_limit = 8;
+    static constexpr std::size_t spare_bytes = std::size_t{1} << 20; // of each
+
+    MessageBatch take_spare() {
+        if (spare_.empty()) return {};
+        MessageBatch batch = std::move(spare_.back());
+        spare_.pop_back();
+        return batch;
+    }
+    void keep(MessageBatch batch) {
+        if (spare_.size() >= spare_limit || batch.capacity() > spare_bytes) return;
+        batch.clear();
+        spare_.push_back(std::move(batch));
+    }
+
+    Load limit_;
+    Load load_;
+    std::deque<MessageBatch> waiting_;
+    std::vector<MessageBatch> spare_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -161,6 +161,37 @@ TEST(Client, TenReadersOfOneQueueGetEachMessageOnce) {
     EXPECT_EQ(sum, 999U * 1000U / 2);
 }
 
+TEST(Client, BatchesComeToTenReadersWholeAndTheirMemoryIsUsedAgain) {
+    Client publisher{publishing()};
+    Client client{subscribing(publisher)};
+    ASSERT_EQ(client.subscribe({range(1, 2)}, {}, deadline), Answer::accepted);
+    std::atomic<std::uint64_t> count{0};
+    std::atomic<std::uint64_t> sum{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 10; ++i) {
+        readers.emplace_back([&] {
+            MessageBatch batch;
+            while (count < 20000) {
+                client.poll(batch, 10ms);
+                std::uint64_t last = 0;
+                for (const MessageBatch::Item message : batch) {
+                    const std::uint64_t number = number_of(message.bytes);
+                    EXPECT_LE(last, number) << "in order";
+                    last = number;
+                    sum += number;
+                }
+                count += batch.size();
+            }
+        });
+    }
+    for (std::uint64_t n = 0; n < 20000; ++n)
+        publish(publisher, Fid{1 + n % 2}, n);
+    for (std::thread& reader : readers)
+        reader.join();
+    EXPECT_EQ(count, 20000U);
+    EXPECT_EQ(sum, 19999U * 20000U / 2);
+}
+
 TEST(Client, ItsDescriptorIsReadableWhileSomethingWaits) {
     Client publisher{publishing()};
     Client client{subscribing(publisher)};

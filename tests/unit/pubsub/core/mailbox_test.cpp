@@ -2,60 +2,147 @@
 #include "pubsub/core/mailbox.hpp"
 
 #include "pubsub/core/answer_book.hpp"
+#include "pubsub/core/batch_filler.hpp"
 
 #include <gmock/gmock.h>
 
 #include <array>
+#include <utility>
+#include <vector>
 
 namespace netio::pubsub {
 namespace {
 
-using Put = Mailbox::Put;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr std::array<std::byte, 10> ten{};
 
-TEST(Mailbox, WhoBlocksIsToldThatItIsFullAndLosesNothing) {
-    Mailbox box{{.messages = 2, .bytes = 1000}};
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::taken);
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::full);
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::full) << "it was on its way";
+MessageBatch batch_of(std::size_t messages, std::size_t size = 10) {
+    MessageBatch batch;
+    const std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < messages; ++i)
+        batch.append({.fid = Fid{i}, .status = 1, .missed = 2, .bytes = bytes});
+    return batch;
+}
+
+std::vector<std::uint64_t> fids_of(const MessageBatch& batch) {
+    std::vector<std::uint64_t> fids;
+    for (const MessageBatch::Item item : batch)
+        fids.push_back(to_integer(item.fid));
+    return fids;
+}
+
+TEST(MessageBatch, HasWhatWasAppendedAndWhatIsLeftOfIt) {
+    MessageBatch batch;
+    EXPECT_EQ(batch.bytes(), 0U);
+    const std::array<std::byte, 2> two{std::byte{7}, std::byte{8}};
+    batch.append({.fid = Fid{1}, .status = 3, .missed = 4, .bytes = ten});
+    batch.append({.fid = Fid{2}, .status = 0, .missed = 0, .bytes = {}});
+    batch.append({.fid = Fid{3}, .status = 5, .missed = 0, .bytes = two});
+    EXPECT_EQ(batch.size(), 3U);
+    EXPECT_EQ(batch.bytes(), 12U);
+    EXPECT_EQ(batch[0].status, 3);
+    EXPECT_EQ(batch[0].missed, 4U);
+    batch.drop_front(2);
+    EXPECT_THAT(fids_of(batch), ElementsAre(3));
+    EXPECT_EQ(batch.bytes(), 2U);
+    EXPECT_THAT(batch[0].bytes, ElementsAre(std::byte{7}, std::byte{8}));
+    batch.drop_front(1);
+    EXPECT_TRUE(batch.empty());
+    EXPECT_EQ(batch.bytes(), 0U);
+    const std::size_t capacity = batch.capacity();
+    batch.clear();
+    EXPECT_EQ(batch.capacity(), capacity) << "its memory is used again";
+}
+
+TEST(Mailbox, BatchesAreTakenInOrderWholeOrInPart) {
+    Mailbox box{{.messages = 5000, .bytes = 1000000}};
+    MessageBatch batch = batch_of(300);
+    box.exchange(batch);
+    EXPECT_TRUE(batch.empty());
+    batch = batch_of(2);
+    box.exchange(batch);
+    EXPECT_EQ(box.load().messages, 302U);
+    EXPECT_EQ(box.load().bytes, 3020U);
     std::vector<Message> out;
-    EXPECT_FALSE(box.has_room());
-    EXPECT_EQ(box.take(out, 2), 2U);
-    EXPECT_TRUE(box.has_room());
-    EXPECT_EQ(box.take(out, 9), 1U);
+    EXPECT_EQ(box.take(out, 298), 298U);
+    EXPECT_EQ(out[297].fid, Fid{297});
+    EXPECT_EQ(out[297].status, 1);
+    EXPECT_EQ(out[297].missed, 2U);
+    EXPECT_EQ(out[297].bytes.size(), 10U);
+    MessageBatch taken;
+    EXPECT_EQ(box.take(taken), 2U) << "the rest of the first";
+    EXPECT_THAT(fids_of(taken), ElementsAre(298, 299));
+    EXPECT_EQ(box.load().messages, 2U);
+    EXPECT_EQ(box.take(out, 9), 2U);
+    EXPECT_TRUE(box.empty());
+    EXPECT_EQ(box.load().bytes, 0U);
+    EXPECT_EQ(box.take(taken), 0U);
+    EXPECT_TRUE(taken.empty()) << "what was read is not read again";
+}
+
+TEST(Mailbox, SmallBatchesBecomeOneSoThatAFewMessagesATurnCostLittle) {
+    Mailbox box{{.messages = 5000, .bytes = 1000000}};
+    for (int turn = 0; turn < 100; ++turn) {
+        MessageBatch batch = batch_of(2);
+        box.exchange(batch);
+    }
+    MessageBatch taken;
+    EXPECT_EQ(box.take(taken), 200U);
     EXPECT_TRUE(box.empty());
 }
 
-TEST(Mailbox, ItsBytesAreLimitedAsWell) {
-    Mailbox box{{.messages = 100, .bytes = 20}};
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::taken);
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::full);
+TEST(Mailbox, HasRoomAgainWhenHalfOfItIsFree) {
+    Mailbox box{{.messages = 4, .bytes = 1000}};
+    MessageBatch batch = batch_of(4);
+    box.exchange(batch);
     std::vector<Message> out;
+    EXPECT_FALSE(box.has_room());
+    box.take(out, 1);
+    EXPECT_FALSE(box.has_room());
     box.take(out, 1);
     EXPECT_TRUE(box.has_room());
+    batch = batch_of(1, 600);
+    box.exchange(batch);
+    EXPECT_FALSE(box.has_room()) << "of bytes";
 }
 
-TEST(Mailbox, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
-    Mailbox box{{.messages = 1, .bytes = 1000, .when_full = SlowPolicy::drop}};
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::full);
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::dropped);
-    EXPECT_EQ(box.put(Fid{2}, ten, 0), Put::dropped);
-    EXPECT_EQ(box.put(Fid{1}, ten, 0), Put::dropped);
-    EXPECT_EQ(box.dropped(), 3U);
-    std::vector<Message> out;
-    box.take(out, 1);
-    box.put(Fid{1}, ten, 7);
-    box.take(out, 1);
-    box.put(Fid{1}, ten, 0);
-    box.take(out, 1);
-    ASSERT_EQ(out.size(), 3U);
-    EXPECT_EQ(out[0].missed, 0U);
-    EXPECT_EQ(out[1].missed, 2U);
-    EXPECT_EQ(out[1].status, 7);
-    EXPECT_EQ(out[2].missed, 0U) << "it is told once";
+TEST(BatchFiller, WhoBlocksIsFullAndLosesNothing) {
+    BatchFiller filler{{.limit = {.messages = 3, .bytes = 1000}}};
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_FALSE(filler.is_full());
+    filler.look({.messages = 2, .bytes = 20});
+    EXPECT_TRUE(filler.is_full()) << "with what waits";
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0)) << "it was on its way";
+    EXPECT_EQ(filler.batch().size(), 2U);
+    filler.look({.messages = 0, .bytes = 985});
+    EXPECT_TRUE(filler.is_full()) << "of bytes";
+}
+
+TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
+    BatchFiller filler{{.limit = {.messages = 1000000, .bytes = 1000000000}}};
+    std::size_t many = 0;
+    for (; !filler.is_due(); ++many)
+        filler.put(Fid{1}, {}, 0);
+    EXPECT_GT(many, 1000U);
+    filler.batch().clear();
+    filler.put(Fid{1}, std::vector<std::byte>(1000000), 0);
+    EXPECT_TRUE(filler.is_due());
+}
+
+TEST(BatchFiller, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
+    BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::drop}};
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
+    EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
+    EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
+    for (const auto& [fid, missed] : {std::pair{1U, 2U}, {1U, 0U}, {2U, 1U}, {2U, 0U}}) {
+        filler.batch().clear(); // it was handed over, and read
+        ASSERT_TRUE(filler.put(Fid{fid}, ten, 7));
+        EXPECT_EQ(filler.batch()[0].missed, missed) << "it is told once";
+        EXPECT_EQ(filler.batch()[0].status, 7);
+    }
 }
 
 FidRange range(std::uint64_t first, std::uint64_t last) {

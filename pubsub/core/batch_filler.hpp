@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Collects messages for a Mailbox, so that it is locked once for many of them, and decides what
+// becomes of one for which there is no room. It knows how full the mailbox was when it last looked;
+// since then there can only be more room. No I/O, no threads.
+
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/mailbox.hpp"
+#include "pubsub/core/slow_policy.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace netio::pubsub::inline v0_2 {
+
+class BatchFiller {
+  public:
+    struct Options {
+        Mailbox::Load limit;
+        SlowPolicy when_full = SlowPolicy::block; // or drop
+    };
+    explicit BatchFiller(const Options& options) noexcept : options_{options} {}
+
+    // How full the mailbox is now.
+    void look(const Mailbox::Load& load) noexcept { seen_ = load; }
+    // With what is collected here it is full, or may be.
+    bool is_full() const noexcept {
+        return seen_.messages + batch_.size() >= options_.limit.messages ||
+               seen_.bytes + batch_.bytes() >= options_.limit.bytes;
+    }
+    bool blocks() const noexcept { return options_.when_full != SlowPolicy::drop; }
+
+    // False: dropped, and counted. With `block` what comes though it is full is taken as well: it
+    // cannot be sent back.
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        if (!blocks() && is_full()) {
+            ++missed_[fid];
+            ++missing_;
+            return false;
+        }
+        std::uint64_t missed = 0;
+        if (missing_ > 0) {
+            if (const std::uint64_t* const found = missed_.find(fid)) {
+                missing_ -= missed = *found;
+                missed_.erase(fid);
+            }
+        }
+        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
+        return true;
+    }
+    // It is large enough to be handed over.
+    bool is_due() const noexcept {
+        return batch_.size() >= batch_messages || batch_.bytes() >= batch_bytes;
+    }
+    MessageBatch& batch() noexcept { return batch_; }
+
+  private:
+    static constexpr std::size_t batch_messages = 2048;
+    static constexpr std::size_t batch_bytes = std::size_t{256} << 10;
+
+    Options options_;
+    Mailbox::Load seen_;
+    MessageBatch batch_;
+    FidMap<std::uint64_t> missed_; // not told yet
+    std::uint64_t missing_ = 0;    // of all fids
+};
+
+} // namespace netio::pubsub::inline v0_2
