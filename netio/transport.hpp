@@ -43,7 +43,7 @@ inline constexpr std::size_t connection_data_limit = 55;
 // What a connection's provider can do. Code asks these, never the provider's name.
 struct Capabilities {
     std::string provider;            // for people and reports only
-    std::size_t segment_limit = 1;   // slices per send and per write
+    std::size_t segment_limit = 1;   // slices per send and per write; a receive is one
     std::size_t inject_bytes = 0;    // sends up to this size need no registration
     std::size_t immediate_bytes = 0; // immediate data a write can carry; 0: none
     std::size_t message_bytes = 0;   // largest message or write

@@ -27,7 +27,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     no_subscribers,    // accepted, and nobody wants it; nothing was sent, no completion follows
     again,             // nothing was sent to anyone: no room now, try again after on_writable
     partial,           // some targets took it; finish it with the ticket (explicit publishing only)
-    too_many_segments, // more slices than segment_limit; nothing was sent
+    too_many_segments, // more slices than slice_limit; nothing was sent
     too_large,         // larger than the peer or the configuration allows; nothing was sent
     closed,            // the connection is not open; nothing was sent
     stale_ticket,      // the ticket stands for no unfinished publication; nothing was done

@@ -68,9 +68,8 @@ int Endpoint::accept(std::span<const std::byte> data) noexcept {
     return ::fi_accept(handle_.get(), data.data(), data.size());
 }
 
-void Endpoint::gather(std::span<const Slice> slices, Vectors& vectors) {
-    NETIO_CHECK_MSG(slices.size() <= capabilities_.segment_limit &&
-                        slices.size() <= vectors.pieces.size(),
+void Endpoint::gather(std::span<const Slice> slices, std::size_t limit, Vectors& vectors) {
+    NETIO_CHECK_MSG(slices.size() <= limit && slices.size() <= vectors.pieces.size(),
                     "more slices than the provider takes corrupt memory silently");
     for (const Slice& slice : slices) {
         // An empty piece among others brings down a kernel (siw, Linux 6.1), and means 2 GiB to
@@ -92,14 +91,14 @@ void Endpoint::gather(std::span<const Slice> slices, Vectors& vectors) {
 
 long Endpoint::send(std::span<const Slice> slices, void* context) {
     Vectors vectors;
-    gather(slices, vectors);
+    gather(slices, capabilities_.segment_limit, vectors);
     return ::fi_sendv(handle_.get(), vectors.pieces.data(), vectors.descriptors.data(),
                       vectors.count, 0, context);
 }
 
 long Endpoint::receive(std::span<const Slice> slices, void* context) {
     Vectors vectors;
-    gather(slices, vectors);
+    gather(slices, info_->rx_attr->iov_limit, vectors);
     return ::fi_recvv(handle_.get(), vectors.pieces.data(), vectors.descriptors.data(),
                       vectors.count, 0, context);
 }
@@ -107,7 +106,7 @@ long Endpoint::receive(std::span<const Slice> slices, void* context) {
 long Endpoint::write(std::span<const Slice> slices, const RemoteSlice& target,
                      std::optional<std::uint32_t> immediate, void* context) {
     Vectors vectors;
-    gather(slices, vectors);
+    gather(slices, capabilities_.segment_limit, vectors);
     ::fi_rma_iov remote{};
     remote.addr = target.address;
     remote.key = target.key;

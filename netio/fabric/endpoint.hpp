@@ -55,7 +55,7 @@ class Endpoint {
         std::array<void*, 32> descriptors;
         std::size_t count = 0;
     };
-    void gather(std::span<const Slice> slices, Vectors& vectors);
+    void gather(std::span<const Slice> slices, std::size_t limit, Vectors& vectors);
 
     Domain& domain_;
     Info info_;

@@ -27,11 +27,16 @@ struct ProviderTraits {
     std::string_view refusal; // empty: may be used
     bool kernel_sockets = false;
     bool domain_limits_queues = false;
+    // It offers fewer scatter-gather elements than there are, unless it is asked for more.
+    bool hides_segments = false;
 };
+
+// What hardware usually takes of them; more than there are is refused, not cut.
+constexpr std::array<std::size_t, 3> segment_wishes{30, 16, 8};
 
 // Best first. The reasons were measured with libfabric 1.17.
 constexpr std::array<ProviderTraits, 6> providers{{
-    {"verbs", "", false, true},
+    {"verbs", "", false, true, true},
     {"tcp", "", true},
     {"sockets", "a port scan crashes it, and connecting blocks the event loop; use tcp", false},
     {"net", "its descriptors stay readable for ever, so a waiting loop burns a core; use tcp",
@@ -122,17 +127,45 @@ Info make_hints(const InfoRequest& request) {
     return hints;
 }
 
-// What libfabric offers at one numeric address; null if nothing.
-Info ask(const InfoRequest& request, const std::string& host, const ::fi_info& hints) {
+// What libfabric offers to these hints; null if nothing. Where: as fi_getinfo(3) has it.
+struct Place {
+    const char* host = nullptr;
+    const char* port = nullptr;
+    std::uint64_t flags = 0;
+};
+Info offered(const Place& place, const ::fi_info& hints) {
     ::fi_info* found = nullptr;
     const int result =
-        library().getinfo(api_version, host.c_str(), std::to_string(request.address.port).c_str(),
-                          request.role == Role::listen ? FI_SOURCE : 0, &hints, &found);
+        library().getinfo(api_version, place.host, place.port, place.flags, &hints, &found);
     if (result == 0) return Info{found};
     if (result != -FI_ENODATA) {
-        require(result, "cannot ask libfabric for provider '" + request.provider + "'");
+        require(result, "cannot ask libfabric for provider '" +
+                            std::string{hints.fabric_attr->prov_name} + "'");
     }
     return nullptr;
+}
+
+// With as many scatter-gather elements for sends as there are.
+Info ask(const Place& place, ::fi_info& hints) {
+    Info usual = offered(place, hints);
+    if (!usual || !traits_of(*usual).hides_segments) return usual;
+    for (const std::size_t wish : segment_wishes) {
+        if (wish <= usual->tx_attr->iov_limit) break;
+        hints.tx_attr->iov_limit = wish;
+        Info more = offered(place, hints);
+        hints.tx_attr->iov_limit = 0;
+        if (more) return more;
+    }
+    return usual;
+}
+
+// At one numeric address.
+Info ask(const InfoRequest& request, const std::string& host, ::fi_info& hints) {
+    const std::string port = std::to_string(request.address.port);
+    return ask({.host = host.c_str(),
+                .port = port.c_str(),
+                .flags = request.role == Role::listen ? FI_SOURCE : 0},
+               hints);
 }
 
 struct Offer final : RouteOffer {
@@ -237,17 +270,13 @@ std::string foreign_choice(const std::string& provider) {
 
 Info query_all(const std::string& provider) {
     const Info hints = plain_hints(provider, {.send_count = 0, .receive_count = 0});
-    ::fi_info* found = nullptr;
-    const int result = library().getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
-    if (result == -FI_ENODATA) return nullptr;
-    require(result, "cannot ask libfabric for provider '" + provider + "'");
-    return Info{found};
+    return ask({}, *hints);
 }
 
 Capabilities capabilities_of(const ::fi_info& info) {
     return {
         .provider = info.fabric_attr->prov_name,
-        .segment_limit = std::min(info.tx_attr->iov_limit, info.rx_attr->iov_limit),
+        .segment_limit = info.tx_attr->iov_limit,
         .inject_bytes = info.tx_attr->inject_size,
         .immediate_bytes = info.domain_attr->cq_data_size,
         .message_bytes = info.ep_attr->max_msg_size,
@@ -257,7 +286,7 @@ Capabilities capabilities_of(const ::fi_info& info) {
 }
 
 void require_segments(const ::fi_info& info) {
-    if (capabilities_of(info).segment_limit >= 2) return;
+    if (std::min(info.tx_attr->iov_limit, info.rx_attr->iov_limit) >= 2) return;
     throw FabricError{std::make_error_code(std::errc::not_supported),
                       std::string{"provider '"} + info.fabric_attr->prov_name +
                           "' takes one scatter-gather element per message, and two are needed: "

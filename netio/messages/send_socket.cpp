@@ -72,6 +72,10 @@ std::size_t SendSocket::message_limit() const noexcept {
     return is_connected() ? core_->session().body_limit() - messages::immediate_bytes : 0;
 }
 
+std::size_t SendSocket::segment_limit() const noexcept {
+    return is_connected() ? core_->session().segment_limit() : 0;
+}
+
 const std::string& SendSocket::provider() const noexcept {
     return core_->provider();
 }

@@ -107,6 +107,10 @@ class NETIO_EXPORT SendSocket final {
     bool is_retrying() const noexcept;
     // The largest message the receiver takes; valid while connected.
     std::size_t message_limit() const noexcept;
+    // Slices of a message that leave from where they lie: as many as the provider takes beside a
+    // header. Of a longer list those behind are copied, which costs no more than that. Valid while
+    // connected.
+    std::size_t segment_limit() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;
     Counters counters() const noexcept;

@@ -32,7 +32,7 @@ struct IncomingFrame {
 
 // A write into the peer's memory. Slices are lent until on_sent.
 struct OutgoingWrite {
-    std::span<const Slice> slices; // at most Session::write_slice_limit()
+    std::span<const Slice> slices; // at most Session::capabilities().segment_limit
     RemoteSlice target;
     std::uint32_t notice = 0; // what the peer is told: on_written
 };

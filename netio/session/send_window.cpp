@@ -82,6 +82,14 @@ bool SendWindow::can_send_own() const noexcept {
     return !free_slots_.empty() && credits_->can_send_frame();
 }
 
+std::size_t SendWindow::segment_limit() const noexcept {
+    const bool is_sealed = sealer_.has_value();
+    if (is_sealed && sealer_->encrypts()) return 0;
+    // The header takes a piece, and the tag of what is sealed.
+    const std::size_t taken = is_sealed ? 2 : 1;
+    return segment_limit_ <= taken ? 0 : std::min(segment_limit_ - taken, slice_limit);
+}
+
 // --- sending --------------------------------------------------------------------------------
 
 Status SendWindow::refuse(bool& wanted) noexcept {

@@ -55,6 +55,9 @@ class SendWindow {
     Status send_own(Connection& connection, FrameKind kind, std::span<const std::byte> body = {});
     // Nothing may be sent behind it. `again`: there is no credit at all.
     Status send_last(Connection& connection, FrameKind kind, std::span<const std::byte> body);
+    // Slices of a frame that leave from where they lie; of more, those behind are gathered.
+    std::size_t segment_limit() const noexcept;
+
     // What has left the fabric's hands.
     struct Released {
         std::optional<Cookie> cookie; // if it had one

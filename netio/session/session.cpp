@@ -130,6 +130,10 @@ const Capabilities& Session::capabilities() const noexcept {
     return core_->connection_->capabilities();
 }
 
+std::size_t Session::segment_limit() const noexcept {
+    return core_->send_.segment_limit();
+}
+
 MemoryDomain& Session::domain() noexcept {
     return core_->connection_->domain();
 }

@@ -135,7 +135,9 @@ class Session final {
     // Why the listener did not want us; none: it did, or did not say.
     RejectCode rejection() const noexcept;
     const Capabilities& capabilities() const noexcept;
-    std::size_t write_slice_limit() const noexcept { return capabilities().segment_limit; }
+    // Slices of a frame that leave from where they lie; those of a longer list are copied. Valid
+    // while open.
+    std::size_t segment_limit() const noexcept;
     // Where to register memory that the peer is to write to. It must outlive the session.
     MemoryDomain& domain() noexcept;
     std::string peer_address() const;

@@ -48,4 +48,8 @@ std::size_t PublishSocket::outstanding() const noexcept {
     return publisher_->outstanding();
 }
 
+std::size_t PublishSocket::segment_limit() const noexcept {
+    return publisher_->segment_limit();
+}
+
 } // namespace netio::pubsub::inline v0_2

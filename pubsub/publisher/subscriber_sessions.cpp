@@ -278,6 +278,14 @@ void SubscriberSessions::take_back(Subscriber& subscriber, std::size_t aim,
     }
 }
 
+std::size_t SubscriberSessions::segment_limit() const noexcept {
+    std::size_t limit = slice_limit;
+    subscribers_.for_each([&](const Subscriber& each) {
+        if (each.is_announced()) limit = std::min(limit, each.session().segment_limit());
+    });
+    return limit;
+}
+
 PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits,
                                                     const DropAccount& drops) {
     PublisherSnapshot snapshot{.pool = shares_.pool(),

@@ -65,6 +65,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
 
     std::vector<Endpoint> endpoints() const { return listener_->endpoints(); }
     std::size_t subscriber_count() const noexcept { return announced_count_; }
+    // Slices that every subscriber's session sends from where they lie.
+    std::size_t segment_limit() const noexcept;
 
     // Who gets what. The next of the loop's events may change it.
     FanOut& fan_out() noexcept { return fan_out_; }

@@ -19,7 +19,7 @@ void WriteCarrier::prepare(const Slice& slice, MemoryDomain& domain) {
 }
 
 std::size_t WriteCarrier::piece_count(const Session& session) const {
-    return std::min(piece_limit, session.write_slice_limit());
+    return std::min(piece_limit, session.capabilities().segment_limit);
 }
 
 bool WriteCarrier::is_ready(Session& session) {

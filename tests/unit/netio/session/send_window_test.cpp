@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace netio {
 namespace {
 
@@ -48,6 +50,29 @@ TEST(SendWindow, WhoAskedInVainIsToldOnce) {
         EXPECT_TRUE(window.take_wish());
         EXPECT_FALSE(window.take_wish());
     }
+}
+
+TEST(SendWindow, TheHeaderAndTheTagTakeAPieceEach) {
+    const auto limit_of = [](std::size_t pieces, const std::function<void(SendWindow&)>& seal) {
+        SendWindow window{8};
+        window.open({.receive_count = 8,
+                     .peer_receive_count = 8,
+                     .frame_bytes = 1024,
+                     .segment_limit = pieces,
+                     .by_immediate = true});
+        seal(window);
+        return window.segment_limit();
+    };
+    const auto open = [](SendWindow&) {};
+    EXPECT_EQ(limit_of(2, open), 1U);
+    EXPECT_EQ(limit_of(4, open), 3U);
+    EXPECT_EQ(limit_of(30, open), slice_limit);
+    const auto tagged = [](SendWindow& window) {
+        window.seal_with(FrameSealer{access::Tagger{access::Secret::random()}});
+    };
+    EXPECT_EQ(limit_of(2, tagged), 0U);
+    EXPECT_EQ(limit_of(4, tagged), 2U);
+    EXPECT_EQ(limit_of(30, tagged), slice_limit);
 }
 
 TEST(SendWindow, WhoCouldSendAtOnceIsNotToldLater) {
