@@ -60,18 +60,21 @@ TEST(Routes, ASearchThatIsGivenUpTellsNobody) {
 TEST(Routes, TheLoopTurnsAndMayEndWhileASearchIsStuck) {
     std::promise<void> release;
     const std::shared_future<void> released = release.get_future().share();
+    std::promise<void> begun;
     std::promise<void> ended;
     bool told = false;
     int ticks = 0;
     {
         EventLoop loop;
         fabric::RouteFinder finder{loop, [&, released](const Address&, const std::string&) {
+                                       begun.set_value();
                                        released.wait();
                                        ended.set_value();
                                        return FoundRoutes{};
                                    }};
         const auto search = finder.find({.host = "slow.example", .port = 1}, {},
                                         [&](const FoundRoutes&) { told = true; });
+        begun.get_future().wait(); // else it might never begin
         Timer tick{loop, [&] { ++ticks < 3 ? tick.start(1ms) : loop.stop(); }};
         tick.start(1ms);
         loop.run();
