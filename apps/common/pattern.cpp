@@ -13,7 +13,7 @@ using netio::pubsub::Fid;
 using netio::wire::load;
 using netio::wire::store;
 
-constexpr std::uint32_t magic = 0x5441504e; // "NPAT"
+constexpr std::uint32_t timed = std::uint32_t{1} << 31;
 constexpr std::uint64_t odd = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t window = 64;
 
@@ -26,27 +26,72 @@ constexpr std::uint64_t mix(std::uint64_t value) noexcept {
     return value ^ (value >> 32);
 }
 
+// Of a short one, only what it has of the sequence number counts.
 constexpr std::uint64_t seed_of(Fid fid, std::uint64_t sequence, std::size_t size) noexcept {
+    if (size < whole_pattern_bytes) sequence &= UINT32_MAX;
     return mix(mix(netio::pubsub::to_integer(fid) + odd) + sequence * odd + size);
+}
+
+std::uint32_t check_of(std::uint64_t seed, std::uint64_t time) noexcept {
+    return static_cast<std::uint32_t>(mix(seed + mix(time)));
+}
+
+void fill_body(std::span<std::byte> body, std::uint64_t seed) {
+    std::byte* const out = body.data();
+    const std::size_t words = body.size() / 8;
+    for (std::size_t i = 0; i < words; ++i)
+        store(out + i * 8, seed + (i + 1) * odd);
+    const std::uint64_t last = seed + (words + 1) * odd;
+    std::memcpy(out + words * 8, &last, body.size() % 8);
+}
+
+bool is_body(std::span<const std::byte> body, std::uint64_t seed) {
+    const std::byte* const in = body.data();
+    const std::size_t words = body.size() / 8;
+    std::uint64_t differences = 0;
+    for (std::size_t i = 0; i < words; ++i)
+        differences |= load<std::uint64_t>(in + i * 8) ^ (seed + (i + 1) * odd);
+    const std::uint64_t last = seed + (words + 1) * odd;
+    return differences == 0 && std::memcmp(in + words * 8, &last, body.size() % 8) == 0;
+}
+
+void fill_whole(std::span<std::byte> message, Fid fid, std::uint64_t sequence,
+                std::uint32_t flags) {
+    const std::uint64_t seed = seed_of(fid, sequence, message.size());
+    std::byte* const out = message.data();
+    store(out, static_cast<std::uint32_t>(message.size()) | flags);
+    store(out + 4, check_of(seed, 0));
+    store(out + 8, sequence);
+    store(out + 16, fid);
+    const std::size_t body = flags == 0 ? whole_pattern_bytes : timed_pattern_bytes;
+    if (flags != 0) store(out + whole_pattern_bytes, std::uint64_t{0});
+    fill_body(message.subspan(body), seed);
 }
 
 } // namespace
 
 void fill_pattern(std::span<std::byte> message, Fid fid, std::uint64_t sequence) {
     NETIO_CHECK(message.size() >= smallest_pattern_bytes);
+    if (message.size() >= whole_pattern_bytes) return fill_whole(message, fid, sequence, 0);
     const std::uint64_t seed = seed_of(fid, sequence, message.size());
-    std::byte* out = message.data();
-    store(out, magic);
-    store(out + 4, static_cast<std::uint32_t>(seed));
-    store(out + 8, sequence);
-    store(out + 16, fid);
-    out += smallest_pattern_bytes;
-    const std::size_t body = message.size() - smallest_pattern_bytes;
-    const std::size_t words = body / 8;
-    for (std::size_t i = 0; i < words; ++i)
-        store(out + i * 8, seed + (i + 1) * odd);
-    const std::uint64_t last = seed + (words + 1) * odd;
-    std::memcpy(out + words * 8, &last, body % 8);
+    store(message.data(), static_cast<std::uint32_t>(sequence));
+    store(message.data() + 4, check_of(seed, 0));
+    fill_body(message.subspan(smallest_pattern_bytes), seed);
+}
+
+void fill_timed_pattern(std::span<std::byte> message, Fid fid, std::uint64_t sequence) {
+    NETIO_CHECK(message.size() >= timed_pattern_bytes);
+    fill_whole(message, fid, sequence, timed);
+}
+
+void stamp_pattern(std::span<std::byte> message, std::uint64_t nanoseconds) {
+    NETIO_CHECK(message.size() >= timed_pattern_bytes);
+    std::byte* const out = message.data();
+    const std::uint64_t seed =
+        seed_of(Fid{load<std::uint64_t>(out + 16)}, load<std::uint64_t>(out + 8),
+                load<std::uint32_t>(out) & ~timed);
+    store(out + whole_pattern_bytes, nanoseconds);
+    store(out + 4, check_of(seed, nanoseconds));
 }
 
 PatternCounts& PatternCounts::operator+=(const PatternCounts& other) {
@@ -55,33 +100,59 @@ PatternCounts& PatternCounts::operator+=(const PatternCounts& other) {
     reordered += other.reordered;
     duplicates += other.duplicates;
     corrupt += other.corrupt;
+    truncated += other.truncated;
     return *this;
 }
 
-void PatternChecker::check(Fid fid, std::span<const std::byte> message) {
+std::optional<std::uint64_t> PatternChecker::check(Fid fid, std::span<const std::byte> message) {
     Stream& stream = streams_[fid];
     ++stream.counts.messages;
+    if (message.size() < whole_pattern_bytes) {
+        check_short(stream, fid, message);
+        return {};
+    }
+    const std::byte* const in = message.data();
+    const auto flags = load<std::uint32_t>(in) & timed;
+    const std::size_t size = load<std::uint32_t>(in) & ~timed;
+    const auto sequence = load<std::uint64_t>(in + 8);
+    const std::uint64_t seed = seed_of(fid, sequence, size);
+    const std::size_t head = flags == 0 ? whole_pattern_bytes : timed_pattern_bytes;
+    const std::uint64_t time =
+        flags == 0 || message.size() < head ? 0 : load<std::uint64_t>(in + whole_pattern_bytes);
+    if (size < head || load<std::uint64_t>(in + 16) != to_integer(fid) ||
+        load<std::uint32_t>(in + 4) != check_of(seed, time)) {
+        ++stream.counts.corrupt;
+        return {};
+    }
+    place(stream, sequence);
+    if (message.size() < size) {
+        ++stream.counts.truncated;
+        return {};
+    }
+    if (message.size() > size || !is_body(message.subspan(head), seed)) {
+        ++stream.counts.corrupt;
+        return {};
+    }
+    return flags == 0 ? std::nullopt : std::optional{time};
+}
+
+void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::byte> message) {
     if (message.size() < smallest_pattern_bytes) {
         ++stream.counts.corrupt;
         return;
     }
-    const std::byte* in = message.data();
-    const auto sequence = load<std::uint64_t>(in + 8);
-    const std::uint64_t seed = seed_of(fid, sequence, message.size());
-    std::uint64_t differences = (load<std::uint32_t>(in) ^ magic) |
-                                (load<std::uint32_t>(in + 4) ^ static_cast<std::uint32_t>(seed)) |
-                                (load<std::uint64_t>(in + 16) ^ netio::pubsub::to_integer(fid));
-    in += smallest_pattern_bytes;
-    const std::size_t body = message.size() - smallest_pattern_bytes;
-    const std::size_t words = body / 8;
-    for (std::size_t i = 0; i < words; ++i)
-        differences |= load<std::uint64_t>(in + i * 8) ^ (seed + (i + 1) * odd);
-    const std::uint64_t last = seed + (words + 1) * odd;
-    if (differences != 0 || std::memcmp(in + words * 8, &last, body % 8) != 0) {
+    const auto low = load<std::uint32_t>(message.data());
+    const std::uint64_t seed = seed_of(fid, low, message.size());
+    if (load<std::uint32_t>(message.data() + 4) != check_of(seed, 0)) {
         ++stream.counts.corrupt;
         return;
     }
-    place(stream, sequence);
+    if (!is_body(message.subspan(smallest_pattern_bytes), seed)) ++stream.counts.corrupt;
+    // The nearest to what is expected that has these bytes.
+    const std::uint64_t ahead = static_cast<std::uint32_t>(low - stream.next);
+    const std::uint64_t behind = (std::uint64_t{1} << 32) - ahead;
+    place(stream,
+          ahead > INT32_MAX && stream.next >= behind ? stream.next - behind : stream.next + ahead);
 }
 
 // What the sequence number says, given those that came before.

@@ -62,6 +62,17 @@ std::string to_json(const PublishReport& report) {
     json["again"] = report.again;
     json["dropped"] = report.dropped;
     json["pages"] = report.pages;
+    for (const TriggerReport& trigger : report.triggers) {
+        json["triggers"][trigger.name] = {{"events", trigger.events},
+                                          {"put_off_s", trigger.put_off_s}};
+    }
+    if (report.faults) {
+        json["faults"] = {{"missing", report.faults->missing},
+                          {"duplicated", report.faults->duplicated},
+                          {"corrupted", report.faults->corrupted},
+                          {"late", report.faults->late},
+                          {"truncated", report.faults->truncated}};
+    }
     Rows rows{json["fids"], report.fids.size()};
     for (const PublishedFid& fid : report.fids)
         rows.add(fid.fid, {{"messages", fid.messages}});
@@ -83,10 +94,19 @@ std::string to_json(const SubscribeReport& report) {
     json["connections"] = report.connections;
     json["restarts"] = report.restarts;
     json["unknown_tails"] = report.unknown_tails;
+    json["missing"] = report.pattern.lost;
     json["reordered"] = report.pattern.reordered;
     json["corrupt"] = report.pattern.corrupt;
+    json["truncated"] = report.pattern.truncated;
     json["duplicates"] = report.pattern.duplicates;
     json["verified"] = report.verified;
+    if (report.latency) {
+        json["latency"] = {
+            {"messages", report.latency->messages},    {"ahead", report.latency->ahead},
+            {"p50_us", report.latency->p50_us},        {"p90_us", report.latency->p90_us},
+            {"p99_us", report.latency->p99_us},        {"p99_9_us", report.latency->p99_9_us},
+            {"longest_us", report.latency->longest_us}};
+    }
     Rows rows{json["fids"], report.fids.size()};
     for (const FidReport& fid : report.fids) {
         Json& row = rows.add(fid.fid, {{"messages", fid.messages},
@@ -107,6 +127,16 @@ std::string to_text(const PublishReport& report) {
     }
     if (report.dropped > 0) {
         text += fmt::format("  {} messages dropped for slow subscribers\n", report.dropped);
+    }
+    for (const TriggerReport& trigger : report.triggers) {
+        text += fmt::format("  trigger {}: {} events, put off by {:.3f} s\n", trigger.name,
+                            trigger.events, trigger.put_off_s);
+    }
+    if (report.faults) {
+        text += fmt::format("  faults on purpose: {} missing, {} corrupt, {} late, {} duplicates, "
+                            "{} truncated\n",
+                            report.faults->missing, report.faults->corrupted, report.faults->late,
+                            report.faults->duplicated, report.faults->truncated);
     }
     return text;
 }
@@ -132,9 +162,20 @@ std::string to_text(const SubscribeReport& report) {
                             report.unknown_tails);
     }
     if (report.verified) {
-        text += fmt::format("  verified: {} corrupt, {} reordered, {} duplicates\n",
-                            report.pattern.corrupt, report.pattern.reordered,
-                            report.pattern.duplicates);
+        text += fmt::format("  verified: {} missing, {} corrupt, {} reordered, {} duplicates, "
+                            "{} truncated\n",
+                            report.pattern.lost, report.pattern.corrupt, report.pattern.reordered,
+                            report.pattern.duplicates, report.pattern.truncated);
+    }
+    if (report.latency) {
+        text += fmt::format("  one-way latency: 50 % {:.1f} us, 90 % {:.1f}, 99 % {:.1f}, "
+                            "99.9 % {:.1f}, longest {:.1f}\n",
+                            report.latency->p50_us, report.latency->p90_us, report.latency->p99_us,
+                            report.latency->p99_9_us, report.latency->longest_us);
+        if (report.latency->ahead > 0) {
+            text += fmt::format("  {} came before they were sent: the clocks differ\n",
+                                report.latency->ahead);
+        }
     }
     return text;
 }

@@ -4,6 +4,7 @@
 // What a program says while it runs and at its end: for people and, as one JSON object on a line,
 // for programs. No I/O.
 
+#include "apps/common/fault_counts.hpp"
 #include "apps/common/pattern.hpp"
 #include "pubsub/core/fid.hpp"
 
@@ -36,6 +37,12 @@ struct PublishedFid {
     std::uint64_t messages = 0;
 };
 
+struct TriggerReport {
+    std::string name;
+    std::uint64_t events = 0;
+    double put_off_s = 0; // what followed came so much later than it was meant to
+};
+
 struct PublishReport {
     std::string provider; // several: joined by '+'
     std::string mode;     // buffered, unbuffered
@@ -45,6 +52,8 @@ struct PublishReport {
     std::uint64_t again = 0;
     std::uint64_t dropped = 0;
     std::uint64_t pages = 0;
+    std::vector<TriggerReport> triggers;
+    std::optional<FaultCounts> faults; // on purpose, where there are any
     std::vector<PublishedFid> fids;
 };
 
@@ -56,6 +65,18 @@ struct FidReport {
     std::uint64_t surplus = 0;
     std::optional<std::uint64_t>
         first; // of a verified one: how many were published before its first
+};
+
+// Of messages with a time: from the publisher's clock to this machine's. To within a quarter, but
+// for the longest.
+struct LatencyReport {
+    std::uint64_t messages = 0;
+    std::uint64_t ahead = 0; // of these, how many came before they were sent: the clocks differ
+    double p50_us = 0;
+    double p90_us = 0;
+    double p99_us = 0;
+    double p99_9_us = 0;
+    double longest_us = 0;
 };
 
 struct SubscribeReport {
@@ -74,6 +95,7 @@ struct SubscribeReport {
     std::uint64_t surplus = 0;         // arrived beyond what the publisher says it sent
     bool verified = false;
     PatternCounts pattern; // of a verified one
+    std::optional<LatencyReport> latency;
     std::vector<FidReport> fids;
 };
 

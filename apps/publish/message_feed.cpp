@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/message_feed.hpp"
 
+#include "netio/base/wire.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,48 +12,51 @@
 namespace apps {
 namespace {
 
-std::unique_ptr<Source> make_source(const SourceConfig& config, netio::pubsub::Fid fid,
+std::unique_ptr<Source> make_source(const StreamConfig& stream, netio::pubsub::Fid fid,
                                     std::size_t position) {
-    if (const auto* file = std::get_if<FileConfig>(&config)) {
+    if (const auto* file = std::get_if<FileConfig>(&stream.source)) {
         const std::size_t which = file->paths.size() == 1 ? 0 : position;
         return make_file_source(file->paths[which], file->repeat);
     }
-    if (std::holds_alternative<PipeConfig>(config)) return make_pipe_source(STDIN_FILENO);
-    return make_pattern_source(fid);
+    if (std::holds_alternative<PipeConfig>(stream.source)) return make_pipe_source(STDIN_FILENO);
+    const auto& pattern = std::get<PatternConfig>(stream.source);
+    if (!pattern.faults.any()) return make_pattern_source(fid, pattern.timed);
+    return make_faulty_source(fid, pattern.timed, pattern.faults,
+                              Draw{stream.seed ^ to_integer(fid)}.next());
 }
 
 } // namespace
 
-MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs) {
+MessageFeed::MessageFeed(const std::vector<StreamConfig>& configs,
+                         const std::vector<TriggerConfig>& triggers) {
+    for (const TriggerConfig& trigger : triggers)
+        triggers_.push_back({.config = trigger, .clock = {}, .events = 0, .streams = {}});
     for (const StreamConfig& config : configs) {
-        Stream stream{.flows = {},
-                      .ready = {},
-                      .waiting = {},
-                      .sizes = SizeSequence{config.sizes, config.seed},
-                      .rate = config.rate,
-                      .pacer = {},
-                      .allowed = 0,
-                      .wanted = {},
-                      .status = config.status};
+        Stream& stream = streams_.emplace_back(config);
+        if (config.trigger) {
+            stream.trigger = &triggers_.at(*config.trigger);
+            stream.trigger->streams.push_back(&stream);
+        }
         for (const netio::pubsub::FidRange& range : config.fids) {
             for (std::uint64_t i = to_integer(range.first);; ++i) {
                 const netio::pubsub::Fid fid{i};
                 stream.ready.push_back(static_cast<std::uint32_t>(stream.flows.size()));
                 stream.flows.push_back(
                     {.fid = fid,
-                     .source = make_source(config.source, fid, stream.flows.size()),
+                     .source = make_source(config, fid, stream.flows.size()),
                      .left = config.count.value_or(std::numeric_limits<std::uint64_t>::max())});
                 if (fid == range.last) break;
             }
         }
         largest_bytes_ = std::max(largest_bytes_, largest(config.sizes));
-        streams_.push_back(std::move(stream));
     }
 }
 
 void MessageFeed::begin(netio::TimePoint now) {
+    for (Trigger& trigger : triggers_)
+        trigger.clock.emplace(trigger.config.rate, trigger.config.seed, now);
     for (Stream& stream : streams_)
-        if (stream.rate) stream.pacer.emplace(stream.rate->per_second, stream.rate->burst, now);
+        if (stream.config.rate) stream.clock.emplace(*stream.config.rate, stream.config.seed, now);
 }
 
 MessageFeed::Outcome MessageFeed::next(std::span<std::byte> memory, netio::TimePoint now) {
@@ -68,36 +73,83 @@ MessageFeed::Outcome MessageFeed::next(std::span<std::byte> memory, netio::TimeP
     return all_ended ? Outcome::ended : Outcome::waiting;
 }
 
+bool MessageFeed::is_due(std::optional<TriggerClock>& clock, netio::TimePoint now) {
+    if (clock->take(now)) return true;
+    next_due_ = std::min(next_due_, clock->next());
+    return false;
+}
+
+bool MessageFeed::is_due(Stream& stream, netio::TimePoint now) {
+    if (stream.trigger != nullptr) return stream.owed > 0 || fire(*stream.trigger, now);
+    if (stream.clock && !stream.granted) stream.granted = is_due(stream.clock, now);
+    return !stream.clock || stream.granted;
+}
+
+// The next event, once everybody who can has had his message of the last one.
+bool MessageFeed::fire(Trigger& trigger, netio::TimePoint now) {
+    for (const Stream* const stream : trigger.streams)
+        if (stream->owed > 0) return false;
+    if (!is_due(trigger.clock, now)) return false;
+    ++trigger.events;
+    for (Stream* const stream : trigger.streams)
+        stream->owed = stream->ready.size();
+    return true;
+}
+
 MessageFeed::Outcome MessageFeed::next_of(Stream& stream, std::span<std::byte> memory,
                                           netio::TimePoint now) {
-    if (stream.ready.empty()) return stream.waiting.empty() ? Outcome::ended : Outcome::waiting;
-    if (stream.pacer && stream.allowed == 0) {
-        stream.allowed = stream.pacer->due(now);
-        if (stream.allowed == 0) {
-            next_due_ = std::min(next_due_, stream.pacer->next());
-            return Outcome::waiting;
-        }
-    }
     // Those whose source has nothing now lose their turn.
-    for (std::size_t tries = stream.ready.size(); tries > 0; --tries) {
+    for (std::size_t not_ready = 0; not_ready < stream.ready.size();) {
+        if (!is_due(stream, now)) return Outcome::waiting;
         const std::uint32_t turn = stream.ready.front();
         Flow& flow = stream.flows[turn];
+        if (stream.trigger != nullptr && flow.source->number() >= stream.trigger->events) {
+            // It has no message of this event: one is missing or late on purpose.
+            stream.ready.pop_front();
+            stream.ready.push_back(turn);
+            --stream.owed;
+            continue;
+        }
         if (!stream.wanted) stream.wanted = stream.sizes.next();
         const Source::Result result = flow.source->fill(memory.first(*stream.wanted));
         if (result.outcome == Source::Outcome::message) {
-            message_ = {.fid = flow.fid, .bytes = result.bytes, .status = stream.status};
             current_ = &stream;
+            describe(stream, flow, result.bytes);
             return Outcome::message;
         }
         stream.ready.pop_front();
-        if (result.outcome == Source::Outcome::not_ready) {
+        if (result.outcome == Source::Outcome::not_ready) { // a pipe, the only fid of its stream
             wait_fds_.push_back(flow.source->wait_fd());
             stream.ready.push_back(turn);
+            ++not_ready;
         } else {
-            flow.source.reset();
+            end(flow);
+            if (stream.trigger != nullptr) --stream.owed;
         }
     }
     return stream.ready.empty() && stream.waiting.empty() ? Outcome::ended : Outcome::waiting;
+}
+
+void MessageFeed::describe(const Stream& stream, const Flow& flow, std::size_t bytes) {
+    const auto* const pattern = std::get_if<PatternConfig>(&stream.config.source);
+    message_ = {.fid = flow.fid,
+                .bytes = bytes,
+                .status = stream.config.status,
+                .slices = stream.config.slices,
+                .timed = pattern != nullptr && pattern->timed};
+    const HeaderConfig& header = stream.config.header;
+    if (header.event) {
+        netio::wire::store(message_.header.data(), flow.source->number());
+        message_.header_bytes = message_.header.size();
+    } else {
+        std::ranges::copy(header.bytes, message_.header.begin());
+        message_.header_bytes = header.bytes.size();
+    }
+}
+
+void MessageFeed::end(Flow& flow) {
+    ended_faults_ += flow.source->faults();
+    flow.source.reset();
 }
 
 void MessageFeed::accept() {
@@ -106,17 +158,21 @@ void MessageFeed::accept() {
     Flow& flow = stream.flows[turn];
     stream.ready.pop_front();
     stream.wanted.reset();
+    stream.granted = false;
     flow.source->accept();
     ++flow.published;
-    if (--flow.left == 0) {
-        flow.source.reset();
-    } else {
+    const bool goes_on = --flow.left > 0;
+    // Who is behind the event catches up.
+    const bool is_behind =
+        goes_on && stream.trigger != nullptr && flow.source->number() < stream.trigger->events;
+    if (is_behind) {
+        stream.ready.push_front(turn);
+    } else if (goes_on) {
         stream.ready.push_back(turn);
+    } else {
+        end(flow);
     }
-    if (stream.pacer) {
-        --stream.allowed;
-        stream.pacer->sent(1);
-    }
+    if (stream.trigger != nullptr && !is_behind) --stream.owed;
     // There was room, for those too that wait: as nobody was refused, nobody will say so again.
     if (!refused_) retry();
 }
@@ -130,11 +186,33 @@ std::vector<PublishedFid> MessageFeed::published() const {
     return list;
 }
 
+FaultCounts MessageFeed::faults() const {
+    FaultCounts counts = ended_faults_;
+    for (const Stream& stream : streams_) {
+        for (const Flow& flow : stream.flows)
+            if (flow.source) counts += flow.source->faults();
+    }
+    return counts;
+}
+
+std::vector<TriggerReport> MessageFeed::triggers() const {
+    std::vector<TriggerReport> reports;
+    for (const Trigger& trigger : triggers_) {
+        const netio::Duration put_off =
+            trigger.clock ? trigger.clock->put_off() : netio::Duration::zero();
+        reports.push_back({.name = trigger.config.name,
+                           .events = trigger.events,
+                           .put_off_s = std::chrono::duration<double>(put_off).count()});
+    }
+    return reports;
+}
+
 void MessageFeed::refuse() {
     refused_ = true;
     Stream& stream = *std::exchange(current_, nullptr);
     stream.waiting.push_back(stream.ready.front());
     stream.ready.pop_front();
+    if (stream.trigger != nullptr) --stream.owed;
 }
 
 void MessageFeed::retry() {
@@ -143,6 +221,7 @@ void MessageFeed::retry() {
         for (std::size_t i = 0; i < retries_at_once && !stream.waiting.empty(); ++i) {
             stream.ready.push_front(stream.waiting.front());
             stream.waiting.pop_front();
+            if (stream.trigger != nullptr) ++stream.owed; // it was due, and is
         }
     }
 }

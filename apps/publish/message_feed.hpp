@@ -2,15 +2,19 @@
 #pragma once
 
 // Decides which stream's message a test publisher publishes next: all streams in turn, and within
-// a stream all its fids in turn, as far as rates, counts, sources and subscribers allow. A message
-// that is refused stays in its source, and its fid waits, without holding up another. No network,
-// no clock.
+// a stream all its fids in turn, as far as rates, triggers, counts, sources and subscribers allow.
+// A message that is refused stays in its source, and its fid waits, without holding up another. No
+// network, no clock.
+//
+// With a trigger every fid of its streams has one message of each event, and no fid begins the next
+// event before all others have had theirs, but for those that wait: these catch up.
 
 #include "apps/common/report.hpp"
-#include "apps/publish/pacer.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "apps/publish/sources.hpp"
+#include "apps/publish/trigger_clock.hpp"
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -21,7 +25,8 @@ namespace apps {
 
 class MessageFeed {
   public:
-    explicit MessageFeed(const std::vector<StreamConfig>& streams);
+    explicit MessageFeed(const std::vector<StreamConfig>& streams,
+                         const std::vector<TriggerConfig>& triggers = {});
 
     // The rates begin now. Once, before next().
     void begin(netio::TimePoint now);
@@ -48,11 +53,18 @@ class MessageFeed {
         netio::pubsub::Fid fid{};
         std::size_t bytes = 0;
         std::uint8_t status = 0;
+        std::array<std::byte, 8> header{};
+        std::size_t header_bytes = 0; // of it, in front of the others
+        std::size_t slices = 1;
+        bool timed = false; // to be stamped (apps/common/pattern.hpp)
     };
     const Message& message() const noexcept { return message_; }
 
     // Of each fid, how many were published.
     std::vector<PublishedFid> published() const;
+    // What a checker of all that was published finds.
+    FaultCounts faults() const;
+    std::vector<TriggerReport> triggers() const;
     std::size_t largest_bytes() const noexcept { return largest_bytes_; }
     netio::TimePoint next_due() const noexcept { return next_due_; } // max(): no rate is waited for
     const std::vector<int>& wait_fds() const noexcept { return wait_fds_; }
@@ -64,25 +76,43 @@ class MessageFeed {
         std::uint64_t left = 0; // messages
         std::uint64_t published = 0;
     };
+    struct Stream;
+    struct Trigger {
+        TriggerConfig config;
+        std::optional<TriggerClock> clock; // once it has begun
+        std::uint64_t events = 0;
+        std::vector<Stream*> streams;
+    };
     struct Stream {
+        explicit Stream(const StreamConfig& stream)
+            : config{stream}, sizes{stream.sizes, stream.seed} {}
+
+        StreamConfig config;
         std::vector<Flow> flows;
         std::deque<std::uint32_t> ready;   // flows, in the order of their turns
         std::deque<std::uint32_t> waiting; // those that were refused, the longest first
         SizeSequence sizes;
-        std::optional<RateConfig> rate;
-        std::optional<Pacer> pacer;
-        std::uint64_t allowed = 0;         // messages that the rate allows at `looked`
+        std::optional<TriggerClock> clock; // of a rate, once it has begun
+        bool granted = false;              // by the rate, and not used yet
+        Trigger* trigger = nullptr;
+        std::size_t owed = 0; // the first so many that are ready may have a message of an event
         std::optional<std::size_t> wanted; // a size that was drawn and is not filled yet
-        std::uint8_t status = 0;
     };
     Outcome next_of(Stream& stream, std::span<std::byte> memory, netio::TimePoint now);
+    bool is_due(Stream& stream, netio::TimePoint now);
+    bool is_due(std::optional<TriggerClock>& clock, netio::TimePoint now);
+    bool fire(Trigger& trigger, netio::TimePoint now);
+    void describe(const Stream& stream, const Flow& flow, std::size_t bytes);
+    void end(Flow& flow);
 
-    std::deque<Stream> streams_; // never moved
+    std::deque<Trigger> triggers_; // never moved
+    std::deque<Stream> streams_;   // never moved
     std::size_t turn_ = 0;
     Stream* current_ = nullptr; // whose message() is
     bool refused_ = false;      // since retry()
     std::size_t largest_bytes_ = 0;
     Message message_;
+    FaultCounts ended_faults_; // of sources that have ended
     netio::TimePoint next_due_ = netio::TimePoint::max();
     std::vector<int> wait_fds_;
 };

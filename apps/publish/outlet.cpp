@@ -17,24 +17,51 @@ using netio::Status;
 using netio::pubsub::BufferedPublishSocket;
 using netio::pubsub::PublishSocket;
 
+std::span<const std::byte> header_of(const MessageFeed::Message& message) {
+    return std::span{message.header}.first(message.header_bytes);
+}
+
+std::size_t largest_message(const PublisherConfig& config) {
+    std::size_t most = 0;
+    for (const StreamConfig& stream : config.streams)
+        most = std::max(most, largest(stream.sizes) + bytes_of(stream.header));
+    return most;
+}
+
+// Calls take(at, bytes) for each of the message's slices: of the same length but for the last, and
+// none of them empty.
+template <typename Take>
+void cut(const MessageFeed::Message& message, Take take) {
+    const std::size_t slices = std::clamp<std::size_t>(message.bytes, 1, message.slices);
+    const std::size_t length = message.bytes / slices;
+    for (std::size_t i = 0; i < slices; ++i)
+        take(i * length, i + 1 == slices ? message.bytes - i * length : length);
+}
+
 // A message is copied into pages, so one place is enough.
 class BufferedOutlet final : public Outlet {
   public:
     BufferedOutlet(netio::Transport& transport, const PublisherConfig& config,
                    std::size_t largest_bytes, PublishSocket::Handler& handler)
         : socket_{transport, config.buffered_options, handler}, memory_(largest_bytes) {
-        if (largest_bytes <= socket_.message_limit()) return;
+        if (largest_message(config) <= socket_.message_limit()) return;
         throw ConfigError{fmt::format(
             "{}: messages of up to {} bytes do not fit into {} pages of {} bytes; allowed: at most "
             "{} bytes, or more or larger pages",
-            config.file, largest_bytes, config.buffered_options.page_count,
+            config.file, largest_message(config), config.buffered_options.page_count,
             config.buffered_options.page_bytes, socket_.message_limit())};
     }
 
     std::span<std::byte> place() override { return memory_; }
     Status offer(const MessageFeed::Message& message) override {
-        return socket_.publish(message.fid, std::span{memory_}.first(message.bytes),
-                               message.status);
+        const std::span<const std::byte> body = std::span{memory_}.first(message.bytes);
+        if (message.header_bytes == 0 && message.slices == 1)
+            return socket_.publish(message.fid, body, message.status);
+        parts_.clear();
+        if (message.header_bytes > 0) parts_.push_back(header_of(message));
+        cut(message,
+            [&](std::size_t at, std::size_t bytes) { parts_.push_back(body.subspan(at, bytes)); });
+        return socket_.publishv(message.fid, parts_, message.status);
     }
     bool release(Cookie) override { return false; }
     netio::pubsub::Publisher& publisher() noexcept override { return socket_; }
@@ -42,6 +69,7 @@ class BufferedOutlet final : public Outlet {
   private:
     BufferedPublishSocket socket_;
     std::vector<std::byte> memory_;
+    std::vector<std::span<const std::byte>> parts_;
 };
 
 // Every message that is lent has a place of its own, as large as the largest.
@@ -66,9 +94,13 @@ class UnbufferedOutlet final : public Outlet {
     }
     Status offer(const MessageFeed::Message& message) override {
         const std::uint32_t place = free_.back();
-        const netio::Slice slice = memory_.slice(place * place_bytes_, message.bytes);
-        const Status status = socket_.publishv(message.fid, {&slice, 1}, Cookie{place},
-                                               {.status = message.status, .header = {}});
+        slices_.clear();
+        cut(message, [&](std::size_t at, std::size_t bytes) {
+            slices_.push_back(memory_.slice(place * place_bytes_ + at, bytes));
+        });
+        const Status status =
+            socket_.publishv(message.fid, slices_, Cookie{place},
+                             {.status = message.status, .header = header_of(message)});
         if (status == Status::ok) free_.pop_back();
         return status;
     }
@@ -87,6 +119,7 @@ class UnbufferedOutlet final : public Outlet {
     std::size_t place_count_;
     netio::RegisteredBuffer memory_;
     std::vector<std::uint32_t> free_;
+    std::vector<netio::Slice> slices_;
     PublishSocket socket_; // last: goes first, and lends no more
 };
 

@@ -21,8 +21,8 @@ class Outlet {
     // Where the next message is to be made, as large as the largest; empty: nowhere before
     // release().
     virtual std::span<std::byte> place() = 0;
-    // Publishes what was made there. The place is free again unless the answer is ok and the
-    // message is lent.
+    // Publishes what was made there, behind the message's header. The place is free again unless
+    // the answer is ok and the message is lent.
     virtual netio::Status offer(const MessageFeed::Message& message) = 0;
     // A lent place may be used again. Whether there was none.
     virtual bool release(netio::Cookie cookie) = 0;

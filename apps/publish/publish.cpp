@@ -53,7 +53,7 @@ ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
             each.port = 0;
     }
     const auto transport = netio::open_fabric(loop, config.fabric);
-    const MessageFeed feed{config.streams};
+    const MessageFeed feed{config.streams, config.triggers};
     struct Nobody final : netio::pubsub::PublishSocket::Handler {
         void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
                                   const netio::pubsub::PublicationOutcome&) override {}

@@ -5,7 +5,9 @@
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
+#include "apps/common/pattern.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/common/wall_clock.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
 
 #include <spdlog/spdlog.h>
@@ -27,8 +29,13 @@ constexpr std::size_t bytes_per_turn = std::size_t{1} << 20;
 std::uint64_t subscribers_to_wait_for(const PublisherConfig& config) {
     if (config.wait_subscribers) return *config.wait_subscribers;
     const bool unpaced = std::ranges::any_of(
-        config.streams, [](const StreamConfig& stream) { return !stream.rate; });
+        config.streams, [](const StreamConfig& stream) { return !stream.rate && !stream.trigger; });
     return unpaced ? 1 : 0;
+}
+
+bool makes_faults(const StreamConfig& stream) {
+    const auto* const pattern = std::get_if<PatternConfig>(&stream.source);
+    return pattern != nullptr && pattern->faults.any();
 }
 
 std::string providers_of(const netio::pubsub::Publisher& publisher) {
@@ -44,7 +51,7 @@ std::string providers_of(const netio::pubsub::Publisher& publisher) {
 
 PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
                        const PublisherConfig& config, const PublishArguments& arguments)
-    : loop_{loop}, arguments_{arguments}, config_{config}, feed_{config.streams},
+    : loop_{loop}, arguments_{arguments}, config_{config}, feed_{config.streams, config.triggers},
       messages_left_{arguments.messages.value_or(UINT64_MAX)}, subscribers_{loop},
       continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
       outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
@@ -114,6 +121,7 @@ bool PublishRun::publish_one() {
     const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
     if (outcome == MessageFeed::Outcome::ended) return end("finished"), false;
     if (outcome == MessageFeed::Outcome::waiting) return wait_for_feed(), false;
+    if (feed_.message().timed) stamp_pattern(place.first(feed_.message().bytes), wall_clock());
     const Status status = outlet_->offer(feed_.message());
     if (status == Status::again) {
         feed_.refuse(); // the others go on
@@ -166,6 +174,10 @@ PublishReport PublishRun::report() const {
             .again = sums.again,
             .dropped = sums.dropped,
             .pages = sums.pages,
+            .triggers = feed_.triggers(),
+            .faults = std::ranges::any_of(config_.streams, makes_faults)
+                          ? std::optional{feed_.faults()}
+                          : std::nullopt,
             .fids = feed_.published()};
 }
 

@@ -173,6 +173,20 @@ void read_publisher(const SectionReader& map, netio::pubsub::Publisher::Options&
     read_close(map, options.close_timeout, options.close_limit);
 }
 
+std::vector<TriggerConfig> read_triggers(const YamlValue& value, std::uint64_t first_seed) {
+    std::vector<TriggerConfig> triggers;
+    for (const auto& [name, rate] : value.names()) {
+        const SectionReader map{rate, {"trigger"}};
+        TriggerConfig& trigger = triggers.emplace_back();
+        trigger.name = name;
+        trigger.rate = read_rate_map(rate, "trigger");
+        trigger.rate.per_second = map.real("per_second", map.get("per_second"));
+        trigger.seed = first_seed;
+        map.whole("seed", trigger.seed);
+    }
+    return triggers;
+}
+
 // What is wrong with the file is said when it is read.
 void read_keys(const SectionReader& publisher, const std::string& folder, KeyArguments& keys) {
     const std::string allowed = "the path of a key file";
@@ -219,9 +233,15 @@ PublisherConfig parse_publisher_config(const std::string& text, const std::strin
     }
     if (const auto v = document.find("wait_subscribers"))
         config.wait_subscribers = document.whole("wait_subscribers", *v);
-    StreamLimits limits{.largest_message = config.publisher.largest_message_bytes,
+    StreamLimits limits{.triggers = {},
+                        .largest_message = config.publisher.largest_message_bytes,
                         .folder = folder};
     document.whole("seed", limits.first_seed);
+    if (const auto v = document.find("triggers")) {
+        config.triggers = read_triggers(*v, limits.first_seed);
+        for (const TriggerConfig& trigger : config.triggers)
+            limits.triggers.push_back(trigger.name);
+    }
     config.streams = read_streams(document.get("streams"), limits);
     return config;
 }

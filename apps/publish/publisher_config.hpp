@@ -36,6 +36,7 @@ struct PublisherConfig {
     netio::pubsub::PublishSocket::Options unbuffered_options;
     std::size_t memory_bytes = 0;                  // unbuffered: of all messages lent at once
     std::optional<std::uint64_t> wait_subscribers; // absent: one if nothing has a rate, else none
+    std::vector<TriggerConfig> triggers;
     std::vector<StreamConfig> streams;
 };
 

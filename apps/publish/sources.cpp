@@ -2,6 +2,7 @@
 #include "apps/publish/sources.hpp"
 
 #include "apps/common/pattern.hpp"
+#include "netio/base/check.hpp"
 
 #include <poll.h>
 #include <unistd.h>
@@ -14,19 +15,60 @@
 namespace apps {
 namespace {
 
+void fill(std::span<std::byte> memory, netio::pubsub::Fid fid, std::uint64_t sequence, bool timed) {
+    if (timed) {
+        fill_timed_pattern(memory, fid, sequence);
+    } else {
+        fill_pattern(memory, fid, sequence);
+    }
+}
+
 class PatternSource final : public Source {
   public:
-    explicit PatternSource(netio::pubsub::Fid fid) : fid_{fid} {}
+    PatternSource(netio::pubsub::Fid fid, bool timed) : fid_{fid}, timed_{timed} {}
 
     Result fill(std::span<std::byte> memory) override {
-        fill_pattern(memory, fid_, sequence_);
+        apps::fill(memory, fid_, sequence_, timed_);
         return {.outcome = Outcome::message, .bytes = memory.size()};
     }
     void accept() override { ++sequence_; }
+    std::uint64_t number() const noexcept override { return sequence_; }
 
   private:
     netio::pubsub::Fid fid_;
     std::uint64_t sequence_ = 0;
+    bool timed_;
+};
+
+class FaultySource final : public Source {
+  public:
+    FaultySource(netio::pubsub::Fid fid, bool timed, const FaultConfig& faults, std::uint64_t seed)
+        : fid_{fid}, timed_{timed}, plan_{faults, seed} {}
+
+    Result fill(std::span<std::byte> memory) override {
+        const FaultPlan::Step& step = plan_.step();
+        apps::fill(memory, fid_, step.sequence, timed_);
+        const std::size_t head = timed_ ? timed_pattern_bytes : whole_pattern_bytes;
+        std::size_t bytes = memory.size();
+        if (step.damage != FaultPlan::Step::Damage::none) {
+            NETIO_CHECK(bytes > head);
+            const std::size_t place = head + step.place % (bytes - head);
+            if (step.damage == FaultPlan::Step::Damage::truncated) {
+                bytes = place;
+            } else {
+                memory[place] ^= std::byte{0x10};
+            }
+        }
+        return {.outcome = Outcome::message, .bytes = bytes};
+    }
+    void accept() override { plan_.accept(); }
+    std::uint64_t number() const noexcept override { return plan_.step().sequence; }
+    FaultCounts faults() const override { return plan_.counts(); }
+
+  private:
+    netio::pubsub::Fid fid_;
+    bool timed_;
+    FaultPlan plan_;
 };
 
 class FileSource final : public Source {
@@ -52,7 +94,11 @@ class FileSource final : public Source {
         filled_ = bytes;
         return {.outcome = Outcome::message, .bytes = bytes};
     }
-    void accept() override { offset_ += static_cast<off_t>(std::exchange(filled_, 0)); }
+    void accept() override {
+        offset_ += static_cast<off_t>(std::exchange(filled_, 0));
+        ++accepted_;
+    }
+    std::uint64_t number() const noexcept override { return accepted_; }
 
   private:
     struct Close {
@@ -78,6 +124,7 @@ class FileSource final : public Source {
     std::string path_;
     off_t offset_ = 0;       // of what has been published
     std::size_t filled_ = 0; // behind it, and not published yet
+    std::uint64_t accepted_ = 0;
     bool repeat_;
     bool any_ = false;
     bool ended_ = false;
@@ -110,7 +157,9 @@ class PipeSource final : public Source {
         std::copy(collected_.begin() + static_cast<std::ptrdiff_t>(given_),
                   collected_.begin() + static_cast<std::ptrdiff_t>(filled_), collected_.begin());
         filled_ -= std::exchange(given_, 0);
+        ++accepted_;
     }
+    std::uint64_t number() const noexcept override { return accepted_; }
     int wait_fd() const noexcept override { return fd_; }
 
   private:
@@ -119,12 +168,17 @@ class PipeSource final : public Source {
     std::vector<std::byte> collected_;
     std::size_t filled_ = 0;
     std::size_t given_ = 0; // the first of them, and not published yet
+    std::uint64_t accepted_ = 0;
 };
 
 } // namespace
 
-std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid) {
-    return std::make_unique<PatternSource>(fid);
+std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid, bool timed) {
+    return std::make_unique<PatternSource>(fid, timed);
+}
+std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, bool timed,
+                                           const FaultConfig& faults, std::uint64_t seed) {
+    return std::make_unique<FaultySource>(fid, timed, faults, seed);
 }
 std::unique_ptr<Source> make_file_source(std::string path, bool repeat) {
     return std::make_unique<FileSource>(std::move(path), repeat);

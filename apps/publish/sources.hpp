@@ -3,6 +3,7 @@
 
 // Where the messages of a test publisher come from.
 
+#include "apps/publish/fault_plan.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <cstddef>
@@ -34,9 +35,16 @@ class Source {
     // The message that was filled last has been published.
     virtual void accept() = 0;
     virtual int wait_fd() const noexcept { return -1; }
+    // Of the next message, from zero: what an event's number is compared with.
+    virtual std::uint64_t number() const noexcept = 0;
+    // What a checker of all that was accepted finds.
+    virtual FaultCounts faults() const { return {}; }
 };
 
-std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid);
+// Self-checking messages (apps/common/pattern.hpp); `timed` ones are stamped by who publishes them.
+std::unique_ptr<Source> make_pattern_source(netio::pubsub::Fid fid, bool timed);
+std::unique_ptr<Source> make_faulty_source(netio::pubsub::Fid fid, bool timed,
+                                           const FaultConfig& faults, std::uint64_t seed);
 // Opened at the first fill(). With `repeat` it begins again when it ends (an empty file ends).
 std::unique_ptr<Source> make_file_source(std::string path, bool repeat);
 // A descriptor that is not owned; ends with it.

@@ -7,6 +7,7 @@
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <utility>
 
@@ -130,16 +131,82 @@ Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
     return list;
 }
 
-std::optional<RateConfig> read_rate(const SectionReader& stream, const YamlValue& value) {
-    if (value.is_map()) {
-        const SectionReader map{value, {"rate"}};
-        RateConfig rate{.per_second = map.real("per_second", map.get("per_second"))};
-        map.whole("burst", rate.burst);
-        return rate;
+std::optional<RateConfig> read_rate(const SectionReader& stream, const YamlValue& value,
+                                    std::size_t fid_count) {
+    if (!value.is_map()) {
+        if (value.is_scalar() && value.text("a number, max, or {per_second, burst}") == "max")
+            return std::nullopt;
+        return RateConfig{.per_second =
+                              stream.real("rate", value, ", max, or {per_second, burst}")};
     }
-    if (value.is_scalar() && value.text("a number, max, or {per_second, burst}") == "max")
-        return std::nullopt;
-    return RateConfig{.per_second = stream.real("rate", value, ", max, or {per_second, burst}")};
+    RateConfig rate = read_rate_map(value, "rate");
+    const SectionReader map{value, {"rate"}};
+    const auto all = map.find("per_second");
+    const auto each = map.find("per_fid");
+    if (all.has_value() == each.has_value())
+        value.fail("one of per_second and per_fid", "{per_second: N} or {per_fid: N}");
+    rate.per_second = all ? map.real("per_second", *all)
+                          : map.real("per_fid", *each) * static_cast<double>(fid_count);
+    return rate;
+}
+
+HeaderConfig read_header(const YamlValue& value) {
+    const std::string allowed = "event, or 1 to 8 bytes in hex: 0xcafe01";
+    const std::string text = value.text(allowed);
+    if (text == "event") return {.bytes = {}, .event = true};
+    HeaderConfig header;
+    const std::string_view digits = std::string_view{text}.substr(text.starts_with("0x") ? 2 : 0);
+    for (std::size_t at = 0; at + 2 <= digits.size(); at += 2) {
+        unsigned byte = 0;
+        const char* const end = digits.data() + at + 2;
+        const auto [stop, error] = std::from_chars(digits.data() + at, end, byte, 16);
+        if (error != std::errc{} || stop != end) break;
+        header.bytes.push_back(static_cast<std::byte>(byte));
+    }
+    if (header.bytes.empty() || header.bytes.size() > 8 ||
+        digits.size() != 2 * header.bytes.size()) {
+        value.fail("'" + text + "' is no header", allowed);
+    }
+    return header;
+}
+
+FaultConfig read_faults(const YamlValue& value) {
+    const SectionReader map{value, {"faults"}};
+    FaultConfig faults;
+    double sum = 0;
+    for (const auto& [key, part] : {std::pair{"missing", &faults.missing},
+                                    {"duplicated", &faults.duplicated},
+                                    {"corrupted", &faults.corrupted},
+                                    {"late", &faults.late},
+                                    {"truncated", &faults.truncated}}) {
+        if (const auto v = map.find(key)) *part = map.real(key, *v);
+        sum += *part;
+    }
+    if (sum > 1) value.fail("more faults than messages", "at most 1 in all");
+    return faults;
+}
+
+void read_pattern(const SectionReader& map, PatternConfig& pattern) {
+    map.flag("time_stamps", pattern.timed);
+    if (const auto v = map.find("faults")) pattern.faults = read_faults(*v);
+}
+
+std::size_t smallest_bytes(const SourceConfig& source) {
+    const auto* const pattern = std::get_if<PatternConfig>(&source);
+    if (pattern == nullptr) return 1;
+    const bool damaged = pattern->faults.corrupted > 0 || pattern->faults.truncated > 0;
+    if (pattern->timed) return timed_pattern_bytes + (damaged ? 1 : 0);
+    return damaged ? whole_pattern_bytes + 1 : smallest_pattern_bytes;
+}
+
+void read_trigger(const SectionReader& map, const std::vector<std::string>& triggers,
+                  StreamConfig& stream) {
+    const auto value = map.find("trigger");
+    if (!value) return;
+    const std::vector<std::string_view> names{triggers.begin(), triggers.end()};
+    if (names.empty()) value->fail("the publisher has no triggers", "with triggers: {NAME: ...}");
+    stream.trigger = value->choice(names);
+    if (map.find("rate")) value->fail("the stream has a rate", "one of rate and trigger");
 }
 
 StreamConfig read_stream(const YamlValue& value, const StreamLimits& limits,
@@ -149,22 +216,31 @@ StreamConfig read_stream(const YamlValue& value, const StreamLimits& limits,
     stream.fids = read_fids(map.get("fids"));
     if (const auto v = map.find("meaning")) stream.meaning = v->text("a word for people");
     stream.source = read_source(map, count_of(stream.fids), limits.folder);
-    const bool pattern = std::holds_alternative<PatternConfig>(stream.source);
-    const std::size_t min = pattern ? smallest_pattern_bytes : 1;
-    const std::size_t max = limits.largest_message;
+    if (auto* const pattern = std::get_if<PatternConfig>(&stream.source)) {
+        read_pattern(map, *pattern);
+    } else {
+        for (const char* const key : {"time_stamps", "faults"})
+            if (const auto v = map.find(key)) v->fail("not of this source", "with source: pattern");
+    }
+    if (const auto v = map.find("header")) stream.header = read_header(*v);
+    map.whole("slices", stream.slices);
+    const std::size_t min = smallest_bytes(stream.source);
+    const std::size_t max =
+        limits.largest_message - std::min(limits.largest_message, bytes_of(stream.header));
     if (min > max) {
-        value.fail("a pattern has at least " + std::to_string(min) +
-                       " bytes, and largest_message is " + std::to_string(max),
+        value.fail("its messages have at least " + std::to_string(min) +
+                       " bytes, and largest_message is " + std::to_string(limits.largest_message),
                    "a larger largest_message, or another source");
     }
     if (const auto v = map.find("size")) {
         stream.sizes = read_sizes(*v, min, max);
-    } else if (pattern) {
+    } else if (std::holds_alternative<PatternConfig>(stream.source)) {
         value.fail("key 'size' is missing", "a size, as a pattern has none of its own");
     } else {
         stream.sizes = FixedSize{std::min<std::size_t>(64 * 1024, max)};
     }
-    if (const auto v = map.find("rate")) stream.rate = read_rate(map, *v);
+    if (const auto v = map.find("rate")) stream.rate = read_rate(map, *v, count_of(stream.fids));
+    read_trigger(map, limits.triggers, stream);
     if (const auto v = map.find("count")) stream.count = map.whole("count", *v);
     map.whole("status", stream.status);
     stream.seed = default_seed;
@@ -207,6 +283,22 @@ void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig
 }
 
 } // namespace
+
+std::size_t bytes_of(const HeaderConfig& header) {
+    return header.event ? 8 : header.bytes.size();
+}
+
+RateConfig read_rate_map(const YamlValue& value, std::string_view section) {
+    const SectionReader map{value, {section}};
+    RateConfig rate;
+    map.whole("burst", rate.burst);
+    if (const auto v = map.find("timing")) rate.poisson = map.word("timing", *v) == 1;
+    map.time("train_ns", rate.train);
+    map.time("gap_ns", rate.gap);
+    if (const auto v = map.find("gap_ns"); v && rate.train.count() == 0)
+        v->fail("a gap without trains", "with train_ns");
+    return rate;
+}
 
 std::vector<StreamConfig> read_streams(const YamlValue& list, const StreamLimits& limits) {
     std::vector<StreamConfig> streams;

@@ -173,6 +173,21 @@ std::vector<YamlValue> YamlValue::list() const {
     return values;
 }
 
+std::vector<std::pair<std::string, YamlValue>> YamlValue::names() const {
+    const std::string allowed = "{NAME: ..., NAME: ...}, not empty";
+    std::vector<std::pair<std::string, YamlValue>> values;
+    for (const auto& [name, value] : entries()) {
+        const YamlValue key{file_, key_, name, name.Mark()};
+        const std::string word = key.text(allowed);
+        const auto same = [&](const auto& each) { return each.first == word; };
+        if (std::ranges::any_of(values, same)) key.fail("'" + word + "' is given twice", "once");
+        values.emplace_back(word, YamlValue{file_, fmt::format("{}.{}", key_, word), value,
+                                            value.Mark().is_null() ? name.Mark() : value.Mark()});
+    }
+    if (values.empty()) fail("a map of names is expected", allowed);
+    return values;
+}
+
 std::string YamlValue::text(const std::string& allowed) const {
     if (!is_scalar() || node_.Scalar().empty()) fail("a word is expected", allowed);
     // C strings end there, so what is shown, or opened, would not be what was written.

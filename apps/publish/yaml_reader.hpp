@@ -46,6 +46,8 @@ class YamlValue {
     std::optional<YamlValue> find(std::string_view key) const;
     YamlValue get(std::string_view key) const; // required
     std::vector<YamlValue> list() const;       // not empty
+    // A map whose keys are the user's, each once; not empty.
+    std::vector<std::pair<std::string, YamlValue>> names() const;
 
     std::string text(const std::string& allowed) const;
     std::uint64_t number(std::uint64_t min, std::uint64_t max) const;

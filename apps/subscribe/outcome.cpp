@@ -5,7 +5,8 @@ namespace apps::subscribe {
 namespace {
 
 bool is_sound(const SubscribeReport& report) {
-    return report.pattern.corrupt == 0 && report.pattern.reordered == 0 &&
+    return report.pattern.corrupt == 0 && report.pattern.truncated == 0 &&
+           report.pattern.lost == 0 && report.pattern.reordered == 0 &&
            report.pattern.duplicates == 0 && report.lost.value_or(0) == 0 && report.surplus == 0;
 }
 

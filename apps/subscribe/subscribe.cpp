@@ -8,6 +8,7 @@
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <memory>
 
@@ -23,6 +24,27 @@ ExitStatus run(const Arguments& arguments) {
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     Run run{loop, *transport, arguments};
     return run.run();
+}
+
+void add_reading(CLI::App& command, Arguments::Reading& reading) {
+    auto* const verify = command.add_flag("--verify", reading.verify,
+                                          "Check pattern messages for loss, order, duplicates and "
+                                          "corruption, and tell how long those with a time took");
+    add_count(command, "--header-bytes", reading.header_bytes,
+              "With --verify: so many bytes in front of each pattern are not looked at",
+              {.min = 0, .max = 4096})
+        ->needs(verify);
+    add_duration(command, "--think", reading.think, "Be slow: take so long for each message");
+    command
+        .add_option_function<std::string>(
+            "--pause",
+            [&reading](const std::string& word) {
+                if (!parse_pause(word, reading.slowness))
+                    throw CLI::ValidationError{
+                        "--pause", fmt::format("'{}'; allowed: {}", word, pause_spelling)};
+            },
+            "Be slow: read nothing for so long, once in so long (500ms@10s)")
+        ->type_name("TIME@TIME");
 }
 
 // Where both are given, the last one counts.
@@ -63,8 +85,7 @@ Command add_subscribe(CLI::App& program) {
         ->required();
     add_count(*command, "--messages", arguments->messages, "End after so many, all fids together");
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
-    command->add_flag("--verify", arguments->verify,
-                      "Check pattern messages for loss, order, duplicates and corruption");
+    subscribe::add_reading(*command, arguments->reading);
     subscribe::add_recording(*command, *arguments);
     command
         ->add_option("--policy", arguments->policy,

@@ -5,13 +5,17 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/common/wall_clock.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace apps::subscribe {
@@ -22,6 +26,22 @@ std::optional<netio::pubsub::SlowPolicy> wanted_policy(const Arguments& argument
     return arguments.policy == "block"  ? netio::pubsub::SlowPolicy::block
            : arguments.policy == "drop" ? netio::pubsub::SlowPolicy::drop
                                         : netio::pubsub::SlowPolicy::disconnect;
+}
+
+constexpr std::chrono::milliseconds longest_sleep{20};
+
+// A signal has come that the loop has not seen yet.
+bool is_to_end() {
+    sigset_t pending;
+    if (::sigpending(&pending) != 0) return false;
+    return std::ranges::any_of(end_signals(),
+                               [&](int number) { return ::sigismember(&pending, number) == 1; });
+}
+
+Slowness slowness_of(const Arguments::Reading& reading) {
+    Slowness slowness = reading.slowness;
+    slowness.think = reading.think.value_or(netio::Duration::zero());
+    return slowness;
 }
 
 constexpr std::uint64_t missed_fids_shown = 20; // the report has all
@@ -53,17 +73,17 @@ Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
 }
 
 Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
-    : arguments_{arguments}, loop_{loop}, messages_left_{arguments.messages.value_or(UINT64_MAX)},
-      logged_{loop, arguments.fids.decode}, times_{.last = loop.now()},
-      duration_timer_{loop, [this] { end("duration"); }}, bus_{arguments.from.bus.empty()
-                                                                   ? nullptr
-                                                                   : netio::pubsub::open_bus(
-                                                                         loop, arguments.from.bus)},
+    : arguments_{arguments}, loop_{loop}, verifier_{arguments.reading.header_bytes},
+      slow_reader_{slowness_of(arguments.reading), loop.now()},
+      messages_left_{arguments.messages.value_or(UINT64_MAX)}, logged_{loop, arguments.fids.decode},
+      times_{.last = loop.now()}, duration_timer_{loop, [this] { end("duration"); }},
+      bus_{arguments.from.bus.empty() ? nullptr
+                                      : netio::pubsub::open_bus(loop, arguments.from.bus)},
       all_{transport, options_of(arguments, bus_.get()), *this}, metrics_{show_metrics(
                                                                      loop, arguments.metrics,
                                                                      [this] { return figures(); })},
       signals_{loop, end_signals(), [this](int) {
-                   if (!end_.empty()) return loop_.stop(); // the second one does not wait
+                   if (!ended_.how.empty()) return loop_.stop(); // the second one does not wait
                    end("interrupted");
                }} {
     const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
@@ -77,7 +97,8 @@ ExitStatus Run::run() {
         const LiveDisplay display{
             loop_, live_form(arguments_.json, arguments_.progress), [this] {
                 const Subscriptions::Sums sums = all_.sums();
-                const std::uint64_t seen = arguments_.verify ? checker_.total().lost : 0;
+                const std::uint64_t seen =
+                    arguments_.reading.verify ? verifier_.pattern().total().lost : 0;
                 return LiveDisplay::Sums{.messages = sums.messages,
                                          .bytes = sums.bytes,
                                          .lost = std::max(logged_.missing, seen)};
@@ -86,11 +107,11 @@ ExitStatus Run::run() {
     }
     SubscribeReport result = report();
     finish_recording(result);
-    result.end = end_;
-    result.detail = detail_;
+    result.end = ended_.how;
+    result.detail = ended_.detail;
     const ExitStatus status = outcome(result, {.messages = arguments_.messages.has_value(),
                                                .duration = arguments_.duration.has_value(),
-                                               .sound = arguments_.verify || recorder_});
+                                               .sound = arguments_.reading.verify || recorder_});
     result.outcome = to_string(status);
     print_report(arguments_.json ? to_json(result) + "\n" : to_text(result));
     return status;
@@ -98,8 +119,8 @@ ExitStatus Run::run() {
 
 // The first reason counts; what follows it is the closing of the connection.
 void Run::end(std::string_view why) {
-    if (!end_.empty()) return;
-    end_ = why;
+    if (!ended_.how.empty()) return;
+    ended_.how = why;
     duration_timer_.cancel();
     if (all_.connected_count() == 0) return loop_.stop();
     all_.close();
@@ -107,20 +128,20 @@ void Run::end(std::string_view why) {
 
 // Whatever ended it but a publisher that was lost: all that came before is whole.
 void Run::finish_recording(const SubscribeReport& report) {
-    if (!recorder_ || end_ == "lost" || end_ == "failed") return;
+    if (!recorder_ || ended_.how == "lost" || ended_.how == "failed") return;
     try {
         recorder_->finish([&](Fid fid) { return is_whole(fid, report); });
     } catch (const std::system_error& error) {
-        end_ = "failed";
-        detail_ = error.what();
-        spdlog::error("{}", detail_);
+        ended_.how = "failed";
+        ended_.detail = error.what();
+        spdlog::error("{}", ended_.detail);
     }
 }
 
 bool Run::is_whole(Fid fid, const SubscribeReport& report) const {
     if (report.unknown_tails > 0) return false;
     const auto row = std::ranges::lower_bound(report.fids, fid, {}, &FidReport::fid);
-    const PatternCounts counts = checker_.counts(fid);
+    const PatternCounts counts = verifier_.pattern().counts(fid);
     return row != report.fids.end() && row->fid == fid && row->lost == 0 && row->surplus == 0 &&
            counts.corrupt == 0 && counts.reordered == 0 && counts.duplicates == 0;
 }
@@ -132,15 +153,16 @@ SubscribeReport Run::report() const {
     SubscribeReport report{
         .provider = {},
         .mode = "none",
-        .end = end_,
+        .end = ended_.how,
         .outcome = {},
-        .detail = detail_,
+        .detail = ended_.detail,
         .reached = reached_,
         .throughput = {.messages = sums.messages, .bytes = sums.bytes, .seconds = 0},
         .lost = 0,
         .surplus = 0,
-        .verified = arguments_.verify,
-        .pattern = checker_.total(),
+        .verified = arguments_.reading.verify,
+        .pattern = verifier_.pattern().total(),
+        .latency = verifier_.latency(),
         .fids = {}};
     netio::pubsub::FramesSeen seen;
     netio::pubsub::FidMap<netio::pubsub::Account::Row> rows;
@@ -174,20 +196,20 @@ SubscribeReport Run::report() const {
     }
     std::uint64_t lost = 0;
     rows.for_each([&](Fid fid, const netio::pubsub::Account::Row& account) {
-        const std::uint64_t numbers = complete ? 0 : checker_.counts(fid).lost;
+        const std::uint64_t numbers = complete ? 0 : verifier_.pattern().counts(fid).lost;
         const FidReport row{.fid = fid,
                             .messages = account.messages,
                             .bytes = account.bytes,
                             .lost = std::max(account.lost, numbers),
                             .surplus = account.surplus,
-                            .first = checker_.first(fid)};
+                            .first = verifier_.pattern().first(fid)};
         lost += row.lost;
         report.surplus += row.surplus;
         report.fids.push_back(row);
     });
     report.lost = lost;
     // What was on its way when a publisher was lost, nobody knows.
-    if (!reached_ || end_ == "lost" || report.unknown_tails > 0) report.lost.reset();
+    if (!reached_ || ended_.how == "lost" || report.unknown_tails > 0) report.lost.reset();
     std::ranges::sort(report.fids, {}, &FidReport::fid);
     return report;
 }
@@ -233,24 +255,37 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRang
 
 void Run::refuse(std::string why) {
     spdlog::error("{}", why);
-    detail_ = std::move(why);
+    ended_.detail = std::move(why);
     end("refused");
 }
 
 void Run::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message, std::uint8_t) {
     times_.last = loop_.now();
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
-    if (arguments_.verify) checker_.check(fid, message);
+    if (arguments_.reading.verify) verifier_.check(fid, message, wall_clock());
     if (recorder_) {
         try {
             recorder_->write(fid, message);
         } catch (const std::system_error& error) {
-            detail_ = error.what();
-            spdlog::error("{}", detail_);
+            ended_.detail = error.what();
+            spdlog::error("{}", ended_.detail);
             return end("failed");
         }
     }
+    if (slow_reader_.is_slow() && ended_.how.empty()) hold();
     if (--messages_left_ == 0) end("messages");
+}
+
+// Sleeps as a handler does that works: nothing else of this process goes on meanwhile, but the wish
+// to end is heard.
+void Run::hold() {
+    const netio::TimePoint end = netio::Clock::now() + slow_reader_.hold(netio::Clock::now());
+    for (auto left = end - netio::Clock::now(); left.count() > 0;
+         left = end - netio::Clock::now()) {
+        if (is_to_end()) return;
+        std::this_thread::sleep_for(std::min<netio::Duration>(left, longest_sleep));
+    }
+    times_.last = netio::Clock::now(); // the loop's time stands still meanwhile
 }
 
 void Run::on_gap(Subscriptions&, Fid, std::uint64_t count) {
@@ -271,7 +306,7 @@ void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& sour
     for (const Subscriptions::Told& told : all_.told()) {
         if (told.source.name != source.name) continue;
         told.fids.for_each(
-            [this](Fid fid, const netio::pubsub::Account::Row&) { checker_.begin_anew(fid); });
+            [this](Fid fid, const netio::pubsub::Account::Row&) { verifier_.begin_anew(fid); });
     }
 }
 
@@ -284,15 +319,15 @@ void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
         if (!logged_.waiting.insert(source.name).second) return;
         return spdlog::info("waiting for the publisher: {}", why);
     }
-    if (!end_.empty()) return;
+    if (!ended_.how.empty()) return;
     if (!arguments_.from.bus.empty()) return spdlog::warn("{}: {}", shown(source), why);
     const bool orderly = closed.reason == netio::CloseReason::orderly && ending.complete;
     if (!orderly) {
-        lost_ = all_.sums().messages == 0 && closed.reason == netio::CloseReason::rejected
-                    ? "refused"
-                    : "lost";
-        detail_ = why;
-        spdlog::error("{}: {}", shown(source), detail_);
+        ended_.lost = all_.sums().messages == 0 && closed.reason == netio::CloseReason::rejected
+                          ? "refused"
+                          : "lost";
+        ended_.detail = why;
+        spdlog::error("{}: {}", shown(source), ended_.detail);
     }
 }
 
@@ -307,7 +342,7 @@ void Run::on_trouble(Subscriptions&, const std::string& what) {
 }
 
 void Run::on_ended(Subscriptions&) {
-    if (end_.empty()) end_ = lost_.empty() ? "orderly" : lost_;
+    if (ended_.how.empty()) ended_.how = ended_.lost.empty() ? "orderly" : ended_.lost;
     loop_.stop();
 }
 

@@ -4,12 +4,13 @@
 // One run of `netio subscribe`: from the connection to the report.
 
 #include "apps/common/keys.hpp"
-#include "apps/common/pattern.hpp"
 #include "apps/common/range_line.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/recorder.hpp"
+#include "apps/subscribe/slow_reader.hpp"
+#include "apps/subscribe/verifier.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/discovery/bus.hpp"
@@ -55,7 +56,13 @@ struct Arguments {
         std::size_t bytes = SubscribeSocket::Options{}.session.receive_bytes;
     };
     Buffers buffers;
-    bool verify = false;
+    struct Reading {
+        bool verify = false;
+        std::size_t header_bytes = 0;         // in front of what is verified
+        std::optional<netio::Duration> think; // over each message
+        Slowness slowness;                    // and pauses
+    };
+    Reading reading;
     bool json = false;
     bool progress = false;
 };
@@ -76,6 +83,11 @@ class Run final : public Subscriptions::Handler {
         RangeLine subscribed; // not told yet
         netio::Timer tell_subscribed;
     };
+    struct Ended { // why; empty: not yet
+        std::string how;
+        std::string detail;
+        std::string lost; // how a publisher ended, if it was not in order
+    };
     struct Times { // of messages
         netio::TimePoint first = netio::TimePoint::max();
         netio::TimePoint last;
@@ -83,6 +95,7 @@ class Run final : public Subscriptions::Handler {
 
     void end(std::string_view why);
     void refuse(std::string why);
+    void hold();
     void finish_recording(const SubscribeReport& report);
     bool is_whole(Fid fid, const SubscribeReport& report) const;
     SubscribeReport report() const;
@@ -109,12 +122,11 @@ class Run final : public Subscriptions::Handler {
 
     const Arguments& arguments_;
     netio::EventLoop& loop_;
-    PatternChecker checker_;
+    Verifier verifier_;
+    SlowReader slow_reader_;
     std::optional<Recorder> recorder_;
     std::uint64_t messages_left_;
-    std::string end_;
-    std::string detail_;
-    std::string lost_; // how a publisher ended, if it was not in order
+    Ended ended_;
     Logged logged_;
     bool reached_ = false; // the publisher has accepted a subscription
     Times times_;

@@ -40,7 +40,10 @@ AROUND = {
     "stream": lambda map: in_stream(**map),
     "source": lambda map: in_stream(
         source={**({} if {"file", "files"} & set(map) else {"file": __file__}), **map}),
-    "rate": lambda map: in_stream(rate={"per_second": 1, **map}),
+    "rate": lambda map: in_stream(
+        rate={**({} if "per_fid" in map else {"per_second": 1}), **map}),
+    "trigger": lambda map: {**MINIMAL, "triggers": {"l1": {"per_second": 1, **map}}},
+    "faults": lambda map: in_stream(faults=map),
     "size": lambda map: in_stream(size=map),
     "uniform": lambda map: in_stream(size={"uniform": {"max": 99, **map}}),
     "normal": lambda map: in_stream(size={"normal": {"mean": 9, "stddev": 9, "max": 99, **map}}),
@@ -98,6 +101,8 @@ class Schema(Case):
                 {**MINIMAL, "metrics": {}}, {**MINIMAL, "session": {"receive_count": 3}},
                 in_stream(fids=[]), in_stream(fids={}), in_stream(size={}), in_stream(size=0),
                 in_stream(size={"fixed": 40, "list": [50]}), in_stream(rate=0), in_stream(rate="fast"),
+                in_stream(faults={"missing": 2}), in_stream(faults={"mising": 0.1}), in_stream(slices=0),
+                {**MINIMAL, "triggers": {"l1": {"per_second": 1, "timing": "possion"}}},
                 in_stream(source="patern"), in_stream(source={}), in_stream(status=256)):
             with self.subTest(wrong):
                 self.assertFalse(self.is_valid(wrong))
@@ -114,6 +119,8 @@ class Schema(Case):
                 {**MINIMAL, "session": {"send_count": 2, "key_bytes": "1G"}},
                 {**MINIMAL, "fabric": {"queue_entry_limit": 1000}},
                 in_stream(fids={"detector": 3, "link": "0-23"}), in_stream(fids=[1, "2-3"]),
+                {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": "40M", "train_ns": 9, "gap_ns": 1}}},
+                in_stream(faults={"missing": 0.1, "late": 1e-3}, time_stamps=True, header="event", slices=2),
                 in_stream(size={"list": [24, "1k"]}), in_stream(rate="1.5k"), in_stream(rate=0.5)):
             with self.subTest(right):
                 self.assertTrue(self.is_valid(right))

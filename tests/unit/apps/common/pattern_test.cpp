@@ -26,7 +26,7 @@ TEST(Pattern, WhatWasSentIsSound) {
 }
 
 TEST(Pattern, EveryFlippedBitIsNoticed) {
-    for (const std::size_t size : {24U, 25U, 31U, 32U, 40U, 100U}) {
+    for (const std::size_t size : {8U, 9U, 16U, 23U, 24U, 25U, 31U, 32U, 40U, 100U}) {
         const auto sound = message(Fid{3}, 77, size);
         for (std::size_t bit = 0; bit < size * 8; ++bit) {
             auto damaged = sound;
@@ -43,7 +43,52 @@ TEST(Pattern, EveryOtherLengthIsNoticed) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
         PatternChecker checker;
         checker.check(Fid{3}, std::span{whole}.first(size));
-        ASSERT_EQ(checker.total().corrupt, 1U) << size;
+        ASSERT_EQ(checker.total().truncated, size < whole_pattern_bytes ? 0U : 1U) << size;
+        ASSERT_EQ(checker.total().corrupt, size < whole_pattern_bytes ? 1U : 0U) << size;
+    }
+    auto longer = whole;
+    longer.push_back(std::byte{0});
+    PatternChecker checker;
+    checker.check(Fid{3}, longer);
+    EXPECT_EQ(checker.total().corrupt, 1U);
+}
+
+TEST(Pattern, EightBytesAreEnough) {
+    PatternChecker checker;
+    for (const std::uint64_t sequence : {0U, 1U, 2U, 2U, 5U, 4U, 6U})
+        checker.check(Fid{9}, message(Fid{9}, sequence, 8));
+    EXPECT_EQ(checker.total(),
+              (PatternCounts{.messages = 7, .lost = 1, .reordered = 1, .duplicates = 1}));
+    checker.check(Fid{8}, message(Fid{9}, 7, 8));
+    EXPECT_EQ(checker.total().corrupt, 1U);
+}
+
+// They have 32 bits of the number only.
+TEST(Pattern, ShortOnesAreInOrderWhereTheirNumbersBeginAnew) {
+    PatternChecker checker;
+    for (std::uint64_t sequence = UINT32_MAX - 10; sequence < UINT32_MAX + std::uint64_t{10};
+         ++sequence) {
+        checker.check(Fid{9}, message(Fid{9}, sequence, 12));
+    }
+    checker.check(Fid{9}, message(Fid{9}, UINT32_MAX, 12));
+    EXPECT_EQ(checker.total(), (PatternCounts{.messages = 21, .duplicates = 1}));
+}
+
+TEST(Pattern, ATimeIsWhatWasStampedAndProtectedLikeTheRest) {
+    std::vector<std::byte> sound(50);
+    fill_timed_pattern(sound, Fid{3}, 7);
+    stamp_pattern(sound, 123456789);
+    stamp_pattern(sound, 987654321); // it was refused, and is published later
+    PatternChecker checker;
+    EXPECT_EQ(checker.check(Fid{3}, sound), 987654321U);
+    EXPECT_EQ(checker.total(), PatternCounts{.messages = 1});
+    EXPECT_EQ(checker.check(Fid{3}, message(Fid{3}, 8, 50)), std::nullopt) << "has no time";
+    for (std::size_t bit = 0; bit < sound.size() * 8; ++bit) {
+        auto damaged = sound;
+        damaged[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+        PatternChecker other;
+        ASSERT_EQ(other.check(Fid{3}, damaged), std::nullopt);
+        ASSERT_EQ(other.total().corrupt + other.total().truncated, 1U) << bit;
     }
 }
 
@@ -83,7 +128,7 @@ TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
         PatternCounts truth;
         const auto send = [&](std::uint64_t sequence, bool damaged = false) {
             auto bytes = message(Fid{7}, sequence, 24 + random() % 40);
-            if (damaged) bytes[random() % bytes.size()] ^= std::byte{0x10};
+            if (damaged) bytes[random() % 24] ^= std::byte{0x10};
             checker.check(Fid{7}, bytes);
             ++truth.messages;
         };
@@ -108,7 +153,7 @@ TEST(Pattern, CountsExactlyWhatWasDoneToTheStream) {
                 sequence += 2;
                 ++truth.reordered;
                 break;
-            case 3: // damaged: does not count as arrived
+            case 3: // damaged at its head: does not count as arrived
                 send(sequence++, true);
                 ++truth.corrupt;
                 ++truth.lost;

@@ -2,6 +2,7 @@
 #include "apps/publish/message_feed.hpp"
 
 #include "apps/common/pattern.hpp"
+#include "netio/base/wire.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <set>
 #include <string>
 
@@ -206,6 +208,129 @@ TEST(MessageFeed, OffersEveryRefusedFidAgainOnceThereIsRoom) {
         feed.accept();
     }
     EXPECT_EQ(feed.next(memory, {}), MessageFeed::Outcome::ended);
+}
+
+// --- triggers -------------------------------------------------------------------------------
+
+std::uint64_t event_of(const MessageFeed::Message& message) {
+    return netio::wire::load<std::uint64_t>(message.header.data());
+}
+
+// Fids 1 to 3, and 10 in another stream, of one trigger that comes once in a second; each message
+// has the event's number in front.
+class Triggered {
+  public:
+    explicit Triggered(const FaultConfig& faults = {}, std::optional<std::uint64_t> count = {},
+                       double per_second = 1)
+        : feed{{triggered(1, 3, faults, count), triggered(10, 10, {}, count)},
+               {{.name = "l1", .rate = {.per_second = per_second}}}} {
+        memory.resize(feed.largest_bytes());
+        feed.begin(start);
+    }
+    // What is published at `now`: fid and event of each.
+    using Published = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+    Published all(netio::TimePoint now, const std::set<std::uint64_t>& refused = {}) {
+        Published published;
+        while (feed.next(memory, now) == Outcome::message) {
+            const std::uint64_t fid = to_integer(feed.message().fid);
+            if (refused.contains(fid)) {
+                feed.refuse();
+                continue;
+            }
+            published.emplace_back(fid, event_of(feed.message()));
+            feed.accept();
+        }
+        return published;
+    }
+
+    MessageFeed feed;
+    std::vector<std::byte> memory;
+
+  private:
+    static StreamConfig triggered(std::uint64_t first, std::uint64_t last,
+                                  const FaultConfig& faults, std::optional<std::uint64_t> count) {
+        StreamConfig config = stream(first, last);
+        config.source = PatternConfig{.faults = faults};
+        config.trigger = 0;
+        config.header.event = true;
+        config.count = count;
+        return config;
+    }
+};
+
+TEST(MessageFeed, AllFidsOfATriggerPublishOneEventTogether) {
+    Triggered both;
+    EXPECT_THAT(both.all(start),
+                testing::UnorderedElementsAre(std::pair{1U, 0U}, std::pair{2U, 0U},
+                                              std::pair{3U, 0U}, std::pair{10U, 0U}));
+    EXPECT_TRUE(both.all(start + 999ms).empty());
+    EXPECT_EQ(both.feed.next_due(), start + 1s + 1ns);
+    EXPECT_THAT(both.all(start + 1001ms),
+                testing::UnorderedElementsAre(std::pair{1U, 1U}, std::pair{2U, 1U},
+                                              std::pair{3U, 1U}, std::pair{10U, 1U}));
+    EXPECT_EQ(both.feed.triggers()[0].events, 2U);
+}
+
+TEST(MessageFeed, NoFidBeginsAnEventBeforeTheOthersHaveHadTheLast) {
+    Triggered both{{}, {}, 2};
+    const auto published = both.all(start + 900ms); // two events at once
+    ASSERT_EQ(published.size(), 8U);
+    for (std::size_t i = 0; i < published.size(); ++i)
+        EXPECT_EQ(published[i].second, i / 4) << i;
+}
+
+TEST(MessageFeed, AFidThatWaitsCatchesUpWithTheEvents) {
+    Triggered both;
+    EXPECT_EQ(both.all(start, {2}).size(), 3U);
+    EXPECT_EQ(both.all(start + 1001ms, {2}).size(), 3U) << "the others go on";
+    both.feed.retry();
+    EXPECT_THAT(both.all(start + 1002ms),
+                testing::ElementsAre(std::pair{2U, 0U}, std::pair{2U, 1U}));
+    EXPECT_EQ(both.all(start + 2001ms).size(), 4U);
+}
+
+TEST(MessageFeed, AnEventLacksWhatIsMissingOnPurpose) {
+    Triggered both{{.missing = 1}};
+    EXPECT_EQ(both.all(start).size(), 4U) << "the first is sound";
+    EXPECT_THAT(both.all(start + 1001ms), testing::ElementsAre(std::pair{10U, 1U}));
+    EXPECT_THAT(both.all(start + 2001ms),
+                testing::UnorderedElementsAre(std::pair{1U, 2U}, std::pair{2U, 2U},
+                                              std::pair{3U, 2U}, std::pair{10U, 2U}));
+    EXPECT_EQ(both.feed.faults(), FaultCounts{.missing = 3});
+}
+
+TEST(MessageFeed, TriggersEndWithTheCountOfTheirFids) {
+    Triggered both{{}, 2};
+    EXPECT_EQ(both.all(start + 900ms).size(), 4U);
+    EXPECT_EQ(both.all(start + 1001ms).size(), 4U);
+    EXPECT_EQ(both.feed.next(both.memory, start + 9s), Outcome::ended);
+    EXPECT_EQ(both.feed.triggers()[0].events, 2U);
+}
+
+// Whatever is refused and whenever, each fid has each event once and in order.
+TEST(MessageFeed, EveryFidHasEveryEventOnceAndInOrderWhateverIsRefused) {
+    for (unsigned seed = 0; seed < 100; ++seed) {
+        std::mt19937_64 random{seed};
+        Triggered both;
+        std::map<std::uint64_t, std::uint64_t> next;
+        netio::TimePoint now = start;
+        for (int step = 0; step < 200; ++step) {
+            std::set<std::uint64_t> refused;
+            for (const std::uint64_t fid : {1U, 2U, 3U, 10U})
+                if (random() % 4 == 0) refused.insert(fid);
+            for (const auto& [fid, event] : both.all(now, refused))
+                ASSERT_EQ(event, next[fid]++) << "seed " << seed;
+            if (random() % 2 == 0) both.feed.retry();
+            now += std::chrono::milliseconds{random() % 1500};
+        }
+        for (int round = 0; round < 2; ++round) {
+            both.feed.retry();
+            for (const auto& [fid, event] : both.all(now))
+                ASSERT_EQ(event, next[fid]++) << "seed " << seed;
+        }
+        for (const auto& [fid, events] : next)
+            ASSERT_EQ(events, both.feed.triggers()[0].events) << "seed " << seed;
+    }
 }
 
 } // namespace

@@ -69,7 +69,7 @@ TEST_F(Sources, WhatWasNotPublishedComesAgain) {
     EXPECT_EQ(next(*in_file, 3), "abc") << "from the beginning";
     EXPECT_EQ(next(*in_pipe, 3), "");
     ::close(ends[0]);
-    const auto pattern = make_pattern_source(netio::pubsub::Fid{1});
+    const auto pattern = make_pattern_source(netio::pubsub::Fid{1}, false);
     std::array<std::byte, 40> first{};
     std::array<std::byte, 40> again{};
     pattern->fill(first);

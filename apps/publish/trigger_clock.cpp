@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/trigger_clock.hpp"
+
+#include <chrono>
+#include <cmath>
+
+namespace apps {
+namespace {
+
+using netio::Duration;
+using netio::TimePoint;
+
+constexpr Duration made_up_for = std::chrono::seconds{1};
+// The clock's nanoseconds end after 292 years.
+constexpr double generation_seconds = 30.0 * 365 * 24 * 3600;
+
+} // namespace
+
+TriggerClock::TriggerClock(const RateConfig& rate, std::uint64_t seed, TimePoint start)
+    : rate_{rate}, start_{start}, draw_{seed}, next_{start} {
+    find_next();
+}
+
+bool TriggerClock::take(TimePoint now) {
+    if (now < next_) return false;
+    if (now - next_ > made_up_for) {
+        const Duration late = now - next_ - made_up_for;
+        put_off_ += late;
+        next_ += late;
+    }
+    ++taken_;
+    if (taken_ % rate_.burst == 0) find_next();
+    return true;
+}
+
+void TriggerClock::find_next() {
+    const double mean = static_cast<double>(rate_.burst) / rate_.per_second;
+    // A random one begins after a random time, an even one at once.
+    if (rate_.poisson) {
+        live_seconds_ -= mean * std::log(draw_.unit());
+    } else {
+        live_seconds_ = static_cast<double>(taken_ / rate_.burst) * mean;
+    }
+    if (!(live_seconds_ < generation_seconds)) {
+        next_ = TimePoint::max();
+        return;
+    }
+    // Rounded up: a timer must not fire just before it is due.
+    Duration offset{0};
+    if (live_seconds_ > 0) {
+        const std::chrono::duration<double> live{live_seconds_};
+        offset = std::chrono::ceil<Duration>(live) + (rate_.poisson ? Duration{0} : Duration{1});
+    }
+    if (rate_.train.count() > 0) {
+        const Duration::rep trains = offset / rate_.train;
+        const std::chrono::duration<double> gaps{static_cast<double>(trains) *
+                                                 std::chrono::duration<double>(rate_.gap).count()};
+        if (!(gaps.count() < generation_seconds)) {
+            next_ = TimePoint::max();
+            return;
+        }
+        offset += trains * rate_.gap;
+    }
+    next_ = start_ + offset + put_off_;
+}
+
+} // namespace apps

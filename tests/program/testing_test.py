@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `netio publish` and `netio subscribe` are to who tests a readout: triggers, faults on
+purpose, one-way latency, a slow reader.
+
+testing_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
+"""
+
+import os
+import signal
+import unittest
+
+from program_case import CONFIG, HOST, UNITTEST_ARGUMENTS, Case
+
+# What the publisher calls a fault, and what the subscriber calls what it finds.
+NAMES = {"missing": "missing", "duplicated": "duplicates", "corrupted": "corrupt", "late": "reordered",
+         "truncated": "truncated"}
+
+
+class TestPublishing(Case):
+    def run_both(self, config, *arguments, listen=True):
+        publisher = self.start("publish", config, *(["--listen", f"{HOST}:0"] if listen else []))
+        subscriber = self.start("subscribe", publisher.address(), *arguments)
+        status, found, log = subscriber.end()
+        published_status, made, published_log = publisher.end()
+        self.assertEqual(published_status, 0, published_log)
+        return status, found, made, log
+
+    def check_faults(self, config, *arguments):
+        status, found, made, log = self.run_both(config, "--verify", *arguments)
+        self.assertEqual((status, found["outcome"], found["lost"]), (6, "unsound", 0), log)
+        for fault, name in NAMES.items():
+            self.assertGreater(made["faults"][fault], 0, fault)
+            self.assertEqual(found[name], made["faults"][fault], fault)
+
+    def test_verify_finds_exactly_the_faults_that_were_made(self):
+        self.check_faults(os.path.join(CONFIG, "faults.yaml"), "--fid", "1-4")
+        for mode in ("buffered", "unbuffered"):
+            self.check_faults(self.config(
+                "wait_subscribers: 1\nstreams:\n"
+                "  - {fids: 1-9, source: pattern, size: {uniform: {min: 33, max: 20k}}, count: 300,\n"
+                "     time_stamps: true, slices: 5, header: 0xcafe01, faults: {missing: 0.02,\n"
+                "     duplicated: 0.02, corrupted: 0.02, late: 0.02, truncated: 0.02}}\n", mode),
+                "--fid", "1-9", "--header-bytes", 3)
+
+    def test_all_fids_of_a_trigger_have_each_event(self):
+        publisher = self.start("publish", os.path.join(CONFIG, "bunch-train.yaml"), "--listen",
+                               f"{HOST}:0", "--wait-subscribers", 1, "--messages", 20 * 50)
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0-15", "--fid", "100-103",
+                                "--verify", "--header-bytes", 8)
+        status, found, log = subscriber.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual([row["messages"] for row in found["fids"].values()], [50] * 20)
+        self.assertEqual(found["latency"]["messages"], 1000)
+        times = [found["latency"][name] for name in ("p50_us", "p90_us", "p99_us", "p99_9_us", "longest_us")]
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(times[0], 0)
+        status, made, log = publisher.end()
+        self.assertEqual((status, made["triggers"]["l1"]["events"]), (0, 50), log)
+
+    def test_eight_bytes_prove_themselves(self):
+        for mode in ("buffered", "unbuffered"):
+            status, found, _, log = self.run_both(self.config(
+                "streams:\n  - {fids: 0-9, source: pattern, size: 8, count: 100}\n", mode), "--fid", "0-9",
+                "--verify", listen=False)
+            self.assertEqual((status, found["messages"], found["bytes"]), (0, 1000, 8000), log)
+
+    def test_a_rate_of_each_fid_is_that_of_all_of_them_together(self):
+        publisher = self.start("publish", self.config(
+            "streams:\n  - {fids: 0-9, source: pattern, size: 40, rate: {per_fid: 100}}\n"),
+            "--duration", "1s")
+        status, report, log = publisher.end()
+        self.assertEqual(status, 0, log)
+        # A slow machine may fall behind, but none may run ahead.
+        self.assertLessEqual(report["without_subscribers"], 1001)
+        self.assertGreater(report["without_subscribers"], 0)
+
+    def test_a_subscriber_is_as_slow_as_it_is_told(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        thinking = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify", "--think",
+                              "2ms", "--messages", 200)
+        status, report, log = thinking.end()
+        self.assertEqual(status, 0, log)
+        self.assertGreaterEqual(report["seconds"], 0.002 * 199)
+        pausing = self.start("subscribe", publisher.address(), "--fid", "0-63", "--pause", "99s@100s",
+                             "--think", "1h", "--progress")
+        pausing.wait_for("connected to")
+        pausing.process.send_signal(signal.SIGINT)  # though it thinks for an hour
+        self.assertEqual(pausing.end()[1]["end"], "interrupted")
+        for wrong in ("1s", "2s@1s", "@", "x@1s"):
+            wrong = self.start("subscribe", "a:1", "--fid", "1", "--pause", wrong, json_report=False)
+            status, _, log = wrong.end()
+            self.assertEqual(status, 2)
+            self.assertIn("allowed: TIME@TIME", log)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=UNITTEST_ARGUMENTS)

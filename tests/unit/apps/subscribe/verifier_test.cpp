@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/subscribe/verifier.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace apps::subscribe {
+namespace {
+
+using netio::pubsub::Fid;
+
+TEST(Verifier, TellsHowLongMessagesWithATimeTook) {
+    Verifier verifier{0};
+    EXPECT_FALSE(verifier.latency());
+    std::vector<std::byte> message(40);
+    for (std::uint64_t i = 1; i <= 1000; ++i) {
+        fill_timed_pattern(message, Fid{1}, i);
+        stamp_pattern(message, 5'000'000);
+        verifier.check(Fid{1}, message, 5'000'000 + i * 1000); // 1 to 1000 us
+    }
+    const auto latency = verifier.latency();
+    ASSERT_TRUE(latency);
+    EXPECT_EQ(latency->messages, 1000U);
+    EXPECT_EQ(latency->ahead, 0U);
+    EXPECT_NEAR(latency->p50_us, 500, 125);
+    EXPECT_NEAR(latency->p99_us, 990, 250);
+    EXPECT_EQ(latency->longest_us, 1000);
+    EXPECT_EQ(verifier.pattern().total(), PatternCounts{.messages = 1000});
+}
+
+TEST(Verifier, CountsWhatCameBeforeItWasSent) {
+    Verifier verifier{0};
+    std::vector<std::byte> message(40);
+    fill_timed_pattern(message, Fid{1}, 0);
+    stamp_pattern(message, 5'000'000);
+    verifier.check(Fid{1}, message, 4'000'000);
+    EXPECT_EQ(verifier.latency()->ahead, 1U);
+    EXPECT_EQ(verifier.latency()->longest_us, 0);
+}
+
+TEST(Verifier, LooksBehindTheHeader) {
+    Verifier verifier{4};
+    std::vector<std::byte> message(44);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+        fill_pattern(std::span{message}.subspan(4), Fid{1}, i);
+        verifier.check(Fid{1}, message, 0);
+    }
+    EXPECT_EQ(verifier.pattern().total(), PatternCounts{.messages = 3});
+    EXPECT_FALSE(verifier.latency()) << "none had a time";
+    verifier.check(Fid{1}, std::span{message}.first(3), 0);
+    EXPECT_EQ(verifier.pattern().total().corrupt, 1U);
+}
+
+} // namespace
+} // namespace apps::subscribe
