@@ -97,6 +97,9 @@ Command add_subscribe(CLI::App& program) {
               {.min = 4, .max = 16384});
     add_bytes(*command, "--buffer-size", arguments->buffers.bytes, "Bytes of each",
               {.min = 256, .max = 1U << 30});
+    add_count(*command, "--fid-limit", arguments->fids.limit,
+              "Fids that have an account; a publisher that sends more of them is left",
+              {.min = 1, .max = 1U << 30});
     add_key(*command, arguments->key);
     add_decoding(*command, arguments->fids.decode);
     add_metrics(*command, arguments->metrics);

@@ -61,6 +61,7 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     options.socket.session.receive_count = arguments.buffers.count;
     options.socket.session.receive_bytes = arguments.buffers.bytes;
     // Who is found goes with its lease, and not with its connection.
+    options.socket.fid_limit = arguments.fids.limit;
     options.socket.reconnect = arguments.from.reconnect || bus != nullptr;
     return options;
 }

@@ -39,6 +39,7 @@ struct Arguments {
     struct Fids {
         std::vector<std::string> wanted;
         std::string decode; // in the log: a layout, or empty
+        std::size_t limit = netio::pubsub::SubscribeSocket::Options{}.fid_limit;
     };
     Fids fids;
     std::optional<std::uint64_t> messages;

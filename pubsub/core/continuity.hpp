@@ -36,7 +36,9 @@ class Continuity {
     // The connection has ended, behind what had arrived. Nothing, if none has begun.
     void end_connection(const ArrivalCounter& arrivals);
 
-    std::uint64_t instance() const noexcept { return instance_; } // 0: none is known
+    bool knows(Fid fid) const noexcept { return positions_.find(fid) != nullptr; }
+    std::size_t fids() const noexcept { return positions_.size(); } // that it knows
+    std::uint64_t instance() const noexcept { return instance_; }   // 0: none is known
 
   private:
     std::uint64_t instance_ = 0;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,11 @@ class FidMap {
     Value& operator[](Fid fid) {
         if (Value* const value = find(fid)) return *value;
         if ((size_ + 1) * 2 > slots_.size()) grow();
-        std::size_t at = home(fid);
-        while (slots_[at].used)
-            at = next(at);
+        std::size_t at = free_place(fid);
+        if (((at - home(fid)) & mask_) > search_limit && multiplier_ == golden_ratio) {
+            scatter_anew();
+            at = free_place(fid);
+        }
         slots_[at].used = true;
         slots_[at].fid = fid;
         ++size_;
@@ -70,6 +73,14 @@ class FidMap {
 
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
+    // How far from its home the farthest is: what the worst look-up costs.
+    std::size_t farthest() const noexcept {
+        std::size_t distance = 0;
+        for (std::size_t at = 0; at < slots_.size(); ++at) {
+            if (slots_[at].used) distance = std::max(distance, (at - home(slots_[at].fid)) & mask_);
+        }
+        return distance;
+    }
     void clear() noexcept {
         slots_.clear();
         size_ = 0;
@@ -112,14 +123,17 @@ class FidMap {
         Value value{};
     };
 
+    static constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15; // of 2 to the 64th
+    // By chance, at most half full, a million fids have none that is 100 places from home.
+    static constexpr std::size_t search_limit = 512;
+
     // Fids are regular: steps, bit fields. One multiplication spreads some of these badly (with
     // steps of 16, six in ten are not at home), and whoever is not at home costs a mispredicted
     // branch, which is twice the rest of a look-up. With two, and the halves folded between them,
     // they fall as by chance. The top bits depend on all bits of the fid.
     std::size_t home(Fid fid) const noexcept {
-        constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15; // of 2 to the 64th
-        const std::uint64_t product = to_integer(fid) * golden_ratio;
-        return static_cast<std::size_t>(((product ^ (product >> 32)) * golden_ratio) >> shift_);
+        const std::uint64_t product = to_integer(fid) * multiplier_;
+        return static_cast<std::size_t>(((product ^ (product >> 32)) * multiplier_) >> shift_);
     }
     std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
     // Another order of all slots, by the golden section: whoever entered the values of one map into
@@ -128,14 +142,31 @@ class FidMap {
         return (place * ((slots_.size() * 40503 >> 16) | 1)) & mask_;
     }
 
+    std::size_t free_place(Fid fid) const noexcept {
+        std::size_t at = home(fid);
+        while (slots_[at].used)
+            at = next(at);
+        return at;
+    }
+
     void grow() {
-        std::vector<Slot> old = std::exchange(slots_, {});
-        slots_.resize(old.empty() ? 8 : old.size() * 2);
-        mask_ = slots_.size() - 1;
-        shift_ = old.empty() ? 61 : shift_ - 1;
-        size_ = 0;
+        const bool first = slots_.empty();
+        mask_ = first ? 7 : mask_ * 2 + 1;
+        shift_ = first ? 61 : shift_ - 1;
+        place_anew();
+    }
+    // Somebody has chosen fids that meet: a peer can, and each look-up would walk past all of them.
+    // It cannot choose them for a number that it does not know. Only then, since what is visited in
+    // which order is otherwise the same in every run.
+    void scatter_anew() {
+        std::random_device device;
+        multiplier_ = (std::uint64_t{device()} << 32 | device()) | 1;
+        place_anew();
+    }
+    void place_anew() {
+        std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(mask_ + 1));
         for (Slot& slot : old)
-            if (slot.used) (*this)[slot.fid] = std::move(slot.value);
+            if (slot.used) slots_[free_place(slot.fid)] = std::move(slot);
     }
 
     // Moves later entries of the same run forward, so that no search stops short.
@@ -153,6 +184,7 @@ class FidMap {
     std::vector<Slot> slots_; // a power of two, at most half full
     std::size_t mask_ = 0;    // slots_.size() - 1
     std::size_t size_ = 0;
+    std::uint64_t multiplier_ = golden_ratio; // odd
     unsigned shift_ = 61;
 };
 

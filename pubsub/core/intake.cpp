@@ -8,7 +8,7 @@ Intake::Outcome Intake::take_totals(std::uint8_t flags, std::span<const std::byt
     const auto totals = decode_counts(body);
     if (!totals || flags > more_flag || arrivals_.complete()) return Outcome::malformed;
     for (const FidCount& total : *totals) {
-        if (account_of(total.fid, book) == nullptr) return Outcome::malformed;
+        if (account_of(total.fid, book) == nullptr) return refused(total.fid, book);
         arrivals_.expect(total);
     }
     if (flags == more_flag) return Outcome::taken;

@@ -14,8 +14,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -23,13 +25,18 @@ class Intake {
   public:
     enum class Outcome : std::uint8_t {
         malformed, // behind what the sink was given
+        too_many_fids,
         taken,
         left,   // the sink did not want what follows in the frame: rest()
         totals, // taken, and now the publisher has told all its totals
     };
 
-    explicit Intake(std::size_t largest_message_bytes) noexcept
-        : reassembly_{largest_message_bytes} {}
+    struct Limits {
+        std::size_t largest_message_bytes = 0;
+        std::size_t fids = SIZE_MAX; // that have an account
+    };
+    explicit Intake(Limits limits) noexcept
+        : reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
 
     // All frames but answers. sink.take_message(fid, bytes, status) and sink.take_gap(fid, count)
     // return whether to go on; if not, sink.is_gone() says whether this object still is.
@@ -69,16 +76,21 @@ class Intake {
     std::uint64_t instance() const noexcept { return continuity_.instance(); }
 
   private:
-    // nullptr: nobody asked for it. Whoever has an account was asked for.
+    // nullptr: nobody asked for it, or it is one too many. Whoever has an account was asked for.
     Arrivals* account_of(Fid fid, const SubscriptionBook& book) {
         if (Arrivals* const account = arrivals_.find(fid)) return account;
-        return book.grants(fid) ? &arrivals_.of(fid) : nullptr;
+        if (!book.grants(fid) || arrivals_.fids().size() >= fid_limit_) return nullptr;
+        return &arrivals_.of(fid);
+    }
+    // Why a fid has no account.
+    static Outcome refused(Fid fid, const SubscriptionBook& book) {
+        return book.grants(fid) ? Outcome::too_many_fids : Outcome::malformed;
     }
     template <typename Sink>
     Outcome deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status,
                     const SubscriptionBook& book, Sink& sink) {
         Arrivals* const account = account_of(fid, book);
-        if (account == nullptr) return Outcome::malformed;
+        if (account == nullptr) return refused(fid, book);
         arrivals_.add(*account, message.size());
         sink.take_message(fid, message, status);
         return Outcome::taken;
@@ -96,6 +108,7 @@ class Intake {
     ArrivalCounter arrivals_;
     Continuity continuity_;
     Reassembly reassembly_;
+    std::size_t fid_limit_;
     FramesSeen seen_;
     std::span<const std::byte> rest_;
     Fid last_{}; // of the page of which something was left
@@ -107,7 +120,7 @@ Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& bo
     // A fid's messages often come in a row. No call that the sink can make touches an account.
     Fid last{};
     Arrivals* account = nullptr;
-    bool asked_for = true;
+    bool refuses = false;
     bool enough = false;
     bool left = false;
     const std::byte* end = nullptr; // of the last message
@@ -118,7 +131,10 @@ Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& bo
         }
         if (account == nullptr || fid != last) {
             account = account_of(last = fid, book);
-            if (account == nullptr) return asked_for = false;
+            if (account == nullptr) {
+                refuses = true;
+                return false;
+            }
         }
         arrivals_.add(*account, message.size());
         end = message.data() + message.size();
@@ -132,7 +148,8 @@ Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& bo
         last_ = last;
         return Outcome::left;
     }
-    return sound && asked_for ? Outcome::taken : Outcome::malformed;
+    if (refuses) return refused(last, book);
+    return sound ? Outcome::taken : Outcome::malformed;
 }
 
 template <typename Sink>
@@ -142,7 +159,7 @@ Intake::Outcome Intake::take_gaps(std::span<const std::byte> body, const Subscri
     if (!gaps) return Outcome::malformed;
     for (std::size_t i = 0; i < gaps->size(); ++i) {
         const FidCount gap = (*gaps)[i];
-        if (account_of(gap.fid, book) == nullptr) return Outcome::malformed;
+        if (account_of(gap.fid, book) == nullptr) return refused(gap.fid, book);
         arrivals_.add_missed(gap.fid, gap.count);
         if (sink.take_gap(gap.fid, gap.count)) continue;
         if (sink.is_gone() || i + 1 == gaps->size()) break;
@@ -172,6 +189,9 @@ Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
             if (range == asked.end()) return Outcome::malformed;
         }
         if (book.grants(fid)) continue; // only its policy changes
+        if (continuity_.fids() >= fid_limit_ && !continuity_.knows(fid)) {
+            return Outcome::too_many_fids;
+        }
         const std::uint64_t missed = continuity_.take(position);
         if (missed > 0 && !sink.take_missed(fid, missed)) return Outcome::taken;
     }

@@ -58,6 +58,9 @@ class NETIO_EXPORT SubscribeSocket final {
         std::size_t receive_bytes_limit = std::size_t{16} * 1024 * 1024;
         // Messages larger than a receive buffer arrive in fragments and are put together here.
         std::size_t largest_message_bytes = std::size_t{64} * 1024 * 1024;
+        // Each fid that has arrived has an account, of 350 bytes at most. A publisher that sends
+        // more of what was asked for, which may be all there are, is left.
+        std::size_t fid_limit = 2000000;
         // Try again until a publisher has answered, also where its name does not resolve yet, and
         // where it has no room or lacks the means for us at the moment; and after its connection
         // was lost.

@@ -19,6 +19,7 @@ void check(const SubscribeSocket::Options& options) {
     if (options.largest_message_bytes == 0 || options.largest_message_bytes > UINT32_MAX) {
         throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
     }
+    if (options.fid_limit == 0) throw std::invalid_argument{"fid_limit must be at least 1"};
     if (options.receive_bytes_limit < options.session.receive_bytes) {
         throw std::invalid_argument{"receive_bytes_limit must be at least session.receive_bytes"};
     }
@@ -58,7 +59,9 @@ struct SubscriberCore::Sink {
 SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options options,
                                SubscribeSocket::Handler& handler, SubscribeSocket& socket)
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
-      requests_{book_, options_.reconnect}, intake_{options_.largest_message_bytes},
+      requests_{book_, options_.reconnect}, intake_{{.largest_message_bytes =
+                                                         options_.largest_message_bytes,
+                                                     .fids = options_.fid_limit}},
       rule_{{.wait_for_publisher = options_.wait_for_publisher,
              .reconnect = options_.reconnect,
              .receive_bytes_limit = options_.receive_bytes_limit,
@@ -258,6 +261,10 @@ void SubscriberCore::on_frame(Session& session, const IncomingFrame& frame) {
         session.fail(CloseReason::protocol_error, session.peer_address() +
                                                       " sent a malformed frame of kind " +
                                                       std::to_string(frame.kind));
+    } else if (outcome == Intake::Outcome::too_many_fids) {
+        session.fail(CloseReason::protocol_error, session.peer_address() +
+                                                      " publishes more fids than fid_limit, " +
+                                                      std::to_string(options_.fid_limit));
     } else if (outcome == Intake::Outcome::totals) {
         requests_.answer_totals(session);
         handler_.on_totals(socket_);

@@ -74,6 +74,31 @@ TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
 
 INSTANTIATE_TEST_SUITE_P(Fids, FidMapAgainstMap, testing::Values(3, 40, 100000));
 
+// The fid whose hash by the known multiplier is `hash`: each step of it can be undone.
+std::uint64_t fid_of_hash(std::uint64_t hash) {
+    constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15;
+    std::uint64_t inverse = golden_ratio; // by Newton's iteration
+    for (int i = 0; i < 6; ++i)
+        inverse *= 2 - golden_ratio * inverse;
+    const std::uint64_t folded = hash * inverse;
+    return (folded ^ (folded >> 32)) * inverse;
+}
+
+TEST(FidMap, FidsThatSomebodyHasChosenToMeetAreSpreadAllTheSame) {
+    FidMap<std::uint64_t> map;
+    constexpr std::uint64_t count = 50'000;
+    for (std::uint64_t i = 0; i < count; ++i)
+        map[Fid{fid_of_hash(i)}] = i; // all of them at home in the first place
+    EXPECT_LT(map.farthest(), 512U);
+    ASSERT_EQ(map.size(), count);
+    for (std::uint64_t i = 0; i < count; ++i)
+        ASSERT_EQ(*map.find(Fid{fid_of_hash(i)}), i);
+    for (std::uint64_t i = 0; i < count; i += 2)
+        ASSERT_TRUE(map.erase(Fid{fid_of_hash(i)}));
+    for (std::uint64_t i = 0; i < count; ++i)
+        ASSERT_EQ(map.find(Fid{fid_of_hash(i)}) != nullptr, i % 2 == 1);
+}
+
 TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {
     FidMap<std::uint64_t> map;
     for (std::uint64_t fid = 0; fid < 5000; ++fid)

@@ -79,7 +79,7 @@ class IntakeTest : public testing::Test {
     }
 
     SubscriptionBook book;
-    Intake intake{1000};
+    Intake intake{{.largest_message_bytes = 1000, .fids = 5}};
     Sink sink;
 };
 
@@ -114,6 +114,20 @@ TEST_F(IntakeTest, WhatNobodyAskedForIsRefusedAndNotRemembered) {
     EXPECT_EQ(take(totals_kind, counts({{Fid{1}, 1}, {Fid{99}, 1}})), Outcome::malformed);
     EXPECT_THAT(sink.gaps, IsEmpty());
     EXPECT_EQ(intake.arrivals().fids().size(), 1U);
+}
+
+// Five have an account.
+TEST_F(IntakeTest, APublisherDoesNotDecideHowManyFidsAreRemembered) {
+    EXPECT_EQ(take(page_kind, page({1, 2, 3, 4, 5, 1})), Outcome::taken);
+    EXPECT_EQ(take(page_kind, page({5, 6})), Outcome::too_many_fids);
+    EXPECT_EQ(sink.messages.back(), "0x5:5");
+    EXPECT_EQ(take(message_kind, message(6)), Outcome::too_many_fids);
+    EXPECT_EQ(take(message_kind, message(10)), Outcome::malformed) << "nobody asked for it";
+    EXPECT_EQ(take(gap_kind, counts({{Fid{6}, 1}})), Outcome::too_many_fids);
+    EXPECT_EQ(take(totals_kind, counts({{Fid{6}, 1}})), Outcome::too_many_fids);
+    EXPECT_EQ(intake.arrivals().fids().size(), 5U);
+    intake.end_subscription({.first = Fid{1}, .last = Fid{1}});
+    EXPECT_EQ(take(page_kind, page({6})), Outcome::taken);
 }
 
 TEST_F(IntakeTest, WhatWasUnsubscribedIsRefusedOnceThePublisherHasConfirmedIt) {
@@ -234,6 +248,18 @@ TEST_F(IntakeTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
     EXPECT_EQ(intake.instance(), 77U);
     book.answered({.request = number, .result = SubscriptionResult::accepted});
     EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "too late";
+}
+
+TEST_F(IntakeTest, PositionsOfMoreFidsThanTheLimitAreRefused) {
+    const FidRange more{.first = Fid{20}, .last = Fid{29}};
+    book.subscribe({&more, 1}, {});
+    const std::uint32_t number = book.next()->number;
+    book.sent();
+    const auto five = {FidCount{Fid{20}, 1}, FidCount{Fid{21}, 1}, FidCount{Fid{22}, 1},
+                       FidCount{Fid{23}, 1}, FidCount{Fid{24}, 1}};
+    EXPECT_EQ(take(positions_kind, positions(number, five)), Outcome::taken);
+    EXPECT_EQ(take(positions_kind, positions(number, five)), Outcome::taken) << "the same ones";
+    EXPECT_EQ(take(positions_kind, positions(number, {{Fid{25}, 1}})), Outcome::too_many_fids);
 }
 
 } // namespace
