@@ -175,6 +175,10 @@ class NETIO_EXPORT Listener {
     virtual ~Listener() = default;       // stops listening; connections made stay
     virtual Address address() const = 0; // with the port that was really bound
     virtual const std::string& provider() const noexcept = 0;
+    // Registers the buffer with each device that connections come in over, as far as this listener
+    // can know them, so that posting it for the first time costs nothing and cannot fail. Throws
+    // FabricError.
+    virtual void prepare(RegisteredBuffer& buffer) = 0;
 };
 
 // What a transport has found out about a route, so that it need not ask again.

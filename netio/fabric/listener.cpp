@@ -167,6 +167,17 @@ void Listener::clear_out() {
     }
 }
 
+// One that is bound to any address serves every device of its fabric.
+void Listener::prepare(RegisteredBuffer& buffer) {
+    static_cast<void>(buffer.registration(fabric_.domain_for(*info_)));
+    if (address_.host != "0.0.0.0" && address_.host != "::") return;
+    const Info all = query_all(provider_);
+    for (::fi_info* each = all.get(); each != nullptr; each = each->next) {
+        const bool is_served = each->ep_attr->type == FI_EP_MSG && fabric_.serves(*each);
+        if (is_served) static_cast<void>(buffer.registration(fabric_.domain_for(*each)));
+    }
+}
+
 std::size_t Listener::drain(std::size_t budget) {
     if (door_) door_->knock();
     std::size_t work = 0;

@@ -23,6 +23,7 @@ class Listener final : public netio::Listener, private EventSource {
 
     Address address() const override { return address_; }
     const std::string& provider() const noexcept override { return provider_; }
+    void prepare(RegisteredBuffer& buffer) override;
 
   private:
     int wait_fd() const noexcept override { return wait_fd_; }

@@ -133,6 +133,11 @@ std::vector<Endpoint> SessionListener::endpoints() const {
     return endpoints;
 }
 
+void SessionListener::prepare(RegisteredBuffer& buffer) {
+    for (const auto& listener : listeners_)
+        listener->prepare(buffer);
+}
+
 // --- who comes ------------------------------------------------------------------------------
 
 bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,

@@ -86,6 +86,8 @@ class SessionListener final : private Listener::Handler {
     SessionListener& operator=(const SessionListener&) = delete;
 
     std::vector<Endpoint> endpoints() const;
+    // Listener::prepare, of all of them.
+    void prepare(RegisteredBuffer& buffer);
 
   private:
     void on_request(ConnectionRequest& request) override;

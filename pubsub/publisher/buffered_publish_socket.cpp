@@ -36,7 +36,7 @@ void BufferedPublishSocket::abort() {
 }
 
 std::vector<Endpoint> BufferedPublishSocket::endpoints() const {
-    return publisher_->sessions().endpoints();
+    return publisher_->sessions().listener().endpoints();
 }
 
 const Publisher::Counters& BufferedPublishSocket::counters() noexcept {

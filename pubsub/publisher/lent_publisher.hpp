@@ -34,7 +34,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
     void close();
     void abort();
 
-    std::vector<Endpoint> endpoints() const { return sessions_.endpoints(); }
+    std::vector<Endpoint> endpoints() const { return sessions_.listener().endpoints(); }
+    void prepare(RegisteredBuffer& buffer) { sessions_.listener().prepare(buffer); }
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
         return sessions_.take_snapshot(limits, drops_);

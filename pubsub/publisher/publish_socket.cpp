@@ -24,6 +24,10 @@ Status PublishSocket::resume(PublishTicket& ticket) {
     return publisher_->resume(ticket);
 }
 
+void PublishSocket::prepare(RegisteredBuffer& buffer) {
+    publisher_->prepare(buffer);
+}
+
 void PublishSocket::close() {
     publisher_->close();
 }

@@ -76,6 +76,12 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     };
     static constexpr std::size_t header_limit = 8;
 
+    // Registers memory with the devices that subscribers come in over. Without it, that happens in
+    // the first publication to each of them: it takes as long as pinning the memory takes, and
+    // where that fails, it ends the subscriber's session. Throws FabricError, which names the
+    // remedy.
+    void prepare(RegisteredBuffer& buffer);
+
     // ok: on_publish_completed follows. no_subscribers: nobody wants the fid; nothing
     // follows. again: no subscriber got it; on_writable says when to try again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().

@@ -63,7 +63,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     SubscriberSessions(const SubscriberSessions&) = delete;
     SubscriberSessions& operator=(const SubscriberSessions&) = delete;
 
-    std::vector<Endpoint> endpoints() const { return listener_->endpoints(); }
+    SessionListener& listener() const noexcept { return *listener_; }
     std::size_t subscriber_count() const noexcept { return announced_count_; }
     // Slices that every subscriber's session sends from where they lie.
     std::size_t segment_limit() const noexcept;

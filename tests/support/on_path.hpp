@@ -173,6 +173,7 @@ class OnPath final : public ForwardingTransport {
                                                                          *this)} {}
         Address address() const override { return inner_->address(); }
         const std::string& provider() const noexcept override { return inner_->provider(); }
+        void prepare(RegisteredBuffer& buffer) override { inner_->prepare(buffer); }
 
       private:
         void on_request(ConnectionRequest& request) override {

@@ -88,6 +88,10 @@ void SimListener::request(Asking asking) {
     transport_.process_.ready(*this);
 }
 
+void SimListener::prepare(RegisteredBuffer& buffer) {
+    static_cast<void>(buffer.registration(domain_));
+}
+
 std::size_t SimListener::drain(std::size_t budget) {
     const DestructionWatch watch{destroyed_};
     std::size_t done = 0;

@@ -18,6 +18,7 @@ class SimListener final : public Listener, public EventSource {
 
     Address address() const override { return address_; }
     const std::string& provider() const noexcept override { return profile_.capabilities.provider; }
+    void prepare(RegisteredBuffer& buffer) override;
     int wait_fd() const noexcept override { return -1; }
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override { return requests_.empty(); }

@@ -127,6 +127,39 @@ TEST_P(Outcomes, ThePublisherMayBeDestroyedWhenItIsToldWhatWasLeftBehind) {
     EXPECT_TRUE(publisher_actor.closed.empty());
 }
 
+// --- memory that is prepared ----------------------------------------------------------------
+
+using PreparedMemory = PubSubScenario;
+
+TEST_P(PreparedMemory, IsNotRegisteredInTheFirstPublication) {
+    auto publisher = unbuffered({});
+    netio::RegisteredBuffer memory{100000};
+    publisher->prepare(memory);
+    publisher->prepare(memory); // which changes nothing
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
+    if (bed.sim() != nullptr) bed.sim()->refuse_registrations(true);
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{1}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
+TEST_P(PreparedMemory, ThatCannotBeRegisteredIsSaidAtOnceAndEndsNobody) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
+    netio::RegisteredBuffer memory{100000};
+    if (bed.sim() == nullptr) GTEST_SKIP() << "what is registered here takes no means";
+    bed.sim()->refuse_registrations(true);
+    EXPECT_THROW(publisher->prepare(memory), netio::FabricError);
+    bed.sim()->refuse_registrations(false);
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{1}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, PreparedMemory, all_beds(), bed_name);
+
 INSTANTIATE_TEST_SUITE_P(Beds, Outcomes, all_beds(), bed_name);
 
 // --- against an oracle ----------------------------------------------------------------------

@@ -115,6 +115,7 @@ class Registrations final : public netio::test::ForwardingTransport {
         }
         netio::Address address() const override { return inner_->address(); }
         const std::string& provider() const noexcept override { return inner_->provider(); }
+        void prepare(netio::RegisteredBuffer& buffer) override { inner_->prepare(buffer); }
 
       private:
         void on_request(netio::ConnectionRequest& request) override {
