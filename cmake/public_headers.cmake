@@ -11,6 +11,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/base/status.hpp
     netio/base/time.hpp
     netio/base/version.hpp
+    netio/device_watch.hpp
     netio/fabric.hpp
     netio/loop/descriptor_watch.hpp
     netio/loop/event_loop.hpp

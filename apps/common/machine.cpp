@@ -58,6 +58,7 @@ RdmaPort read_port(const fs::path& path, const fs::path& root) {
     if (!port.interface.empty()) {
         port.interface_mtu = read_number<unsigned>(root / "sys/class/net" / port.interface / "mtu");
     }
+    port.counters = read_counters(path);
     return port;
 }
 

@@ -4,6 +4,7 @@
 // What a machine has that matters to RDMA: read once, from sysfs, from the process's limits and
 // from libfabric. Says nothing of whether it is good; that is apps/doctor/diagnosis.hpp.
 
+#include "apps/common/device_counters.hpp"
 #include "netio/fabric.hpp"
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct RdmaPort {
     std::string rate;
     std::string interface; // the network interface that belongs to it; empty: none known
     std::optional<unsigned> interface_mtu;
+    PortCounters counters;
 };
 
 struct RdmaDevice {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -100,6 +101,37 @@ void judge_port(const RdmaDevice& device, const RdmaPort& port, Findings& findin
              port.interface + " has an MTU of " + std::to_string(*port.interface_mtu) + ", so " +
                  device.name + " sends small packets",
              "ip link set " + port.interface + " mtu 9000, if every switch on the way allows it"});
+    }
+}
+
+// "link_downed 2, symbol_error 17" of those that mean this trouble; empty: none has happened.
+std::string counted(const RdmaPort& port, Trouble trouble) {
+    std::string list;
+    for (const auto& [name, value] : port.counters) {
+        if (value == 0 || trouble_of(name) != trouble) continue;
+        list += (list.empty() ? "" : ", ") + name + " " + std::to_string(value);
+    }
+    return list;
+}
+
+// Since the device was started, which may be long ago.
+void judge_counters(const RdmaDevice& device, const RdmaPort& port, Findings& findings) {
+    static constexpr std::array<std::pair<Trouble, std::string_view>, 3> remedies{{
+        {Trouble::port_error, "where they grow: clean or change the cable or the transceiver, look "
+                              "at the switch's port"},
+        {Trouble::receiver_not_ready,
+         "where they grow: another program's, as netio sends nothing that no receive is there for"},
+        {Trouble::retransmission,
+         "where they grow: packets are lost on the way; on Ethernet switch "
+         "on flow control (PFC) and ECN for the traffic"},
+    }};
+    for (const auto& [trouble, remedy] : remedies) {
+        const std::string list = counted(port, trouble);
+        if (list.empty()) continue;
+        findings.push_back({Kind::note,
+                            fmt::format("port {} of {} has counted trouble ({}): {}", port.number,
+                                        device.name, to_string(trouble), list),
+                            std::string{remedy}});
     }
 }
 
@@ -205,8 +237,10 @@ std::vector<Finding> diagnose(const Machine& machine) {
                                 device.name + " is software: good for tests, and slower than tcp",
                                 {}});
         }
-        for (const RdmaPort& port : device.ports)
+        for (const RdmaPort& port : device.ports) {
             judge_port(device, port, findings);
+            judge_counters(device, port, findings);
+        }
         judge_access(machine, device, findings);
     }
     judge_limits(machine, findings);

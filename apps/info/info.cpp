@@ -33,15 +33,44 @@ Json as_json(const netio::FabricDescription& description) {
             {"receive_queue", description.receive_queue_limit}};
 }
 
+Json as_json(const RdmaDevice& device) {
+    Json ports = Json::array();
+    for (const RdmaPort& port : device.ports) {
+        ports.push_back({{"number", port.number},
+                         {"state", port.state},
+                         {"link_layer", port.link_layer},
+                         {"rate", port.rate},
+                         {"interface", port.interface},
+                         {"counters", port.counters}});
+    }
+    return {{"name", device.name}, {"software", device.software}, {"ports", std::move(ports)}};
+}
+
+void print(const RdmaDevice& device) {
+    for (const RdmaPort& port : device.ports) {
+        fmt::print("\nport {} of {}{}\n  {}, {}, {}{}\n", port.number, device.name,
+                   device.software ? " (software)" : "", port.state, port.link_layer, port.rate,
+                   port.interface.empty() ? "" : ", interface " + port.interface);
+        fmt::print("  port errors {}, receiver not ready {}, retransmissions {}\n",
+                   count_of(port.counters, Trouble::port_error),
+                   count_of(port.counters, Trouble::receiver_not_ready),
+                   count_of(port.counters, Trouble::retransmission));
+    }
+}
+
 int run(bool json) {
     const auto descriptions = netio::describe_fabric();
     const auto picked = picked_providers(descriptions);
+    const std::vector<RdmaDevice> devices = read_devices("/");
     if (json) {
         Json report{{"role", "info"},
                     {"version", netio::version()},
                     {"libfabric", netio::fabric_version()},
                     {"providers", Json::array()},
-                    {"picked", picked}};
+                    {"picked", picked},
+                    {"devices", Json::array()}};
+        for (const RdmaDevice& device : devices)
+            report["devices"].push_back(as_json(device));
         for (const auto& description : descriptions)
             report["providers"].push_back(as_json(description));
         fmt::print("{}\n", report.dump());
@@ -57,6 +86,8 @@ int run(bool json) {
                    can.segment_limit, can.inject_bytes, can.immediate_bytes, can.message_bytes,
                    description.send_queue_limit, description.receive_queue_limit);
     }
+    for (const RdmaDevice& device : devices)
+        print(device);
     fmt::print("\nused for each address:\n");
     for (const auto& [address, provider] : picked)
         fmt::print("  {:40} {}\n", address, provider);

@@ -2,6 +2,7 @@
 
 // netio listen: receives what send sockets send, counts it or writes it out.
 
+#include "apps/common/device_log.hpp"
 #include "apps/common/end_signals.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/fabric_faults.hpp"
@@ -101,6 +102,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
     netio::EventLoop loop_;
     ServedKeys keys_;
     std::unique_ptr<netio::Transport> transport_;
+    DeviceLog devices_{loop_};
     LimitedLog log_{loop_, [](const std::string& line) { spdlog::info("{}", line); }};
     std::uint64_t received_ = 0;
     bool ended_ = false;

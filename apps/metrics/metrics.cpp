@@ -2,6 +2,7 @@
 #include "apps/metrics/metrics.hpp"
 
 #include "apps/common/option_values.hpp"
+#include "apps/metrics/device_metrics.hpp"
 #include "netio/base/version.hpp"
 
 #include <CLI/CLI.hpp>
@@ -61,6 +62,7 @@ std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
                 Exposition text;
                 write(figures, text);
                 write_rest(text);
+                write(read_devices("/"), text);
                 return std::move(text).take();
             };
         });

@@ -2,6 +2,7 @@
 
 // netio publish: a test publisher from a YAML configuration.
 
+#include "apps/common/device_log.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
@@ -84,6 +85,7 @@ ExitStatus run(const PublishArguments& arguments) {
     const auto transport = netio::open_fabric(loop, config.fabric);
     PublishRun run{loop, *transport, config, arguments};
     config.metrics.listen = run.metrics_address(); // with the port that it got
+    const DeviceLog devices{loop};
     const auto place = announce_publisher(loop, config, run.endpoints());
     return run.run();
 }

@@ -2,6 +2,7 @@
 
 // netio pump: the command line of the stream blaster.
 
+#include "apps/common/device_log.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/live_display.hpp"
@@ -201,6 +202,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                             loop.stop();
                         }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    const DeviceLog devices{loop};
     tell_listening(server.endpoints());
     const auto metrics = show_metrics(loop, serving.metrics, [&] { return figures(server); });
     loop.run();

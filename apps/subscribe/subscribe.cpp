@@ -2,6 +2,7 @@
 
 // netio subscribe: receives fids, counts, verifies or records them.
 
+#include "apps/common/device_log.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/subscribe/subscribe_run.hpp"
@@ -22,6 +23,7 @@ ExitStatus run(const Arguments& arguments) {
                                                                 : netio::LoopMode::blocking;
     netio::EventLoop loop{{.mode = mode}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
+    const DeviceLog devices{loop};
     Run run{loop, *transport, arguments};
     return run.run();
 }

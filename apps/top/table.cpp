@@ -52,8 +52,23 @@ std::uint64_t whole(double value) {
     return value > 0 && value < 1.8e19 ? static_cast<std::uint64_t>(value) : 0;
 }
 
+// Of a port: retransmissions, receivers that were not ready, and errors of the link.
+bool take_port(const Sample& sample, Row& row, std::string_view figure) {
+    if (figure == "retransmissions_total") {
+        row.count = whole(sample.value);
+    } else if (figure == "receiver_not_ready_total") {
+        row.again = whole(sample.value);
+    } else if (figure == "port_errors_total") {
+        row.dropped = whole(sample.value);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 // Which kind of row a figure belongs to, and as what.
 bool take(const Sample& sample, Row& row, std::string_view figure) {
+    if (row.kind == "device") return take_port(sample, row, figure);
     if (figure == "messages_total" || (row.kind == "peer" && figure == "frames_total")) {
         row.count = whole(sample.value);
     } else if (figure == "dropped_total" || figure == "missed_total") {
@@ -77,7 +92,8 @@ std::string shown(const std::optional<double>& value) {
 } // namespace
 
 std::vector<Row> rows_of(std::string_view text) {
-    static constexpr std::string_view kinds[] = {"publisher", "peer", "subscriber", "fid"};
+    static constexpr std::string_view kinds[] = {"publisher", "peer", "subscriber", "fid",
+                                                 "device"};
     std::vector<Row> rows;
     std::map<std::tuple<std::size_t, std::string>, std::size_t> places;
     while (!text.empty()) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // What netio top makes of the figures that programs show (apps/metrics/): a row for each publisher,
-// subscriber and fid. No I/O.
+// subscriber and fid, and for each port of an RDMA device. No I/O.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 namespace apps::top {
 
 struct Row {
-    std::string kind; // publisher, peer, subscriber, fid
+    std::string kind; // publisher, peer, subscriber, fid, device
     std::string name;
     std::uint64_t count = 0;    // messages; of a peer frames
     std::optional<double> rate; // of them, a second; once there are two looks

@@ -15,7 +15,7 @@ LEVELS = (
     ("netio/base",),
     ("netio/access", "netio/coalescing", "netio/loop", "stream/core"),
     ("netio/memory", "pubsub/core"),
-    ("netio/transport.hpp",),
+    ("netio/device_watch.hpp", "netio/transport.hpp"),
     ("netio/fabric.hpp", "netio/session"),
     ("netio/fabric", "netio/messages", "pubsub/discovery", "pubsub/publisher", "pubsub/subscriber",
      "stream/socket"),

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/device_events.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+namespace netio::fabric {
+namespace {
+
+// An event of a queue belongs to whoever made the queue, and is told to him.
+std::optional<DeviceEvent::Kind> kind_of(::ibv_event_type type) {
+    using Kind = DeviceEvent::Kind;
+    switch (type) {
+    case IBV_EVENT_PORT_ACTIVE:
+        return Kind::port_up;
+    case IBV_EVENT_PORT_ERR:
+        return Kind::port_down;
+    case IBV_EVENT_DEVICE_FATAL:
+        return Kind::device_failed;
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_GID_CHANGE:
+        return Kind::changed;
+    default:
+        return std::nullopt;
+    }
+}
+
+} // namespace
+
+DeviceEvents::DeviceEvents(EventLoop& loop, const VerbsLibrary& library,
+                           std::function<void(const DeviceEvent&)> handler)
+    : library_{library}, handler_{std::move(handler)} {
+    int count = 0;
+    ::ibv_device** const list = library_.get_device_list(&count);
+    if (list == nullptr) return;
+    for (int i = 0; i < count; ++i)
+        open(loop, *list[i]);
+    library_.free_device_list(list);
+}
+
+DeviceEvents::~DeviceEvents() {
+    for (const auto& device : devices_) {
+        device->watch.reset();
+        library_.close_device(device->context);
+    }
+}
+
+void DeviceEvents::open(EventLoop& loop, ::ibv_device& device) {
+    ::ibv_context* const context = library_.open_device(&device);
+    if (context == nullptr) return;
+    const int flags = ::fcntl(context->async_fd, F_GETFL);
+    if (flags < 0 || ::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+        library_.close_device(context);
+        return;
+    }
+    auto& opened = *devices_.emplace_back(std::make_unique<Device>());
+    opened.name = library_.get_device_name(&device);
+    opened.context = context;
+    opened.watch = std::make_unique<DescriptorWatch>(loop, context->async_fd,
+                                                     DescriptorWatch::Interest::readable,
+                                                     [this, &opened] { take(opened); });
+}
+
+// One event; the loop comes again as long as there are more.
+void DeviceEvents::take(Device& device) {
+    ::ibv_async_event event{};
+    if (library_.get_async_event(device.context, &event) != 0) {
+        // A device that was taken out has no more to say.
+        if (errno != EAGAIN && errno != EINTR) device.watch.reset();
+        return;
+    }
+    const auto kind = kind_of(event.event_type);
+    DeviceEvent told{.kind = kind.value_or(DeviceEvent::Kind::changed),
+                     .device = device.name,
+                     .port = 0,
+                     .what = library_.event_type_str(event.event_type)};
+    if (kind && *kind != DeviceEvent::Kind::device_failed)
+        told.port = static_cast<unsigned>(event.element.port_num);
+    library_.ack_async_event(&event);
+    if (kind) handler_(told); // may destroy this
+}
+
+} // namespace netio::fabric
+
+namespace netio::inline v0_2 {
+
+class DeviceWatch::Devices final : public fabric::DeviceEvents {
+  public:
+    using DeviceEvents::DeviceEvents;
+};
+
+DeviceWatch::DeviceWatch(EventLoop& loop, std::function<void(const DeviceEvent&)> handler) {
+    std::error_code error;
+    const std::filesystem::directory_iterator devices{"/sys/class/infiniband", error};
+    if (error || devices == std::filesystem::directory_iterator{}) return;
+    const fabric::VerbsLibrary* const library = fabric::verbs_library();
+    if (library != nullptr)
+        devices_ = std::make_unique<Devices>(loop, *library, std::move(handler));
+}
+
+DeviceWatch::~DeviceWatch() = default;
+
+std::size_t DeviceWatch::device_count() const noexcept {
+    return devices_ ? devices_->device_count() : 0;
+}
+
+} // namespace netio::inline v0_2
