@@ -92,7 +92,9 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         if (arguments_.watch) return;
         if (!arguments_.alive) return loop_.stop();
         // Whoever does not live is gone by then.
-        const netio::Duration lease = netio::pubsub::BusOptions{}.lease;
+        std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
+        for (const auto& [name, announcement] : publishers_)
+            lease = std::max(lease, announcement.lease);
         end_timer_.start(lease + lease / 10);
     }
 

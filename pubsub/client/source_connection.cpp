@@ -43,6 +43,7 @@ void SourceConnection::add_to(Subscriptions::Sums& sums) const {
 
 void SourceConnection::on_connected(SubscribeSocket& socket) {
     account_.begin_connection();
+    open_ = true;
     provider_ = socket.provider();
     user_.handler.on_connected(user_.subscriptions, source_, provider_);
 }
@@ -93,8 +94,10 @@ void SourceConnection::on_closed(SubscribeSocket& socket, const Closed& closed, 
         closed.reason == CloseReason::orderly || closed.reason == CloseReason::local;
     account_.end_connection(socket.arrivals(), in_order);
     finished_ = !retrying;
+    const bool reached = std::exchange(open_, false);
     owner_.on_source_closed(
-        *this, {.closed = closed, .retrying = retrying, .complete = socket.arrivals().complete()});
+        *this, {.closed = closed, .retrying = retrying, .complete = socket.arrivals().complete()},
+        reached);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -19,9 +19,10 @@ class SourceConnection final : private SubscribeSocket::Handler {
   public:
     class Owner {
       public:
-        // Nothing follows from this connection in this call: it may be destroyed.
-        virtual void on_source_closed(SourceConnection& source,
-                                      const Subscriptions::Ending& ending) = 0;
+        // Nothing follows from this connection in this call: it may be destroyed. `reached`: this
+        // was the end of a connection, and not of an attempt at one.
+        virtual void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
+                                      bool reached) = 0;
 
       protected:
         ~Owner() = default;
@@ -80,6 +81,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     std::string provider_;
     bool expired_ = false;
     bool finished_ = false;
+    bool open_ = false;
     std::unique_ptr<SubscribeSocket> socket_;
 };
 

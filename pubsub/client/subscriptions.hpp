@@ -15,8 +15,9 @@
 //
 // A publisher whose address is given is asked for all that is wanted. One that was found is asked
 // for those fids that it announces; if two announce one, the first has it, and when that one is
-// gone the other. Each message is received, told missing, or of a publisher said to have ended with
-// an unknown tail. Belongs to the loop's thread; may be destroyed in any of its handlers.
+// gone or cannot be reached the other. Each message is received, told missing, or of a publisher
+// said to have ended with an unknown tail. Belongs to the loop's thread; may be destroyed in any of
+// its handlers.
 
 #include "netio/base/export.hpp"
 #include "pubsub/core/account.hpp"

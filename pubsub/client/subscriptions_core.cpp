@@ -184,16 +184,24 @@ void SubscriptionsCore::drop(SourceId id) {
 // --- the end --------------------------------------------------------------------------------
 
 void SubscriptionsCore::on_source_closed(SourceConnection& source,
-                                         const Subscriptions::Ending& ending) {
+                                         const Subscriptions::Ending& ending, bool reached) {
     const SourceId id = source.id();
     const bool dropped = source.is_expired() && !closing_;
+    const bool retrying = ending.retrying;
     const DestructionWatch watch{destroyed_};
     user_.handler.on_closed(user_.subscriptions, source.source(),
                             {.closed = ending.closed,
                              .retrying = ending.retrying && !dropped,
                              .complete = ending.complete});
     if (watch.destroyed()) return;
-    if (dropped && !closing_ && sources_.count(id) > 0) drop(id);
+    if (!closing_ && sources_.count(id) > 0) {
+        // An announcement is a stranger's word: who cannot be reached keeps no fid from another.
+        if (dropped) {
+            drop(id);
+        } else if (!reached) {
+            carry_out(assignment_.yield(id, !retrying).orders);
+        }
+    }
     check_ended();
 }
 

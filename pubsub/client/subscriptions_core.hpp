@@ -48,7 +48,8 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void drop(SourceId id);
     void check_ended();
 
-    void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending) override;
+    void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
+                          bool reached) override;
     void on_announced(const Announcement& announcement) override;
     void on_gone(const std::string& name) override;
     void on_trouble(const std::string& what) override;

@@ -3,6 +3,8 @@
 
 #include "pubsub/core/fid_ranges.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -95,6 +97,31 @@ Assignment::Outcome Assignment::claim(SourceId source, std::span<const FidRange>
         }
     }
     assign_free(source, fresh, outcome);
+    return outcome;
+}
+
+Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
+    Outcome outcome;
+    const auto own = claims_.find(source);
+    if (own == claims_.end()) return outcome;
+    // In a circle, so that each of several has its turn.
+    for (auto next = std::next(own); next != own; ++next) {
+        if (next == claims_.end()) next = claims_.begin();
+        if (next == own) break;
+        for (const FidRange& range : next->second) {
+            for (const auto& owned : owners_.pieces(range)) {
+                if (owned.value != source) continue;
+                owners_.assign(owned.range, next->first);
+                order(source, false, owned.range, outcome);
+                order(next->first, true, owned.range, outcome);
+            }
+        }
+    }
+    if (!for_good) return outcome;
+    for (const FidRange& range : own->second)
+        for (const auto& owned : owners_.pieces(range))
+            if (owned.value == source) owners_.erase(owned.range);
+    claims_.erase(own);
     return outcome;
 }
 

@@ -50,6 +50,9 @@ class Assignment {
     Outcome add(SourceId source);
     // Found; or one that claims something else than before.
     Outcome claim(SourceId source, std::span<const FidRange> fids);
+    // It could not be reached, or not `for_good`: what others claim as well is asked of the next of
+    // them. One that is refused for good owns nothing until it claims something again.
+    Outcome yield(SourceId source, bool for_good);
     // Nothing is asked of it any more; there are no orders for it.
     Outcome remove(SourceId source);
 

@@ -202,22 +202,26 @@ void validate(const Announcement& announcement) {
     check_text("started", announcement.started);
     check_text("metrics", announcement.metrics);
     if (announcement.pid < 0) refuse("pid", "below zero");
+    const bool has_lease = announcement.lease.count() != 0;
+    if (has_lease && (announcement.lease < least_lease || announcement.lease > longest_lease))
+        refuse("lease_ms", "not 100 to 3600000");
 }
 
 std::string to_text(const Announcement& announcement) {
     validate(announcement);
-    const json document{{"netio", format},
-                        {"name", announcement.name},
-                        {"instance", to_string(Fid{announcement.instance})},
-                        {"counter", announcement.counter},
-                        {"fids", written(announcement.fids)},
-                        {"addresses", announcement.addresses},
-                        {"mode", announcement.mode},
-                        {"parameters", announcement.parameters},
-                        {"host", announcement.host},
-                        {"pid", announcement.pid},
-                        {"started", announcement.started},
-                        {"metrics", announcement.metrics}};
+    json document{{"netio", format},
+                  {"name", announcement.name},
+                  {"instance", to_string(Fid{announcement.instance})},
+                  {"counter", announcement.counter},
+                  {"fids", written(announcement.fids)},
+                  {"addresses", announcement.addresses},
+                  {"mode", announcement.mode},
+                  {"parameters", announcement.parameters},
+                  {"host", announcement.host},
+                  {"pid", announcement.pid},
+                  {"started", announcement.started},
+                  {"metrics", announcement.metrics}};
+    if (announcement.lease.count() != 0) document["lease_ms"] = announcement.lease.count();
     std::string text = document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     if (text.size() > announcement_bytes_limit)
         refuse("announcement", "more than " + std::to_string(announcement_bytes_limit) + " bytes");
@@ -247,6 +251,12 @@ Announcement parse_announcement(std::string_view text) {
     announcement.pid = static_cast<int>(pid);
     announcement.started = find_text(document, "started");
     announcement.metrics = find_text(document, "metrics");
+    if (document.contains("lease_ms")) {
+        const std::uint64_t lease = find_number(document, "lease_ms");
+        if (lease > static_cast<std::uint64_t>(longest_lease.count()))
+            refuse("lease_ms", "not 100 to 3600000");
+        announcement.lease = std::chrono::milliseconds{lease};
+    }
     validate(announcement);
     return announcement;
 }

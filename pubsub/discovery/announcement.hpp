@@ -8,6 +8,7 @@
 #include "netio/base/export.hpp"
 #include "pubsub/core/fid.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -26,6 +27,8 @@ inline constexpr std::size_t announced_text_limit = 256; // each other text
 inline constexpr std::size_t announced_ranges_limit = 65536;
 inline constexpr std::size_t announced_addresses_limit = 32;
 inline constexpr std::size_t announced_parameters_limit = 64;
+inline constexpr std::chrono::milliseconds least_lease{100};
+inline constexpr std::chrono::milliseconds longest_lease{3'600'000};
 
 struct AnnouncedFids {
     FidRange fids;
@@ -46,6 +49,8 @@ struct Announcement {
     int pid = 0;
     std::string started; // for people: UTC
     std::string metrics; // HOST:PORT, or empty
+    // Who has not moved the counter for so long is gone; 0: as long as the reader's own lease.
+    std::chrono::milliseconds lease{0};
 
     friend bool operator==(const Announcement&, const Announcement&) = default;
 };

@@ -19,7 +19,8 @@ namespace netio::pubsub::inline v0_2 {
 
 struct BusOptions {
     // Who has not moved his counter for so long is gone; publishers move it thrice as often.
-    // The same for all on a bus.
+    // A publisher announces its lease, so that readers need not know it; theirs is for those who do
+    // not say.
     std::chrono::milliseconds lease{10000};
     // How often a directory is looked at as a whole: what other hosts change is not told.
     std::chrono::milliseconds poll{1000};

@@ -9,6 +9,7 @@ void BusWriter::say(Announcement announcement) {
     announcement.name = announcement_.name;
     announcement.instance = announcement_.instance;
     announcement.counter = announcement_.counter;
+    announcement.lease = announcement_.lease;
     announcement_ = std::move(announcement);
     written_ = false;
 }

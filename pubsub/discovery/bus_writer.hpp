@@ -8,6 +8,7 @@
 #include "pubsub/discovery/complaints.hpp"
 #include "pubsub/discovery/name_claim.hpp"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +17,10 @@ namespace netio::pubsub::inline v0_2 {
 
 class BusWriter {
   public:
-    BusWriter(Announcement announcement, Duration lease)
-        : announcement_{std::move(announcement)}, claim_{announcement_.instance, lease} {}
+    BusWriter(Announcement announcement, std::chrono::milliseconds lease)
+        : announcement_{std::move(announcement)}, claim_{announcement_.instance, lease} {
+        announcement_.lease = lease;
+    }
 
     // What it says from the next refresh on; the name and the instance stay.
     void say(Announcement announcement);

@@ -53,7 +53,7 @@ bool LeaseTracker::withdrawn(std::string_view name) {
 std::vector<std::string> LeaseTracker::expire(TimePoint now) {
     std::vector<std::string> gone;
     for (auto& [name, held] : held_) {
-        if (!held.alive || now - held.moved < lease_) continue;
+        if (!held.alive || now < end_of(held)) continue;
         held.alive = false;
         --alive_;
         gone.push_back(name);
@@ -71,7 +71,7 @@ void LeaseTracker::excuse_all(TimePoint now) {
 TimePoint LeaseTracker::next_expiry() const {
     TimePoint next = TimePoint::max();
     for (const auto& [name, held] : held_)
-        if (held.alive) next = std::min(next, held.moved + lease_);
+        if (held.alive) next = std::min(next, end_of(held));
     return next;
 }
 

@@ -28,6 +28,7 @@ class LeaseTracker {
         refused,   // there are too many
     };
 
+    // `lease`: of those who do not say theirs.
     LeaseTracker(Duration lease, std::size_t limit) : lease_{lease}, limit_{limit} {}
 
     Seen saw(const Announcement& announcement, TimePoint now);
@@ -51,6 +52,9 @@ class LeaseTracker {
         bool alive = true;
     };
     Seen take(Held& held, const Announcement& announcement, TimePoint now);
+    TimePoint end_of(const Held& held) const {
+        return held.moved + (held.last.lease.count() > 0 ? Duration{held.last.lease} : lease_);
+    }
 
     Duration lease_;
     std::size_t limit_;

@@ -2,8 +2,11 @@
 
 // Several publishers as one: by address, and found on a bus.
 
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/support/key_files.hpp"
 
 #include <gmock/gmock.h>
 
@@ -87,8 +90,9 @@ class SeveralPublishers : public PubSubScenario {
         Made& made = *made_.emplace_back(std::make_unique<Made>());
         made.socket = std::make_unique<BufferedPublishSocket>(
             transport(),
-            BufferedPublishSocket::Options{
-                .publisher = {.addresses = {at.value_or(bed.address())}, .open = true}},
+            BufferedPublishSocket::Options{.publisher = {.addresses = {at.value_or(bed.address())},
+                                                         .open = true,
+                                                         .keys = keys}},
             made.actor);
         made.address = made.socket->endpoints().front().address;
         return made;
@@ -115,6 +119,7 @@ class SeveralPublishers : public PubSubScenario {
     }
 
     HandBus bus;
+    std::shared_ptr<ServerKeys> keys;      // of those that are made
     std::vector<netio::Address> elsewhere; // announced in front of where a publisher is
     SubscriptionsActor actor;
 
@@ -252,6 +257,47 @@ TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTo
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     send(back, Fid{2});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+}
+
+TEST_P(SeveralPublishers, WhoIsAnnouncedAndNotThereKeepsNoFidFromOneThatIs) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& gone = publisher();
+    gone.socket.reset();
+    announce("a.false.word", gone, range(0, 9));
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 9)));
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+}
+
+TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=pubsub fids=0-63:block links=4");
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    found.socket.key =
+        std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7), .protection = {}});
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& impostor = publisher();
+    announce("a.false.word", impostor, range(0, 63));
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    EXPECT_FALSE(actor.retrying);
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    Made& real = publisher();
+    announce("real", real, range(0, 63));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
+    EXPECT_THAT(impostor.actor.subscribed, IsEmpty());
+    EXPECT_EQ(publish(*impostor.socket, Fid{1}, 0, 40), Status::no_subscribers);
+    send(real, Fid{2});
+    ASSERT_TRUE(run_until([&] { return actor.message_count > 0; }));
+    EXPECT_EQ(actor.messages, (std::map<Fid, std::uint64_t>{{Fid{2}, 1U}}));
 }
 
 TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {

@@ -44,6 +44,35 @@ TEST_F(AssignmentTest, WhoIsKnownByAddressIsAskedForAllThatIsWanted) {
     EXPECT_THAT(assignment.remove(a).orders, IsEmpty());
 }
 
+TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
+    constexpr SourceId c{3};
+    want(range(0, 100));
+    claim(a, range(0, 9));
+    EXPECT_THAT(assignment.yield(a, false).orders, IsEmpty()) << "nobody else has it";
+    claim(b, range(0, 4));
+    claim(c, range(3, 9));
+    EXPECT_THAT(assignment.yield(a, false).orders,
+                UnorderedElementsAre(leave(a, range(0, 4)), ask(b, range(0, 4)),
+                                     leave(a, range(5, 9)), ask(c, range(5, 9))));
+    EXPECT_THAT(assignment.yield(b, false).orders,
+                UnorderedElementsAre(leave(b, range(3, 4)), ask(c, range(3, 4)),
+                                     leave(b, range(0, 2)), ask(a, range(0, 2))));
+    EXPECT_THAT(assignment.yield(c, false).orders,
+                UnorderedElementsAre(leave(c, range(3, 9)), ask(a, range(3, 9))));
+}
+
+TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
+    want(range(0, 100));
+    claim(a, range(0, 9));
+    EXPECT_THAT(assignment.yield(a, true).orders, IsEmpty());
+    EXPECT_THAT(want(range(0, 3), SlowPolicy::drop), IsEmpty());
+    const Assignment::Outcome outcome = claim(b, range(0, 9));
+    EXPECT_THAT(outcome.contests, IsEmpty());
+    EXPECT_EQ(outcome.orders.front().source, b);
+    EXPECT_THAT(assignment.remove(b).orders, IsEmpty());
+    EXPECT_EQ(claim(a, range(0, 9)).orders.front().source, a);
+}
+
 TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
     want(range(5, 14));
     EXPECT_THAT(claim(a, range(0, 9)).orders, ElementsAre(ask(a, range(5, 9))));

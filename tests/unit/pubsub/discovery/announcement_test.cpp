@@ -92,6 +92,16 @@ TEST(Announcement, AMillionFidsInARowAreOneRange) {
     EXPECT_LT(to_text(million).size(), 1000U);
 }
 
+TEST(Announcement, ALeaseIsWithinBounds) {
+    Announcement one = full();
+    one.lease = std::chrono::seconds{60};
+    EXPECT_EQ(parse_announcement(to_text(one)), one);
+    for (const int ms : {-1, 1, 99, 3'600'001}) {
+        one.lease = std::chrono::milliseconds{ms};
+        EXPECT_THROW(to_text(one), AnnouncementError) << ms;
+    }
+}
+
 TEST(Announcement, AnAddressNamesItsProvider) {
     const auto endpoint = parse_announced_address("tcp:[::1]:12345");
     ASSERT_TRUE(endpoint);

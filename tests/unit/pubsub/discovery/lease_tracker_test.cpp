@@ -43,6 +43,19 @@ TEST_F(Leases, WhoseCounterDoesNotMoveIsGoneHoweverOftenItIsRead) {
     EXPECT_THAT(tracker.expire(start + seconds{10}), IsEmpty());
 }
 
+TEST_F(Leases, WhoAnnouncesALeaseOfItsOwnIsJudgedByIt) {
+    Announcement quick = of("quick", 1, 1);
+    quick.lease = seconds{1};
+    Announcement slow = of("slow", 1, 1);
+    slow.lease = seconds{60};
+    tracker.saw(quick, start);
+    tracker.saw(slow, start);
+    EXPECT_EQ(tracker.next_expiry(), start + seconds{1});
+    EXPECT_THAT(tracker.expire(start + seconds{2}), ElementsAre("quick"));
+    EXPECT_THAT(tracker.expire(start + seconds{59}), IsEmpty());
+    EXPECT_THAT(tracker.expire(start + seconds{60}), ElementsAre("slow"));
+}
+
 TEST_F(Leases, WhatAKilledPublisherLeftIsNotFoundAgain) {
     tracker.saw(of("a", 1, 1), start);
     tracker.expire(start + seconds{10});
