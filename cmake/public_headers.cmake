@@ -21,6 +21,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/memory/registration_cache.hpp
     netio/messages/buffered_send_socket.hpp
     netio/messages/listen_socket.hpp
+    netio/messages/send_snapshot.hpp
     netio/messages/send_socket.hpp
     netio/session/client_key.hpp
     netio/session/server_keys.hpp

@@ -11,6 +11,8 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/metrics/metrics.hpp"
+#include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -35,6 +37,7 @@ struct ListenArguments {
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     KeyArguments keys;
+    MetricsArguments metrics;
 };
 
 class ListenRun final : private netio::ListenSocket::Handler {
@@ -108,6 +111,9 @@ class ListenRun final : private netio::ListenSocket::Handler {
     bool ended_ = false;
     netio::Timer duration_timer_{loop_, [this] { end(); }};
     netio::ListenSocket socket_;
+    std::unique_ptr<MetricsServer> metrics_{show_metrics(loop_, arguments_.metrics, [this] {
+        return [receiver = figures_of(socket_)](Exposition& text) { write(receiver, text); };
+    })};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { end(); }};
 };
 
@@ -123,6 +129,7 @@ Command add_listen(CLI::App& program) {
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     command->add_flag("--print", arguments->print, "Each message as a line of standard output");
     add_keys(*command, arguments->keys);
+    add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(ListenRun{*arguments}.run()); };

@@ -233,6 +233,12 @@ std::uint64_t End::moved_bytes() const {
     return sent.direct_bytes + sent.indirect_bytes;
 }
 
+StreamFigures End::figures(const std::string& peer) const {
+    return {.peer = peer,
+            .counters = socket_->counters(),
+            .queued_bytes = socket_->is_connected() ? socket_->queued_bytes() : 0};
+}
+
 std::string End::wrong_byte() const {
     return sink_ && sink_->wrong_at()
                ? fmt::format("a wrong byte at position {}", *sink_->wrong_at())

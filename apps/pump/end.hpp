@@ -5,6 +5,7 @@
 // or measures what becomes of them.
 
 #include "apps/common/idle_watch.hpp"
+#include "apps/metrics/socket_metrics.hpp"
 #include "apps/pump/flow.hpp"
 #include "apps/pump/measurement.hpp"
 #include "apps/pump/wire.hpp"
@@ -50,6 +51,7 @@ class End final : private netio::stream::StreamSocket::Handler {
     // After the end. Empty: everything arrived, and was right.
     const std::string& error() const noexcept { return error_; }
     std::uint64_t moved_bytes() const;
+    StreamFigures figures(const std::string& peer) const;
 
   private:
     static constexpr netio::Cookie private_key{UINT64_MAX}; // of the header and the reports

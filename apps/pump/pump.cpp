@@ -155,6 +155,11 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     End end{loop,     transport, netio::parse_address(arguments.server),
             settings, header,    [&](End&) { loop.stop(); }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { end.abort(); }};
+    const auto metrics = show_metrics(loop, arguments.serving.metrics, [&] {
+        return [stream = end.figures(arguments.server)](Exposition& text) {
+            write(std::span{&stream, 1}, text);
+        };
+    });
     {
         const LiveDisplay display{
             loop, live_form(arguments.output.json, arguments.output.progress), [&] {
@@ -168,13 +173,15 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
 }
 
 std::function<void(Exposition&)> figures(const Server& server) {
-    return [counters = server.counters(), clients = server.client_count()](Exposition& text) {
+    return [counters = server.counters(), clients = server.client_count(),
+            streams = server.figures()](Exposition& text) {
         text.counter("netio_pump_bytes_total", "Bytes that have moved, in either direction")
             .add(counters.bytes);
         text.counter("netio_pump_ended_total", "Clients that have gone").add(counters.ended);
         text.counter("netio_pump_failures_total", "Of these, those that did not end well")
             .add(counters.failures);
         text.gauge("netio_pump_clients", "Clients that are connected").add(std::uint64_t{clients});
+        write(streams, text);
     };
 }
 

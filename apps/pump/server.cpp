@@ -49,6 +49,13 @@ Server::Counters Server::counters() const {
     return sums;
 }
 
+std::vector<StreamFigures> Server::figures() const {
+    std::vector<StreamFigures> figures;
+    for (const Client& client : clients_)
+        figures.push_back(client.end->figures(client.address));
+    return figures;
+}
+
 void Server::forget_ended() {
     for (const End* const end : std::exchange(ended_, {})) {
         const auto client = client_of(*end);

@@ -45,6 +45,8 @@ class Server final : private netio::stream::StreamListener::Handler {
         std::uint64_t failures = 0;
     };
     Counters counters() const;
+    // Of those that are connected.
+    std::vector<StreamFigures> figures() const;
 
   private:
     struct Client {

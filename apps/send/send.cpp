@@ -7,6 +7,8 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/metrics/metrics.hpp"
+#include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
@@ -35,6 +37,7 @@ struct SendArguments {
     std::string local;
     std::string provider = "auto";
     KeyArguments keys;
+    MetricsArguments metrics;
     bool json = false;
 };
 
@@ -182,6 +185,10 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     std::unique_ptr<netio::DescriptorWatch> input_;
     netio::Timer next_turn_{loop_, [this] { go_on(); }};
     netio::BufferedSendSocket socket_;
+    std::unique_ptr<MetricsServer> metrics_{show_metrics(loop_, arguments_.metrics, [this] {
+        return [sender = SenderFigures{.peer = arguments_.peer, .snapshot = socket_.snapshot()}](
+                   Exposition& text) { write(sender, text); };
+    })};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { interrupt(); }};
 };
 
@@ -198,6 +205,7 @@ Command add_send(CLI::App& program) {
               {.min = 1, .max = std::size_t{16} << 20});
     command->add_option("--local", arguments->local, "Local address or interface to connect from");
     add_key(*command, arguments->keys);
+    add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(SendRun{*arguments}.run()); };

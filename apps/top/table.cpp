@@ -69,6 +69,10 @@ bool take_port(const Sample& sample, Row& row, std::string_view figure) {
 // Which kind of row a figure belongs to, and as what.
 bool take(const Sample& sample, Row& row, std::string_view figure) {
     if (row.kind == "device") return take_port(sample, row, figure);
+    if (row.kind == "stream" && figure.ends_with("_bytes_total")) {
+        row.count += whole(sample.value); // sent and received, directly and not
+        return true;
+    }
     if (figure == "messages_total" || (row.kind == "peer" && figure == "frames_total")) {
         row.count = whole(sample.value);
     } else if (figure == "dropped_total" || figure == "missed_total") {
@@ -92,8 +96,9 @@ std::string shown(const std::optional<double>& value) {
 } // namespace
 
 std::vector<Row> rows_of(std::string_view text) {
-    static constexpr std::string_view kinds[] = {"publisher", "peer", "subscriber", "fid",
-                                                 "device"};
+    static constexpr std::string_view kinds[] = {"publisher", "peer",   "subscriber",
+                                                 "fid",       "sender", "receiver",
+                                                 "source",    "stream", "device"};
     std::vector<Row> rows;
     std::map<std::tuple<std::size_t, std::string>, std::size_t> places;
     while (!text.empty()) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // What netio top makes of the figures that programs show (apps/metrics/): a row for each publisher,
-// subscriber and fid, and for each port of an RDMA device. No I/O.
+// subscriber and fid, sender and receiver, stream, and port of an RDMA device. No I/O.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,9 @@
 namespace apps::top {
 
 struct Row {
-    std::string kind; // publisher, peer, subscriber, fid, device
+    std::string kind; // publisher, peer, subscriber, fid, sender, receiver, source, stream, device
     std::string name;
-    std::uint64_t count = 0;    // messages; of a peer frames
+    std::uint64_t count = 0;    // messages; of a peer frames, of a stream bytes
     std::optional<double> rate; // of them, a second; once there are two looks
     std::optional<double> waiting;
     std::optional<double> idle_seconds;

@@ -105,6 +105,16 @@ Status BufferedSendCore::send_large(MessageParts parts, std::size_t bytes) {
     return Status::ok;
 }
 
+SendSnapshot BufferedSendCore::snapshot() const noexcept {
+    SendSnapshot snapshot = connection_.snapshot();
+    snapshot.messages = filling_.counters.messages;
+    snapshot.bytes = filling_.counters.bytes;
+    snapshot.frames = filling_.counters.pages;
+    snapshot.again = filling_.counters.again;
+    snapshot.waiting = waiting_.size();
+    return snapshot;
+}
+
 // --- on their way ---------------------------------------------------------------------------
 
 void BufferedSendCore::flush() {

@@ -35,6 +35,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     std::size_t message_limit() const noexcept { return limits_.message; }
     std::size_t pages_in_use() const noexcept { return pages_.page_count() - pages_.free_count(); }
     const std::string& provider() const noexcept { return connection_.provider(); }
+    SendSnapshot snapshot() const noexcept;
 
   private:
     // A page that leaves.

@@ -47,6 +47,10 @@ std::size_t BufferedSendSocket::pages_in_use() const noexcept {
     return core_->pages_in_use();
 }
 
+SendSnapshot BufferedSendSocket::snapshot() const noexcept {
+    return core_->snapshot();
+}
+
 const std::string& BufferedSendSocket::provider() const noexcept {
     return core_->provider();
 }

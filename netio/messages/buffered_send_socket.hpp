@@ -103,6 +103,7 @@ class NETIO_EXPORT BufferedSendSocket final {
     // Pages that are being filled, wait, or are in the fabric's hands.
     std::size_t pages_in_use() const noexcept;
     const Counters& counters() const noexcept { return filling_.counters; }
+    SendSnapshot snapshot() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;
 

@@ -82,6 +82,20 @@ SendSocket::Counters SendCore::counters() const noexcept {
     return counters;
 }
 
+SendSnapshot SendCore::snapshot() const noexcept {
+    const SendSocket::Counters sums = counters();
+    SendSnapshot snapshot{.connected = is_connected(),
+                          .messages = sums.messages,
+                          .bytes = sums.bytes,
+                          .frames = sums.messages,
+                          .again = sums.again};
+    if (!session_) return snapshot;
+    const SessionCounters now = session_->counters();
+    snapshot.credits = now.credits;
+    snapshot.unconfirmed = now.unconfirmed;
+    return snapshot;
+}
+
 void SendCore::abort() {
     if (!session_) return close();
     closing_ = true;

@@ -39,6 +39,7 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     Session& session() noexcept { return *session_; }
     const std::string& provider() const noexcept { return provider_; }
     SendSocket::Counters counters() const noexcept;
+    SendSnapshot snapshot() const noexcept;
 
   private:
     void start();

@@ -84,4 +84,8 @@ SendSocket::Counters SendSocket::counters() const noexcept {
     return core_->counters();
 }
 
+SendSnapshot SendSocket::snapshot() const noexcept {
+    return core_->snapshot();
+}
+
 } // namespace netio::inline v0_2

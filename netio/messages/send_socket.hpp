@@ -17,6 +17,7 @@
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/base/export.hpp"
+#include "netio/messages/send_snapshot.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
 
@@ -114,6 +115,7 @@ class NETIO_EXPORT SendSocket final {
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;
     Counters counters() const noexcept;
+    SendSnapshot snapshot() const noexcept;
 
   private:
     friend class BufferedSendCore; // sends frames of its own kinds

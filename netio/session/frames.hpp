@@ -43,9 +43,10 @@ struct SessionCounters {
     std::uint64_t bytes_sent = 0;
     std::uint64_t frames_received = 0;
     std::uint64_t bytes_received = 0;
-    std::uint64_t again = 0;    // sends and writes for which there was no credit or no slot
-    std::uint64_t gathered = 0; // frames of more slices than the provider takes
-    std::size_t credits = 0;    // now: receives that the peer has for us
+    std::uint64_t again = 0;       // sends and writes for which there was no credit or no slot
+    std::uint64_t gathered = 0;    // frames of more slices than the provider takes
+    std::size_t credits = 0;       // now: receives that the peer has for us
+    std::uint64_t unconfirmed = 0; // now: frames sent that the peer is not known to have taken
 };
 
 } // namespace netio::inline v0_2

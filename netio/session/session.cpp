@@ -155,6 +155,7 @@ SessionCounters Session::counters() const noexcept {
     counters.frames_received = core_->receive_.frames();
     counters.bytes_received = core_->receive_.bytes();
     counters.credits = core_->send_.credits();
+    counters.unconfirmed = core_->send_.ledger().outstanding();
     return counters;
 }
 

@@ -174,6 +174,58 @@ class Showing(Case):
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(what, done.stderr)
 
+    def test_a_sender_and_a_receiver_show_what_their_reports_say(self):
+        receiver = self.start("listen", f"{HOST}:0", "--open", "--metrics", "127.0.0.1:0")
+        sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", stdin=subprocess.PIPE)
+        there, here = metrics_of(receiver), metrics_of(sender)
+        sender.process.stdin.write("twelve bytes\n" * 100)
+        sender.process.stdin.flush()
+        self.until(lambda: figures(there)["netio_receiver_messages_total"][""] == 100, "all have arrived")
+        shown, arrived = figures(here), figures(there)
+        peer = f'peer="{receiver.address()}"'
+        self.assertEqual(shown["netio_sender_messages_total"][peer], 100)
+        self.assertEqual(shown["netio_sender_bytes_total"][peer], 1200)
+        self.assertGreaterEqual(shown["netio_sender_frames_total"][peer], 1)
+        self.assertEqual(shown["netio_sender_connected"][peer], 1)
+        self.assertEqual(list(arrived["netio_source_messages_total"].values()), [100])
+        self.assertEqual(self.top(here)["sender", receiver.address()]["count"], 100)
+        self.assertEqual(self.top(there)["receiver", ""]["count"], 100)
+        sender.process.stdin.close()
+        self.assertEqual(sender.end()[1]["messages"], 100)
+        receiver.process.send_signal(signal.SIGINT)
+        self.assertEqual(receiver.end()[1]["bytes"], 1200)
+
+    def test_a_sender_whose_receiver_is_stopped_shows_what_waits(self):
+        receiver = self.start("listen", f"{HOST}:0", "--open")
+        sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", "--messages", "100000000",
+                            "--size", "1000")
+        here = metrics_of(sender)
+        peer = f'peer="{receiver.address()}"'
+        self.until(lambda: figures(here)["netio_sender_messages_total"][peer] > 1000, "it sends")
+        receiver.process.send_signal(signal.SIGSTOP)
+        shown = self.until(lambda: (lambda now: now if now["netio_sender_waiting"][peer] > 0
+                                    and now["netio_sender_credits"][peer] <= 1 else None)(figures(here)), "it waits")
+        self.assertGreater(shown["netio_sender_unconfirmed"][peer], 0)
+        self.assertGreater(shown["netio_sender_again_total"][peer], 0)
+        receiver.process.send_signal(signal.SIGCONT)
+        self.until(lambda: figures(here)["netio_sender_messages_total"][peer] >
+                   shown["netio_sender_messages_total"][peer], "it goes on")
+
+    def test_both_ends_of_a_pump_show_the_same_bytes(self):
+        server = self.start("pump", "--serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+        client = self.start("pump", server.address(), "--bytes", "100g", "--metrics", "127.0.0.1:0")
+        there, here = metrics_of(server), metrics_of(client)
+        name = "netio_stream_%s_%s_bytes_total"
+
+        def total(address, direction):
+            now = figures(address)
+            return sum(sum(now.get(name % (direction, way), {}).values()) for way in ("direct", "indirect"))
+
+        sent = self.until(lambda: total(here, "sent"), "something is sent")
+        self.until(lambda: total(there, "received") >= sent, "it has arrived")
+        self.assertGreater(self.top(here)["stream", server.address()]["count"], sent - 1)
+        self.assertEqual([kind for kind, _ in self.top(there)].count("stream"), 1)
+
     def test_a_port_in_use_is_said(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = "127.0.0.1:%d" % taken.getsockname()[1]

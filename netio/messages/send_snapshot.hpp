@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How a send socket is at a moment, for whoever shows it. A plain value: it may be taken to another
+// thread.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace netio::inline v0_2 {
+
+struct SendSnapshot {
+    bool connected = false;
+    // Since the socket's construction.
+    std::uint64_t messages = 0; // accepted
+    std::uint64_t bytes = 0;    // of those messages
+    std::uint64_t frames = 0;   // that they were put into; unbuffered: one for each
+    std::uint64_t again = 0;    // refusals
+    // Now.
+    std::size_t waiting = 0;       // frames that have no credit yet (buffered)
+    std::size_t credits = 0;       // receive buffers that the peer has for us
+    std::uint64_t unconfirmed = 0; // frames of this connection that the peer may not have taken
+};
+
+} // namespace netio::inline v0_2

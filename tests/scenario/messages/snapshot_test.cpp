@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a send socket says of itself while it runs.
+
+#include "tests/scenario/messages/buffered_fixture.hpp"
+
+#include <chrono>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+using SendSnapshots = BufferedMessages;
+
+TEST_P(SendSnapshots, BeginWithNothing) {
+    socket = std::make_unique<BufferedSendSocket>(bed.transport(), patient, sender);
+    const SendSnapshot snapshot = socket->snapshot();
+    EXPECT_FALSE(snapshot.connected);
+    EXPECT_EQ(snapshot.messages + snapshot.frames + snapshot.again, 0U);
+    EXPECT_EQ(snapshot.waiting + snapshot.credits + snapshot.unconfirmed, 0U);
+}
+
+TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
+    listen({.session = {.receive_bytes = 1100, .receive_count = 4}});
+    receiver.at_connected = [](ReceiveSocket& peer) { peer.pause(); };
+    connect({.page_bytes = 1024, .page_count = 32, .flush_time = 0us});
+    const Bytes message = content(900, 1);
+    std::uint64_t accepted = 0;
+    ASSERT_TRUE(bed.run_until([&] {
+        while (send(message) == Status::ok)
+            ++accepted;
+        const SendSnapshot now = socket->snapshot();
+        return now.again > 0 && now.waiting > 0 && now.credits <= 1;
+    }));
+    const SendSnapshot full = socket->snapshot();
+    EXPECT_TRUE(full.connected);
+    EXPECT_EQ(full.messages, accepted);
+    EXPECT_EQ(full.bytes, accepted * message.size());
+    EXPECT_EQ(full.again, socket->counters().again);
+    EXPECT_GT(full.unconfirmed, 0U);
+    EXPECT_LE(full.waiting + full.unconfirmed, full.frames);
+
+    // What was confirmed is not counted any more, and nothing waits.
+    for (ReceiveSocket* const peer : listener->peers())
+        peer->resume();
+    socket->flush();
+    ASSERT_TRUE(arrived(accepted));
+    ASSERT_TRUE(bed.run_until([&] {
+        const SendSnapshot now = socket->snapshot();
+        return now.waiting == 0 && now.credits > 1 && now.unconfirmed < full.unconfirmed;
+    }));
+    EXPECT_EQ(socket->snapshot().frames, accepted); // a message each
+}
+
+TEST_P(SendSnapshots, OfAConnectionThatHasEndedKeepTheSums) {
+    listen();
+    connect(patient);
+    ASSERT_EQ(send(content(100, 1)), Status::ok);
+    socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    const SendSnapshot snapshot = socket->snapshot();
+    EXPECT_FALSE(snapshot.connected);
+    EXPECT_EQ(snapshot.messages, 1U);
+    EXPECT_EQ(snapshot.frames, 1U);
+    EXPECT_EQ(snapshot.credits + snapshot.unconfirmed, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SendSnapshots, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
