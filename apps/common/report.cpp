@@ -35,25 +35,10 @@ class Rows {
     Json::object_t* rows_;
 };
 
-std::string text_of(const Throughput& throughput) {
-    return fmt::format("  {} messages, {} bytes in {:.3f} s: {}messages/s, {:.3f} Gb/s\n",
-                       throughput.messages, throughput.bytes, throughput.seconds,
-                       short_number(throughput.messages_per_s()), throughput.gbit_per_s());
-}
-
-} // namespace
-
-std::string short_number(double value) {
-    for (const auto& [unit, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-        // What rounds up to the unit is shown in it.
-        if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
-    }
-    return fmt::format("{:.3g} ", value);
-}
-
-std::string to_json(const PublishReport& report) {
+Json json_of(const PublishReport& report) {
     Json json;
     json["role"] = "publisher";
+    if (!report.name.empty()) json["name"] = report.name;
     json["provider"] = report.provider;
     json["mode"] = report.mode;
     json["end"] = report.end;
@@ -76,6 +61,36 @@ std::string to_json(const PublishReport& report) {
     Rows rows{json["fids"], report.fids.size()};
     for (const PublishedFid& fid : report.fids)
         rows.add(fid.fid, {{"messages", fid.messages}});
+    return json;
+}
+
+std::string text_of(const Throughput& throughput) {
+    return fmt::format("  {} messages, {} bytes in {:.3f} s: {}messages/s, {:.3f} Gb/s\n",
+                       throughput.messages, throughput.bytes, throughput.seconds,
+                       short_number(throughput.messages_per_s()), throughput.gbit_per_s());
+}
+
+} // namespace
+
+std::string short_number(double value) {
+    for (const auto& [unit, name] : {std::pair{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+        // What rounds up to the unit is shown in it.
+        if (value >= unit * 0.9995) return fmt::format("{:.3g} {}", value / unit, name);
+    }
+    return fmt::format("{:.3g} ", value);
+}
+
+std::string to_json(const PublishReport& report) {
+    return json_of(report).dump();
+}
+
+std::string to_json(const std::vector<PublishReport>& reports) {
+    if (reports.size() == 1) return to_json(reports.front());
+    Json json;
+    json["role"] = "publishers";
+    json["publishers"] = Json::array();
+    for (const PublishReport& report : reports)
+        json["publishers"].push_back(json_of(report));
     return json.dump();
 }
 
@@ -119,8 +134,9 @@ std::string to_json(const SubscribeReport& report) {
 }
 
 std::string to_text(const PublishReport& report) {
+    const std::string name = report.name.empty() ? "" : " " + report.name;
     std::string text =
-        fmt::format("publisher ({}, {}): {}\n", report.provider, report.mode, report.end) +
+        fmt::format("publisher{} ({}, {}): {}\n", name, report.provider, report.mode, report.end) +
         text_of(report.throughput);
     if (report.without_subscribers > 0) {
         text += fmt::format("  {} messages that nobody wanted\n", report.without_subscribers);
@@ -138,6 +154,13 @@ std::string to_text(const PublishReport& report) {
                             report.faults->missing, report.faults->corrupted, report.faults->late,
                             report.faults->duplicated, report.faults->truncated);
     }
+    return text;
+}
+
+std::string to_text(const std::vector<PublishReport>& reports) {
+    std::string text;
+    for (const PublishReport& report : reports)
+        text += to_text(report);
     return text;
 }
 

@@ -44,6 +44,7 @@ struct TriggerReport {
 };
 
 struct PublishReport {
+    std::string name;     // of one of several
     std::string provider; // several: joined by '+'
     std::string mode;     // buffered, unbuffered
     std::string end;      // finished, interrupted, duration, failed
@@ -101,9 +102,12 @@ struct SubscribeReport {
 
 // One line without a line end.
 std::string to_json(const PublishReport& report);
+// Of all publishers of a process; one has a report of its own.
+std::string to_json(const std::vector<PublishReport>& reports);
 std::string to_json(const SubscribeReport& report);
 // Several lines, each with a line end.
 std::string to_text(const PublishReport& report);
+std::string to_text(const std::vector<PublishReport>& reports);
 std::string to_text(const SubscribeReport& report);
 // The line that a terminal shows while it runs: what the last interval brought, and the sums.
 std::string live_line(const Throughput& interval, std::uint64_t messages,

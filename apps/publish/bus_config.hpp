@@ -13,7 +13,7 @@ namespace apps {
 
 struct BusConfig {
     std::string where;     // empty: nowhere
-    std::string name;      // empty: HOST-PID-0
+    std::string name;      // empty: HOST-PID-N
     std::string advertise; // the host that others are told, for an address that stands for all
     std::chrono::milliseconds lease = netio::pubsub::BusOptions{}.lease;
 };

@@ -64,8 +64,9 @@ Announcement announcement_of(const PublisherConfig& config,
                              const std::vector<netio::Endpoint>& endpoints,
                              const Process& process) {
     Announcement announcement{
-        .name = config.bus.name.empty() ? fmt::format("{}-{}-0", as_name(process.host), process.pid)
-                                        : config.bus.name,
+        .name = config.bus.name.empty()
+                    ? fmt::format("{}-{}-{}", as_name(process.host), process.pid, config.position)
+                    : config.bus.name,
         .instance = netio::pubsub::draw_instance(),
         .fids = announced(config.streams),
         .mode = config.buffered ? "buffered" : "unbuffered",

@@ -59,10 +59,10 @@ void add_process(Table& table) {
     table.add("fabric", {section("fabric")}, "", "limits of the connections");
     table.add("loop", {word({"blocking", "busy", "adaptive"}), section("loop")}, "blocking",
               "sleep when there is nothing to do, never sleep, or look for work for a while first");
-    table.add("metrics", {text("HOST:PORT"), section("metrics")}, "nowhere",
-              "where [figures](monitoring.md) are shown while it runs");
     table.add("seed", {whole(0, any_number)}, "1",
               "of everything that is drawn: the same seed, the same messages");
+    table.add("publishers", {list(section("publisher"))}, "one",
+              "several in one process: a list, and nothing else of the publisher's at the top");
     table.begin("loop");
     table.required("mode", {word({"blocking", "busy", "adaptive"})}, "as above");
     table.add("spin_us", {whole(0, 1'000'000)}, shown(loop.spin),
@@ -98,8 +98,11 @@ void add_publisher(Table& table) {
                    "where it listens; port 0: any free one, and the program says which");
     table.add("open", {flag()}, shown(options.open),
               "listen also where other machines reach it: without keys whoever does may subscribe");
+    table.add("name", {text("NAME")}, "its place in the list", "of one of several, for people");
     table.add("bus", {text("DIR"), section("bus")}, "nowhere",
               "where others [find](discovery.md) it by its fids: a directory, or etcd://HOST:PORT");
+    table.add("metrics", {text("HOST:PORT"), section("metrics")}, "nowhere",
+              "where [figures](monitoring.md) are shown while it runs");
     table.add("keys", {text("FILE"), section("keys")}, "none",
               "who may subscribe ([security](security.md)); nobody else is let in");
     table.add("protection", {word({"none", "peers", "integrity", "privacy"})}, "none",
@@ -139,7 +142,8 @@ void add_publisher(Table& table) {
     table.begin("bus");
     table.required("at", {text("DIR")},
                    "the directory, relative to this file, or etcd://HOST:PORT");
-    table.add("name", {text("NAME")}, "HOST-PID-0", "under which it is found");
+    table.add("name", {text("NAME")}, "HOST-PID-0, the place in the list",
+              "under which it is found");
     table.add("advertise", {text("HOST")}, "the name of this host",
               "in place of an address that stands for all");
     table.add("lease_ms", {whole(100, hour_ms)}, shown(netio::pubsub::BusOptions{}.lease),
@@ -229,7 +233,8 @@ const std::vector<ConfigSection>& config_sections() {
         {"fabric", "`fabric`", ""},
         {"metrics", "`metrics`",
          "`metrics: HOST:PORT` is short for `metrics: {listen: HOST:PORT}`."},
-        {"publisher", "The publisher", "Also at the top of the file."},
+        {"publisher", "The publisher",
+         "Also at the top of the file; or each of `publishers`, where there are several."},
         {"bus", "`bus`", "`bus: DIR` is short for `bus: {at: DIR}`."},
         {"keys", "`keys`", "`keys: FILE` is short for `keys: {file: FILE}`."},
         {"buffered", "`buffered`", ""},

@@ -189,14 +189,21 @@ std::string config_reference() {
 }
 
 std::string config_schema() {
-    Json schema = map_with({"process", "publisher"});
-    schema["$schema"] = "http://json-schema.org/draft-07/schema#";
-    schema["title"] = "A configuration of netio publish";
-    schema["patternProperties"] = {{"^x-", true}};
+    // One publisher, or several: an editor that knows which one is meant says what is missing.
+    Json one = map_with({"process", "publisher"});
+    one["properties"].erase("publishers");
+    Json several = map_with({"process"});
+    several["required"] = Json::array({"publishers"});
+    for (Json* const form : {&one, &several})
+        (*form)["patternProperties"] = {{"^x-", true}};
+    Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
+                {"title", "A configuration of netio publish"},
+                {"if", Json{{"required", Json::array({"publishers"})}, {"type", "object"}}},
+                {"then", std::move(several)},
+                {"else", std::move(one)}};
     Json definitions = Json::object();
     for (const ConfigSection& section : config_sections()) {
-        if (section.name != "process" && section.name != "publisher")
-            definitions[section.name] = map_with({section.name});
+        if (section.name != "process") definitions[section.name] = map_with({section.name});
     }
     definitions["fids"] = fids();
     for (const char* const choice : {"size", "source"})

@@ -6,9 +6,8 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/publish/bus_place.hpp"
 #include "apps/publish/config_reference.hpp"
-#include "apps/publish/publish_run.hpp"
+#include "apps/publish/publish_process.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
@@ -16,15 +15,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace apps {
 namespace {
 
-PublisherConfig configured(const PublishArguments& arguments) {
-    PublisherConfig config = load_publisher_config(arguments.config);
+void refuse_for_several(const PublishArguments& arguments) {
+    const auto refuse = [](const char* option) {
+        throw std::invalid_argument{
+            fmt::format("{} is for one publisher, and the configuration has several; allowed: the "
+                        "same key in the configuration",
+                        option)};
+    };
+    if (!arguments.listen.empty()) refuse("--listen");
+    if (!arguments.metrics.listen.empty()) refuse("--metrics");
+}
+
+void apply(const PublishArguments& arguments, PublisherConfig& config) {
     if (!arguments.listen.empty()) config.listen = {netio::parse_address(arguments.listen)};
-    if (!arguments.provider.empty()) config.fabric.provider = arguments.provider;
     if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) config.metrics = arguments.metrics;
@@ -35,6 +45,14 @@ PublisherConfig configured(const PublishArguments& arguments) {
     if (!arguments.bus.empty()) config.bus.where = arguments.bus;
     config.buffered_options.publisher = config.publisher;
     config.unbuffered_options.publisher = config.publisher;
+}
+
+PublishConfig configured(const PublishArguments& arguments) {
+    PublishConfig config = load_publish_config(arguments.config);
+    if (!arguments.provider.empty()) config.fabric.provider = arguments.provider;
+    if (config.publishers.size() > 1) refuse_for_several(arguments);
+    for (PublisherConfig& publisher : config.publishers)
+        apply(arguments, publisher);
     return config;
 }
 
@@ -46,28 +64,26 @@ std::string places_of(const PublisherConfig& config) {
 }
 
 // All that a start here does, at ports that nobody knows: what a start would refuse is refused.
-ExitStatus check(netio::EventLoop& loop, PublisherConfig config) {
+std::string check(netio::Transport& transport, PublisherConfig config) {
     const std::string places = places_of(config);
     for (auto* const options :
          {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
         for (netio::Address& each : options->addresses)
             each.port = 0;
     }
-    const auto transport = netio::open_fabric(loop, config.fabric);
     const MessageFeed feed{config.streams, config.triggers};
     struct Nobody final : netio::pubsub::PublishSocket::Handler {
         void on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie,
                                   const netio::pubsub::PublicationOutcome&) override {}
     } nobody;
-    const auto outlet = make_outlet(*transport, config, feed.largest_bytes(), nobody);
+    const auto outlet = make_outlet(transport, config, feed.largest_bytes(), nobody);
     std::uint64_t fids = 0;
     for (const StreamConfig& stream : config.streams)
         for (const netio::pubsub::FidRange& range : stream.fids)
             fids += to_integer(range.last) - to_integer(range.first) + 1;
-    print_report(fmt::format(
-        "{}: would publish {} fid(s) at {}, {}, in messages of {} bytes at most\n", config.file,
-        fids, places, config.buffered ? "buffered" : "unbuffered", feed.largest_bytes()));
-    return ExitStatus::done;
+    return fmt::format("{}: would publish {} fid(s) at {}, {}, in messages of {} bytes at most\n",
+                       config.file, fids, places, config.buffered ? "buffered" : "unbuffered",
+                       feed.largest_bytes());
 }
 
 ExitStatus run(const PublishArguments& arguments) {
@@ -75,19 +91,25 @@ ExitStatus run(const PublishArguments& arguments) {
         print_report(arguments.reference ? config_reference() : config_schema());
         return ExitStatus::done;
     }
-    const PublisherConfig asked = configured(arguments);
+    const PublishConfig asked = configured(arguments);
     netio::EventLoop loop{asked.loop};
-    const ServedKeys served{loop, asked.keys};
-    PublisherConfig config = asked; // goes before the loop, as the keys must
-    config.buffered_options.publisher.keys = served.keys();
-    config.unbuffered_options.publisher.keys = served.keys();
-    if (arguments.check) return check(loop, config);
-    const auto transport = netio::open_fabric(loop, config.fabric);
-    PublishRun run{loop, *transport, config, arguments};
-    config.metrics.listen = run.metrics_address(); // with the port that it got
+    std::vector<std::unique_ptr<ServedKeys>> served;
+    std::vector<PublisherConfig> publishers = asked.publishers; // go before the loop, as keys must
+    for (PublisherConfig& config : publishers) {
+        served.push_back(std::make_unique<ServedKeys>(loop, config.keys));
+        config.buffered_options.publisher.keys = served.back()->keys();
+        config.unbuffered_options.publisher.keys = served.back()->keys();
+    }
+    const auto transport = netio::open_fabric(loop, asked.fabric);
+    if (arguments.check) {
+        std::string text;
+        for (const PublisherConfig& config : publishers)
+            text += check(*transport, config);
+        print_report(text);
+        return ExitStatus::done;
+    }
     const DeviceLog devices{loop};
-    const auto place = announce_publisher(loop, config, run.endpoints());
-    return run.run();
+    return PublishProcess{loop, *transport, publishers, arguments}.run();
 }
 
 } // namespace

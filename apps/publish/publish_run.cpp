@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/publish_run.hpp"
 
-#include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/fid_spec.hpp"
-#include "apps/common/live_display.hpp"
 #include "apps/common/pattern.hpp"
-#include "apps/common/standard_output.hpp"
 #include "apps/common/wall_clock.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
 
@@ -50,15 +47,18 @@ std::string providers_of(const netio::pubsub::Publisher& publisher) {
 } // namespace
 
 PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
-                       const PublisherConfig& config, const PublishArguments& arguments)
-    : loop_{loop}, arguments_{arguments}, config_{config}, feed_{config.streams, config.triggers},
-      messages_left_{arguments.messages.value_or(UINT64_MAX)}, subscribers_{loop},
-      continue_timer_{loop, [this] { pump(); }}, duration_timer_{loop, [this] { end("duration"); }},
-      outlet_{make_outlet(transport, config, feed_.largest_bytes(), *this)},
+                       const PublisherConfig& config, const PublishArguments& arguments,
+                       PublishBudget& budget, std::function<void()> on_ended)
+    : loop_{loop}, config_{config}, feed_{config.streams, config.triggers}, budget_{budget},
+      subscribers_{loop}, continue_timer_{loop, [this] { pump(); }},
+      duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
+                                                                              feed_.largest_bytes(),
+                                                                              *this)},
       metrics_{show_metrics(loop, config.metrics, [this] { return figures(); })},
-      signals_{loop, end_signals(), [this](int) { interrupt(); }} {
+      on_ended_{std::move(on_ended)} {
     subscribers_.decode_by(find_layout(arguments.decode));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
+    if (!config.name.empty()) spdlog::info("publisher {}:", config.name);
     tell_listening(outlet_->publisher().endpoints());
     const std::uint64_t wait_for = subscribers_to_wait_for(config);
     if (wait_for > 0) spdlog::info("waiting for {} subscriber(s)", wait_for);
@@ -69,23 +69,6 @@ std::string PublishRun::metrics_address() const {
     netio::Address address = netio::parse_address(config_.metrics.listen);
     address.port = metrics_->port();
     return to_string(address);
-}
-
-ExitStatus PublishRun::run() {
-    {
-        const LiveDisplay display{loop_, live_form(arguments_.json, arguments_.progress), [this] {
-                                      const auto& sums = outlet_->publisher().counters();
-                                      return LiveDisplay::Sums{.messages = sums.messages,
-                                                               .bytes = sums.bytes,
-                                                               .lost = {}};
-                                  }};
-        start_when_ready();
-        loop_.run();
-    }
-    if (!failure_.empty()) spdlog::error("{}", failure_);
-    const PublishReport result = report();
-    print_report(arguments_.json ? to_json(result) + "\n" : to_text(result));
-    return failure_.empty() ? ExitStatus::done : ExitStatus::failed;
 }
 
 void PublishRun::start_when_ready() {
@@ -108,14 +91,15 @@ void PublishRun::pump() {
         }
         continue_timer_.start(netio::Duration::zero());
     } catch (const std::system_error& error) {
-        failure_ = error.what();
+        spdlog::error("{}", error.what());
+        failed_ = true;
         end("failed");
     }
 }
 
 // False: nothing more for the moment, or for good.
 bool PublishRun::publish_one() {
-    if (messages_left_ == 0) return end("finished"), false;
+    if (budget_.messages_left == 0) return end("finished"), false;
     const std::span<std::byte> place = outlet_->place();
     if (place.empty()) return false; // a completion goes on
     const MessageFeed::Outcome outcome = feed_.next(place, loop_.now());
@@ -129,7 +113,7 @@ bool PublishRun::publish_one() {
     }
     if (status == Status::no_subscribers) ++unwanted_;
     feed_.accept();
-    --messages_left_;
+    --budget_.messages_left;
     return true;
 }
 
@@ -142,12 +126,6 @@ void PublishRun::wait_for_feed() {
             input_watch_.reset();
             pump();
         });
-}
-
-// The second one does not wait for subscribers.
-void PublishRun::interrupt() {
-    if (!end_.empty()) return loop_.stop();
-    end("interrupted");
 }
 
 void PublishRun::end(std::string_view why) {
@@ -164,7 +142,8 @@ PublishReport PublishRun::report() const {
     const auto seconds = [&] {
         return std::chrono::duration<double>(netio::Clock::now() - *begin_).count();
     };
-    return {.provider = providers_of(outlet_->publisher()),
+    return {.name = config_.name,
+            .provider = providers_of(outlet_->publisher()),
             .mode = config_.buffered ? "buffered" : "unbuffered",
             .end = end_,
             .throughput = {.messages = sums.messages,
@@ -218,7 +197,7 @@ void PublishRun::on_writable(netio::pubsub::Publisher&) {
 }
 
 void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
-    loop_.stop();
+    on_ended_();
 }
 
 void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie,

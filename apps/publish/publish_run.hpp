@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One run of `netio publish`: from the first subscriber to the report.
+// One publisher of `netio publish`: from the first subscriber to the report.
 
-#include "apps/common/exit_status.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
@@ -12,7 +11,6 @@
 #include "apps/publish/publisher_config.hpp"
 #include "apps/publish/subscriber_log.hpp"
 #include "netio/loop/descriptor_watch.hpp"
-#include "netio/loop/signal_watch.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 
 #include <cstdint>
@@ -43,25 +41,36 @@ struct PublishArguments {
     bool progress = false;
 };
 
+// How many messages all publishers of a process may publish yet.
+struct PublishBudget {
+    std::uint64_t messages_left = 0;
+};
+
 class PublishRun final : public netio::pubsub::PublishSocket::Handler {
   public:
+    // Calls on_ended once, when it has been ended in order.
     PublishRun(netio::EventLoop& loop, netio::Transport& transport, const PublisherConfig& config,
-               const PublishArguments& arguments);
+               const PublishArguments& arguments, PublishBudget& budget,
+               std::function<void()> on_ended);
 
-    ExitStatus run();
+    // If there are subscribers enough; else it does so itself.
+    void start_when_ready();
+    // Begins the end, if it has not begun. The first reason counts.
+    void end(std::string_view why);
     // Where it listens.
     std::vector<netio::Endpoint> endpoints() const { return outlet_->publisher().endpoints(); }
     // Where its figures are; empty: nowhere.
     std::string metrics_address() const;
+    const netio::pubsub::Publisher::Counters& counters() const {
+        return outlet_->publisher().counters();
+    }
+    bool has_failed() const noexcept { return failed_; }
+    PublishReport report() const;
 
   private:
-    void start_when_ready();
     void pump();
     bool publish_one();
     void wait_for_feed();
-    void interrupt();
-    void end(std::string_view why);
-    PublishReport report() const;
     std::function<void(Exposition&)> figures();
 
     void on_subscribed(netio::pubsub::Publisher& publisher,
@@ -80,21 +89,20 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
                               const netio::pubsub::PublicationOutcome& outcome) override;
 
     netio::EventLoop& loop_;
-    const PublishArguments& arguments_;
     const PublisherConfig& config_;
     MessageFeed feed_;
-    std::uint64_t messages_left_;
+    PublishBudget& budget_;
     std::uint64_t unwanted_ = 0;
     std::optional<netio::TimePoint> begin_; // of the messages
     std::string end_;                       // why; empty: not yet
-    std::string failure_;
+    bool failed_ = false;
     SubscriberLog subscribers_;
     netio::Timer continue_timer_;
     netio::Timer duration_timer_;
     std::unique_ptr<netio::DescriptorWatch> input_watch_;
     std::unique_ptr<Outlet> outlet_;
     std::unique_ptr<MetricsServer> metrics_;
-    netio::SignalWatch signals_;
+    std::function<void()> on_ended_;
 };
 
 } // namespace apps

@@ -136,7 +136,7 @@ void read_session(const YamlValue& value, netio::SessionOptions& session) {
     read_close(map, session.close_timeout, session.close_limit);
 }
 
-void read_publisher(const SectionReader& map, netio::pubsub::Publisher::Options& options) {
+void read_sockets(const SectionReader& map, netio::pubsub::Publisher::Options& options) {
     map.flag("open", options.open);
     if (const auto v = map.find("session")) read_session(*v, options.session);
     if (map.find("heartbeat_ms")) {
@@ -208,45 +208,108 @@ void read_keys(const SectionReader& publisher, const std::string& folder, KeyArg
     }
 }
 
-} // namespace
+// What the streams of all publishers have in common.
+struct Shared {
+    std::string file;
+    std::string folder;
+    std::uint64_t next_seed = 1;
+    bool input_taken = false; // standard input has a stream
+};
 
-PublisherConfig parse_publisher_config(const std::string& text, const std::string& file,
-                                       const std::string& folder) {
-    const SectionReader document{YamlValue::document(text, file), {"publisher", "process"}};
+void claim_input(const YamlValue& streams, const PublisherConfig& config, Shared& shared) {
+    for (std::size_t i = 0; i < config.streams.size(); ++i) {
+        if (!std::holds_alternative<PipeConfig>(config.streams[i].source)) continue;
+        if (std::exchange(shared.input_taken, true)) {
+            streams.list()[i].get("source").fail("standard input has a stream already",
+                                                 "pipe in one stream only");
+        }
+    }
+}
+
+PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
     PublisherConfig config;
-    config.file = file;
-    read_fabric(document, config.fabric);
-    if (const auto v = document.find("loop")) config.loop = read_loop(document, *v);
-    if (const auto v = document.find("metrics")) config.metrics = read_metrics(*v);
-    config.listen = read_listen(document.get("listen"));
-    if (const auto v = document.find("bus")) config.bus = read_bus(*v, folder);
-    read_keys(document, folder, config.keys);
-    config.buffered = document.word("mode", document.get("mode")) == 1;
-    read_publisher(document, config.publisher);
-    if (const auto v = document.find("buffered")) {
+    config.file = shared.file;
+    if (const auto v = map.find("name")) config.name = v->text("a word for people");
+    config.listen = read_listen(map.get("listen"));
+    if (const auto v = map.find("metrics")) config.metrics = read_metrics(*v);
+    if (const auto v = map.find("bus")) config.bus = read_bus(*v, shared.folder);
+    read_keys(map, shared.folder, config.keys);
+    config.buffered = map.word("mode", map.get("mode")) == 1;
+    read_sockets(map, config.publisher);
+    if (const auto v = map.find("buffered")) {
         if (!config.buffered) v->fail("the mode is unbuffered", "only with mode: buffered");
         read_buffered(*v, config.buffered_options);
     }
-    if (const auto v = document.find("unbuffered")) {
+    if (const auto v = map.find("unbuffered")) {
         if (config.buffered) v->fail("the mode is buffered", "only with mode: unbuffered");
         read_unbuffered(*v, config);
     }
-    if (const auto v = document.find("wait_subscribers"))
-        config.wait_subscribers = document.whole("wait_subscribers", *v);
+    if (const auto v = map.find("wait_subscribers"))
+        config.wait_subscribers = map.whole("wait_subscribers", *v);
     StreamLimits limits{.triggers = {},
                         .largest_message = config.publisher.largest_message_bytes,
-                        .folder = folder};
-    document.whole("seed", limits.first_seed);
-    if (const auto v = document.find("triggers")) {
+                        .first_seed = shared.next_seed,
+                        .folder = shared.folder};
+    if (const auto v = map.find("triggers")) {
         config.triggers = read_triggers(*v, limits.first_seed);
         for (const TriggerConfig& trigger : config.triggers)
             limits.triggers.push_back(trigger.name);
     }
-    config.streams = read_streams(document.get("streams"), limits);
+    const YamlValue streams = map.get("streams");
+    config.streams = read_streams(streams, limits);
+    shared.next_seed += config.streams.size();
+    claim_input(streams, config, shared);
     return config;
 }
 
-PublisherConfig load_publisher_config(const std::string& path) {
+// What belongs to one of several.
+void refuse_publisher_keys(const YamlValue& document) {
+    for (const ConfigKey& key : config_keys()) {
+        if (key.section != "publisher") continue;
+        if (const auto v = document.find(key.name)) {
+            v->fail("belongs to one publisher, and there are several",
+                    "in each of `publishers`, or in a map that they take over (<<: *NAME)");
+        }
+    }
+}
+
+std::vector<PublisherConfig> read_publishers(const YamlValue& list, Shared& shared) {
+    std::vector<PublisherConfig> publishers;
+    for (const YamlValue& each : list.list()) {
+        PublisherConfig config = read_publisher(SectionReader{each, {"publisher"}}, shared);
+        config.position = publishers.size();
+        if (config.name.empty()) config.name = std::to_string(config.position);
+        if (std::ranges::find(publishers, config.name, &PublisherConfig::name) != publishers.end())
+            each.fail("the name '" + config.name + "' is taken", "each name once");
+        publishers.push_back(std::move(config));
+    }
+    return publishers;
+}
+
+} // namespace
+
+PublishConfig parse_publish_config(const std::string& text, const std::string& file,
+                                   const std::string& folder) {
+    const YamlValue root = YamlValue::document(text, file);
+    const bool several = root.find("publishers").has_value();
+    if (several) refuse_publisher_keys(root);
+    const SectionReader document{root, several
+                                           ? std::vector<std::string_view>{"process"}
+                                           : std::vector<std::string_view>{"publisher", "process"}};
+    PublishConfig config;
+    read_fabric(document, config.fabric);
+    if (const auto v = document.find("loop")) config.loop = read_loop(document, *v);
+    Shared shared{.file = file, .folder = folder};
+    document.whole("seed", shared.next_seed);
+    if (const auto v = document.find("publishers")) {
+        config.publishers = read_publishers(*v, shared);
+    } else {
+        config.publishers.push_back(read_publisher(document, shared));
+    }
+    return config;
+}
+
+PublishConfig load_publish_config(const std::string& path) {
     std::ifstream in{path};
     if (!in || std::filesystem::is_directory(path)) {
         throw ConfigError{path + ": cannot be read (" +
@@ -260,7 +323,7 @@ PublisherConfig load_publisher_config(const std::string& path) {
         throw ConfigError{
             path + ": larger than a megabyte; allowed: the path of a YAML file, not of data"};
     }
-    return parse_publisher_config(text, path, std::filesystem::path{path}.parent_path().string());
+    return parse_publish_config(text, path, std::filesystem::path{path}.parent_path().string());
 }
 
 } // namespace apps

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The YAML configuration of a test publisher: what `netio publish` reads (config/ has commented
-// examples). The result is plain values; every mistake is a ConfigError
-// (apps/publish/yaml_reader.hpp).
+// The YAML configuration of one or several test publishers: what `netio publish` reads (config/ has
+// commented examples, docs/configuration.md every key). The result is plain values; every mistake
+// is a ConfigError (apps/publish/yaml_reader.hpp).
 
 #include "apps/common/keys.hpp"
 #include "apps/metrics/metrics.hpp"
@@ -23,13 +23,13 @@
 namespace apps {
 
 struct PublisherConfig {
-    std::string file; // its name, for what only shows later
+    std::string file;         // its name, for what only shows later
+    std::string name;         // in the log and in reports
+    std::size_t position = 0; // among those of the process
     std::vector<netio::Address> listen;
     BusConfig bus;
     KeyArguments keys;
     MetricsArguments metrics;
-    netio::FabricOptions fabric;
-    netio::EventLoop::Options loop;
     bool buffered = true;
     netio::pubsub::Publisher::Options publisher; // of both modes
     netio::pubsub::BufferedPublishSocket::Options buffered_options;
@@ -40,9 +40,15 @@ struct PublisherConfig {
     std::vector<StreamConfig> streams;
 };
 
-PublisherConfig load_publisher_config(const std::string& path);
+struct PublishConfig {
+    netio::FabricOptions fabric;
+    netio::EventLoop::Options loop;
+    std::vector<PublisherConfig> publishers; // one at least
+};
+
+PublishConfig load_publish_config(const std::string& path);
 // `file` is the name in errors; relative paths of sources are relative to `folder`.
-PublisherConfig parse_publisher_config(const std::string& text, const std::string& file,
-                                       const std::string& folder);
+PublishConfig parse_publish_config(const std::string& text, const std::string& file,
+                                   const std::string& folder);
 
 } // namespace apps

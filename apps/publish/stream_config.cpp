@@ -248,17 +248,6 @@ StreamConfig read_stream(const YamlValue& value, const StreamLimits& limits,
     return stream;
 }
 
-void refuse_shared_input(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
-    bool taken = false;
-    for (std::size_t i = 0; i < configs.size(); ++i) {
-        if (!std::holds_alternative<PipeConfig>(configs[i].source)) continue;
-        if (std::exchange(taken, true)) {
-            streams.list()[i].get("source").fail("standard input has a stream already",
-                                                 "pipe in one stream only");
-        }
-    }
-}
-
 void refuse_shared_fids(const YamlValue& streams, const std::vector<StreamConfig>& configs) {
     struct Claim {
         netio::pubsub::FidRange fids;
@@ -305,7 +294,6 @@ std::vector<StreamConfig> read_streams(const YamlValue& list, const StreamLimits
     for (const YamlValue& each : list.list())
         streams.push_back(read_stream(each, limits, limits.first_seed + streams.size()));
     refuse_shared_fids(list, streams);
-    refuse_shared_input(list, streams);
     return streams;
 }
 

@@ -11,20 +11,21 @@
 namespace netio::fuzz {
 namespace {
 
-const Target config{"config", [](Bytes bytes) {
-                        std::string text;
-                        for (const std::byte byte : bytes)
-                            text.push_back(std::to_integer<char>(byte));
-                        try {
-                            const apps::PublisherConfig read =
-                                apps::parse_publisher_config(text, "fuzz.yaml", "/nowhere");
-                            NETIO_CHECK(!read.streams.empty() && !read.listen.empty());
-                        } catch (const apps::ConfigError& error) {
-                            const std::string_view words{error.what()};
-                            NETIO_CHECK(!words.empty() &&
-                                        words.find('\n') == std::string_view::npos);
-                        }
-                    }};
+const Target config{
+    "config", [](Bytes bytes) {
+        std::string text;
+        for (const std::byte byte : bytes)
+            text.push_back(std::to_integer<char>(byte));
+        try {
+            const apps::PublishConfig read =
+                apps::parse_publish_config(text, "fuzz.yaml", "/nowhere");
+            for (const apps::PublisherConfig& publisher : read.publishers)
+                NETIO_CHECK(!publisher.streams.empty() && !publisher.listen.empty());
+        } catch (const apps::ConfigError& error) {
+            const std::string_view words{error.what()};
+            NETIO_CHECK(!words.empty() && words.find('\n') == std::string_view::npos);
+        }
+    }};
 
 } // namespace
 } // namespace netio::fuzz

@@ -8,6 +8,7 @@ import functools
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -31,6 +32,7 @@ def in_stream(**more):
 AROUND = {
     "loop": lambda map: {**MINIMAL, "loop": {"mode": "busy", **map}},
     "fabric": lambda map: {**MINIMAL, "fabric": map},
+    "publisher": lambda map: {"publishers": [{**MINIMAL, **map}]},
     "metrics": lambda map: {**MINIMAL, "metrics": {"listen": "127.0.0.1:0", **map}},
     "bus": lambda map: {**MINIMAL, "bus": {"at": "bus", **map}},
     "keys": lambda map: {**MINIMAL, "keys": {"file": "x", **map}},
@@ -79,7 +81,9 @@ class Schema(Case):
 
     def test_what_it_says_of_a_key_the_reader_says_too(self):
         """A map where a value is expected: refused by both, with the place and the key."""
-        definitions = {**schema()["definitions"], None: schema()}
+        definitions = {**schema()["definitions"], None: schema()["else"]}
+        self.assertEqual(set(schema()["then"]["properties"]) - set(schema()["else"]["properties"]),
+                         {"publishers"})
         self.assertEqual(set(definitions) - {None, "fids"}, set(AROUND))
         for section, definition in definitions.items():
             for key in definition.get("properties", {}):
@@ -99,6 +103,8 @@ class Schema(Case):
                 {**MINIMAL, "streams": []}, {**MINIMAL, "streams": {"fids": 1}},
                 {"mode": "buffered"}, {**MINIMAL, "listen": []}, {**MINIMAL, "open": "maybe"},
                 {**MINIMAL, "metrics": {}}, {**MINIMAL, "session": {"receive_count": 3}},
+                {"publishers": []}, {"publishers": [{}]}, {**MINIMAL, "publishers": [MINIMAL]},
+                {"publishers": [{**MINIMAL, "provider": "tcp"}]},
                 in_stream(fids=[]), in_stream(fids={}), in_stream(size={}), in_stream(size=0),
                 in_stream(size={"fixed": 40, "list": [50]}), in_stream(rate=0), in_stream(rate="fast"),
                 in_stream(faults={"missing": 2}), in_stream(faults={"mising": 0.1}), in_stream(slices=0),
@@ -118,6 +124,7 @@ class Schema(Case):
                 {**UNBUFFERED, "unbuffered": {"memory": "1M"}, "close_timeout_ms": 99000},
                 {**MINIMAL, "session": {"send_count": 2, "key_bytes": "1G"}},
                 {**MINIMAL, "fabric": {"queue_entry_limit": 1000}},
+                {"publishers": [MINIMAL, UNBUFFERED], "loop": "busy"},
                 in_stream(fids={"detector": 3, "link": "0-23"}), in_stream(fids=[1, "2-3"]),
                 {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": "40M", "train_ns": 9, "gap_ns": 1}}},
                 in_stream(faults={"missing": 0.1, "late": 1e-3}, time_stamps=True, header="event", slices=2),
@@ -142,17 +149,25 @@ class Schema(Case):
 class RunningExamples(Case):
     def test_each_is_run(self):
         for path in EXAMPLES:
+            with open(path) as file:
+                text = file.read()
             with self.subTest(os.path.basename(path)):
+                if "publishers:" in text:  # each has an address of its own
+                    path = self.path(os.path.basename(path), re.sub(r"listen: \S+\d", f"listen: {HOST}:0", text))
+                    where = []
+                else:
+                    where = ["--listen", f"{HOST}:0"]
                 ended = subprocess.run(
-                    [PROGRAM, "publish", path, "--listen", f"{HOST}:0", "--provider", PROVIDER,
+                    [PROGRAM, "publish", path, *where, "--provider", PROVIDER,
                      "--wait-subscribers", "0", "--duration", "100ms", "--json"],
                     stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE,
                     check=False)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 report = json.loads(ended.stdout)
-                self.assertIn(report["end"], ("duration", "finished"))
-                self.assertGreater(report["without_subscribers"] + report["messages"]
-                                   + (os.path.basename(path) == "pipe.yaml"), 0)
+                for each in report.get("publishers", [report]):
+                    self.assertIn(each["end"], ("duration", "finished"))
+                    self.assertGreater(each["without_subscribers"] + each["messages"]
+                                       + (os.path.basename(path) == "pipe.yaml"), 0)
 
     def test_each_says_what_its_keys_mean(self):
         for path in EXAMPLES:

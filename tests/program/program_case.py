@@ -49,8 +49,8 @@ class Process:
             self.lines.append(None)
             self.changed.notify_all()
 
-    def wait_for(self, pattern):
-        """The first match of the pattern in the log."""
+    def wait_for(self, pattern, which=1):
+        """The first match of the pattern in the log, or a later one."""
         seen = 0
         with self.changed:
             while True:
@@ -59,13 +59,15 @@ class Process:
                         raise AssertionError(f"ended without saying {pattern}: {self.lines}")
                     match = re.search(pattern, line)
                     if match:
+                        which -= 1
+                    if match and which == 0:
                         return match
                 seen = len(self.lines)
                 if not self.changed.wait(DEADLINE):
                     raise AssertionError(f"did not say {pattern}: {self.lines}")
 
-    def address(self):
-        return self.wait_for(r"listening at (\S+)").group(1)
+    def address(self, which=1):
+        return self.wait_for(r"listening at (\S+)", which).group(1)
 
     def end(self):
         """(exit status, report, log); the report is the last line of standard output."""

@@ -57,6 +57,40 @@ class TestPublishing(Case):
         status, made, log = publisher.end()
         self.assertEqual((status, made["triggers"]["l1"]["events"]), (0, 50), log)
 
+    def test_several_publishers_of_one_process_are_several_to_a_subscriber(self):
+        text = ("publishers:\n"
+                f"  - {{listen: '{HOST}:0', mode: buffered, wait_subscribers: 1, name: small,\n"
+                "     streams: [{fids: 0-9, source: pattern, size: 40, count: 50}]}\n"
+                f"  - {{listen: '{HOST}:0', mode: unbuffered, wait_subscribers: 1, name: large,\n"
+                "     streams: [{fids: 20-21, source: pattern, size: 100k, count: 20}]}\n")
+        publisher = self.start("publish", self.path("several.yaml", text))
+        small, large = publisher.address(), publisher.address(2)
+        self.assertNotEqual(small, large)
+        subscriber = self.start("subscribe", small, large, "--fid", "0-21", "--verify")
+        status, found, log = subscriber.end()
+        self.assertEqual((status, found["messages"]), (0, 540), log)
+        status, made, log = publisher.end()
+        self.assertEqual(status, 0, log)
+        self.assertEqual([(each["name"], each["mode"], each["messages"]) for each in made["publishers"]],
+                         [("small", "buffered", 500), ("large", "unbuffered", 40)])
+        refused = self.start("publish", self.path("several.yaml"), "--listen", "127.0.0.1:0",
+                             json_report=False)
+        status, _, log = refused.end()
+        self.assertEqual(status, 2)
+        self.assertIn("--listen is for one publisher", log)
+
+    def test_an_interrupted_process_ends_all_its_publishers(self):
+        text = "publishers:\n" + (f"  - {{listen: '{HOST}:0', mode: buffered,\n     streams: "
+                                  "[{fids: 0-9, source: pattern, size: 40, rate: 100}]}\n") * 3
+        publisher = self.start("publish", self.path("several.yaml", text))
+        subscriber = self.start("subscribe", publisher.address(3), "--fid", "0", "--progress")
+        subscriber.wait_for(r"progress [1-9]")
+        publisher.process.send_signal(signal.SIGINT)
+        status, made, log = publisher.end()
+        self.assertEqual((status, [each["end"] for each in made["publishers"]]), (0, ["interrupted"] * 3),
+                         log)
+        self.assertEqual(subscriber.end()[1]["end"], "orderly")
+
     def test_eight_bytes_prove_themselves(self):
         for mode in ("buffered", "unbuffered"):
             status, found, _, log = self.run_both(self.config(

@@ -13,12 +13,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 PublisherConfig config_of(const std::string& bus) {
-    return parse_publisher_config("listen: 127.0.0.1:0\nmode: buffered\nbus: " + bus +
-                                      "\nstreams:\n"
-                                      "  - {fids: 0-3, source: pattern, size: 40, meaning: hits}\n"
-                                      "  - {fids: 9, source: pattern, size: 40}\n"
-                                      "  - {fids: 4, source: pattern, size: 40, meaning: hits}\n",
-                                  "test.yaml", "/folder");
+    return parse_publish_config("listen: 127.0.0.1:0\nmode: buffered\nbus: " + bus +
+                                    "\nstreams:\n"
+                                    "  - {fids: 0-3, source: pattern, size: 40, meaning: hits}\n"
+                                    "  - {fids: 9, source: pattern, size: 40}\n"
+                                    "  - {fids: 4, source: pattern, size: 40, meaning: hits}\n",
+                                "test.yaml", "/folder")
+        .publishers.front();
 }
 
 const std::vector<Endpoint> endpoints{{"verbs", {"10.0.0.1", 4000}}, {"tcp", {"0.0.0.0", 4001}}};

@@ -63,7 +63,7 @@ TEST(ConfigReference, EveryKeySaysWhatItMeansAndWhatHoldsWithoutIt) {
 // --- merge keys -----------------------------------------------------------------------------
 
 PublisherConfig parse(const std::string& text) {
-    return parse_publisher_config(text, "test.yaml", NETIO_CONFIG_FOLDER);
+    return parse_publish_config(text, "test.yaml", NETIO_CONFIG_FOLDER).publishers.front();
 }
 
 std::string error_of(const std::string& text) {

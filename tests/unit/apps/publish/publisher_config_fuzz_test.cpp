@@ -91,9 +91,9 @@ TEST(PublisherConfigFuzz, ADamagedExampleIsReadOrRefusedInOneLine) {
         const std::string text = vandal.damaged_example();
         SCOPED_TRACE("run " + std::to_string(run) + ":\n" + text);
         try {
-            const PublisherConfig config =
-                parse_publisher_config(text, "test.yaml", NETIO_CONFIG_FOLDER);
-            ASSERT_FALSE(config.streams.empty());
+            const PublishConfig config =
+                parse_publish_config(text, "test.yaml", NETIO_CONFIG_FOLDER);
+            ASSERT_FALSE(config.publishers.front().streams.empty());
             ++read;
         } catch (const ConfigError& error) {
             ASSERT_THAT(error.what(), StartsWith("test.yaml:"));

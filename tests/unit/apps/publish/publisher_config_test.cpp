@@ -20,7 +20,7 @@ const std::string streams = "streams:\n"
                             "  - {fids: 0-3, source: pattern, size: 40}\n";
 
 PublisherConfig parse(const std::string& text) {
-    return parse_publisher_config(text, "test.yaml", NETIO_CONFIG_FOLDER);
+    return parse_publish_config(text, "test.yaml", NETIO_CONFIG_FOLDER).publishers.front();
 }
 
 std::string error_of(const std::string& text) {
@@ -37,8 +37,8 @@ TEST(PublisherConfig, EveryExampleIsSound) {
     for (const auto& entry : std::filesystem::directory_iterator{NETIO_CONFIG_FOLDER}) {
         if (entry.path().extension() != ".yaml") continue;
         SCOPED_TRACE(entry.path().string());
-        const PublisherConfig config = load_publisher_config(entry.path().string());
-        EXPECT_FALSE(config.streams.empty());
+        const PublishConfig config = load_publish_config(entry.path().string());
+        EXPECT_FALSE(config.publishers.front().streams.empty());
         ++examples;
     }
     EXPECT_GE(examples, 10);
@@ -69,7 +69,7 @@ TEST(PublisherConfig, AFieldThatIsNoneIsToldWithItsPlace) {
 }
 
 TEST(PublisherConfig, ReadsEverything) {
-    const PublisherConfig config = parse(R"(
+    const PublishConfig all = parse_publish_config(R"(
 listen: [127.0.0.1:1, "[::1]:2"]
 provider: tcp
 mode: buffered
@@ -90,13 +90,15 @@ streams:
     count: 6
     status: 8
   - {fids: 99, source: pipe, size: {list: [1, 2]}, rate: max, seed: 3}
-)");
+)",
+                                                   "test.yaml", NETIO_CONFIG_FOLDER);
+    const PublisherConfig& config = all.publishers.front();
     EXPECT_THAT(config.listen, ElementsAre(netio::Address{.host = "127.0.0.1", .port = 1},
                                            netio::Address{.host = "::1", .port = 2}));
-    EXPECT_EQ(config.fabric.provider, "tcp");
+    EXPECT_EQ(all.fabric.provider, "tcp");
     EXPECT_TRUE(config.buffered);
-    EXPECT_EQ(config.loop.mode, netio::LoopMode::adaptive);
-    EXPECT_EQ(config.loop.spin.count(), 7);
+    EXPECT_EQ(all.loop.mode, netio::LoopMode::adaptive);
+    EXPECT_EQ(all.loop.spin.count(), 7);
     EXPECT_EQ(config.buffered_options.page_bytes, 4096U);
     EXPECT_EQ(config.buffered_options.page_count, 9U);
     EXPECT_EQ(config.buffered_options.share_bytes, 3072U);
@@ -128,16 +130,35 @@ streams:
 TEST(PublisherConfig, ReadsWhereFiguresAreShown) {
     const std::string rest = "listen: h:1\nmode: buffered\n"
                              "streams: [{fids: 1, source: pattern, size: 64}]\n";
-    EXPECT_EQ(parse_publisher_config(rest, "f", "").metrics.listen, "");
-    const auto briefly = parse_publisher_config(rest + "metrics: 127.0.0.1:9\n", "f", "");
+    EXPECT_EQ(parse_publish_config(rest, "f", "").publishers.front().metrics.listen, "");
+    const auto briefly =
+        parse_publish_config(rest + "metrics: 127.0.0.1:9\n", "f", "").publishers.front();
     EXPECT_EQ(briefly.metrics.listen, "127.0.0.1:9");
     EXPECT_FALSE(briefly.metrics.open);
     const auto all =
-        parse_publisher_config(rest + "metrics: {listen: 'h:9', open: true, fids: 7}\n", "f", "");
+        parse_publish_config(rest + "metrics: {listen: 'h:9', open: true, fids: 7}\n", "f", "")
+            .publishers.front();
     EXPECT_EQ(all.metrics.listen, "h:9");
     EXPECT_TRUE(all.metrics.open);
     EXPECT_EQ(all.metrics.fids, 7U);
-    EXPECT_THROW(parse_publisher_config(rest + "metrics: nowhere\n", "f", ""), ConfigError);
+    EXPECT_THROW(parse_publish_config(rest + "metrics: nowhere\n", "f", ""), ConfigError);
+}
+
+TEST(PublisherConfig, SeveralPublishersAreAList) {
+    const PublishConfig config = parse_publish_config(
+        "provider: tcp\nseed: 5\n"
+        "x-common: &common {listen: 127.0.0.1:0, mode: buffered}\npublishers:\n"
+        "  - {<<: *common, streams: [{fids: 1, source: pattern, size: 64}]}\n"
+        "  - {<<: *common, name: second, mode: unbuffered,\n"
+        "     streams: [{fids: 1, source: pattern, size: 64}]}\n",
+        "test.yaml", "");
+    ASSERT_EQ(config.publishers.size(), 2U);
+    EXPECT_EQ(config.publishers[0].name, "0");
+    EXPECT_TRUE(config.publishers[0].buffered);
+    EXPECT_EQ(config.publishers[0].streams[0].seed, 5U);
+    EXPECT_EQ(config.publishers[1].name, "second");
+    EXPECT_FALSE(config.publishers[1].buffered);
+    EXPECT_EQ(config.publishers[1].streams[0].seed, 6U);
 }
 
 TEST(PublisherConfig, ReadsTheUnbufferedMode) {
@@ -183,6 +204,17 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"mode: buffered\n" + streams,
                 "test.yaml:1:1: document: ", "key 'listen' is missing"},
         Mistake{head, "test.yaml:1:1: document: ", "key 'streams' is missing"},
+        Mistake{
+            head + "publishers: [{}]\n", "test.yaml:1:9: listen: ",
+            "belongs to one publisher, and there are several; allowed: in each of `publishers`"},
+        Mistake{"publishers: [{}]\n", "test.yaml:1:14: publishers[0]: ", "key 'listen' is missing"},
+        Mistake{"publishers: [{listen: a:1, mode: buffered, name: 1, streams: [{fids: 1, source: "
+                "pipe}]},\n {listen: a:1, mode: buffered, streams: [{fids: 1, source: pipe}]}]\n",
+                "test.yaml:2:60: publishers[1].streams[0].source: ", "standard input has a stream"},
+        Mistake{"publishers: [{listen: a:1, mode: buffered, name: 1, streams: [{fids: 1, source: "
+                "pipe}]},\n {listen: a:1, mode: buffered, streams: [{fids: 1, source: pattern, "
+                "size: 9}]}]\n",
+                "test.yaml:2:2: publishers[1]: ", "the name '1' is taken"},
         Mistake{head + "stream:\n  - {}\n",
                 "test.yaml:3:1: stream: ", "unknown key (did you mean 'streams'?)"},
         Mistake{head + "zzz: 1\n" + streams,
@@ -341,7 +373,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PublisherConfig, AFileThatCannotBeReadIsNamed) {
     try {
-        load_publisher_config("/no/where.yaml");
+        load_publish_config("/no/where.yaml");
         FAIL() << "no error";
     } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(), StartsWith("/no/where.yaml: cannot be read (No such file"));
@@ -350,7 +382,7 @@ TEST(PublisherConfig, AFileThatCannotBeReadIsNamed) {
 
 TEST(PublisherConfig, AFileThatIsFarTooLargeIsNotReadToItsEnd) {
     try {
-        load_publisher_config("/dev/zero");
+        load_publish_config("/dev/zero");
         FAIL() << "no error";
     } catch (const ConfigError& error) {
         EXPECT_THAT(error.what(), StartsWith("/dev/zero: larger than a megabyte"));
