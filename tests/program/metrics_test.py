@@ -203,10 +203,14 @@ class Showing(Case):
         peer = f'peer="{receiver.address()}"'
         self.until(lambda: figures(here)["netio_sender_messages_total"][peer] > 1000, "it sends")
         receiver.process.send_signal(signal.SIGSTOP)
-        shown = self.until(lambda: (lambda now: now if now["netio_sender_waiting"][peer] > 0
-                                    and now["netio_sender_credits"][peer] <= 1 else None)(figures(here)), "it waits")
+
+        def waits():
+            now = figures(here)
+            held = now["netio_sender_waiting"][peer] > 0 and now["netio_sender_again_total"][peer] > 0
+            return now if held and now["netio_sender_credits"][peer] <= 1 else None
+
+        shown = self.until(waits, "it waits")
         self.assertGreater(shown["netio_sender_unconfirmed"][peer], 0)
-        self.assertGreater(shown["netio_sender_again_total"][peer], 0)
         receiver.process.send_signal(signal.SIGCONT)
         self.until(lambda: figures(here)["netio_sender_messages_total"][peer] >
                    shown["netio_sender_messages_total"][peer], "it goes on")
