@@ -106,6 +106,7 @@ std::string to_json(const SubscribeReport& report) {
     add(json, report.throughput);
     json["lost"] = report.lost ? Json(*report.lost) : Json(nullptr);
     json["surplus"] = report.surplus;
+    if (report.throughput.passed_over > 0) json["passed_over"] = report.throughput.passed_over;
     json["connections"] = report.connections;
     json["restarts"] = report.restarts;
     json["unknown_tails"] = report.unknown_tails;
@@ -180,6 +181,9 @@ std::string to_text(const SubscribeReport& report) {
         text += fmt::format("  {} connections, {} times to a publisher that had restarted\n",
                             report.connections, report.restarts);
     }
+    if (report.throughput.passed_over > 0)
+        text +=
+            fmt::format("  {} of them passed over (--prescale)\n", report.throughput.passed_over);
     if (report.unknown_tails > 0) {
         text += fmt::format("  {} publishers ended and did not tell how much they had published\n",
                             report.unknown_tails);

@@ -19,6 +19,7 @@ struct Throughput {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
     double seconds = 0;
+    std::uint64_t passed_over = 0; // of the messages: not worked on (--prescale)
 
     double messages_per_s() const noexcept {
         return seconds > 0 ? static_cast<double>(messages) / seconds : 0;

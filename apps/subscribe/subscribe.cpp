@@ -37,6 +37,11 @@ void add_reading(CLI::App& command, Arguments::Reading& reading) {
               {.min = 0, .max = 4096})
         ->needs(verify);
     add_duration(command, "--think", reading.think, "Be slow: take so long for each message");
+    add_count(
+        command, "--prescale", reading.prescale,
+        "Record, and --think over, the first message of each fid and then every N-th; all are "
+        "counted and verified",
+        {.min = 1, .max = UINT32_MAX});
     command
         .add_option_function<std::string>(
             "--pause",

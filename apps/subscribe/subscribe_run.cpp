@@ -75,7 +75,8 @@ Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
 
 Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
     : arguments_{arguments}, loop_{loop}, verifier_{arguments.reading.header_bytes},
-      slow_reader_{slowness_of(arguments.reading), loop.now()},
+      prescale_{arguments.reading.prescale}, slow_reader_{slowness_of(arguments.reading),
+                                                          loop.now()},
       messages_left_{arguments.messages.value_or(UINT64_MAX)}, logged_{loop, arguments.fids.decode},
       times_{.last = loop.now()}, duration_timer_{loop, [this] { end("duration"); }},
       bus_{arguments.from.bus.empty() ? nullptr
@@ -140,7 +141,7 @@ void Run::finish_recording(const SubscribeReport& report) {
 }
 
 bool Run::is_whole(Fid fid, const SubscribeReport& report) const {
-    if (report.unknown_tails > 0) return false;
+    if (report.unknown_tails > 0 || report.throughput.passed_over > 0) return false;
     const auto row = std::ranges::lower_bound(report.fids, fid, {}, &FidReport::fid);
     const PatternCounts counts = verifier_.pattern().counts(fid);
     return row != report.fids.end() && row->fid == fid && row->lost == 0 && row->surplus == 0 &&
@@ -151,20 +152,18 @@ bool Run::is_whole(Fid fid, const SubscribeReport& report) const {
 // by what the publishers have said is missing.
 SubscribeReport Run::report() const {
     const Subscriptions::Sums sums = all_.sums();
-    SubscribeReport report{
-        .provider = {},
-        .mode = "none",
-        .end = ended_.how,
-        .outcome = {},
-        .detail = ended_.detail,
-        .reached = reached_,
-        .throughput = {.messages = sums.messages, .bytes = sums.bytes, .seconds = 0},
-        .lost = 0,
-        .surplus = 0,
-        .verified = arguments_.reading.verify,
-        .pattern = verifier_.pattern().total(),
-        .latency = verifier_.latency(),
-        .fids = {}};
+    SubscribeReport report{.mode = "none",
+                           .end = ended_.how,
+                           .detail = ended_.detail,
+                           .reached = reached_,
+                           .throughput = {.messages = sums.messages,
+                                          .bytes = sums.bytes,
+                                          .seconds = 0,
+                                          .passed_over = prescale_.passed_over()},
+                           .lost = 0,
+                           .verified = arguments_.reading.verify,
+                           .pattern = verifier_.pattern().total(),
+                           .latency = verifier_.latency()};
     netio::pubsub::FramesSeen seen;
     netio::pubsub::FidMap<netio::pubsub::Account::Row> rows;
     bool complete = true;
@@ -264,7 +263,8 @@ void Run::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message
     times_.last = loop_.now();
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
     if (arguments_.reading.verify) verifier_.check(fid, message, wall_clock());
-    if (recorder_) {
+    const bool wanted = prescale_.takes(fid);
+    if (recorder_ && wanted) {
         try {
             recorder_->write(fid, message);
         } catch (const std::system_error& error) {
@@ -273,7 +273,7 @@ void Run::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message
             return end("failed");
         }
     }
-    if (slow_reader_.is_slow() && ended_.how.empty()) hold();
+    if (wanted && slow_reader_.is_slow() && ended_.how.empty()) hold();
     if (--messages_left_ == 0) end("messages");
 }
 

@@ -8,6 +8,7 @@
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/subscribe/outcome.hpp"
+#include "apps/subscribe/prescale.hpp"
 #include "apps/subscribe/recorder.hpp"
 #include "apps/subscribe/slow_reader.hpp"
 #include "apps/subscribe/verifier.hpp"
@@ -61,6 +62,7 @@ struct Arguments {
         bool verify = false;
         std::size_t header_bytes = 0;         // in front of what is verified
         std::optional<netio::Duration> think; // over each message
+        std::uint64_t prescale = 1;           // every so many are worked on
         Slowness slowness;                    // and pauses
     };
     Reading reading;
@@ -124,6 +126,7 @@ class Run final : public Subscriptions::Handler {
     const Arguments& arguments_;
     netio::EventLoop& loop_;
     Verifier verifier_;
+    Prescale prescale_;
     SlowReader slow_reader_;
     std::optional<Recorder> recorder_;
     std::uint64_t messages_left_;

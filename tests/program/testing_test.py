@@ -108,6 +108,15 @@ class TestPublishing(Case):
         self.assertLessEqual(report["without_subscribers"], 1001)
         self.assertGreater(report["without_subscribers"], 0)
 
+    def test_a_prescaled_subscriber_counts_all_and_records_a_part(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        folder = self.path("recorded")
+        subscriber = self.start("subscribe", publisher.address(), "--fid", "0", "--verify", "--messages", 100,
+                                "--prescale", 10, "--output", folder)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"], report["passed_over"]), (0, 100, 90), log)
+        self.assertEqual([name.endswith(".gap") for name in os.listdir(folder)], [True])
+
     def test_a_subscriber_is_as_slow_as_it_is_told(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         thinking = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify", "--think",
