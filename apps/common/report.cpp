@@ -38,6 +38,7 @@ class Rows {
 Json json_of(const PublishReport& report) {
     Json json;
     json["role"] = "publisher";
+    json["report_version"] = report_version;
     if (!report.name.empty()) json["name"] = report.name;
     json["provider"] = report.provider;
     json["mode"] = report.mode;
@@ -88,6 +89,7 @@ std::string to_json(const std::vector<PublishReport>& reports) {
     if (reports.size() == 1) return to_json(reports.front());
     Json json;
     json["role"] = "publishers";
+    json["report_version"] = report_version;
     json["publishers"] = Json::array();
     for (const PublishReport& report : reports)
         json["publishers"].push_back(json_of(report));
@@ -97,6 +99,7 @@ std::string to_json(const std::vector<PublishReport>& reports) {
 std::string to_json(const SubscribeReport& report) {
     Json json;
     json["role"] = "subscriber";
+    json["report_version"] = report_version;
     json["provider"] = report.provider;
     json["mode"] = report.mode;
     json["end"] = report.end;

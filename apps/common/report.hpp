@@ -15,6 +15,10 @@
 
 namespace apps {
 
+// Of all reports in JSON (docs/reports.md): a field that is taken away, or means something else,
+// makes it another; one that is added does not.
+inline constexpr unsigned report_version = 1;
+
 struct Throughput {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;

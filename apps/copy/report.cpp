@@ -41,6 +41,7 @@ std::string dump(const Json& json) {
 std::string to_json(const Report& report) {
     Json json;
     json["role"] = "copy";
+    json["report_version"] = report_version;
     json["provider"] = report.provider;
     json["end"] = report.end;
     json["detail"] = report.detail;
@@ -64,6 +65,7 @@ std::string to_json(const Report& report) {
 std::string to_json(const ServerReport& report) {
     Json json;
     json["role"] = "copy server";
+    json["report_version"] = report_version;
     json["provider"] = report.provider;
     json["end"] = report.end;
     json["files"] = report.counters.files;

@@ -7,6 +7,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
+#include "apps/common/report.hpp"
 #include "apps/doctor/diagnosis.hpp"
 #include "apps/doctor/path_probe.hpp"
 #include "apps/program/commands.hpp"
@@ -94,7 +95,10 @@ int examine(const DoctorArguments& arguments) {
     const Machine machine = read_machine();
     const std::vector<Finding> findings = diagnose(machine);
     bool well = is_well(findings);
-    Json report{{"role", "doctor"}, {"version", netio::version()}, {"findings", Json::array()}};
+    Json report{{"role", "doctor"},
+                {"report_version", report_version},
+                {"version", netio::version()},
+                {"findings", Json::array()}};
     for (const Finding& finding : findings) {
         report["findings"].push_back({{"kind", to_string(finding.kind)},
                                       {"what", finding.what},

@@ -3,6 +3,7 @@
 // netio info: what can be used on this machine, and what would be.
 
 #include "apps/common/machine.hpp"
+#include "apps/common/report.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"
@@ -64,6 +65,7 @@ int run(bool json) {
     const std::vector<RdmaDevice> devices = read_devices("/");
     if (json) {
         Json report{{"role", "info"},
+                    {"report_version", report_version},
                     {"version", netio::version()},
                     {"libfabric", netio::fabric_version()},
                     {"providers", Json::array()},

@@ -4,6 +4,7 @@
 
 #include "apps/common/core_dumps.hpp"
 #include "apps/common/exit_status.hpp"
+#include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/access/key_file.hpp"
@@ -112,7 +113,8 @@ void make(const KeyArguments& arguments) {
 
 void list(const KeyArguments& arguments) {
     const KeyRing ring = read_ring(arguments.file);
-    nlohmann::ordered_json report{{"role", "key"}, {"file", arguments.file}};
+    nlohmann::ordered_json report{
+        {"role", "key"}, {"report_version", report_version}, {"file", arguments.file}};
     report["keys"] = nlohmann::ordered_json::array();
     std::string table;
     for (const auto& [id, key] : ring.keys()) {

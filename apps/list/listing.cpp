@@ -2,6 +2,7 @@
 #include "apps/list/listing.hpp"
 
 #include "apps/common/fid_spec.hpp"
+#include "apps/common/report.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -70,20 +71,24 @@ std::string listed_as_text(const Announcement& announcement, const FidLayout* la
 std::string listed_as_json(const Announcement& announcement, std::string_view event) {
     const Json body = as_json(announcement);
     if (event.empty()) return body.dump();
-    Json object{{"event", event}};
+    Json object{{"role", "list"}, {"report_version", report_version}, {"event", event}};
     object.update(body);
     return object.dump();
 }
 
 std::string gone_as_json(const std::string& name) {
-    return Json{{"event", "gone"}, {"name", name}}.dump();
+    return Json{
+        {"role", "list"}, {"report_version", report_version}, {"event", "gone"}, {"name", name}}
+        .dump();
 }
 
 std::string listed_as_json(const Publishers& publishers) {
     Json list = Json::array();
     for (const auto& [name, announcement] : publishers)
         list.push_back(as_json(announcement));
-    return Json{{"role", "list"}, {"publishers", std::move(list)}}.dump();
+    return Json{
+        {"role", "list"}, {"report_version", report_version}, {"publishers", std::move(list)}}
+        .dump();
 }
 
 bool has_any(const Announcement& announcement, const std::vector<FidRange>& fids) {

@@ -10,6 +10,7 @@
 #include "apps/common/limited_log.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
+#include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
@@ -57,12 +58,14 @@ class ListenRun final : private netio::ListenSocket::Handler {
     ExitStatus run() {
         loop_.run();
         const auto& sums = socket_.counters();
-        print_report(arguments_.json
-                         ? fmt::format("{{\"role\":\"listen\",\"messages\":{},\"bytes\":{},"
-                                       "\"senders\":{},\"rejected\":{}}}\n",
-                                       sums.messages, sums.bytes, sums.connected, sums.rejected)
-                         : fmt::format("receiver: {} messages, {} bytes from {} senders\n",
-                                       sums.messages, sums.bytes, sums.connected));
+        print_report(
+            arguments_.json
+                ? fmt::format("{{\"role\":\"listen\",\"report_version\":{},\"messages\":{},"
+                              "\"bytes\":{},\"senders\":{},\"rejected\":{}}}\n",
+                              report_version, sums.messages, sums.bytes, sums.connected,
+                              sums.rejected)
+                : fmt::format("receiver: {} messages, {} bytes from {} senders\n", sums.messages,
+                              sums.bytes, sums.connected));
         if (sums.messages == 0) return ExitStatus::nothing;
         return arguments_.messages.value_or(0) <= sums.messages ? ExitStatus::done
                                                                 : ExitStatus::incomplete;

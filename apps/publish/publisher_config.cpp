@@ -321,7 +321,8 @@ PublishConfig load_publish_config(const std::string& path) {
     text.resize(static_cast<std::size_t>(in.gcount()));
     if (text.size() > largest_file_bytes) {
         throw ConfigError{
-            path + ": larger than a megabyte; allowed: the path of a YAML file, not of data"};
+            path + ": larger than a megabyte; allowed: the path of a YAML file, not of data; a "
+                   "million fids are one short line, 0-999999"};
     }
     return parse_publish_config(text, path, std::filesystem::path{path}.parent_path().string());
 }

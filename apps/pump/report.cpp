@@ -2,6 +2,7 @@
 #include "apps/pump/report.hpp"
 
 #include "apps/common/printable.hpp"
+#include "apps/common/report.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,7 @@ Json to_report(const Facts& facts) {
     const double seconds = facts.measurement.seconds();
     Json report{
         {"role", facts.is_client ? "pump" : "pump-server"},
+        {"report_version", report_version},
         {"provider", facts.provider},
         {"error", facts.error},
         {"bytes", facts.bytes},

@@ -6,6 +6,7 @@
 #include "apps/common/exit_status.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
@@ -96,10 +97,10 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
             spdlog::error("{}: {} {}", arguments_.peer, to_string(closed_.reason), closed_.detail);
         }
         print_report(arguments_.json
-                         ? fmt::format("{{\"role\":\"send\",\"messages\":{},\"bytes\":{},"
-                                       "\"unconfirmed_frames\":{},\"end\":\"{}\"}}\n",
-                                       sums.messages, sums.bytes, closed_.unconfirmed_frames,
-                                       to_string(closed_.reason))
+                         ? fmt::format("{{\"role\":\"send\",\"report_version\":{},\"messages\":{},"
+                                       "\"bytes\":{},\"unconfirmed_frames\":{},\"end\":\"{}\"}}\n",
+                                       report_version, sums.messages, sums.bytes,
+                                       closed_.unconfirmed_frames, to_string(closed_.reason))
                          : fmt::format("sender: {} messages, {} bytes{}\n", sums.messages,
                                        sums.bytes, orderly ? ", all of them received" : ""));
         if (!connected_) return ExitStatus::unreached;

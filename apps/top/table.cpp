@@ -196,7 +196,8 @@ std::string to_json(const std::vector<Look>& looks) {
         }
         list.push_back({{"source", look.source}, {"error", look.error}, {"rows", std::move(rows)}});
     }
-    const Json json{{"version", 1}, {"programs", std::move(list)}};
+    const Json json{
+        {"role", "top"}, {"report_version", report_version}, {"programs", std::move(list)}};
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -89,7 +89,8 @@ class Finding(Case):
         found = json.loads(watcher.stdout.readline())
         self.assertEqual((found["event"], found["pid"]), ("found", publisher.process.pid))
         publisher.process.kill()
-        self.assertEqual(json.loads(watcher.stdout.readline()), {"event": "gone", "name": found["name"]})
+        self.assertEqual(json.loads(watcher.stdout.readline()),
+                         {"role": "list", "report_version": 1, "event": "gone", "name": found["name"]})
 
     def test_two_that_publish_the_same_fid_are_told(self):
         self.publish("0-63")

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `netio publish` and `netio subscribe` are to who tests a readout: triggers, faults on
-purpose, one-way latency, a slow reader.
+purpose, one-way latency, a slow reader, places that cannot be written.
 
 testing_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
 
 import os
+import re
 import signal
+import socket
+import subprocess
 import unittest
 
-from program_case import CONFIG, HOST, UNITTEST_ARGUMENTS, Case
+from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 # What the publisher calls a fault, and what the subscriber calls what it finds.
 NAMES = {"missing": "missing", "duplicated": "duplicates", "corrupted": "corrupt", "late": "reordered",
@@ -134,6 +137,39 @@ class TestPublishing(Case):
             status, _, log = wrong.end()
             self.assertEqual(status, 2)
             self.assertIn("allowed: TIME@TIME", log)
+
+
+class BadPlaces(Case):
+    """Where nothing can be written costs no message."""
+
+    COUNTED = "wait_subscribers: 1\nstreams:\n  - {fids: 1, source: pattern, size: 40, count: 5000}\n"
+
+    def test_a_full_disk_under_the_log_costs_no_message(self):
+        config = self.config(self.COUNTED.replace("wait_subscribers: 1\n", ""))
+        with socket.create_server((HOST, 0)) as probe:
+            address = f"{HOST}:{probe.getsockname()[1]}"
+        publisher = self.start("publish", config, "--listen", address, "--log-file", "/dev/full")
+        subscriber = self.start("subscribe", address, "--fid", "1", "--verify", "--log-file", "/dev/full",
+                                "--log-level", "debug")
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"]), (0, 5000), log)
+        status, report, log = publisher.end()
+        self.assertEqual((status, report["messages"]), (0, 5000), log)
+
+    def test_a_terminal_that_disappears_costs_no_message(self):
+        master, slave = os.openpty()
+        publisher = subprocess.Popen([PROGRAM, "publish", self.config(self.COUNTED)], stdin=slave, stdout=slave,
+                                     stderr=slave, env={**os.environ, "TERM": "xterm"}, start_new_session=True)
+        self.addCleanup(publisher.kill)
+        os.close(slave)
+        text = ""
+        while not (found := re.search(r"listening at (\S+?:\d+)\D", text)):
+            text += os.read(master, 65536).decode()
+        os.close(master)
+        subscriber = self.start("subscribe", found.group(1), "--fid", "1", "--verify")
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"], report["end"]), (0, 5000, "orderly"), log)
+        self.assertEqual(publisher.wait(DEADLINE), 1)  # nobody saw its report
 
 
 if __name__ == "__main__":
