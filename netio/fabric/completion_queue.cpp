@@ -2,6 +2,8 @@
 #include "netio/fabric/completion_queue.hpp"
 
 #include "netio/fabric/connection.hpp"
+#include "netio/fabric/library.hpp"
+#include "netio/fabric/signal_pipe.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +16,12 @@ namespace {
 // ten megabytes meanwhile at worst.
 constexpr std::chrono::milliseconds audit_interval{10};
 constexpr std::size_t audits_at_once = 64;
+
+// Later versions signal in another way, and less often.
+bool has_signal_pipe(const Fabric& fabric) {
+    return fabric.uses_kernel_sockets() &&
+           FI_VERSION_LT(library().version(), FI_VERSION(1, 18)) != 0;
+}
 
 } // namespace
 
@@ -32,6 +40,7 @@ CompletionQueue::CompletionQueue(Domain& domain, std::size_t entry_limit,
     queue_.reset(queue);
     require(::fi_control(&queue_->fid, FI_GETWAIT, &wait_fd_),
             "cannot get the descriptor of a completion queue");
+    unsignalled_ = has_signal_pipe(domain.fabric()) && take_out_signal_pipe(wait_fd_);
     loop_.add(*this);
 }
 
@@ -104,6 +113,8 @@ bool CompletionQueue::refill() {
 bool CompletionQueue::may_sleep() {
     if (!closing_.empty() || batch_.next < batch_.filled) return false;
     if (failed_) return true;
+    // Whatever completes something from here on comes from a socket.
+    if (unsignalled_) return !refill();
     ::fid* handle = &queue_->fid;
     return ::fi_trywait(&fabric_, &handle, 1) == 0;
 }

@@ -84,7 +84,8 @@ class CompletionQueue final : public EventSource {
     Batch batch_;
     std::uint64_t delivered_ = 0; // so far
     Audits audits_;
-    bool failed_ = false; // for good: it is not read any more
+    bool unsignalled_ = false; // its descriptor says nothing of completions, only of sockets
+    bool failed_ = false;      // for good: it is not read any more
 };
 
 } // namespace netio::fabric
