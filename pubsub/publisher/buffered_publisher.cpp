@@ -174,11 +174,29 @@ void BufferedPublisher::flush(Fid fid) {
     if (group.place != Group::nowhere) flush_page(group.place);
 }
 
-// All that are open have been opened since the last time, so all of them are due.
+// All that are open have been opened since the last time, or were kept then: all of them are due.
+// But a page that would only wait behind others is better filled while they leave, at no message's
+// cost.
 void BufferedPublisher::flush_old() {
     if (open_.empty()) return;
-    clock_.on_flushed_in_time();
-    flush();
+    FlushPace::Pages pages;
+    open_.for_each([&](std::size_t place) {
+        const Group& group = open_.group(place);
+        if (must_queue(group)) {
+            ++pages.kept;
+            return;
+        }
+        if (group.writer.used() < FlushPace::nearly_empty_bytes) ++pages.nearly_empty;
+        flush_page(place);
+    });
+    clock_.on_flushed_in_time(pages);
+}
+
+// Nobody would be sent it at once.
+bool BufferedPublisher::must_queue(const Group& group) {
+    return std::ranges::all_of(group.members, [this](const Interest& member) {
+        return sessions_.subscriber(member.subscriber).holding().waiting > 0;
+    });
 }
 
 void BufferedPublisher::flush_idle() {

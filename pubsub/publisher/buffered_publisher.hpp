@@ -55,6 +55,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     void flush_old();
     void flush_idle();
     bool is_idle(const Group& group);
+    bool must_queue(const Group& group);
     Status refuse();
 
     Publisher& socket_;

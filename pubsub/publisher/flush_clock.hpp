@@ -7,6 +7,7 @@
 #include "netio/coalescing/flush_pace.hpp"
 #include "netio/loop/event_loop.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 
@@ -26,7 +27,7 @@ class FlushClock {
 
     void on_page_opened() {
         if (options_.flush_time.count() > 0 && !old_timer_.armed()) {
-            old_timer_.start_at(pace_.next(loop_.now()));
+            old_timer_.start_at(pace_.next(loop_.now(), is_busy()));
         }
         on_progress();
     }
@@ -34,15 +35,27 @@ class FlushClock {
     void on_progress() {
         if (options_.when_idle && !idle_timer_.armed()) idle_timer_.start(Duration::zero());
     }
-    // The time has sent some.
-    void on_flushed_in_time() noexcept { pace_.on_flushed(loop_.now()); }
+    // The time has sent some, and perhaps kept others for the next time.
+    void on_flushed_in_time(const FlushPace::Pages& pages) {
+        pace_.on_flushed(loop_.now(), pages);
+        sleeps_ = loop_.wait_count();
+        turns_ = loop_.turns().count();
+        if (pages.kept > 0) old_timer_.start(pace_.look_pause());
+    }
     // No page is open.
     void on_all_flushed() noexcept { old_timer_.cancel(); }
 
   private:
+    // The turn behind the one in which the time has sent pages, without a rest between them.
+    bool is_busy() const noexcept {
+        return loop_.wait_count() == sleeps_ && loop_.turns().count() <= turns_ + 1;
+    }
+
     EventLoop& loop_;
     Options options_;
     FlushPace pace_;
+    std::uint64_t sleeps_ = 0; // of the loop, when the time had sent some
+    std::uint64_t turns_ = 0;
     Timer old_timer_;
     Timer idle_timer_;
 };

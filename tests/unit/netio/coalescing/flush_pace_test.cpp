@@ -30,5 +30,47 @@ TEST(FlushPace, AfterAPauseAPageDoesNotWait) {
     EXPECT_EQ(pace.next(start + 5s), start + 5s);
 }
 
+TEST(FlushPace, AFewNearlyEmptyPagesChangeNothing) {
+    for (int pages = 0; pages <= 5; ++pages) {
+        FlushPace pace{40us};
+        pace.on_flushed(start, {.nearly_empty = pages});
+        EXPECT_EQ(pace.next(start + 30us, true), start + 40us);
+    }
+}
+
+TEST(FlushPace, WhoDoesNothingButSendNearlyEmptyPagesPausesForAsLong) {
+    FlushPace pace{40us};
+    pace.on_flushed(start, {.nearly_empty = 6});
+    EXPECT_EQ(pace.next(start + 30us, true), start + 126us) << "96 us at least";
+    pace.on_flushed(start, {.nearly_empty = 100});
+    EXPECT_EQ(pace.next(start + 5ms, true), start + 10ms);
+    EXPECT_EQ(pace.next(start + 6ms, true), start + 10ms) << "once";
+}
+
+TEST(FlushPace, WhoHasTimeToRestBetweenThemDoesNotPause) {
+    FlushPace pace{40us};
+    pace.on_flushed(start, {.nearly_empty = 1000});
+    EXPECT_EQ(pace.next(start + 10us), start + 40us);
+    pace.on_flushed(start, {.nearly_empty = 1000});
+    EXPECT_EQ(pace.next(start + 1ms), start + 1ms);
+    EXPECT_EQ(pace.next(start + 1ms, true), start + 1ms) << "it is over";
+}
+
+TEST(FlushPace, FullerPagesLeaveInTheFlushTimeAgain) {
+    FlushPace pace{40us};
+    pace.on_flushed(start, {.nearly_empty = 1000});
+    EXPECT_EQ(pace.next(start + 10ms, true), start + 26ms);
+    pace.on_flushed(start + 26ms, {});
+    EXPECT_EQ(pace.next(start + 26ms, true), start + 26ms + 40us);
+}
+
+TEST(FlushPace, PagesThatStayAreNotLookedAtAllTheTime) {
+    FlushPace pace{40us};
+    pace.on_flushed(start, {.nearly_empty = 0, .kept = 10});
+    EXPECT_EQ(pace.look_pause(), 40us);
+    pace.on_flushed(start, {.nearly_empty = 0, .kept = 1000});
+    EXPECT_EQ(pace.look_pause(), 2ms);
+}
+
 } // namespace
 } // namespace netio

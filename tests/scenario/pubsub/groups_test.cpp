@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Many groups of subscribers that are published to in turn, so that the time finds hundreds of
+// pages open with hardly a message in each.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <chrono>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::Status;
+using namespace std::chrono_literals;
+
+// A group is those subscribers whose bit its number has, and has a fid of its own.
+constexpr unsigned subscriber_count = 8;
+constexpr std::uint64_t group_count = (1U << subscriber_count) - 1;
+constexpr std::size_t message_bytes = 40;
+// No two of them are neighbours, which would be subscribed to as one range.
+constexpr Fid fid_of(std::uint64_t group) {
+    return Fid{2 * group};
+}
+
+class Groups : public PubSubScenario {
+  protected:
+    // Publishes so many messages every 50 us, to one group after the other, until each has had
+    // `rounds`.
+    void publish_in_turn(BufferedPublishSocket& publisher, std::uint64_t per_tick,
+                         std::uint64_t rounds) {
+        std::uint64_t next = 0;
+        netio::Timer tick{loop(), [&] {
+                              for (std::uint64_t i = 0; i < per_tick; ++i) {
+                                  const Fid fid = fid_of(1 + next % group_count);
+                                  if (next == rounds * group_count ||
+                                      publish(publisher, fid, next / group_count, message_bytes) !=
+                                          Status::ok) {
+                                      break;
+                                  }
+                                  ++next;
+                              }
+                              tick.start(50us);
+                          }};
+        tick.start(50us);
+        const auto has_all = [&](const auto& each) {
+            return each->actor.messages == rounds * (group_count + 1) / 2;
+        };
+        ASSERT_TRUE(run_until([&] { return std::ranges::all_of(subscribers, has_all); }));
+        for (unsigned i = 0; i < subscriber_count; ++i) {
+            for (std::uint64_t group = 1; group <= group_count; ++group) {
+                if ((group >> i) % 2 == 1)
+                    subscribers[i]->actor.expect_contiguous(fid_of(group), 0, rounds);
+            }
+        }
+    }
+    void subscribe_all(const netio::SessionOptions& session) {
+        for (unsigned i = 0; i < subscriber_count; ++i) {
+            std::vector<FidRange> ranges;
+            for (std::uint64_t group = 1; group <= group_count; ++group)
+                if ((group >> i) % 2 == 1) ranges.push_back({fid_of(group), fid_of(group)});
+            const auto& made = subscribe(ranges, {.session = session});
+            ASSERT_TRUE(run_until([&] { return made.actor.subscribed.size() == ranges.size(); }));
+        }
+    }
+};
+
+// Nothing has to wait for a receive.
+constexpr netio::SessionOptions quick{.receive_bytes = 8192, .receive_count = 2048};
+constexpr netio::SessionOptions slow{.receive_bytes = 8192, .receive_count = 4};
+
+TEST_P(Groups, WhoseSubscribersHaveOtherPagesToTakeFillThoseThatWouldWait) {
+    const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
+    subscribe_all(slow);
+    constexpr std::uint64_t rounds = 60;
+    publish_in_turn(*publisher, 5, rounds);
+    EXPECT_LT(publisher->counters().pages, rounds * group_count * 2 / 3);
+}
+
+TEST_P(Groups, ThatArePublishedToWithRestsGetTheirPagesAsQuicklyAsEver) {
+    const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
+    subscribe_all(quick);
+    constexpr std::uint64_t rounds = 8;
+    publish_in_turn(*publisher, 64, rounds); // a moment each 50 us
+    EXPECT_EQ(publisher->counters().pages, rounds * group_count);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Groups, netio::test::simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test
