@@ -144,9 +144,7 @@ class Showing(Case):
         _, received, _ = other.end()
         # The books: who was waited for missed nothing, whom it left out knows how much.
         self.assertEqual(received["messages"] + received["lost"], sent["messages"])
-        if policy == "disconnect":
-            self.assertIn("this side took nothing", log)
-        else:
+        if policy != "disconnect":  # it does not know what it has missed
             self.assertEqual(received["lost"] + missed["lost"], sent["dropped"], log)
         if policy == "drop":
             self.assertGreaterEqual(missed["lost"], while_stopped["netio_peer_dropped_total"][peer])
@@ -309,9 +307,10 @@ class Logging(Case):
                 self.assertTrue(process.changed.wait(DEADLINE), process.lines)
 
     def test_a_request_of_many_fids_costs_another_subscriber_no_message_where_nobody_reads_the_log(self):
-        # The policy is to drop: if the loop stood still, or was held up, messages would be missing.
+        # The policy is to drop, and seconds fit into its share: only a publisher that stands still costs
+        # a message, and one that stood still would answer nobody.
         config = self.config("wait_subscribers: 1\nslow_subscribers: drop\nstreams:\n"
-                             "  - {fids: 0-9, source: pattern, size: 100, rate: 20000}\n")
+                             "  - {fids: 0-9, source: pattern, size: 100, rate: 2000}\n")
         publisher, address = self.with_a_stalled_reader(config)
         other = self.start("subscribe", address, "--fid", "0-9", "--verify", "--progress")
         other.wait_for(r"progress [1-9]")
