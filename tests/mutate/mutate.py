@@ -226,7 +226,7 @@ def main():
         print(" ".join(wanted))
         return 0
     if options.check:
-        complaints = table.check_table(ROOT, faults)
+        complaints = table.check_table(ROOT, faults + table.read_table(ROOT / "tests" / "world" / "faults"))
         complaints += table.check_survivors(ROOT, table.read_survivors(HERE))
         print("\n".join([*complaints, f"mutate: {len(faults)} faults, {len(complaints)} complaints"]))
         return 1 if complaints else 0
