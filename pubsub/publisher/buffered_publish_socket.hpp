@@ -45,8 +45,8 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // of the memory.
         std::size_t share_bytes = 0;
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
-        // How long a message waits for its page to fill; 0: no timer. Pages leave for this reason once
-        // in so long, the first after a pause at once; later where most would be nearly empty.
+        // How long a message waits for its page to fill; 0: no timer. Pages leave for this reason
+        // once in so long, the first after a pause at once; later where most would be nearly empty.
         std::chrono::microseconds flush_time{40};
         bool flush_when_idle = false; // a page leaves as soon as its sessions have nothing
     };
