@@ -39,7 +39,8 @@ void TriggerClock::find_next() {
     if (rate_.poisson) {
         live_seconds_ -= mean * std::log(draw_.unit());
     } else {
-        live_seconds_ = static_cast<double>(taken_ / rate_.burst) * mean;
+        const auto bursts = taken_ / rate_.burst;
+        live_seconds_ = static_cast<double>(bursts) * mean;
     }
     if (!(live_seconds_ < generation_seconds)) {
         next_ = TimePoint::max();

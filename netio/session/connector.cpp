@@ -103,12 +103,12 @@ void Connector::cancel() noexcept {
 }
 
 void Connector::go_on() {
-    if (std::exchange(again_, false)) return give(*current_);
+    if (std::exchange(again_, false)) return give_current();
     if (routes_.empty() && !remotes_.empty()) return search();
     if (routes_.empty()) return give_up(all_reasons(reasons_));
     current_ = target_of(routes_.back());
     routes_.pop_back();
-    give(*current_);
+    give_current();
 }
 
 Session::Target Connector::target_of(const Route& route) const {
@@ -119,8 +119,8 @@ Session::Target Connector::target_of(const Route& route) const {
             .gate = key_ ? key_->dial(route.dialled) : nullptr};
 }
 
-void Connector::give(const Session::Target& target) {
-    const Session::Target given = target; // this may be destroyed
+void Connector::give_current() {
+    const Session::Target given = *current_; // this may be destroyed
     const DestructionWatch watch{destroyed_};
     try {
         handler_.on_route(given);

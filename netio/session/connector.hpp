@@ -71,7 +71,7 @@ class Connector {
     void search();
     void on_found(FoundRoutes found);
     void go_on();
-    void give(const Session::Target& target);
+    void give_current();
     Session::Target target_of(const Route& route) const;
     void give_up(const Closed& closed);
 

@@ -12,7 +12,7 @@ Client::Client(Options options) : thread_{std::make_unique<ClientThread>(std::mo
 Client::~Client() = default;
 
 void Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
-                       OnAnswer answer) {
+                       const OnAnswer& answer) {
     if (!thread_->subscribe(std::move(fids), policy, answer)) answer(Answer::closed);
 }
 

@@ -83,7 +83,8 @@ class NETIO_EXPORT Client final {
         closed,   // the client has ended, or too many calls wait for its thread
     };
     using OnAnswer = std::function<void(Answer)>; // on the client's thread
-    void subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy, OnAnswer answer);
+    void subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                   const OnAnswer& answer);
     std::future<Answer> subscribe(std::vector<FidRange> fids,
                                   std::optional<SlowPolicy> policy = {});
     // Waits for the answer. On the client's thread it is pending at once.

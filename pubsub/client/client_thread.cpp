@@ -178,7 +178,7 @@ void ClientThread::check_closed() {
         loop_.stop();
 }
 
-void ClientThread::answer(std::vector<Client::OnAnswer> waiters, Client::Answer answer) {
+void ClientThread::answer(const std::vector<Client::OnAnswer>& waiters, Client::Answer answer) {
     for (const Client::OnAnswer& each : waiters)
         each(answer);
 }

@@ -81,7 +81,7 @@ class ClientThread final : private Subscriptions::Handler {
     void begin_to_close();
     void check_closed();
     void tell(const std::string& event) const;
-    static void answer(std::vector<Client::OnAnswer> waiters, Client::Answer answer);
+    static void answer(const std::vector<Client::OnAnswer>& waiters, Client::Answer answer);
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string& provider) override;
