@@ -147,7 +147,7 @@ void SubscriberCore::abort() {
 // --- the end of a connection ----------------------------------------------------------------
 
 void SubscriberCore::on_closed(Session& session, const Closed& closed) {
-    const Closed last = closed; // the session goes now
+    const Closed last = closed; // NOLINT: no needless copy, the session goes now
     const RejectCode rejection = session.rejection();
     rule_.on_closed(session.has_heard());
     session_.reset();

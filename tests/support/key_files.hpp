@@ -65,7 +65,7 @@ class KeyFiles {
                 .rights = access::parse_rights("services=all")};
     }
     std::string put(const std::string& name, const access::Key& key) const {
-        const std::string path = folder_ + "/" + name + ".key";
+        std::string path = folder_ + "/" + name + ".key";
         access::write_key_file(path, access::text_of_one(key), true);
         return path;
     }

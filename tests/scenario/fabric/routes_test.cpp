@@ -120,7 +120,7 @@ TEST(Routes, SlowNamesDoNotKeepOthersWaiting) {
                                    finished = true;
                                    return FoundRoutes{};
                                }};
-    const auto search = finder.find({.host = "anybody", .port = 1}, {}, [](FoundRoutes) {});
+    const auto search = finder.find({.host = "anybody", .port = 1}, {}, [](const FoundRoutes&) {});
     started.get_future().wait();
     if (std::atexit([] { release.set_value(); }) != 0) ::_exit(2);
     std::exit(2);

@@ -86,7 +86,7 @@ class SeveralPublishers : public PubSubScenario {
         std::unique_ptr<BufferedPublishSocket> socket;
         netio::Address address;
     };
-    Made& publisher(std::optional<netio::Address> at = {}) {
+    Made& publisher(const std::optional<netio::Address>& at = {}) {
         Made& made = *made_.emplace_back(std::make_unique<Made>());
         made.socket = std::make_unique<BufferedPublishSocket>(
             transport(),

@@ -4,6 +4,7 @@
 #include "apps/publish/config_keys.hpp"
 #include "apps/publish/publisher_config.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -102,9 +103,7 @@ TEST(MergedMaps, AMistakeInWhatIsTakenOverIsNamedWhereItStands) {
 TEST(MergedMaps, AFewLinesDoNotStandForMillionsNorForThemselves) {
     std::string text = "x-0: &m0 {status: 1}\n";
     for (int i = 1; i < 30; ++i) {
-        const std::string former = "*m" + std::to_string(i - 1);
-        text += "x-" + std::to_string(i) + ": &m" + std::to_string(i) + " {<<: [" + former + ", " +
-                former + ", " + former + "]}\n";
+        text += fmt::format("x-{0}: &m{0} {{<<: [*m{1}, *m{1}, *m{1}]}}\n", i, i - 1);
     }
     EXPECT_THAT(error_of(text + head + "streams:\n  - {<<: *m29, fids: 1}\n"),
                 HasSubstr("too many maps are merged"));

@@ -9,7 +9,6 @@
 namespace apps {
 namespace {
 
-using netio::pubsub::Fid;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;

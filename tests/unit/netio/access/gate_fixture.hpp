@@ -95,7 +95,7 @@ struct TestServer {
     std::optional<GateKeys> keys;
 
     TestServer(const GateAddress& its_address, const std::vector<Key>& ring, int boot = 200,
-               Gate::Options options = {})
+               const Gate::Options& options = {})
         : address{its_address}, gate{secret_of(boot), options} {
         gate.use(ring_of(ring));
     }
