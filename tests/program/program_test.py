@@ -213,6 +213,7 @@ class Ending(Case):
         second.end()
         third = self.start("publish", self.config(self.PATTERN), "--listen", address)
         third.wait_for("subscribes to")
+        subscriber.wait_for("subscribed to", which=3)  # the publisher knows of it first
         subscriber.process.send_signal(signal.SIGINT)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["end"]), (5, "interrupted"), log)
