@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/source_connection.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -12,28 +13,63 @@ void SourceConnection::open(Transport& transport, const SubscribeSocket::Options
     own.other_addresses.clear();
     for (std::size_t i = 1; i < addresses_.size(); ++i)
         own.other_addresses.push_back(parse_address(addresses_[i]));
+    own.continuity = past_.continuity;
     socket_ = std::make_unique<SubscribeSocket>(transport, std::move(own),
                                                 static_cast<SubscribeSocket::Handler&>(*this));
+}
+
+void SourceConnection::leave() {
+    if (!socket_) return;
+    account_.end_connection(socket_->arrivals(), false);
+    Past past{.seen = past_.seen,
+              .sums = {},
+              .complete = socket_->arrivals().complete(),
+              .continuity = socket_->continuity()};
+    merge(past.seen, socket_->seen());
+    add_to(past.sums);
+    past_ = std::move(past);
+    open_ = false;
+    socket_.reset();
+}
+
+void SourceConnection::come_back(SourceId id, std::vector<std::string> addresses) {
+    id_ = id;
+    source_.address = addresses.front();
+    addresses_ = std::move(addresses);
+    expired_ = false;
+    finished_ = false;
+}
+
+void SourceConnection::forget(const FidRange& range) {
+    const auto continuity = socket_ ? socket_->continuity() : past_.continuity;
+    if (continuity) continuity->forget(range);
+}
+
+std::size_t SourceConnection::known_fids() const noexcept {
+    const std::size_t reached = past_.continuity ? past_.continuity->fids() : 0;
+    return std::max(reached, account_.fids().size());
 }
 
 Subscriptions::Told SourceConnection::told() const {
     Subscriptions::Told told{.source = source_,
                              .connected = is_connected(),
                              .provider = provider_,
-                             .seen = {},
+                             .seen = past_.seen,
                              .fids = account_.fids(),
                              .connections = account_.connections(),
                              .changes = account_.changes(),
                              .unknown_tails = account_.unknown_tails(),
-                             .complete = false};
+                             .complete = past_.complete};
     if (!socket_) return told;
     told.fids = account_.fids(socket_->arrivals());
-    told.seen = socket_->seen();
+    merge(told.seen, socket_->seen());
     told.complete = socket_->arrivals().complete();
     return told;
 }
 
 void SourceConnection::add_to(Subscriptions::Sums& sums) const {
+    sums.messages += past_.sums.messages;
+    sums.bytes += past_.sums.bytes;
     if (!socket_) return;
     sums.messages += socket_->arrivals().messages();
     sums.bytes += socket_->arrivals().bytes();

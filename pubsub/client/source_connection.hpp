@@ -5,6 +5,7 @@
 
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/assignment.hpp"
+#include "pubsub/core/continuity.hpp"
 
 #include <memory>
 #include <optional>
@@ -45,6 +46,15 @@ class SourceConnection final : private SubscribeSocket::Handler {
 
     // Connects, if it has not done so.
     void open(Transport& transport, const SubscribeSocket::Options& options);
+    // It is followed no more, nothing comes from it; what it has brought counts.
+    void leave();
+    // The publisher that was left is followed again, from where it was, perhaps at another place.
+    void come_back(SourceId id, std::vector<std::string> addresses);
+    // The user has not wanted these since the connection was lost: they are not missed.
+    void forget(const FidRange& range);
+    bool was_connected() const noexcept { return account_.connections() > 0; }
+    // Of which something is known though it has been left.
+    std::size_t known_fids() const noexcept;
     // What comes next may come from it again.
     void revive() noexcept { finished_ = false; }
     SubscribeSocket* socket() noexcept { return socket_.get(); } // null: not opened
@@ -59,6 +69,14 @@ class SourceConnection final : private SubscribeSocket::Handler {
     void add_to(Subscriptions::Sums& sums) const;
 
   private:
+    // Of the sockets before this one.
+    struct Past {
+        FramesSeen seen;
+        Subscriptions::Sums sums;
+        bool complete = false; // the last one
+        std::shared_ptr<Continuity> continuity;
+    };
+
     void on_connected(SubscribeSocket& socket) override;
     void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;
     void on_unsubscribed(SubscribeSocket& socket, const FidRange& range) override;
@@ -78,6 +96,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     Owner& owner_;
     User user_;
     Account account_;
+    Past past_;
     std::string provider_;
     bool expired_ = false;
     bool finished_ = false;

@@ -10,24 +10,6 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-void add(Subscriptions::Told& sum, const Subscriptions::Told& told) {
-    told.fids.for_each([&](Fid fid, const Account::Row& row) {
-        Account::Row& all = sum.fids[fid];
-        all.messages += row.messages;
-        all.bytes += row.bytes;
-        all.lost += row.lost;
-        all.surplus += row.surplus;
-    });
-    sum.connections += told.connections;
-    sum.changes += told.changes;
-    sum.unknown_tails += told.unknown_tails;
-    if (!told.provider.empty()) sum.provider = told.provider;
-    sum.seen.pages = sum.seen.pages || told.seen.pages;
-    sum.seen.messages = sum.seen.messages || told.seen.messages;
-    sum.seen.gathered = sum.seen.gathered || told.seen.gathered;
-    sum.seen.fragments = sum.seen.fragments || told.seen.fragments;
-}
-
 // Those that can be understood, in order; one that several providers serve counts once.
 std::vector<std::string> addresses_of(const Announcement& announcement) {
     std::vector<std::string> addresses;
@@ -48,6 +30,7 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
                                      Subscriptions::Handler& handler, Subscriptions& subscriptions)
     : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
                                                                  .handler = handler},
+      former_{{.publishers = options_.publisher_limit, .fids = options_.remembered_fids_limit}},
       ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
     require_option(!options_.publishers.empty() || options_.bus != nullptr,
                    "publishers must not be empty where there is no bus");
@@ -68,11 +51,14 @@ SubscriptionsCore::~SubscriptionsCore() {
 SourceConnection& SubscriptionsCore::enter(const std::string& name,
                                            std::vector<std::string> addresses) {
     const SourceId id{++last_id_};
-    return *sources_
-                .emplace(id, std::make_unique<SourceConnection>(
-                                 id, name, std::move(addresses),
-                                 static_cast<SourceConnection::Owner&>(*this), user_))
-                .first->second;
+    std::unique_ptr<SourceConnection> connection = former_.take(name);
+    if (connection) {
+        connection->come_back(id, std::move(addresses));
+    } else {
+        connection = std::make_unique<SourceConnection>(
+            id, name, std::move(addresses), static_cast<SourceConnection::Owner&>(*this), user_);
+    }
+    return *sources_.emplace(id, std::move(connection)).first->second;
 }
 
 void SubscriptionsCore::open(SourceConnection& connection) {
@@ -113,7 +99,11 @@ void SubscriptionsCore::subscribe(std::span<const FidRange> ranges,
 }
 
 void SubscriptionsCore::unsubscribe(const FidRange& range) {
-    if (!closing_) carry_out(assignment_.unwant(range).orders);
+    if (closing_) return;
+    carry_out(assignment_.unwant(range).orders);
+    former_.forget(range);
+    for (const auto& [id, connection] : sources_)
+        if (!connection->is_connected()) connection->forget(range);
 }
 
 void SubscriptionsCore::set_paused(bool paused) {
@@ -173,11 +163,9 @@ void SubscriptionsCore::on_trouble(const std::string& what) {
 }
 
 void SubscriptionsCore::drop(SourceId id) {
-    const auto node = sources_.extract(id);
-    const SourceConnection& connection = *node.mapped();
-    add(former_, connection.told());
-    connection.add_to(former_sums_);
-    found_.erase(connection.source().name);
+    auto node = sources_.extract(id);
+    found_.erase(node.mapped()->source().name);
+    former_.keep(std::move(node.mapped()));
     carry_out(assignment_.remove(id).orders);
 }
 
@@ -228,12 +216,13 @@ std::vector<Subscriptions::Told> SubscriptionsCore::told() const {
     std::vector<Subscriptions::Told> all;
     for (const auto& [id, connection] : sources_)
         all.push_back(connection->told());
-    if (former_.connections > 0) all.push_back(former_);
+    former_.add_to(all);
     return all;
 }
 
 Subscriptions::Sums SubscriptionsCore::sums() const {
-    Subscriptions::Sums sums = former_sums_;
+    Subscriptions::Sums sums;
+    former_.add_to(sums);
     for (const auto& [id, connection] : sources_)
         connection->add_to(sums);
     return sums;

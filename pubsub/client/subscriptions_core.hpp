@@ -4,6 +4,7 @@
 // What a Subscriptions is made of: the publishers, given or found, and who is asked for what.
 
 #include "netio/loop/event_loop.hpp"
+#include "pubsub/client/former_sources.hpp"
 #include "pubsub/client/source_connection.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/assignment.hpp"
@@ -44,7 +45,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void carry_out(std::span<const Assignment::Order> orders);
     SourceConnection& enter(const std::string& name, std::vector<std::string> addresses);
     void open(SourceConnection& connection);
-    // It is followed no more, but what it has brought counts.
+    // It is followed no more, but what it has brought counts, and goes on if it comes back.
     void drop(SourceId id);
     void check_ended();
 
@@ -60,8 +61,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     Assignment assignment_;
     std::map<SourceId, std::unique_ptr<SourceConnection>> sources_;
     std::map<std::string, SourceId> found_; // on the bus, by name
-    Subscriptions::Told former_;            // together, of those that were dropped
-    Subscriptions::Sums former_sums_;
+    FormerSources former_;                  // that were dropped
     std::uint64_t last_id_ = 0;
     bool closing_ = false;
     bool paused_ = false;

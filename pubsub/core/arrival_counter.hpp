@@ -21,6 +21,12 @@ struct FramesSeen {
     bool gathered = false; // of an unbuffered one too: small ones that had to wait
     bool fragments = false;
 };
+inline void merge(FramesSeen& all, const FramesSeen& seen) noexcept {
+    all.pages = all.pages || seen.pages;
+    all.messages = all.messages || seen.messages;
+    all.gathered = all.gathered || seen.gathered;
+    all.fragments = all.fragments || seen.fragments;
+}
 
 // Of one fid since its subscription was accepted.
 struct Arrivals {

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -35,8 +36,10 @@ class Intake {
         std::size_t largest_message_bytes = 0;
         std::size_t fids = SIZE_MAX; // that have an account
     };
-    explicit Intake(Limits limits) noexcept
-        : reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
+    // It goes on where the continuity is; without one it begins anew.
+    explicit Intake(Limits limits, std::shared_ptr<Continuity> continuity = {})
+        : continuity_{continuity ? std::move(continuity) : std::make_shared<Continuity>()},
+          reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
 
     // All frames but answers. sink.take_message(fid, bytes, status) and sink.take_gap(fid, count)
     // return whether to go on; if not, sink.is_gone() says whether this object still is.
@@ -58,22 +61,23 @@ class Intake {
     void begin_connection() {
         reassembly_.abandon();
         arrivals_.forget_all();
-        continuity_.begin_connection();
+        continuity_->begin_connection();
     }
     void end_connection() {
         reassembly_.abandon();
-        continuity_.end_connection(arrivals_);
+        continuity_->end_connection(arrivals_);
     }
-    void begin_subscription(const FidRange& range) { continuity_.begin(range); }
+    void begin_subscription(const FidRange& range) { continuity_->begin(range); }
     void end_subscription(const FidRange& range) {
         arrivals_.forget(range);
-        continuity_.forget(range);
+        continuity_->forget(range);
     }
 
     const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
     const FramesSeen& seen() const noexcept { return seen_; }
     // Of the publish socket; 0: it has not said.
-    std::uint64_t instance() const noexcept { return continuity_.instance(); }
+    std::uint64_t instance() const noexcept { return continuity_->instance(); }
+    const std::shared_ptr<Continuity>& continuity() const noexcept { return continuity_; }
 
   private:
     // nullptr: nobody asked for it, or it is one too many. Whoever has an account was asked for.
@@ -106,7 +110,7 @@ class Intake {
                         const SubscriptionBook& book);
 
     ArrivalCounter arrivals_;
-    Continuity continuity_;
+    std::shared_ptr<Continuity> continuity_;
     Reassembly reassembly_;
     std::size_t fid_limit_;
     FramesSeen seen_;
@@ -178,7 +182,7 @@ Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
     const SubscriptionBook::Request* const request = book.awaited(extension->request);
     if (!positions || request == nullptr) return Outcome::malformed;
     const std::vector<FidRange> asked = request->ranges;
-    if (const auto change = continuity_.meet(extension->instance)) {
+    if (const auto change = continuity_->meet(extension->instance)) {
         if (!sink.take_change(*change)) return Outcome::taken;
     }
     auto range = asked.begin(); // neighbours often have the same
@@ -189,10 +193,10 @@ Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
             if (range == asked.end()) return Outcome::malformed;
         }
         if (book.grants(fid)) continue; // only its policy changes
-        if (continuity_.fids() >= fid_limit_ && !continuity_.knows(fid)) {
+        if (continuity_->fids() >= fid_limit_ && !continuity_->knows(fid)) {
             return Outcome::too_many_fids;
         }
-        const std::uint64_t missed = continuity_.take(position);
+        const std::uint64_t missed = continuity_->take(position);
         if (missed > 0 && !sink.take_missed(fid, missed)) return Outcome::taken;
     }
     return Outcome::taken;

@@ -65,6 +65,10 @@ std::uint64_t SubscribeSocket::publisher_instance() const noexcept {
     return core_->intake().instance();
 }
 
+std::shared_ptr<Continuity> SubscribeSocket::continuity() const {
+    return core_->intake().continuity();
+}
+
 const FramesSeen& SubscribeSocket::seen() const noexcept {
     return core_->intake().seen();
 }

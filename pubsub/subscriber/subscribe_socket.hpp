@@ -40,6 +40,7 @@ class ClientKey;
 
 namespace netio::pubsub::inline v0_2 {
 
+class Continuity;
 class SubscriberCore;
 
 class NETIO_EXPORT SubscribeSocket final {
@@ -70,6 +71,9 @@ class NETIO_EXPORT SubscribeSocket final {
         // as others wait.
         std::chrono::milliseconds retry_interval{250};
         std::chrono::milliseconds retry_limit{4000};
+        // continuity() of a socket that is gone, for one in its place, at another address perhaps:
+        // what was published between the two is told as behind a lost connection. Null: none.
+        std::shared_ptr<Continuity> continuity;
     };
 
     class Handler {
@@ -158,6 +162,8 @@ class NETIO_EXPORT SubscribeSocket final {
     const std::string& provider() const noexcept;
     // With `reconnect`: of the publish socket that has accepted a subscription last; 0: none has.
     std::uint64_t publisher_instance() const noexcept;
+    // With `reconnect`: how far it is in the stream of each fid, for a socket behind this one.
+    std::shared_ptr<Continuity> continuity() const;
     // Which kinds of frames have arrived.
     const FramesSeen& seen() const noexcept;
     const ArrivalCounter& arrivals() const noexcept;

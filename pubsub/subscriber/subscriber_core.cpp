@@ -61,7 +61,8 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
       requests_{book_, options_.reconnect}, intake_{{.largest_message_bytes =
                                                          options_.largest_message_bytes,
-                                                     .fids = options_.fid_limit}},
+                                                     .fids = options_.fid_limit},
+                                                    options_.continuity},
       rule_{{.wait_for_publisher = options_.wait_for_publisher,
              .reconnect = options_.reconnect,
              .receive_bytes_limit = options_.receive_bytes_limit,
@@ -75,6 +76,7 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
 
 SubscriberCore::~SubscriberCore() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+    if (intake_.continuity().use_count() > 1) intake_.end_connection(); // another socket goes on
 }
 
 // --- connecting -----------------------------------------------------------------------------

@@ -231,6 +231,76 @@ TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
 }
 
+// Its lease ended, or it has moved; while it lives on, its books do.
+TEST_P(SeveralPublishers, WhatOneThatComesBackToTheBusPublishedMeanwhileIsToldExactly) {
+    for (const std::size_t remembered : {1000U, 0U}) {
+        SCOPED_TRACE(remembered);
+        actor = {};
+        Subscriptions::Options found = options({});
+        found.bus = &bus;
+        found.remembered_fids_limit = remembered;
+        Subscriptions all{transport(), found, actor};
+        all.subscribe(range(0, 9));
+        Made& one = publisher();
+        announce("one", one, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        send(one, Fid{1});
+        ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+        // It is announced at another address, where nobody is, and is lost there.
+        Announcement moved{.name = "one", .fids = {{.fids = range(0, 9), .meaning = {}}}};
+        moved.addresses = {"tcp:" + to_string(netio::Address{bed.address().host, 9})};
+        bus.tell().on_announced(moved);
+        bus.tell().on_gone("one");
+        EXPECT_EQ(all.told().front().unknown_tails, 1U) << "as long as it is away";
+        ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
+        for (std::uint64_t n = 1; n < 4; ++n)
+            ASSERT_EQ(publish(*one.socket, Fid{1}, n, 40), Status::no_subscribers);
+        all.unsubscribe(range(5, 5));
+        ASSERT_EQ(publish(*one.socket, Fid{5}, 0, 40), Status::no_subscribers);
+        all.subscribe(range(5, 5));
+        announce("one", one, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.connected.size() == 2; }));
+        ASSERT_TRUE(run_until([&] { return actor.subscribed["one"].size() >= 2; }));
+        send(one, Fid{1});
+        ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+        const Subscriptions::Told told = all.told().front();
+        EXPECT_THAT(actor.changes, IsEmpty());
+        EXPECT_EQ(told.source.address, to_string(one.address));
+        EXPECT_EQ(all.sums().messages, 2U);
+        if (remembered == 0) {
+            EXPECT_THAT(actor.missed, IsEmpty());
+            EXPECT_EQ(all.told().back().unknown_tails, 1U) << "it was forgotten, and that is told";
+            continue;
+        }
+        EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
+        EXPECT_THAT(all.told(), SizeIs(1));
+        EXPECT_EQ(told.unknown_tails, 0U);
+        EXPECT_EQ(told.connections, 2U);
+        EXPECT_EQ(told.fids.find(Fid{1})->messages, 2U);
+        EXPECT_EQ(told.fids.find(Fid{1})->lost, 3U);
+    }
+}
+
+TEST_P(SeveralPublishers, AnotherProcessUnderTheNameOfOneThatHadLeftIsToldAsAnother) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    bus.tell().on_gone("one");
+    Made& next = publisher();
+    announce("one", next, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    ASSERT_THAT(actor.changes, SizeIs(1));
+    EXPECT_FALSE(actor.changes[0].tail_known);
+    ASSERT_THAT(all.told(), SizeIs(1));
+    EXPECT_EQ(all.told().front().unknown_tails, 1U);
+}
+
 TEST_P(SeveralPublishers, EveryAddressOfOneThatWasFoundIsTriedAndEveryReasonIsTold) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
