@@ -1,63 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/printable.hpp"
 
+#include "netio/base/unseen.hpp"
+
 #include <algorithm>
 
 namespace apps {
-namespace {
-
-bool is_control(char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-// The length of the UTF-8 sequence at the front, 0: it is none.
-std::size_t sequence_length(std::string_view text) {
-    const auto first = static_cast<unsigned char>(text.front());
-    const std::size_t length = first < 0x80                    ? 1
-                               : first >= 0xc2 && first < 0xe0 ? 2
-                               : first >= 0xe0 && first < 0xf0 ? 3
-                               : first >= 0xf0 && first < 0xf5 ? 4
-                                                               : 0;
-    if (length > text.size()) return 0;
-    const bool whole =
-        std::ranges::all_of(text.substr(1, length == 0 ? 0 : length - 1),
-                            [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; });
-    return whole ? length : 0;
-}
-
-// C1, which terminals obey as well, and the marks that turn the direction of writing.
-bool is_unseen(std::string_view sequence) {
-    if (sequence.size() == 1) return is_control(sequence.front());
-    if (sequence.size() == 2)
-        return (sequence >= "\xc2\x80" && sequence <= "\xc2\x9f") || sequence == "\xd8\x9c";
-    return (sequence >= "\xe2\x80\x8e" && sequence <= "\xe2\x80\x8f") ||
-           (sequence >= "\xe2\x80\xa8" && sequence <= "\xe2\x80\xae") ||
-           (sequence >= "\xe2\x81\xa6" && sequence <= "\xe2\x81\xa9");
-}
-
-// A byte alone that 8-bit terminals take for C1.
-bool is_c1(char c) {
-    return static_cast<unsigned char>(c) >= 0x80 && static_cast<unsigned char>(c) < 0xa0;
-}
-
-} // namespace
-
-bool has_unseen(std::string_view text) {
-    while (!text.empty()) {
-        const std::size_t length = sequence_length(text);
-        if (length == 0 ? is_c1(text.front()) : is_unseen(text.substr(0, length))) return true;
-        text.remove_prefix(std::max<std::size_t>(1, length));
-    }
-    return false;
-}
 
 std::string printable(std::string_view text, std::size_t limit_bytes) {
     std::string out;
     while (!text.empty()) {
-        const std::size_t length = std::max<std::size_t>(1, sequence_length(text));
+        const std::size_t length = std::max<std::size_t>(1, netio::utf8_length(text));
         if (out.size() + length > limit_bytes) break;
         const std::string_view sequence = text.substr(0, length);
-        const bool shown = sequence_length(text) > 0 && !is_unseen(sequence);
+        const bool shown = netio::utf8_length(text) > 0 && !netio::is_unseen(sequence);
         out += shown ? sequence : std::string_view{"?"};
         text.remove_prefix(length);
     }

@@ -13,9 +13,4 @@ namespace apps {
 // is no UTF-8 become '?', and what is longer is cut.
 std::string printable(std::string_view text, std::size_t limit_bytes = 1024);
 
-// Whether any of it acts on a terminal or cannot be seen: control characters, as UTF-8 or as a byte
-// alone, and what changes the direction of writing. Other bytes that are no UTF-8 are not among it:
-// names in an older encoding are names.
-bool has_unseen(std::string_view text);
-
 } // namespace apps

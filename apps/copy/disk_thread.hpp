@@ -13,7 +13,7 @@
 // where it tells. The destructor drops what has not begun, asks the running task to stop, waits for
 // it, and tells nothing any more.
 
-#include "apps/copy/descriptor.hpp"
+#include "apps/common/descriptor.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/event_loop.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/path.hpp"
 
-#include "apps/common/printable.hpp"
+#include "netio/base/unseen.hpp"
 
 namespace apps::copy {
 namespace {
@@ -23,7 +23,7 @@ PathFlaw check_path(std::string_view path) {
     if (path.empty()) return PathFlaw::empty;
     if (path.front() == '/') return PathFlaw::absolute;
     if (path.size() > name_limit_bytes) return PathFlaw::too_long;
-    if (has_unseen(path)) return PathFlaw::control_character;
+    if (netio::has_unseen(path)) return PathFlaw::control_character;
     for (;;) {
         const std::size_t slash = path.find('/');
         const PathFlaw flaw = check_component(path.substr(0, slash));

@@ -4,8 +4,8 @@
 // A file that is being copied, read from its beginning to its end while its checksum is taken.
 // Everything blocks; every failure throws std::system_error or std::runtime_error naming the file.
 
+#include "apps/common/descriptor.hpp"
 #include "apps/copy/checksum.hpp"
-#include "apps/copy/descriptor.hpp"
 
 #include <cstdint>
 #include <span>

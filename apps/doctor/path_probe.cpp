@@ -49,7 +49,8 @@ double microseconds(netio::Duration duration) {
 // --- answering ------------------------------------------------------------------------------
 
 ProbeServer::ProbeServer(netio::Transport& transport, const Options& options)
-    : listener_{transport,
+    : loop_{transport.loop()}, places_{options.peer_limit_count}, idle_limit_{options.idle_limit},
+      listener_{transport,
                 {.service = probe_service,
                  .addresses = {options.address},
                  .open = options.open,
@@ -60,12 +61,22 @@ ProbeServer::ProbeServer(netio::Transport& transport, const Options& options)
 ProbeServer::~ProbeServer() = default;
 
 void ProbeServer::on_incoming(netio::IncomingSession& incoming) {
-    if (peers_.size() >= peer_limit) return incoming.reject({.code = netio::RejectCode::full});
     Peer peer;
     peer.answer = std::make_unique<netio::RegisteredBuffer>(frame_bytes);
-    peer.session = incoming.accept(hello(), session_options(), *this);
+    const std::string address = incoming.peer_address();
+    if (!places_.enter(address).empty()) return incoming.reject({.code = netio::RejectCode::full});
+    try {
+        peer.session = incoming.accept(hello(), session_options(), *this);
+    } catch (...) {
+        places_.leave(address);
+        throw;
+    }
     netio::Session* const session = peer.session.get();
-    peers_.emplace(session, std::move(peer));
+    Peer& kept = peers_.emplace(session, std::move(peer)).first->second;
+    kept.idle = std::make_unique<IdleWatch>(
+        loop_, idle_limit_, [&kept] { return kept.frames; },
+        [session] { session->fail(netio::CloseReason::failed, "asks nothing"); });
+    kept.idle->start();
 }
 
 void ProbeServer::on_accept_failed(const std::string& peer_address, const netio::FabricError& why) {
@@ -78,6 +89,7 @@ void ProbeServer::on_open(netio::Session& session) {
 
 void ProbeServer::on_frame(netio::Session& session, const netio::IncomingFrame& frame) {
     Peer& peer = peers_.at(&session);
+    ++peer.frames;
     if (frame.kind == data_kind) {
         peer.bytes += frame.body.size();
         return;
@@ -116,6 +128,7 @@ void ProbeServer::on_closed(netio::Session& session, const netio::Closed& closed
     if (at_visit) {
         at_visit(session.peer_address() + " has left: " + std::string{to_string(closed.reason)});
     }
+    places_.leave(session.peer_address());
     peers_.erase(&session);
 }
 

@@ -9,11 +9,15 @@
 // size; data is counted; a sum is asked for without a body and answered with the bytes counted so
 // far, 8 of them.
 
+#include "apps/common/idle_watch.hpp"
+#include "apps/common/places.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/server_keys.hpp"
 #include "netio/session/session_listener.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,6 +35,8 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
         netio::Address address;
         bool open = false; // other machines may reach it
         std::shared_ptr<netio::ServerKeys> keys = nullptr;
+        std::size_t peer_limit_count = 16;            // at once, and half of them of one host
+        std::chrono::milliseconds idle_limit{60'000}; // for a peer that asks nothing
     };
 
     // Throws FabricError: cannot listen there; std::invalid_argument: it is not said to be open.
@@ -44,14 +50,14 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
     std::function<void(const std::string& peer_address, const netio::FabricError& why)>
         at_accept_failed;
 
-    static constexpr std::size_t peer_limit = 16; // at once
-
   private:
     struct Peer {
         std::unique_ptr<netio::Session> session;
         std::unique_ptr<netio::RegisteredBuffer> answer; // lent while a large one is under way
         bool answer_lent = false;
         std::uint64_t bytes = 0;
+        std::uint64_t frames = 0;
+        std::unique_ptr<IdleWatch> idle;
     };
     void on_incoming(netio::IncomingSession& incoming) override;
     void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override;
@@ -63,6 +69,9 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
     netio::Status answer(netio::Session& session, Peer& peer, std::uint8_t kind,
                          std::span<const std::byte> body);
 
+    netio::EventLoop& loop_;
+    Places places_;
+    std::chrono::milliseconds idle_limit_;
     std::map<netio::Session*, Peer> peers_;
     netio::SessionListener listener_;
 };

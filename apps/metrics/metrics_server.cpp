@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/metrics_server.hpp"
 
+#include "apps/metrics/http_door.hpp"
 #include "netio/access/reach.hpp"
 
-#include <httplib.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstring>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -22,57 +21,6 @@
 
 namespace apps {
 namespace {
-
-constexpr std::size_t thread_count = 2;
-constexpr std::size_t waiting_limit = 16; // connections; more wait in the system's queue
-constexpr std::chrono::seconds request_patience{1};
-constexpr std::chrono::seconds end_patience{1};
-
-// The threads that answer; where too many wait, accepting waits.
-class Counter final : public httplib::TaskQueue {
-  public:
-    Counter() {
-        for (std::size_t i = 0; i < thread_count; ++i)
-            threads_.emplace_back([this] { serve(); });
-    }
-    void enqueue(std::function<void()> task) override {
-        std::unique_lock lock{mutex_};
-        changed_.wait(lock, [&] { return waiting_.size() < waiting_limit || ending_; });
-        waiting_.push_back(std::move(task));
-        changed_.notify_all();
-    }
-    void shutdown() override {
-        {
-            const std::lock_guard lock{mutex_};
-            ending_ = true;
-        }
-        changed_.notify_all();
-        for (std::thread& thread : threads_)
-            thread.join();
-    }
-
-  private:
-    void serve() {
-        for (;;) {
-            std::function<void()> task;
-            {
-                std::unique_lock lock{mutex_};
-                changed_.wait(lock, [&] { return !waiting_.empty() || ending_; });
-                if (waiting_.empty()) return;
-                task = std::move(waiting_.front());
-                waiting_.pop_front();
-                changed_.notify_all();
-            }
-            task();
-        }
-    }
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<std::function<void()>> waiting_;
-    bool ending_ = false;
-    std::vector<std::thread> threads_;
-};
 
 netio::access::Host host_of(const sockaddr& address) {
     if (address.sa_family == AF_INET) {
@@ -108,7 +56,7 @@ void require_loopback(const netio::Address& address) {
     }
 }
 
-// No signal of the program's is for these threads, and a scraper that has gone is none.
+// No signal of the program's is for the thread.
 class AllSignalsBlocked {
   public:
     AllSignalsBlocked() {
@@ -135,7 +83,7 @@ class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
     std::optional<Render> ask(std::chrono::milliseconds patience) {
         std::unique_lock lock{mutex_};
         if (ended_) return std::nullopt;
-        // Whoever comes while the loop is being asked gets the same answer.
+        // One that has not answered in time has been asked already.
         if (!asked_ && !loop_.post([desk = shared_from_this()] { desk->answer(); }))
             return std::nullopt;
         asked_ = true;
@@ -179,74 +127,53 @@ class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
     bool ended_ = false;
 };
 
-struct MetricsServer::Serving {
-    httplib::Server http;
-    std::mutex mutex;
-    std::condition_variable changed;
-    bool ended = false;
-};
-
 MetricsServer::MetricsServer(netio::EventLoop& loop, const Options& options, Collect collect)
-    : desk_{std::make_shared<Desk>(loop, std::move(collect))}, serving_{
-                                                                   std::make_shared<Serving>()} {
+    : desk_{std::make_shared<Desk>(loop, std::move(collect))} {
     if (!options.open) require_loopback(options.address);
-    httplib::Server& http = serving_->http;
-    http.new_task_queue = [] { return new Counter; };
-    // Not to be shared with another program, which would be given half of the requests.
-    http.set_socket_options([](int socket) {
-        const int yes = 1;
-        ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    });
-    http.set_keep_alive_max_count(1);
-    http.set_keep_alive_timeout(request_patience.count());
-    http.set_read_timeout(request_patience);
-    http.set_write_timeout(request_patience);
-    http.set_payload_max_length(0);
-    const auto unavailable = [](httplib::Response& response) {
-        response.status = 503;
-        response.set_content("the loop did not answer in time\n", "text/plain");
-    };
-    // The server goes after all its threads, and the desk after the server.
-    http.Get("/metrics", [desk = desk_, patience = options.patience,
-                          unavailable](const httplib::Request&, httplib::Response& response) {
-        const std::optional<Render> render = desk->ask(patience);
-        if (!render) return unavailable(response);
-        response.set_content((*render)(), "text/plain; version=0.0.4; charset=utf-8");
-    });
-    http.Get("/healthz", [desk = desk_, patience = options.patience,
-                          unavailable](const httplib::Request&, httplib::Response& response) {
-        if (!desk->ask(patience)) return unavailable(response);
-        response.set_content("ok\n", "text/plain");
-    });
-    const int port =
-        options.address.port == 0
-            ? http.bind_to_any_port(options.address.host)
-            : (http.bind_to_port(options.address.host, options.address.port) ? options.address.port
-                                                                             : -1);
-    if (port <= 0) {
-        throw std::runtime_error{"cannot show metrics at " + to_string(options.address) + ": " +
-                                 std::strerror(errno)};
-    }
-    port_ = static_cast<std::uint16_t>(port);
+    door_ = std::make_unique<HttpDoor>(HttpDoor::Options{.address = options.address});
     const AllSignalsBlocked blocked;
-    std::thread{[serving = serving_] {
-        serving->http.listen_after_bind();
-        {
-            const std::lock_guard lock{serving->mutex};
-            serving->ended = true;
-        }
-        serving->changed.notify_all();
-    }}.detach();
-    while (!http.is_running()) // stop() does nothing before
-        std::this_thread::yield();
+    thread_ = std::thread{[this, patience = options.patience] {
+        door_->run([&](std::span<const std::string> paths) { return answers(paths, patience); });
+    }};
 }
 
 MetricsServer::~MetricsServer() {
     desk_->end();
-    serving_->http.stop();
-    // Who reads nothing keeps its thread until its time is up, and that does not keep us.
-    std::unique_lock lock{serving_->mutex};
-    serving_->changed.wait_for(lock, end_patience, [&] { return serving_->ended; });
+    door_->stop();
+    thread_.join();
+}
+
+std::uint16_t MetricsServer::port() const noexcept {
+    return door_->port();
+}
+
+// The loop is asked once for all of them.
+std::vector<HttpAnswer> MetricsServer::answers(std::span<const std::string> paths,
+                                               std::chrono::milliseconds patience) {
+    const auto text = [](std::string content) {
+        return std::make_shared<const std::string>(std::move(content));
+    };
+    const auto is_wanted = [&](const char* path) {
+        return std::ranges::find(paths, path) != paths.end();
+    };
+    std::optional<Render> render;
+    if (is_wanted("/metrics") || is_wanted("/healthz")) render = desk_->ask(patience);
+    const HttpAnswer unavailable{.status = 503, .text = text("the loop did not answer in time\n")};
+    const HttpAnswer healthy{.text = text("ok\n")};
+    const HttpAnswer unknown{.status = 404, .text = text("there are /metrics and /healthz\n")};
+    HttpAnswer figures{.type = "text/plain; version=0.0.4; charset=utf-8"};
+    if (render && is_wanted("/metrics")) figures.text = text((*render)());
+    std::vector<HttpAnswer> answers;
+    for (const std::string& path : paths) {
+        if (path != "/metrics" && path != "/healthz") {
+            answers.push_back(unknown);
+        } else if (!render) {
+            answers.push_back(unavailable);
+        } else {
+            answers.push_back(path == "/metrics" ? figures : healthy);
+        }
+    }
+    return answers;
 }
 
 } // namespace apps

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Answers GET /metrics and /healthz over HTTP, in threads of its own: whoever reads slowly, or not
-// at all, or asks often, holds up nobody but others who ask. For each answer the loop is asked once
-// for what is to be shown; where it does not answer in time, the answer is 503.
+// Answers GET /metrics and /healthz over HTTP, in a thread of its own, where nobody holds up
+// anybody by asking slowly, or much, or by reading nothing. The loop is asked once for what is to
+// be shown to all who ask at the same time; where it does not answer in time, the answer is 503.
 
+#include "apps/metrics/http_door.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/event_loop.hpp"
 
@@ -12,7 +13,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace apps {
 
@@ -32,20 +36,21 @@ class MetricsServer {
     // Throws std::runtime_error: the address is in use, not of this machine, or such that other
     // machines reach it and that is not said to be meant.
     MetricsServer(netio::EventLoop& loop, const Options& options, Collect collect);
-    // Waits for a short time only for those who are being answered.
     ~MetricsServer();
     MetricsServer(const MetricsServer&) = delete;
     MetricsServer& operator=(const MetricsServer&) = delete;
 
-    std::uint16_t port() const noexcept { return port_; }
+    std::uint16_t port() const noexcept;
 
   private:
     class Desk;
-    struct Serving;
+
+    std::vector<HttpAnswer> answers(std::span<const std::string> paths,
+                                    std::chrono::milliseconds patience);
 
     std::shared_ptr<Desk> desk_;
-    std::shared_ptr<Serving> serving_;
-    std::uint16_t port_ = 0;
+    std::unique_ptr<HttpDoor> door_;
+    std::thread thread_;
 };
 
 } // namespace apps

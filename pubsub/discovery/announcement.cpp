@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/discovery/announcement.hpp"
 
+#include "netio/base/unseen.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -25,11 +27,7 @@ bool is_letter_or_digit(char c) noexcept {
 void check_text(const std::string& place, const std::string& text) {
     if (text.size() > announced_text_limit)
         refuse(place, "longer than " + std::to_string(announced_text_limit) + " bytes");
-    const auto is_control = [](char c) {
-        const auto code = static_cast<unsigned char>(c);
-        return code < 0x20 || code == 0x7f;
-    };
-    if (std::ranges::any_of(text, is_control)) refuse(place, "a control character");
+    if (has_unseen(text)) refuse(place, "a control character, or one that cannot be seen");
 }
 
 void check_count(const std::string& place, std::size_t count, std::size_t limit) {

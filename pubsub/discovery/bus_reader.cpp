@@ -55,7 +55,7 @@ void BusReader::on_text(const std::string& name, const std::string& text) {
         break;
     case LeaseTracker::Seen::refused:
         complain("more than " + std::to_string(publisher_limit_) +
-                 " publishers: the others are passed over");
+                 " publishers, or more is said of them than is kept: the others are passed over");
         break;
     case LeaseTracker::Seen::alive:
     case LeaseTracker::Seen::stale:

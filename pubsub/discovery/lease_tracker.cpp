@@ -5,12 +5,28 @@
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+// What it takes in memory, but for what does not depend on what it says.
+std::size_t bytes_of(const Announcement& announcement) {
+    std::size_t bytes = announcement.fids.size() * sizeof(AnnouncedFids);
+    for (const AnnouncedFids& each : announcement.fids)
+        bytes += each.meaning.size();
+    return bytes;
+}
+
+} // namespace
+
+bool LeaseTracker::has_place(const Announcement& announcement, std::size_t in_its_place) const {
+    return bytes_ - in_its_place + bytes_of(announcement) <= bytes_limit_;
+}
 
 LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint now) {
     const auto known = held_.find(announcement.name);
     if (known == held_.end()) {
-        if (alive_ >= limit_) return Seen::refused;
+        if (alive_ >= limit_ || !has_place(announcement, 0)) return Seen::refused;
         ++alive_;
+        bytes_ += bytes_of(announcement);
         held_.emplace(announcement.name, Held{.last = announcement, .moved = now});
         return Seen::found;
     }
@@ -25,7 +41,10 @@ LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint
 }
 
 LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announcement, TimePoint now) {
+    const std::size_t before = held.alive ? bytes_of(held.last) : 0;
     if (!held.alive && alive_ >= limit_) return Seen::refused;
+    if (!has_place(announcement, before)) return Seen::refused;
+    bytes_ += bytes_of(announcement) - before;
     Seen seen = says_the_same(held.last, announcement) ? Seen::alive : Seen::changed;
     if (!std::exchange(held.alive, true)) {
         ++alive_;
@@ -45,7 +64,10 @@ bool LeaseTracker::withdrawn(std::string_view name) {
     const auto known = held_.find(name);
     if (known == held_.end()) return false;
     const bool was_there = known->second.alive;
-    if (was_there) --alive_;
+    if (was_there) {
+        --alive_;
+        bytes_ -= bytes_of(known->second.last);
+    }
     held_.erase(known);
     return was_there;
 }
@@ -56,6 +78,7 @@ std::vector<std::string> LeaseTracker::expire(TimePoint now) {
         if (!held.alive || now < end_of(held)) continue;
         held.alive = false;
         --alive_;
+        bytes_ -= bytes_of(held.last);
         gone.push_back(name);
         // All that is needed to know it again.
         held.last = {.name = name, .instance = held.last.instance, .counter = held.last.counter};

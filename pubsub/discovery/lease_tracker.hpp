@@ -25,11 +25,14 @@ class LeaseTracker {
         alive,     // nothing new, but it lives
         stale,     // its counter did not move
         contested, // an instance that was replaced is back: two have one name; it is not taken
-        refused,   // there are too many
+        refused,   // there are too many, or they say too much
     };
 
-    // `lease`: of those who do not say theirs.
-    LeaseTracker(Duration lease, std::size_t limit) : lease_{lease}, limit_{limit} {}
+    static constexpr std::size_t usual_bytes_limit = std::size_t{256} << 20;
+
+    // `lease`: of those who do not say theirs; `bytes_limit`: what is kept of all announcements.
+    LeaseTracker(Duration lease, std::size_t limit, std::size_t bytes_limit = usual_bytes_limit)
+        : lease_{lease}, limit_{limit}, bytes_limit_{bytes_limit} {}
 
     Seen saw(const Announcement& announcement, TimePoint now);
     // A bus that keeps leases itself has it.
@@ -51,6 +54,7 @@ class LeaseTracker {
         std::uint64_t predecessor = 0; // the instance that this one has replaced
         bool alive = true;
     };
+    bool has_place(const Announcement& announcement, std::size_t in_its_place) const;
     Seen take(Held& held, const Announcement& announcement, TimePoint now);
     TimePoint end_of(const Held& held) const {
         return held.moved + (held.last.lease.count() > 0 ? Duration{held.last.lease} : lease_);
@@ -58,7 +62,9 @@ class LeaseTracker {
 
     Duration lease_;
     std::size_t limit_;
+    std::size_t bytes_limit_;
     std::size_t alive_ = 0;
+    std::size_t bytes_ = 0; // of those who are alive
     std::map<std::string, Held, std::less<>> held_;
 };
 

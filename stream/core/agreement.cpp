@@ -34,6 +34,10 @@ std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& rece
     if (!peer.advertises && sender.mode == TransferMode::direct_only) {
         return "advertises nothing (indirect-only), and this side is direct-only";
     }
+    const bool takes_adverts = peer.advert_limit_count > 0;
+    if (!takes_adverts && (peer.needs_adverts || receiver.mode == TransferMode::direct_only)) {
+        return "takes no adverts, and one of the two sides is direct-only";
+    }
     return {};
 }
 
@@ -44,6 +48,7 @@ ReceiverOptions agreed(const ReceiverOptions& options, const Hello& peer, bool l
     }
     agreed.advert_limit_count =
         std::min<std::size_t>(options.advert_limit_count, peer.advert_limit_count);
+    if (agreed.advert_limit_count == 0) agreed.mode = TransferMode::indirect_only;
     if (peer.needs_adverts) agreed.advert_threshold_bytes = 0; // P7
     return agreed;
 }

@@ -4,6 +4,7 @@
 
 #include "apps/doctor/path_probe.hpp"
 #include "netio/messages/listen_socket.hpp"
+#include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -80,6 +81,30 @@ TEST_P(Probe, SaysWhyThereAreNoFigures) {
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
     EXPECT_FALSE(probe.figures());
     EXPECT_THAT(probe.failure(), HasSubstr("service"));
+}
+
+// They have a place and ask nothing.
+TEST_P(Probe, WhoAsksNothingLosesItsPlaceAndOneHostDoesNotTakeAll) {
+    ProbeServer small{bed.transport(),
+                      {.address = bed.address(),
+                       .open = true,
+                       .peer_limit_count = 4,
+                       .idle_limit = std::chrono::milliseconds{50}}};
+    std::vector<std::string> left;
+    small.at_visit = [&](const std::string& what) { left.push_back(what); };
+    const netio::Address there = small.endpoints().front().address;
+    using netio::pubsub::test::Impostor;
+    std::vector<std::unique_ptr<Impostor>> silent;
+    for (int i = 0; i < 3; ++i)
+        silent.push_back(std::make_unique<Impostor>(bed.transport(), there, probe_service, 0));
+    ASSERT_TRUE(bed.run_until([&] { return silent[2]->closed; })) << "two places for one host";
+    ASSERT_TRUE(bed.run_until([&] { return silent[0]->closed && silent[1]->closed; }));
+    bool ended = false;
+    PathProbe probe{bed.transport(), there, {.round_trip_count = 1, .transfer_bytes = 1}, [&] {
+                        ended = true;
+                    }};
+    ASSERT_TRUE(bed.run_until([&] { return ended; }));
+    EXPECT_TRUE(probe.figures()) << probe.failure();
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "apps/common/descriptor.hpp"
 #include "apps/copy/bulk_writer.hpp"
-#include "apps/copy/descriptor.hpp"
 #include "netio/memory/buffer.hpp"
 
 #include <gtest/gtest.h>

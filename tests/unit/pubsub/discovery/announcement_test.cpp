@@ -71,7 +71,13 @@ TEST(Announcement, AMistakeIsToldWithItsPlace) {
 }
 
 TEST(Announcement, AControlCharacterDoesNotReachALog) {
-    EXPECT_EQ(refusal_of(with(R"("host":"a\u001b[2J")")), "host: a control character");
+    EXPECT_EQ(refusal_of(with(R"("host":"a\u001b[2J")")),
+              "host: a control character, or one that cannot be seen");
+    for (const std::string unseen : {"\\u009b5m", "\\u202eevil", "\\u2066h", "\\u007f"}) {
+        EXPECT_THAT(refusal_of(with(R"("mode":")" + unseen + "\"")), HasSubstr("cannot be seen"));
+        EXPECT_THAT(refusal_of(with(R"("fids":[{"ranges":["0x1"],"meaning":")" + unseen + "\"}]")),
+                    HasSubstr("cannot be seen"));
+    }
     EXPECT_THAT(refusal_of(with(R"("parameters":{"a\nb":"c"})")), Not(HasSubstr("\n")));
 }
 

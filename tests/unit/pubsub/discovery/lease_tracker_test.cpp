@@ -56,6 +56,29 @@ TEST_F(Leases, WhoAnnouncesALeaseOfItsOwnIsJudgedByIt) {
     EXPECT_THAT(tracker.expire(start + seconds{60}), ElementsAre("slow"));
 }
 
+TEST_F(Leases, WhatAllOfThemSayHasALimit) {
+    Announcement wordy = of("a", 1, 1);
+    wordy.fids.resize(10, {.fids = {}, .meaning = std::string(100, 'm')});
+    const std::size_t each = 10 * (sizeof(AnnouncedFids) + 100);
+    LeaseTracker small{seconds{10}, 100, 2 * each};
+    const auto say = [&](const char* name, std::uint64_t counter) {
+        wordy.name = name;
+        wordy.counter = counter;
+        return small.saw(wordy, start);
+    };
+    EXPECT_EQ(say("a", 1), Seen::found);
+    EXPECT_EQ(say("b", 1), Seen::found);
+    EXPECT_EQ(say("c", 1), Seen::refused);
+    EXPECT_EQ(say("b", 2), Seen::alive) << "in place of what it said before";
+    EXPECT_TRUE(small.withdrawn("a"));
+    EXPECT_EQ(say("c", 1), Seen::found);
+    wordy.fids.resize(11, wordy.fids.front());
+    EXPECT_EQ(say("c", 2), Seen::refused);
+    EXPECT_EQ(small.saw(of("c", 1, 3), start), Seen::changed);
+    EXPECT_EQ(small.expire(start + seconds{10}).size(), 2U);
+    EXPECT_EQ(small.saw(of("d", 1, 1), start + seconds{10}), Seen::found);
+}
+
 TEST_F(Leases, WhatAKilledPublisherLeftIsNotFoundAgain) {
     tracker.saw(of("a", 1, 1), start);
     tracker.expire(start + seconds{10});

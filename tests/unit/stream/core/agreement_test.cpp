@@ -49,6 +49,20 @@ TEST(Agreement, NoMoreAdvertsAreSentThanThePeerTakes) {
     EXPECT_EQ(agreed(options, {.advert_limit_count = 1'000}, true).advert_limit_count, 256U);
 }
 
+TEST(Agreement, WhoTakesNoAdvertsIsServedThroughTheRingOrNamed) {
+    const Hello none{.advert_limit_count = 0, .advertises = true};
+    const ReceiverOptions options = improved_receiver(100);
+    EXPECT_EQ(misfit(improved_sender(0), options, none), "");
+    EXPECT_EQ(agreed(options, none, true).mode, TransferMode::indirect_only);
+    EXPECT_NO_THROW(validate(agreed(options, none, true)));
+    Hello needy = none;
+    needy.needs_adverts = true;
+    EXPECT_THAT(std::string{misfit(improved_sender(0), options, needy)}, HasSubstr("no adverts"));
+    ReceiverOptions direct = published_receiver(0);
+    direct.mode = TransferMode::direct_only;
+    EXPECT_THAT(std::string{misfit(improved_sender(0), direct, none)}, HasSubstr("no adverts"));
+}
+
 TEST(Agreement, AShortReceiveIsAdvertisedToAPeerThatSendsDirectlyOnly) {
     const ReceiverOptions options = improved_receiver(100);
     const Hello direct{.advert_limit_count = 1, .needs_adverts = true};

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace apps::copy {
+namespace apps {
 
 class Descriptor {
   public:
@@ -34,4 +34,4 @@ class Descriptor {
     int fd_ = -1;
 };
 
-} // namespace apps::copy
+} // namespace apps

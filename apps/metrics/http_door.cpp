@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/metrics/http_door.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace apps {
+namespace {
+
+constexpr int queue_length = 64;                   // in the kernel
+constexpr std::chrono::milliseconds rest_time{50}; // where it lacks descriptors
+
+[[noreturn]] void fail(const netio::Address& address, const std::string& why) {
+    throw std::runtime_error{"cannot show metrics at " + to_string(address) + ": " + why};
+}
+
+std::string last_error() {
+    return std::generic_category().message(errno);
+}
+
+std::uint16_t port_of(int socket) {
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    if (::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
+    return ntohs(bound.ss_family == AF_INET
+                     ? reinterpret_cast<const sockaddr_in*>(&bound)->sin_port
+                     : reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port);
+}
+
+} // namespace
+
+HttpDoor::HttpDoor(const Options& options)
+    : options_{options}, end_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+    if (!end_.is_open()) fail(options_.address, last_error());
+    listen();
+}
+
+void HttpDoor::listen() {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_PASSIVE;
+    addrinfo* found = nullptr;
+    const std::string port = std::to_string(options_.address.port);
+    const int failure = ::getaddrinfo(options_.address.host.c_str(), port.c_str(), &hints, &found);
+    if (failure != 0) fail(options_.address, ::gai_strerror(failure));
+    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list{found, ::freeaddrinfo};
+    listening_ =
+        Descriptor{::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    const int yes = 1;
+    if (!listening_.is_open() ||
+        // Not SO_REUSEPORT: another program would be given half of the requests.
+        ::setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        ::bind(listening_.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+        ::listen(listening_.get(), queue_length) != 0)
+        fail(options_.address, last_error());
+    port_ = port_of(listening_.get());
+}
+
+void HttpDoor::stop() noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(end_.get(), &one, sizeof one);
+}
+
+void HttpDoor::run(const Respond& respond_to) {
+    std::vector<pollfd> watched;
+    std::vector<short> events;
+    for (;;) {
+        watched.assign({{.fd = end_.get(), .events = POLLIN, .revents = 0},
+                        {.fd = listening_.get(), .events = POLLIN, .revents = 0}});
+        for (const Visitor& each : visitors_) {
+            const bool answered = each.exchange.is_answered();
+            watched.push_back({.fd = each.socket.get(),
+                               .events = static_cast<short>(answered ? POLLOUT : POLLIN),
+                               .revents = 0});
+        }
+        ::poll(watched.data(), watched.size(), time_left());
+        if (watched[0].revents != 0) return;
+        events.clear();
+        for (const pollfd& each : std::span{watched}.subspan(2))
+            events.push_back(each.revents);
+        look(watched[1].revents != 0, events);
+        respond(respond_to);
+    }
+}
+
+int HttpDoor::time_left() const {
+    if (visitors_.empty()) return -1;
+    const auto first = std::ranges::min_element(visitors_, {}, &Visitor::until);
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(first->until - netio::Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(0, left.count()));
+}
+
+void HttpDoor::look(bool somebody_is_new, std::span<const short> events) {
+    const netio::TimePoint now = netio::Clock::now();
+    for (std::size_t at = 0; at < events.size(); ++at) {
+        Visitor& visitor = visitors_[at];
+        if (events[at] != 0) visitor.exchange.is_answered() ? send_to(visitor) : take(visitor);
+        visitor.is_gone = visitor.is_gone || now >= visitor.until;
+    }
+    std::erase_if(visitors_, [](const Visitor& each) { return each.is_gone; });
+    if (somebody_is_new) let_in();
+}
+
+void HttpDoor::let_in() {
+    const int socket = ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (socket < 0) {
+        // Who stays in the queue would be reported again at once.
+        const bool lacking = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
+        if (lacking) ::poll(nullptr, 0, static_cast<int>(rest_time.count()));
+        return;
+    }
+    if (visitors_.size() >= options_.place_limit) visitors_.pop_front();
+    visitors_.push_back({.socket = Descriptor{socket},
+                         .until = netio::Clock::now() + options_.asking_limit,
+                         .exchange = {}});
+}
+
+void HttpDoor::take(Visitor& visitor) const {
+    std::array<char, HttpExchange::request_limit_bytes> bytes{};
+    const ssize_t got = ::recv(visitor.socket.get(), bytes.data(), bytes.size(), 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) {
+        visitor.is_gone = true;
+        return;
+    }
+    visitor.exchange.take({bytes.data(), static_cast<std::size_t>(got)});
+}
+
+void HttpDoor::respond(const Respond& respond) {
+    std::vector<std::string> paths;
+    std::vector<Visitor*> asking;
+    for (Visitor& each : visitors_) {
+        if (each.exchange.path().empty()) continue;
+        paths.push_back(each.exchange.path());
+        asking.push_back(&each);
+    }
+    if (paths.empty()) return;
+    const std::vector<HttpAnswer> answers = respond(paths);
+    for (std::size_t at = 0; at < asking.size(); ++at) {
+        asking[at]->exchange.answer(answers[at]);
+        asking[at]->until = netio::Clock::now() + options_.taking_limit;
+    }
+}
+
+void HttpDoor::send_to(Visitor& visitor) const {
+    const std::string_view rest = visitor.exchange.rest();
+    const ssize_t sent = ::send(visitor.socket.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent > 0) visitor.exchange.sent(static_cast<std::size_t>(sent));
+    const bool failed = sent < 0 && errno != EAGAIN && errno != EINTR;
+    visitor.is_gone = failed || visitor.exchange.rest().empty();
+}
+
+} // namespace apps

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/metrics/http_door.hpp"
+
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+namespace apps {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+
+// It runs in a thread, answers everybody the same, and ends with its test.
+class RunningDoor {
+  public:
+    explicit RunningDoor(HttpDoor::Options options, std::size_t bytes = 10)
+        : door_{with_address(options)}, thread_{[this, text = std::make_shared<const std::string>(
+                                                           bytes, 'x')] {
+              door_.run([&](std::span<const std::string> paths) {
+                  return std::vector<HttpAnswer>(paths.size(), HttpAnswer{.text = text});
+              });
+          }} {}
+    ~RunningDoor() {
+        door_.stop();
+        thread_.join();
+    }
+    RunningDoor(const RunningDoor&) = delete;
+    RunningDoor& operator=(const RunningDoor&) = delete;
+
+    Descriptor visit() const {
+        Descriptor socket{::socket(AF_INET, SOCK_STREAM, 0)};
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(door_.port());
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(
+            ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            0);
+        return socket;
+    }
+
+  private:
+    static HttpDoor::Options with_address(HttpDoor::Options options) {
+        options.address = {.host = "127.0.0.1", .port = 0};
+        return options;
+    }
+
+    HttpDoor door_;
+    std::thread thread_;
+};
+
+void say(const Descriptor& socket, std::string_view text) {
+    ASSERT_EQ(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+}
+
+// How much comes until the other side ends it.
+std::size_t bytes_until_the_end(const Descriptor& socket) {
+    std::vector<char> part(65536);
+    std::size_t bytes = 0;
+    for (ssize_t got = 0; (got = ::recv(socket.get(), part.data(), part.size(), 0)) > 0;)
+        bytes += static_cast<std::size_t>(got);
+    return bytes;
+}
+
+TEST(HttpDoor, WhoDoesNotFinishItsRequestIsCutOff) {
+    const RunningDoor door{{.asking_limit = milliseconds{1}}};
+    const Descriptor silent = door.visit();
+    const Descriptor slow = door.visit();
+    say(slow, "GET /metrics HTTP/1.1\r\n");
+    EXPECT_EQ(bytes_until_the_end(silent), 0U);
+    EXPECT_EQ(bytes_until_the_end(slow), 0U);
+}
+
+TEST(HttpDoor, WhoDoesNotTakeItsAnswerIsCutOff) {
+    constexpr std::size_t bytes = std::size_t{64} << 20;
+    const RunningDoor door{{.asking_limit = hours{1}, .taking_limit = milliseconds{1}}, bytes};
+    const Descriptor deaf = door.visit();
+    say(deaf, "GET /metrics HTTP/1.1\r\n\r\n");
+    // The end of it, as a peek at what has come shows no more once it has come.
+    while (door.visit().is_open()) {
+        char part = 0;
+        if (::recv(deaf.get(), &part, 1, MSG_PEEK | MSG_DONTWAIT) > 0) break;
+    }
+    EXPECT_LT(bytes_until_the_end(deaf), bytes);
+}
+
+TEST(HttpDoor, OfTooManyTheOneThatCameFirstGoes) {
+    const RunningDoor door{{.place_limit = 2, .asking_limit = hours{1}}};
+    const Descriptor first = door.visit();
+    const Descriptor second = door.visit();
+    const Descriptor third = door.visit();
+    EXPECT_EQ(bytes_until_the_end(first), 0U);
+    say(second, "GET / HTTP/1.1\r\n\r\n");
+    EXPECT_GT(bytes_until_the_end(second), 10U);
+    say(third, "GET / HTTP/1.1\r\n\r\n");
+    EXPECT_GT(bytes_until_the_end(third), 10U);
+}
+
+} // namespace
+} // namespace apps
