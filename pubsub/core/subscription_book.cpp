@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -93,7 +92,22 @@ SubscriptionBook::answered(const SubscriptionAnswer& answer) {
         for (const Wishes::Piece& piece : wanted_.pieces(range))
             if (piece.value.request < pending.request.number) wanted_.erase(piece.range);
     }
+    settle(pending.request);
     return std::move(pending.request);
+}
+
+// A wish that nothing is asked for any more needs no number, and so becomes one with its
+// neighbours. Not where an earlier request waits yet: its answer would not be told from a later
+// wish.
+void SubscriptionBook::settle(const Request& request) {
+    if (!request.subscribe) return;
+    if (!asked_.empty() && asked_.begin()->first < request.number) return;
+    for (const FidRange& range : request.ranges) {
+        for (const Wishes::Piece& piece : wanted_.pieces(range)) {
+            if (piece.value.request == request.number)
+                wanted_.assign(piece.range, {.policy = piece.value.policy, .request = 0});
+        }
+    }
 }
 
 const SubscriptionBook::Request* SubscriptionBook::awaited(std::uint32_t number) const {

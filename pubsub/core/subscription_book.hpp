@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -55,11 +55,15 @@ class SubscriptionBook {
     const Request* awaited(std::uint32_t number) const;
     bool empty() const noexcept { return wanted_.empty(); }
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
+    // What it is kept as: neighbours of one policy are one range once they are granted.
+    std::size_t wanted_count() const noexcept { return wanted_.size(); }
 
   private:
     struct Wish {
         Policy policy;
-        std::uint32_t request = 0; // the last one that asked for it; 0: none yet
+        // The last one that asked for it; 0: none yet, or one whose answer has come, after those of
+        // all before it.
+        std::uint32_t request = 0;
 
         friend bool operator==(const Wish&, const Wish&) = default;
     };
@@ -72,11 +76,12 @@ class SubscriptionBook {
     void ask(bool subscribe, std::span<const FidRange> ranges, Policy policy);
     void refuse(const Pending& pending);
     void ask_one_by_one(const Pending& pending);
+    void settle(const Request& request);
 
     Wishes wanted_;
     FidRangeMap<std::monostate> granted_;
     std::deque<Pending> unsent_;
-    std::unordered_map<std::uint32_t, Pending> asked_;
+    std::map<std::uint32_t, Pending> asked_;
     std::size_t ranges_per_request_ = 0; // 0: there is no connection
     std::uint32_t last_request_ = 0;
 };

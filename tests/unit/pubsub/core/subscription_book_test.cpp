@@ -141,6 +141,31 @@ TEST_F(SubscriptionBookTest, NothingIsGrantedOnceTheConnectionHasEnded) {
 }
 
 // With a square of them this would take minutes.
+TEST_F(SubscriptionBookTest, NeighboursOfOnePolicyAreOneRangeOnceTheyAreGranted) {
+    connect();
+    for (std::uint64_t fid = 0; fid < 10'000; ++fid) {
+        subscribe(range(fid, fid), fid < 5'000 ? SubscriptionBook::Policy{}
+                                               : SubscriptionBook::Policy{SlowPolicy::drop});
+        answer(send()[0], Result::accepted);
+        ASSERT_LE(book.wanted_count(), 2U);
+    }
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9'999)));
+    book.begin(100);
+    EXPECT_EQ(send().size(), 2U) << "each with a range and a policy";
+}
+
+TEST_F(SubscriptionBookTest, AWishKeepsItsNumberWhileAnEarlierRequestWaits) {
+    connect();
+    subscribe(range(0, 9));
+    answer(send()[0], Result::accepted);
+    book.unsubscribe(range(0, 9));
+    subscribe(range(0, 9));
+    const auto requests = send();
+    answer(requests[1], Result::accepted); // before the other: no honest publisher does
+    answer(requests[0], Result::accepted);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
+}
+
 TEST_F(SubscriptionBookTest, TensOfThousandsOfSingleFidsAreNoEffort) {
     constexpr std::uint64_t count = 50'000;
     for (std::uint64_t i = 0; i < count; ++i)
