@@ -2,6 +2,7 @@
 #include "netio/loop/event_loop.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/loop/check_caller.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
@@ -200,13 +201,13 @@ void EventLoop::wait(TimePoint deadline) {
 }
 
 void EventLoop::add(EventSource& source) {
-    check_thread();
+    check_caller("EventLoop", __func__);
     poller_.add(source);
     sources_.add(source);
 }
 
 void EventLoop::remove(EventSource& source) {
-    check_thread();
+    check_caller("EventLoop", __func__);
     NETIO_CHECK(sources_.contains(source));
     poller_.remove(source);
     sources_.remove(source);
@@ -216,19 +217,23 @@ void EventLoop::retire(std::unique_ptr<Retired> object) {
     retired_.push_back(std::move(object));
 }
 
-void EventLoop::check_thread() const noexcept {
+void EventLoop::check_caller(const char* type, const char* call) const noexcept {
     const std::thread::id owner = thread_.load(std::memory_order_relaxed);
-    NETIO_CHECK_MSG(owner == std::thread::id{} || owner == std::this_thread::get_id(),
-                    "only post() and stop() may be called from another thread");
+    if (owner == std::thread::id{} || owner == std::this_thread::get_id()) return;
+    const std::string what = std::string{type} + "::" + call;
+    detail::check_failed(what.c_str(), 0, "it is called in the thread of its loop",
+                         "another thread runs the loop; bring the call there by EventLoop::post()");
 }
 
 Timer::Timer(EventLoop& loop, std::function<void()> handler)
     : loop_{loop}, node_{std::make_unique<TimerQueue::Node>()} {
     node_->handler = std::move(handler);
+    NETIO_CHECK_CALLER(loop_, "Timer");
     loop_.timers_.enter(*node_);
 }
 
 Timer::~Timer() {
+    NETIO_CHECK_CALLER(loop_, "Timer");
     // The handler that is running right now must not be destroyed under its own feet.
     if (loop_.timers_.leave(*node_)) loop_.retire(std::move(node_));
 }
@@ -238,11 +243,12 @@ void Timer::start(Duration delay) {
 }
 
 void Timer::start_at(TimePoint due) {
-    loop_.check_thread();
+    loop_.check_caller("Timer", __func__);
     loop_.timers_.start(*node_, due);
 }
 
 void Timer::cancel() noexcept {
+    NETIO_CHECK_CALLER(loop_, "Timer");
     loop_.timers_.stop(*node_);
 }
 

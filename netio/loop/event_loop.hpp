@@ -116,12 +116,14 @@ class NETIO_EXPORT EventLoop {
     // For those who show it.
     TurnMeter& turns() noexcept { return turns_; }
     LoopMode mode() const noexcept { return options_.mode; }
+    // Ends the program, with the names of both, if another thread runs this loop now.
+    // NETIO_CHECK_CALLER does, in builds for debugging.
+    void check_caller(const char* type, const char* call) const noexcept;
 
   private:
     friend class Timer;
     class Running;
 
-    void check_thread() const noexcept;
     bool step(TimePoint deadline);
     bool turn() noexcept;
     bool drain_sources();

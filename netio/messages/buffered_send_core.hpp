@@ -30,6 +30,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     Status sendv(MessageParts parts);
     void flush();
 
+    EventLoop& loop() const noexcept { return loop_; }
     bool is_connected() const noexcept { return connection_.is_connected(); }
     bool is_retrying() const noexcept { return connection_.is_retrying(); }
     std::size_t message_limit() const noexcept { return limits_.message; }

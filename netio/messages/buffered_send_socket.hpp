@@ -18,6 +18,7 @@
 #include "netio/base/export.hpp"
 #include "netio/coalescing/message_parts.hpp"
 #include "netio/coalescing/page.hpp"
+#include "netio/loop/check_caller.hpp"
 #include "netio/messages/send_socket.hpp"
 
 #include <chrono>
@@ -84,6 +85,7 @@ class NETIO_EXPORT BufferedSendSocket final {
     // closing.
     Status send(std::span<const std::byte> message) {
         // The usual case takes no call: there is an open page, and it has room.
+        NETIO_CHECK_CALLER(*this, "BufferedSendSocket");
         std::byte* const out = filling_.writer.append(message.size());
         if (out == nullptr) return sendv({&message, 1});
         copy_message(out, message);
@@ -102,10 +104,15 @@ class NETIO_EXPORT BufferedSendSocket final {
     std::size_t message_limit() const noexcept;
     // Pages that are being filled, wait, or are in the fabric's hands.
     std::size_t pages_in_use() const noexcept;
-    const Counters& counters() const noexcept { return filling_.counters; }
+    const Counters& counters() const noexcept {
+        NETIO_CHECK_CALLER(*this, "BufferedSendSocket");
+        return filling_.counters;
+    }
     SendSnapshot snapshot() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;
+    // Ends the program if another thread runs the loop now; in builds for debugging each call does.
+    void check_caller(const char* type, const char* call) const noexcept;
 
   private:
     friend class BufferedSendCore;

@@ -16,7 +16,7 @@ constexpr std::size_t closes_per_turn = 64;
 
 ListenCore::ListenCore(ListenSocket& socket, Transport& transport, ListenSocket::Options options,
                        ListenSocket::Handler& handler)
-    : socket_{socket}, options_{std::move(options)}, handler_{handler},
+    : socket_{socket}, loop_{transport.loop()}, options_{std::move(options)}, handler_{handler},
       end_timer_{transport.loop(), [this] { go_on_ending(); }} {
     validate(options_.session);
     if (options_.largest_message_bytes > page::message_limit) {
@@ -93,7 +93,7 @@ void ListenCore::on_incoming(IncomingSession& incoming) {
     if (messages::largest_message_bytes(incoming.peer()) != 0) { // senders reassemble nothing
         return incoming.reject({.code = RejectCode::service_data});
     }
-    auto peer = std::make_unique<ReceiveCore>(options_.largest_message_bytes);
+    auto peer = std::make_unique<ReceiveCore>(loop_, options_.largest_message_bytes);
     const auto largest = static_cast<std::uint32_t>(options_.largest_message_bytes);
     peer->session = incoming.accept(messages::hello(largest), options_.session, *this);
     const Session* const session = peer->session.get();

@@ -30,6 +30,7 @@ class ListenCore final : private SessionListener::Handler, private Session::Hand
     void close();
     void abort();
     std::vector<Endpoint> endpoints() const;
+    EventLoop& loop() const noexcept { return loop_; }
     std::size_t peer_count() const noexcept { return peers_.size(); }
     std::vector<ReceiveSocket*> peers() const;
     const ListenSocket::Counters& counters() const noexcept { return counters_; }
@@ -55,6 +56,7 @@ class ListenCore final : private SessionListener::Handler, private Session::Hand
     std::string_view take_fragment(ReceiveCore& peer, std::span<const std::byte> body);
 
     ListenSocket& socket_;
+    EventLoop& loop_;
     ListenSocket::Options options_;
     ListenSocket::Handler& handler_;
     std::unique_ptr<SessionListener> listener_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/messages/receive_core.hpp"
 
+#include "netio/loop/check_caller.hpp"
+
 namespace netio::inline v0_2 {
 
 void ReceiveCore::pause() {
@@ -26,26 +28,32 @@ void ReceiveCore::abort() {
 }
 
 std::string ReceiveSocket::peer_address() const {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     return core_.session->peer_address();
 }
 
 void ReceiveSocket::pause() {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     core_.pause();
 }
 
 void ReceiveSocket::resume() {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     core_.resume();
 }
 
 void ReceiveSocket::close() {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     core_.close();
 }
 
 void ReceiveSocket::abort() {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     core_.abort();
 }
 
 const ReceiveSocket::Counters& ReceiveSocket::counters() const noexcept {
+    NETIO_CHECK_CALLER(core_.loop, "ReceiveSocket");
     return core_.counters;
 }
 

@@ -15,8 +15,8 @@ namespace netio::inline v0_2 {
 
 class ReceiveCore final {
   public:
-    explicit ReceiveCore(std::size_t largest_message_bytes) noexcept
-        : socket{*this}, reassembly{largest_message_bytes} {}
+    ReceiveCore(EventLoop& its_loop, std::size_t largest_message_bytes) noexcept
+        : loop{its_loop}, socket{*this}, reassembly{largest_message_bytes} {}
 
     void pause();
     void resume();
@@ -27,6 +27,7 @@ class ReceiveCore final {
         counters.bytes += bytes;
     }
 
+    EventLoop& loop;
     ReceiveSocket socket;
     Reassembly reassembly;
     ReceiveSocket::Counters counters;

@@ -33,6 +33,7 @@ class SendCore final : private Session::Handler, private Connector::Handler {
         return session_ ? session_->send(frame, cookie) : Status::closed;
     }
 
+    EventLoop& loop() const noexcept { return transport_.loop(); }
     bool is_connected() const noexcept { return session_ && session_->is_open(); }
     bool is_retrying() const noexcept { return retry_timer_.armed() && !closing_; }
     // Only while there is one: while connected, and until on_closed.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/subscriptions.hpp"
 
+#include "netio/loop/check_caller.hpp"
 #include "pubsub/client/subscriptions_core.hpp"
 
 #include <utility>
@@ -10,45 +11,57 @@ namespace netio::pubsub::inline v0_2 {
 Subscriptions::Subscriptions(Transport& transport, Options options, Handler& handler)
     : core_{std::make_unique<SubscriptionsCore>(transport, std::move(options), handler, *this)} {}
 
-Subscriptions::~Subscriptions() = default;
+Subscriptions::~Subscriptions() {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
+}
 
 void Subscriptions::subscribe(const FidRange& range, std::optional<SlowPolicy> policy) {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->subscribe({&range, 1}, policy);
 }
 
 void Subscriptions::subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy) {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->subscribe(ranges, policy);
 }
 
 void Subscriptions::unsubscribe(const FidRange& range) {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->unsubscribe(range);
 }
 
 void Subscriptions::pause() {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->set_paused(true);
 }
 
 void Subscriptions::resume() {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->set_paused(false);
 }
 
 void Subscriptions::close() {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->close();
 }
 
 std::vector<Subscriptions::Told> Subscriptions::told() const {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     return core_->told();
 }
 
 Subscriptions::Sums Subscriptions::sums() const {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     return core_->sums();
 }
 
 void Subscriptions::for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit) {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->for_each(visit);
 }
 
 std::size_t Subscriptions::connected_count() const noexcept {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     return core_->connected_count();
 }
 

@@ -32,6 +32,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void set_paused(bool paused);
     void close();
 
+    EventLoop& loop() const noexcept { return transport_.loop(); }
     std::vector<Subscriptions::Told> told() const;
     Subscriptions::Sums sums() const;
     std::size_t connected_count() const noexcept;

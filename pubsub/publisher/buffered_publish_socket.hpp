@@ -16,6 +16,7 @@
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
 #include "netio/coalescing/message_parts.hpp"
+#include "netio/loop/check_caller.hpp"
 #include "pubsub/core/fid_table.hpp"
 #include "pubsub/publisher/publisher.hpp"
 
@@ -61,6 +62,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // The usual case is a few dozen instructions: the fid's group has an open page with room.
         // None is open after close().
+        NETIO_CHECK_CALLER(*this, "BufferedPublishSocket");
         detail::FidState* const state = fids_->find_current(fid);
         if (state == nullptr || message.size() > message_limit_) {
             return publishv(fid, {&message, 1}, status);
@@ -89,6 +91,9 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     PublisherSnapshot snapshot(const SnapshotLimits& limits) override;
     // The largest message that publish() takes.
     std::size_t message_limit() const noexcept { return message_limit_; }
+
+    // Ends the program if another thread runs the loop now; in builds for debugging each call does.
+    void check_caller(const char* type, const char* call) const noexcept;
 
   private:
     Counters counters_;

@@ -31,6 +31,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     void close();
     void abort();
 
+    EventLoop& loop() const noexcept { return loop_; }
     SubscriberSessions& sessions() noexcept { return sessions_; }
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
         return sessions_.take_snapshot(limits, delivery_.drops());
@@ -65,6 +66,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     PageStore pages_;
     OpenPages open_;
     PageDelivery delivery_;
+    EventLoop& loop_;
     FlushClock clock_;
     std::uint32_t next_number_ = 0;
     bool capacity_wanted_ = false;

@@ -36,8 +36,9 @@ PublishSocket::Options checked(PublishSocket::Options options) {
 LentPublisher::LentPublisher(Transport& transport, const PublishSocket::Options& options,
                              PublishSocket::Handler& handler, PublishSocket& socket)
     : socket_{socket}, options_{checked(options)}, handler_{handler},
-      tracker_{options.outstanding_limit}, publications_(options.outstanding_limit),
-      due_timer_{transport.loop(), [this] { do_what_is_due(); }}, partial_{[this] {
+      tracker_{options.outstanding_limit},
+      publications_(options.outstanding_limit), loop_{transport.loop()},
+      due_timer_{loop_, [this] { do_what_is_due(); }}, partial_{[this] {
           due_timer_.start(Duration::zero());
       }},
       sessions_{transport,

@@ -34,8 +34,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
     void close();
     void abort();
 
-    std::vector<Endpoint> endpoints() const { return sessions_.listener().endpoints(); }
-    void prepare(RegisteredBuffer& buffer) { sessions_.listener().prepare(buffer); }
+    EventLoop& loop() const noexcept { return loop_; }
+    SessionListener& listener() const noexcept { return sessions_.listener(); }
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
         return sessions_.take_snapshot(limits, drops_);
@@ -79,6 +79,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     bool* destroyed_ = nullptr;
     // They end without anything having been sent last.
     std::deque<DeliveryTracker::Ended> undelivered_;
+    EventLoop& loop_;
     Timer due_timer_; // what a call has left to the loop
     PartialDeliveries partial_;
     SubscriberSessions sessions_; // last: goes first

@@ -36,6 +36,7 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     void pause();
     void resume();
 
+    EventLoop& loop() const noexcept { return transport_.loop(); }
     std::vector<FidRange> wanted() const { return book_.wanted(); }
     bool is_connected() const noexcept { return session_ && session_->is_open(); }
     const std::string& provider() const noexcept { return target_.provider; }

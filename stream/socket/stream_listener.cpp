@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/stream_listener.hpp"
 
+#include "netio/loop/check_caller.hpp"
 #include "netio/session/session_listener.hpp"
 #include "stream/core/wire.hpp"
 #include "stream/socket/frames.hpp"
@@ -40,6 +41,7 @@ class StreamAcceptor final : private SessionListener::Handler {
                                                         *this} {}
 
     std::vector<Endpoint> endpoints() const { return listener_.endpoints(); }
+    EventLoop& loop() const noexcept { return transport_.loop(); }
 
   private:
     void on_incoming(IncomingSession& incoming) override {
@@ -66,9 +68,12 @@ class StreamAcceptor final : private SessionListener::Handler {
 StreamListener::StreamListener(Transport& transport, Options options, Handler& handler)
     : acceptor_{std::make_unique<StreamAcceptor>(transport, std::move(options), handler)} {}
 
-StreamListener::~StreamListener() = default;
+StreamListener::~StreamListener() {
+    NETIO_CHECK_CALLER(acceptor_->loop(), "StreamListener");
+}
 
 std::vector<Endpoint> StreamListener::endpoints() const {
+    NETIO_CHECK_CALLER(acceptor_->loop(), "StreamListener");
     return acceptor_->endpoints();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/stream_socket.hpp"
 
+#include "netio/loop/check_caller.hpp"
 #include "stream/socket/frames.hpp"
 #include "stream/socket/stream_socket_core.hpp"
 
@@ -41,9 +42,12 @@ void validate(const StreamSocket::Options& options) {
 StreamSocket::StreamSocket(Transport& transport, Options options, Handler& handler)
     : core_{std::make_unique<Core>(*this, transport, std::move(options), handler)} {}
 
-StreamSocket::~StreamSocket() = default;
+StreamSocket::~StreamSocket() {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
+}
 
 void StreamSocket::connect(const Address& remote) {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     core_->connect(remote);
 }
 
@@ -52,51 +56,62 @@ void StreamSocket::accept(IncomingSession& incoming) {
 }
 
 Status StreamSocket::send(const Slice& slice, Cookie cookie) {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     check_slice(slice);
     return core_->send(slice, cookie);
 }
 
 Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     check_slice(slice);
     Conversation* const conversation = core_->conversation();
     return conversation != nullptr ? conversation->receive(slice, cookie, fill) : Status::closed;
 }
 
 void StreamSocket::shutdown_send() {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     core_->shutdown_send();
 }
 
 void StreamSocket::close() {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     core_->close();
 }
 
 void StreamSocket::abort() {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     core_->abort();
 }
 
 bool StreamSocket::is_connected() const noexcept {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     return core_->is_connected();
 }
 
 bool StreamSocket::peer_closes() const noexcept {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     const Conversation* const conversation = core_->conversation();
     return conversation != nullptr && conversation->peer_closes();
 }
 
 std::uint64_t StreamSocket::queued_bytes() const noexcept {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     const Conversation* const conversation = core_->conversation();
     return conversation != nullptr ? conversation->queued_bytes() : 0;
 }
 
 StreamSocket::Counters StreamSocket::counters() const {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     return core_->counters();
 }
 
 std::string StreamSocket::peer_address() const {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     return core_->conversation()->session().peer_address();
 }
 
 const std::string& StreamSocket::provider() const noexcept {
+    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     return core_->conversation()->session().capabilities().provider;
 }
 

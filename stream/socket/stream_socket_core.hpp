@@ -33,6 +33,7 @@ class StreamSocket::Core final : private Connector::Handler {
     // For the conversation, and what it reports. Either may destroy this.
     StreamSocket& socket() const noexcept { return socket_; }
     Transport& transport() const noexcept { return transport_; }
+    EventLoop& loop() const noexcept { return loop_; }
     const Options& options() const noexcept { return options_; }
     StreamSocket::Handler& handler() const noexcept { return handler_; }
     void on_open();
@@ -44,6 +45,7 @@ class StreamSocket::Core final : private Connector::Handler {
 
     StreamSocket& socket_;
     Transport& transport_;
+    EventLoop& loop_;
     const Options options_;
     StreamSocket::Handler& handler_;
     Connector connector_;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Calls that come from a thread other than the one that runs the loop.
+
+#include "netio/loop/check_caller.hpp"
+#include "netio/loop/event_loop.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace netio::test {
+
+struct ForeignCall {
+    std::string name; // as the check tells it
+    std::function<void()> call;
+};
+
+// While the loop runs.
+inline void call_elsewhere(EventLoop& loop, const std::function<void()>& call) {
+    const bool posted = loop.post([&call] {
+        std::thread other{call};
+        other.join();
+    });
+    ASSERT_TRUE(posted);
+    loop.run_once();
+}
+
+// Each of them ends the program with its name and the remedy, where it is built for debugging.
+inline void expect_refused([[maybe_unused]] EventLoop& loop,
+                           [[maybe_unused]] const std::vector<ForeignCall>& calls) {
+#ifdef NDEBUG
+    GTEST_SKIP() << "nothing is checked in a build with NDEBUG";
+#else
+    for (const ForeignCall& each : calls) {
+        EXPECT_DEATH(call_elsewhere(loop, each.call), each.name + ".*EventLoop::post");
+        if (testing::Test::HasFailure()) return;
+    }
+#endif
+}
+
+} // namespace netio::test
