@@ -46,6 +46,7 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
 
 SubscriptionsCore::~SubscriptionsCore() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+    if (options_.bus != nullptr) options_.bus->unwatch();
 }
 
 SourceConnection& SubscriptionsCore::enter(const std::string& name,

@@ -34,6 +34,7 @@ class BusDiscovery final : public Discovery {
             },
             [this] { return take(); });
     }
+    void unwatch() noexcept override { handler_ = nullptr; }
 
   private:
     struct Mail {
@@ -55,18 +56,19 @@ class BusDiscovery final : public Discovery {
         }
     }
 
-    // A handler may destroy this.
+    // A handler may destroy this, or go.
     bool take() {
         {
             const std::lock_guard lock{mail_->mutex};
             news_.add(std::exchange(mail_->news, {}));
         }
         const DestructionWatch watch{destroyed_};
+        if (handler_ == nullptr) news_ = {};
         while (!news_.troubles.empty()) {
             const std::string trouble = std::move(news_.troubles.front());
             news_.troubles.erase(news_.troubles.begin());
             handler_->on_trouble(trouble);
-            if (watch.destroyed()) return false;
+            if (watch.destroyed() || handler_ == nullptr) return false;
         }
         while (!news_.publishers.empty()) {
             const auto first = news_.publishers.extract(news_.publishers.begin());
@@ -75,7 +77,7 @@ class BusDiscovery final : public Discovery {
             } else {
                 handler_->on_gone(first.key());
             }
-            if (watch.destroyed()) return false;
+            if (watch.destroyed() || handler_ == nullptr) return false;
             if (loop_.time_is_up()) break;
         }
         if (!news_.publishers.empty()) return true;

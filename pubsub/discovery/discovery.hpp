@@ -41,6 +41,8 @@ class NETIO_EXPORT Discovery {
 
     // Tells all that is there, and from then on what changes. Once in its life.
     virtual void watch(Handler& handler) = 0;
+    // Tells nothing any more; for a handler that goes before this does.
+    virtual void unwatch() noexcept = 0;
 };
 
 // A publisher's place on a bus. It keeps the lease; destroying it withdraws the announcement.

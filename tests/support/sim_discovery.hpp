@@ -25,6 +25,8 @@ class SimDiscovery final : public pubsub::Discovery {
         wake();
     }
 
+    void unwatch() noexcept override { handler_ = nullptr; }
+
     // What the bus is to say.
     void announce(pubsub::Announcement announcement) {
         there_[announcement.name] = std::move(announcement);
@@ -50,7 +52,7 @@ class SimDiscovery final : public pubsub::Discovery {
     }
     // One event a turn, since its handler may destroy this.
     void tell() {
-        if (cut_off_) return;
+        if (cut_off_ || handler_ == nullptr) return;
         if (!troubles_.empty()) {
             const std::string what = std::move(troubles_.front());
             troubles_.erase(troubles_.begin());

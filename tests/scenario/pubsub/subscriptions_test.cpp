@@ -25,6 +25,8 @@ using testing::SizeIs;
 class HandBus final : public Discovery {
   public:
     void watch(Handler& handler) override { handler_ = &handler; }
+    void unwatch() noexcept override { handler_ = nullptr; }
+    bool is_watched() const noexcept { return handler_ != nullptr; }
     Handler& tell() { return *handler_; }
 
   private:
@@ -214,6 +216,15 @@ TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {
     EXPECT_EQ(all.sums().messages, 3U) << "with those of the one that is gone";
     bus.tell().on_trouble("the directory cannot be read");
     EXPECT_THAT(actor.troubles, SizeIs(1));
+}
+
+TEST_P(SeveralPublishers, WhoIsGoneIsToldNothingByABusThatGoesOn) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    auto all = std::make_unique<Subscriptions>(transport(), found, actor);
+    EXPECT_TRUE(bus.is_watched());
+    all.reset();
+    EXPECT_FALSE(bus.is_watched());
 }
 
 TEST_P(SeveralPublishers, AnotherAddressUnderTheSameNameIsConnectedTo) {

@@ -86,6 +86,20 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
+TEST_F(Bus, WhoWatchesNoMoreIsToldNothing) {
+    const auto bus = open_bus(loop, where(), quick);
+    const auto second = open_bus(loop, where(), quick);
+    Listener other;
+    bus->watch(listener);
+    second->watch(other);
+    bus->unwatch();
+    Listener own;
+    const auto announcer = announce(loop, where(), of("a"), own, quick);
+    const auto later = announce(loop, where(), of("b"), own, quick);
+    ASSERT_TRUE(run_until([&] { return other.there.size() == 2; }));
+    EXPECT_THAT(listener.there, testing::IsEmpty());
+}
+
 TEST_F(Bus, AKilledPublisherIsGoneAfterItsLease) {
     const pid_t killed = ::fork();
     ASSERT_GE(killed, 0);
