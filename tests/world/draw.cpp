@@ -14,7 +14,8 @@ namespace {
 
 class Drawing {
   public:
-    explicit Drawing(std::uint64_t seed) : dice_{seed}, name_dice_{~seed} {
+    explicit Drawing(std::uint64_t seed)
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -23,6 +24,7 @@ class Drawing {
         if (dice_.percent(30)) {
             schedule_.world.set("window_bytes", std::int64_t{1} << dice_.between(10, 18));
         }
+        if (found_dice_.percent(10)) return draw_found();
         const std::int64_t kind = dice_.between(0, 99);
         if (kind < 70) draw_publishing();
         if (kind >= 60 && kind < 85) draw_messages();
@@ -34,6 +36,54 @@ class Drawing {
     }
 
   private:
+    // Publishers that are found on a bus, and those who know fids only.
+    Schedule draw_found() {
+        const std::int64_t publishers = found_dice_.between(1, 3);
+        for (std::int64_t i = 0; i < publishers; ++i)
+            draw_announced(2 * i);
+        const std::int64_t finders = found_dice_.between(1, 2);
+        for (std::int64_t i = 0; i < finders; ++i)
+            draw_finder(2 * publishers - 1);
+        const std::int64_t cuts = found_dice_.between(0, 3);
+        for (std::int64_t i = 0; i < cuts; ++i) {
+            const std::uint32_t who = found_dice_.one_of(schedule_.processes).number;
+            at(found_moment(), who, "bus_cut").with.set("us", found_dice_.while_us());
+        }
+        faults_.draw(schedule_, span_us_, 2 * publishers);
+        std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
+        return std::move(schedule_);
+    }
+    std::int64_t found_moment() { return found_dice_.between(0, span_us_); }
+    void draw_announced(std::int64_t first) {
+        const std::uint32_t number = next_number_;
+        Values& options = add("announced").options;
+        options.set("first", first);
+        if (found_dice_.percent(50)) options.set("pages", found_dice_.between(2, 16));
+        const std::int64_t flows = found_dice_.between(1, 6);
+        for (std::int64_t i = 0; i < flows; ++i) {
+            Step& step = at(found_moment(), number, "publish");
+            step.with.set("fid", found_dice_.between(0, 1));
+            step.with.set("count", found_dice_.between(1, 60));
+            step.with.set("bytes", found_dice_.between(24, 2000));
+        }
+    }
+    void draw_finder(std::int64_t last) {
+        const std::uint32_t number = next_number_;
+        Values& options = add("finder").options;
+        if (found_dice_.percent(30)) options.set("retry_ms", found_dice_.between(1, 500));
+        if (found_dice_.percent(20)) options.set("late_us", found_moment());
+        draw_session(options);
+        Step& all = at(options.get("late_us"), number, "subscribe");
+        all.with.set("first", 0);
+        all.with.set("last", last);
+        if (!found_dice_.percent(30)) return;
+        const std::int64_t when = std::max(options.get("late_us"), found_moment());
+        Step& off = at(when, number, "unsubscribe");
+        off.with.set("first", found_dice_.between(0, last));
+        Step& on = at(when + found_moment(), number, "subscribe");
+        on.with.set("first", off.with.get("first"));
+    }
+
     bool has(const std::string& fault) const { return faults_.has(fault); }
     std::int64_t moment() { return dice_.between(0, span_us_); }
     // By dice of its own: the rest of a world is the same with and without it.
@@ -243,6 +293,7 @@ class Drawing {
 
     Dice dice_;
     Dice name_dice_;
+    Dice found_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::uint32_t next_number_ = 0;

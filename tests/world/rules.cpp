@@ -91,6 +91,10 @@ constexpr std::array all_rules{
          "publications whose memory is lent at once; beyond: `again`. As many more may have ended "
          "with nobody taking them, and are told in the next turn",
          "docs/options.md"},
+    Rule{RuleId::accounted_for, "accounted for",
+         "Each message is received, told missing, or of a publisher said to have ended with an "
+         "unknown tail.",
+         "pubsub/client/subscriptions.hpp"},
 };
 
 } // namespace

@@ -36,6 +36,7 @@ enum class RuleId : std::uint8_t {
     paused_takes_nothing,
     turn_is_bounded,
     queue_is_limited,
+    accounted_for,
 };
 
 struct Rule {

@@ -82,7 +82,7 @@ Outcome World::run() {
     end_all();
     Outcome outcome{.violations = oracle_.violations(),
                     .trace_hash = oracle_.trace_hash(),
-                    .delivered = pubsub_.delivered() + pipes_.arrived_count(),
+                    .delivered = pubsub_.delivered() + pipes_.arrived_count() + found_.delivered(),
                     .turns = scheduler_.turns(),
                     .meetings = std::move(meetings_)};
     return outcome;

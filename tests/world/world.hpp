@@ -10,6 +10,8 @@
 #include "tests/support/sim_network.hpp"
 #include "tests/support/sim_scheduler.hpp"
 #include "tests/support/sim_transport.hpp"
+#include "tests/world/bus.hpp"
+#include "tests/world/found_oracle.hpp"
 #include "tests/world/meetings.hpp"
 #include "tests/world/oracle.hpp"
 #include "tests/world/pipe_oracle.hpp"
@@ -65,6 +67,14 @@ class World {
     Oracle& oracle() noexcept { return oracle_; }
     PubSubOracle& pubsub() noexcept { return pubsub_; }
     PipeOracle& pipes() noexcept { return pipes_; }
+    FoundOracle& found() noexcept { return found_; }
+    BusTexts& bus() noexcept { return bus_; }
+    // Those who are to be found on it, whether or not they live.
+    template <class Visit>
+    void for_each_announced(Visit visit) const {
+        for (const ProcessPlan& plan : schedule_.processes)
+            if (plan.kind == "announced") visit(plan);
+    }
     test::SimNetwork& network() noexcept { return network_; }
     // Where a process listens; it may have several places.
     static Address address_of(std::uint32_t process, std::int64_t which = 0);
@@ -106,6 +116,8 @@ class World {
     Oracle oracle_{clock_};
     PubSubOracle pubsub_{oracle_};
     PipeOracle pipes_{oracle_};
+    FoundOracle found_{oracle_};
+    BusTexts bus_;
     test::SimNetwork network_;
     test::SimScheduler scheduler_;
     Meetings meetings_;

@@ -257,6 +257,30 @@ TEST(World, AMessageOfMoreThanHalfOfThePoolDoesNotWaitForTheDeathOfAVanishedSubs
                 "at 9550 process 3 publish bytes=3900 count=1 gap_us=10\n");
 }
 
+// The lease ends, and the connection with it; the process lives on.
+TEST(World, WhoFindsItsPublisherAgainIsToldExactlyWhatItMissed) {
+    expect_good("world\n"
+                "process 0 announced\n"
+                "process 1 finder\n"
+                "at 0 process 1 subscribe last=1\n"
+                "at 1000000 process 0 publish count=5\n"
+                "at 1100000 process 0 bus_cut us=6000000\n"
+                "at 4000000 process 0 sever\n"
+                "at 4500000 process 0 publish count=7\n"
+                "at 9000000 process 0 publish count=3\n");
+}
+
+TEST(World, WhoFindsAnotherLifeOfItsPublisherIsToldSo) {
+    expect_good("world\n"
+                "process 0 announced\n"
+                "process 1 finder\n"
+                "at 0 process 1 subscribe last=1\n"
+                "at 1000000 process 0 publish count=5\n"
+                "at 1100000 process 0 kill\n"
+                "at 5000000 process 0 restart\n"
+                "at 9000000 process 0 publish count=3\n");
+}
+
 TEST(World, BothEndsMayCloseAtTheSameTime) {
     expect_good("world\n"
                 "process 0 publisher\n"

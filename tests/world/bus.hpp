@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The bus of a world: texts under names, which every process reads and writes by the product's own
+// reader and writer, over a way that may be cut off. Nobody but them judges a lease.
+
+#include "netio/loop/event_loop.hpp"
+#include "pubsub/discovery/bus_reader.hpp"
+#include "pubsub/discovery/bus_writer.hpp"
+#include "pubsub/discovery/discovery.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace netio::world {
+
+using BusTexts = std::map<std::string, std::string>;
+inline constexpr std::chrono::milliseconds bus_lease{1500};
+
+// What one process sees of it.
+class BusView final : public pubsub::Board {
+  public:
+    explicit BusView(BusTexts& texts) : texts_{texts} {}
+
+    void cut(bool is_cut) noexcept { cut_ = is_cut; }
+
+    void put(const std::string& name, const std::string& text) override {
+        reach();
+        texts_[name] = text;
+    }
+    bool keep(const std::string&) override { return false; }
+    std::optional<std::string> get(const std::string& name) override {
+        reach();
+        const auto found = texts_.find(name);
+        return found == texts_.end() ? std::nullopt : std::optional{found->second};
+    }
+    void remove(const std::string& name) override {
+        reach();
+        texts_.erase(name);
+    }
+    void look(Visitor& visitor) override {
+        reach();
+        for (auto seen = seen_.begin(); seen != seen_.end();) {
+            const bool gone = !texts_.contains(seen->first);
+            if (gone) visitor.on_removed(seen->first);
+            seen = gone ? seen_.erase(seen) : std::next(seen);
+        }
+        for (const auto& [name, text] : texts_) {
+            if (std::exchange(seen_[name], text) != text) visitor.on_text(name, text);
+        }
+    }
+    void wait(TimePoint) override {}
+    void interrupt() noexcept override {}
+
+  private:
+    void reach() const {
+        if (cut_) throw pubsub::BoardError{"the bus is cut off"};
+    }
+
+    BusTexts& texts_;
+    BusTexts seen_;
+    bool cut_ = false;
+};
+
+// A publisher's place on it, as long as it lives; whoever is killed leaves its text behind.
+class BusPlace {
+  public:
+    BusPlace(EventLoop& loop, BusView& view, pubsub::Announcement announcement)
+        : loop_{loop}, view_{view}, writer_{std::move(announcement), bus_lease}, due_{loop, [this] {
+                                                                                          refresh();
+                                                                                      }} {
+        refresh();
+    }
+    void withdraw() {
+        due_.cancel();
+        writer_.withdraw(view_);
+    }
+
+  private:
+    void refresh() {
+        writer_.refresh(view_, loop_.now());
+        due_.start(bus_lease / 3);
+    }
+
+    EventLoop& loop_;
+    BusView& view_;
+    pubsub::BusWriter writer_;
+    Timer due_;
+};
+
+class BusWatch final : public pubsub::Discovery {
+  public:
+    BusWatch(EventLoop& loop, BusView& view)
+        : loop_{loop}, view_{view}, due_{loop, [this] { look(); }} {}
+
+    void watch(Handler& handler) override {
+        handler_ = &handler;
+        due_.start(Duration::zero());
+    }
+
+    void unwatch() noexcept override { handler_ = nullptr; }
+
+  private:
+    void look() {
+        if (handler_ == nullptr) return;
+        reader_.look(view_, loop_.now());
+        due_.start(bus_lease / 6);
+        pubsub::BusNews news = reader_.take_news();
+        for (const std::string& trouble : news.troubles)
+            if (handler_ != nullptr) handler_->on_trouble(trouble);
+        for (const auto& [name, announcement] : news.publishers) {
+            if (handler_ == nullptr) return;
+            if (announcement) {
+                handler_->on_announced(*announcement);
+            } else {
+                handler_->on_gone(name);
+            }
+        }
+    }
+
+    EventLoop& loop_;
+    BusView& view_;
+    Handler* handler_ = nullptr;
+    pubsub::BusReader reader_{bus_lease, 64};
+    Timer due_;
+};
+
+} // namespace netio::world
