@@ -25,7 +25,7 @@ MessageQueue::~MessageQueue() {
 
 // --- the client's thread --------------------------------------------------------------------
 
-bool MessageQueue::put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+bool MessageQueue::put_with_care(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
     // Whoever drops looks once a turn whether he has to.
     if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
         const std::lock_guard lock{mutex_};

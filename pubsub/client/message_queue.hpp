@@ -29,7 +29,9 @@ class MessageQueue {
 
     // The client's thread. False: nothing more should come until `go_on`. What was put is there for
     // others after hand_over(), which is due at the end of the loop's turn.
-    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status);
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        return filler_.put_calmly(fid, bytes, status) || put_with_care(fid, bytes, status);
+    }
     bool hand_over();
     // Nothing more will come.
     void end();
@@ -43,6 +45,7 @@ class MessageQueue {
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
   private:
+    bool put_with_care(Fid fid, std::span<const std::byte> bytes, std::uint8_t status);
     template <typename Take>
     std::size_t poll(Take take, std::chrono::milliseconds timeout);
     void go_on_if_there_is_room();

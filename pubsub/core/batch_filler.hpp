@@ -9,6 +9,7 @@
 #include "pubsub/core/mailbox.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,10 +22,26 @@ class BatchFiller {
         Mailbox::Load limit;
         SlowPolicy when_full = SlowPolicy::block; // or drop
     };
-    explicit BatchFiller(const Options& options) noexcept : options_{options} {}
+    explicit BatchFiller(const Options& options) noexcept : options_{options} { look({}); }
 
     // How full the mailbox is now.
-    void look(const Mailbox::Load& load) noexcept { seen_ = load; }
+    void look(const Mailbox::Load& load) noexcept {
+        seen_ = load;
+        const Mailbox::Load& limit = options_.limit;
+        calm_ = {.messages = std::min(batch_messages,
+                                      limit.messages - std::min(limit.messages, load.messages)),
+                 .bytes = std::min(batch_bytes, limit.bytes - std::min(limit.bytes, load.bytes))};
+    }
+    // The usual case: there is room, nothing has to be told, and behind it the batch is neither
+    // full nor due. False: it is not so, and nothing was taken.
+    bool put_calmly(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
+            batch_.bytes() + bytes.size() >= calm_.bytes) {
+            return false;
+        }
+        batch_.append({.fid = fid, .status = status, .missed = 0, .bytes = bytes});
+        return true;
+    }
     // With what is collected here it is full, or may be.
     bool is_full() const noexcept {
         return seen_.messages + batch_.size() >= options_.limit.messages ||
@@ -62,6 +79,7 @@ class BatchFiller {
 
     Options options_;
     Mailbox::Load seen_;
+    Mailbox::Load calm_; // below that a batch is neither full nor due
     MessageBatch batch_;
     FidMap<std::uint64_t> missed_; // not told yet
     std::uint64_t missing_ = 0;    // of all fids

@@ -4,11 +4,14 @@
 // Messages in one piece of memory, for those who take many at a time: nothing is allocated for each
 // of them, and what a batch has grown to it keeps (pubsub/client/client.hpp shows it in use).
 
+#include "netio/coalescing/message_parts.hpp"
 #include "pubsub/core/fid.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
@@ -22,7 +25,26 @@ class MessageBatch {
         std::span<const std::byte> bytes; // valid until the batch changes
     };
 
-    std::size_t size() const noexcept { return heads_.size() - first_; }
+    MessageBatch() = default;
+    MessageBatch(const MessageBatch&) = default;
+    MessageBatch& operator=(const MessageBatch&) = default;
+    // The other one is empty then.
+    MessageBatch(MessageBatch&& other) noexcept
+        : heads_{std::exchange(other.heads_, {})}, bytes_{std::exchange(other.bytes_, {})},
+          first_{std::exchange(other.first_, 0)}, end_{std::exchange(other.end_, 0)},
+          used_{std::exchange(other.used_, 0)} {}
+    MessageBatch& operator=(MessageBatch&& other) noexcept {
+        MessageBatch taken{std::move(other)};
+        heads_.swap(taken.heads_);
+        bytes_.swap(taken.bytes_);
+        first_ = taken.first_;
+        end_ = taken.end_;
+        used_ = taken.used_;
+        return *this;
+    }
+    ~MessageBatch() = default;
+
+    std::size_t size() const noexcept { return end_ - first_; }
     bool empty() const noexcept { return size() == 0; }
     Item operator[](std::size_t index) const noexcept {
         const Head& head = heads_[first_ + index];
@@ -48,28 +70,27 @@ class MessageBatch {
     Iterator end() const noexcept { return {*this, size()}; }
 
     // Bytes of its messages.
-    std::size_t bytes() const noexcept {
-        return empty() ? 0 : bytes_.size() - heads_[first_].offset;
-    }
-    std::size_t capacity() const noexcept {
-        return bytes_.capacity() + heads_.capacity() * sizeof(Head);
-    }
+    std::size_t bytes() const noexcept { return empty() ? 0 : used_ - heads_[first_].offset; }
+    std::size_t capacity() const noexcept { return bytes_.size() + heads_.size() * sizeof(Head); }
 
     void append(const Item& item) {
-        heads_.push_back({.fid = item.fid,
+        const std::size_t size = item.bytes.size();
+        if (end_ == heads_.size() || size > bytes_.size() - used_) grow(size);
+        heads_[end_++] = {.fid = item.fid,
                           .missed = item.missed,
-                          .offset = bytes_.size(),
-                          .size = static_cast<std::uint32_t>(item.bytes.size()),
-                          .status = item.status});
-        bytes_.insert(bytes_.end(), item.bytes.begin(), item.bytes.end());
+                          .offset = used_,
+                          .size = static_cast<std::uint32_t>(size),
+                          .status = item.status};
+        copy_message(bytes_.data() + used_, item.bytes);
+        used_ += size;
     }
     // The first ones have been taken.
     void drop_front(std::size_t count) noexcept { first_ += count; }
     // Keeps its memory.
     void clear() noexcept {
-        heads_.clear();
-        bytes_.clear();
         first_ = 0;
+        end_ = 0;
+        used_ = 0;
     }
 
   private:
@@ -81,9 +102,19 @@ class MessageBatch {
         std::uint8_t status = 0;
     };
 
+    // Room for one more, of so many bytes.
+    [[gnu::noinline]] void grow(std::size_t size) {
+        if (end_ == heads_.size()) heads_.resize(std::max<std::size_t>(64, 2 * heads_.size()));
+        if (size <= bytes_.size() - used_) return;
+        bytes_.resize(std::max({std::size_t{4096}, 2 * bytes_.size(), used_ + size}));
+    }
+
+    // As large as they have grown; what is used of them is said below.
     std::vector<Head> heads_;
     std::vector<std::byte> bytes_;
     std::size_t first_ = 0; // that has not been taken
+    std::size_t end_ = 0;
+    std::size_t used_ = 0; // of the bytes
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -131,6 +131,56 @@ TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
     EXPECT_TRUE(filler.is_due());
 }
 
+// Put by put, with every limit that a batch may meet.
+TEST(BatchFiller, TheQuickWayTakesNothingThatTheOtherWouldTellOf) {
+    const std::vector<std::byte> bytes(100);
+    for (const std::size_t limit : {1U, 2U, 3U, 50U, 1000000U}) {
+        for (const std::size_t size : {0U, 1U, 100U}) {
+            for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop}) {
+                const BatchFiller::Options options{.limit = {.messages = limit, .bytes = 4 * limit},
+                                                   .when_full = policy};
+                BatchFiller quick{options};
+                BatchFiller plain{options};
+                for (std::size_t i = 0; i < 3000; ++i) {
+                    if (i % 1000 == 999) {
+                        quick.batch().clear();
+                        plain.batch().clear();
+                        const Mailbox::Load load{.messages = i / 1000, .bytes = i / 1000};
+                        quick.look(load);
+                        plain.look(load);
+                    }
+                    const std::span<const std::byte> message{bytes.data(), size};
+                    const bool put = plain.put(Fid{i % 3}, message, 0);
+                    if (quick.put_calmly(Fid{i % 3}, message, 0)) {
+                        ASSERT_TRUE(put && !plain.is_full() && !plain.is_due());
+                        const MessageBatch& all = plain.batch();
+                        ASSERT_EQ(all[all.size() - 1].missed, 0U);
+                    } else {
+                        ASSERT_EQ(quick.put(Fid{i % 3}, message, 0), put);
+                    }
+                    ASSERT_EQ(quick.batch().size(), plain.batch().size());
+                    ASSERT_EQ(quick.batch().bytes(), plain.batch().bytes());
+                }
+            }
+        }
+    }
+}
+
+TEST(MessageBatch, OneThatWasMovedFromIsEmptyAndMayBeFilled) {
+    MessageBatch batch = batch_of(300);
+    batch.drop_front(7);
+    MessageBatch other = std::move(batch);
+    EXPECT_TRUE(batch.empty()); // NOLINT: that is what it says
+    EXPECT_EQ(batch.bytes(), 0U);
+    EXPECT_EQ(other.size(), 293U);
+    const std::array<std::byte, 3> bytes{};
+    batch.append({.fid = Fid{5}, .bytes = bytes});
+    other = std::move(batch);
+    ASSERT_EQ(other.size(), 1U);
+    EXPECT_EQ(other[0].fid, Fid{5});
+    EXPECT_EQ(other[0].bytes.size(), 3U);
+}
+
 TEST(BatchFiller, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
     BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::drop}};
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
