@@ -14,6 +14,7 @@ class Case:
     arguments: dict  # of the program
     subscribers: int = 1
     environment: dict = dataclasses.field(default_factory=dict)
+    delay_ms: int = 0  # on the way from the one to the other
     prefix: tuple = ()  # a command to run it under; {role} stands for its role
 
     def __str__(self):

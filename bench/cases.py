@@ -153,6 +153,20 @@ def w12():
         yield Command("W12", "netio", "../bin/netio", {"command": " ".join(words)}, {"words": words})
 
 
+def w13():
+    """Over a long way, with everybody's defaults: publish/subscribe at 1 KiB, the byte stream at 64 KiB."""
+    subjects = (
+        ("raw-coalesced", "raw", "coalesced", 1024),
+        ("netio", "netio", "buffered", 1024),
+        ("raw-unbatched", "raw", "unbatched", 65536),
+        ("netio-stream", "netio-stream", "", 65536),
+    )
+    for subject, program, form, size in subjects:
+        # Long enough for windows to grow.
+        arguments = {"size": size, "form": form, "seconds": 4}
+        yield Case("W13", subject, program, {"size": size, "delay_ms": 10}, arguments, delay_ms=10)
+
+
 def all_cases(short):
     yield from w1()
     yield from w2(short)
@@ -166,6 +180,7 @@ def all_cases(short):
     yield from w10()
     yield from w11()
     yield from w12()
+    yield from w13()
 
 
 def not_measured():

@@ -76,6 +76,10 @@ def throughput(results):
     few = results.best("W11", "netio", "messages_per_s", groups=64)
     found = ratio(results.best("W11", "netio", "messages_per_s", groups=1280), few)
     yield "W11", "1280 groups, of 64", "at least", 0.5, found
+    for subject, name, size in (("netio", "publish/subscribe", 1024), ("netio-stream", "the stream", 65536)):
+        ours = results.best("W13", subject, "gbit_per_s", size=size)
+        found = ratio(ours, results.best("W13", RAW, "gbit_per_s", size=size))
+        yield "W13", f"20 ms there and back, {name}: of raw TCP", "at least", 0.9, found
 
 
 def sizes(results, fraction):
