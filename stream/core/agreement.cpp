@@ -66,6 +66,10 @@ SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint6
         agreed.coalesce_limit_bytes = at_least(options.coalesce_limit_bytes, gathered);
         agreed.ring_transfer_limit_bytes =
             std::min(options.ring_transfer_limit_bytes, message_bytes);
+        // An advert that is waited for spares no copy (P1), nor does an empty ring bring one that
+        // is worth its round trip (P8).
+        agreed.patience_threshold_bytes = unlimited_bytes;
+        agreed.drain = false;
     }
     if (!peer.advertises) agreed.mode = TransferMode::indirect_only;
     if (!peer.reports_no_advert) agreed.patience_threshold_bytes = unlimited_bytes; // P1, P10

@@ -71,10 +71,21 @@ TEST(Agreement, AShortReceiveIsAdvertisedToAPeerThatSendsDirectlyOnly) {
 }
 
 TEST(Agreement, ASenderIsPatientOnlyWithAPeerThatReports) {
-    const Hello reports{.reports_no_advert = true};
+    const Hello reports{.reports_no_advert = true, .lends_memory = true};
+    const Hello silent{.lends_memory = true};
     const SenderOptions options = improved_sender(0);
     EXPECT_LT(agreed(options, reports, 100, 1'000).patience_threshold_bytes, unlimited_bytes);
-    EXPECT_EQ(agreed(options, Hello{}, 100, 1'000).patience_threshold_bytes, unlimited_bytes);
+    EXPECT_EQ(agreed(options, silent, 100, 1'000).patience_threshold_bytes, unlimited_bytes);
+}
+
+TEST(Agreement, InFramesNobodyWaitsForAnAdvert) {
+    const SenderOptions options = improved_sender(0);
+    ASSERT_TRUE(options.drain);
+    const Hello writes{.reports_no_advert = true, .lends_memory = true};
+    EXPECT_TRUE(agreed(options, writes, 100, 1'000).drain);
+    const Hello frames{.reports_no_advert = true};
+    EXPECT_FALSE(agreed(options, frames, 100, 1'000).drain);
+    EXPECT_EQ(agreed(options, frames, 100, 1'000).patience_threshold_bytes, unlimited_bytes);
 }
 
 TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
