@@ -4,6 +4,7 @@
 # compiler needs it, and is nobody else's to use: it may change with any version.
 set(NETIO_PUBLIC_HEADERS
     netio/access/protection.hpp
+    netio/base/byte_budget.hpp
     netio/base/cookie.hpp
     netio/base/endpoint.hpp
     netio/base/export.hpp

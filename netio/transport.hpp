@@ -19,6 +19,7 @@
 // All of it belongs to the loop's thread.
 
 #include "netio/access/host.hpp"
+#include "netio/base/byte_budget.hpp"
 #include "netio/base/cookie.hpp"
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
@@ -118,6 +119,10 @@ class NETIO_EXPORT Connection {
     // (capabilities().immediate_bytes must be at least 4).
     virtual Status post_write(std::span<const Slice> slices, const RemoteSlice& target,
                               std::optional<std::uint32_t> immediate, Cookie cookie) = 0;
+
+    // So many receives may be outstanding from now on, in place of QueueLimits::receive_count.
+    // False: it stays as it is; a device's queues are as long as they were made.
+    virtual bool reserve_receives(std::size_t /*receive_count*/) { return false; }
 
     // Ends the connection: outstanding operations are reported canceled, then on_closed(local).
     // Messages whose send has completed still reach the peer. Calling it twice is legal.
@@ -231,6 +236,9 @@ class NETIO_EXPORT Transport {
     // A number that no other call has given, here or elsewhere: identities, seeds.
     virtual std::uint64_t draw_number();
 
+    // For the receive buffers of all sessions, beyond what each begins with.
+    ByteBudget& window_budget() noexcept { return window_budget_; }
+
     // A device checks each write of a peer against what was registered. Where the provider does it
     // in software, who knows one key may reach all of the process. Unknown: no.
     virtual bool guards_memory(const std::string& provider) const;
@@ -255,9 +263,16 @@ class NETIO_EXPORT Transport {
                                              Listener::Handler& handler) = 0;
 
   protected:
+    static constexpr std::size_t usual_windows_limit = std::size_t{256} * 1024 * 1024;
+    explicit Transport(std::size_t windows_limit = usual_windows_limit)
+        : window_budget_{windows_limit} {}
+
     // What listen() throws for where it would listen.
     static void require_reach(const access::Host& host, const Address& shown,
                               const ListenOptions& options);
+
+  private:
+    ByteBudget window_budget_;
 };
 
 } // namespace netio::inline v0_2

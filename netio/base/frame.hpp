@@ -23,16 +23,22 @@ enum class FrameKind : std::uint8_t {
     shutdown_ack = 5,
     written = 6,
     key_exchange = 7,
+    window = 8,
 };
 inline constexpr std::uint8_t first_service_kind = 16;
 // From here on a service's frames change what it does for the peer; those before bring data.
 inline constexpr std::uint8_t first_state_kind = 20;
 
+// The field has 16 bits, of which the highest says that the frame waited.
+inline constexpr std::uint16_t waited_bit = 0x8000;
+inline constexpr std::uint16_t most_credits = waited_bit - 1;
+
 struct FrameHeader {
     std::uint8_t kind = 0;
     std::uint8_t flags = 0;
-    std::uint16_t credits = 0;
+    std::uint16_t credits = 0; // at most most_credits
     std::uint32_t sequence = 0;
+    bool waited = false; // for a credit, before it could be sent
 
     friend bool operator==(const FrameHeader&, const FrameHeader&) = default;
 };
@@ -40,16 +46,19 @@ struct FrameHeader {
 inline void encode(const FrameHeader& header, std::span<std::byte, frame_header_bytes> out) {
     out[0] = std::byte{header.kind};
     out[1] = std::byte{header.flags};
-    wire::store(out.data() + 2, header.credits);
+    const std::uint16_t waited = header.waited ? waited_bit : 0;
+    wire::store(out.data() + 2, static_cast<std::uint16_t>(header.credits | waited));
     wire::store(out.data() + 4, header.sequence);
 }
 
 // The caller has made sure that there are enough bytes.
 inline FrameHeader decode_frame_header(std::span<const std::byte, frame_header_bytes> in) {
+    const auto credits = wire::load<std::uint16_t>(in.data() + 2);
     return {.kind = std::to_integer<std::uint8_t>(in[0]),
             .flags = std::to_integer<std::uint8_t>(in[1]),
-            .credits = wire::load<std::uint16_t>(in.data() + 2),
-            .sequence = wire::load<std::uint32_t>(in.data() + 4)};
+            .credits = static_cast<std::uint16_t>(credits & most_credits),
+            .sequence = wire::load<std::uint32_t>(in.data() + 4),
+            .waited = (credits & waited_bit) != 0};
 }
 
 } // namespace netio::inline v0_2

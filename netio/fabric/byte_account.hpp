@@ -18,6 +18,9 @@ class ByteAccount {
     // With so many receives at most.
     explicit ByteAccount(std::size_t receive_count) noexcept : receive_count_{receive_count} {}
 
+    // With so many receives from now on.
+    void allow(std::size_t receive_count) noexcept { receive_count_ = receive_count; }
+
     // What has been read may still fill each of the receives.
     void on_receive_posted(std::size_t bytes) noexcept { largest_ = std::max(largest_, bytes); }
     void on_message(std::size_t bytes) noexcept { messages_ += bytes + header_bytes; }

@@ -67,6 +67,12 @@ void CompletionQueue::leave(Connection& connection, std::size_t entry_count) noe
     entries_reserved_ -= entry_count;
 }
 
+bool CompletionQueue::reserve(std::size_t entry_count) noexcept {
+    if (failed_ || entries_reserved_ + entry_count > entry_limit_) return false;
+    entries_reserved_ += entry_count;
+    return true;
+}
+
 void CompletionQueue::settle_connection(Connection& connection) {
     closing_.push_back({.connection = &connection, .due = delivered_ + entries_reserved_});
     activate();

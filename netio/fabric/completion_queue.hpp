@@ -29,6 +29,8 @@ class CompletionQueue final : public EventSource {
     bool has_capacity(std::size_t entry_count) const noexcept;
     void join(Connection& connection, std::size_t entry_count);
     void leave(Connection& connection, std::size_t entry_count) noexcept;
+    // For a member that is to have so many entries more. False: there is no room.
+    bool reserve(std::size_t entry_count) noexcept;
 
     OperationTable& operations() noexcept { return operations_; }
     // Calls connection.finish_close() once everything that was delivered has been read.

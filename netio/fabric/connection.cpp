@@ -100,6 +100,18 @@ Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
     return status;
 }
 
+// Over kernel sockets a queue of receives is a list, which was made as long as it may get.
+bool Connection::reserve_receives(std::size_t receive_count) {
+    const std::size_t before = limits_.receive_count;
+    if (receive_count <= before) return true;
+    if (receive_count > endpoint_.receive_limit() || !seat_.reserve(receive_count - before)) {
+        return false;
+    }
+    limits_.receive_count = receive_count;
+    life_.account.allow(receive_count);
+    return true;
+}
+
 Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& target,
                               std::optional<std::uint32_t> immediate, Cookie cookie) {
     if (state_ != State::open) return Status::closed;

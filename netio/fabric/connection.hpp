@@ -40,6 +40,7 @@ class Connection final : public netio::Connection {
     Status post_receive(std::span<const Slice> slices, Cookie cookie) override;
     Status post_write(std::span<const Slice> slices, const RemoteSlice& target,
                       std::optional<std::uint32_t> immediate, Cookie cookie) override;
+    bool reserve_receives(std::size_t receive_count) override;
     void close() override;
     const Capabilities& capabilities() const noexcept override { return endpoint_.capabilities(); }
     MemoryDomain& domain() noexcept override { return domain_; }

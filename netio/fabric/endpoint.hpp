@@ -33,6 +33,8 @@ class Endpoint {
     bool is_open() const noexcept { return handle_ != nullptr; }
     ::fid_ep& handle() const noexcept { return *handle_; }
     const Capabilities& capabilities() const noexcept { return capabilities_; }
+    // Receives that may be outstanding, as far as the provider is concerned.
+    std::size_t receive_limit() const noexcept { return info_->rx_attr->size; }
     std::string peer_address() const;
 
     // What these return is libfabric's: 0, or a negative error. `context` names the operation.

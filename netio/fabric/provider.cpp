@@ -111,7 +111,7 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     hints->domain_attr->threading = FI_THREAD_DOMAIN;           // one thread: the loop's
     hints->fabric_attr->prov_name = ::strdup(provider.c_str()); // freed by fi_freeinfo
     hints->tx_attr->size = send_queue_size(provider, limits);
-    hints->rx_attr->size = limits.receive_count;
+    hints->rx_attr->size = receive_queue_size(provider, limits);
     return hints;
 }
 
@@ -296,6 +296,12 @@ void require_segments(const ::fi_info& info) {
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits) {
     const bool asks_itself = limits.send_count > 0 && !traits_of(provider).kernel_sockets;
     return limits.send_count + (asks_itself ? 1 : 0);
+}
+
+std::size_t receive_queue_size(std::string_view provider, const QueueLimits& limits) {
+    constexpr std::size_t longest = 16'384;
+    const bool is_list = limits.receive_count > 0 && traits_of(provider).kernel_sockets;
+    return is_list ? std::max(limits.receive_count, longest) : limits.receive_count;
 }
 
 bool uses_kernel_sockets(const ::fi_info& info) {

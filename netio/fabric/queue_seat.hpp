@@ -23,6 +23,12 @@ class QueueSeat {
     QueueSeat(const QueueSeat&) = delete;
     QueueSeat& operator=(const QueueSeat&) = delete;
 
+    // So many entries more. False: the queue has no room for them.
+    bool reserve(std::size_t entry_count) noexcept {
+        if (!queue_.reserve(entry_count)) return false;
+        entry_count_ += entry_count;
+        return true;
+    }
     CompletionQueue& queue() const noexcept { return queue_; }
     bool is_alone() const noexcept { return alone_; }
 

@@ -139,6 +139,7 @@ bool EventLoop::step(TimePoint deadline) {
 // noexcept: the state of those whose handler has thrown is lost, so there is no going on.
 bool EventLoop::turn() noexcept {
     now_ = poller_.now();
+    turns_.begin(now_);
     // However busy the active sources and the timers are: those that wait for their descriptors
     // have their turn too.
     if (attention_.look_is_due(now_, options_.turn_limit)) wait(TimePoint::min());

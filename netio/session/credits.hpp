@@ -27,7 +27,7 @@ namespace netio::inline v0_2 {
 // One receive for a message, one in reserve for credits, and one more, or the threshold at which
 // credits are returned has no room.
 inline constexpr std::uint32_t least_receive_count = 3;
-inline constexpr std::uint32_t most_receive_count = 65'535; // the wire carries 16 bits
+inline constexpr std::uint32_t most_receive_count = 32'767; // the wire carries 15 bits
 
 struct CreditOptions {
     std::uint32_t receive_count = 0;      // posted here, see least_receive_count
@@ -48,7 +48,8 @@ class Credits {
   public:
     // Throws std::invalid_argument naming the value that is out of range.
     explicit Credits(const CreditOptions& options)
-        : options_{options}, available_{options.peer_receive_count} {
+        : options_{options}, available_{options.peer_receive_count}, granted_{
+                                                                         options.receive_count} {
         const std::uint32_t most = options_.receive_count - 1;
         require(options_.receive_count >= least_receive_count &&
                     options_.receive_count <= most_receive_count,
@@ -57,7 +58,7 @@ class Credits {
                     options_.peer_receive_count <= most_receive_count,
                 "peer_receive_count", options_.peer_receive_count);
         std::uint32_t& threshold = options_.return_threshold_count;
-        if (threshold == 0) threshold = options_.receive_count < 4 ? 2 : options_.receive_count / 2;
+        if (threshold == 0) threshold = half_of(options_.receive_count);
         require(threshold >= 2 && threshold <= most, "return_threshold_count", threshold);
     }
 
@@ -79,6 +80,7 @@ class Credits {
         NETIO_CHECK_MSG(can_send_frame() || must_return(), "a frame sent without a credit");
         use_one();
         const std::uint32_t returned = owed_;
+        granted_ += returned;
         owed_ = 0;
         return returned;
     }
@@ -101,6 +103,37 @@ class Credits {
         ++owed_;
     }
 
+    // --- windows that change ---
+
+    // So many more receives are posted; the peer is told at once.
+    void grow(std::uint32_t more) {
+        NETIO_CHECK_MSG(more <= most_receive_count - options_.receive_count, "too many receives");
+        options_.receive_count += more;
+        options_.return_threshold_count = half_of(options_.receive_count);
+        granted_ += more;
+    }
+    // A message arrived, and the receive that it used is not posted again. The peer keeps taking it
+    // for used until it is told.
+    void on_retired() {
+        NETIO_CHECK_MSG(options_.receive_count > least_receive_count, "no receive to spare");
+        --options_.receive_count;
+        options_.return_threshold_count = half_of(options_.receive_count);
+    }
+    // The peer tells how many receives it has now. What is less it has used up, and will not
+    // return.
+    CreditError on_window(std::uint32_t count) {
+        if (count < least_receive_count || count > most_receive_count || available_ > count) {
+            return CreditError::overrun;
+        }
+        if (count > options_.peer_receive_count) available_ += count - options_.peer_receive_count;
+        options_.peer_receive_count = count;
+        return CreditError::none;
+    }
+    std::uint32_t receive_count() const noexcept { return options_.receive_count; }
+    std::uint32_t peer_receive_count() const noexcept { return options_.peer_receive_count; }
+    // Messages that the peer may have sent since the beginning.
+    std::uint64_t granted() const noexcept { return granted_; }
+
     std::uint32_t available() const noexcept { return available_; }
     std::uint32_t owed() const noexcept { return owed_; }
 
@@ -111,9 +144,10 @@ class Credits {
         if (condition) return;
         throw std::invalid_argument{std::string{"credit option "} + option + " is " +
                                     std::to_string(value) +
-                                    ", but receive counts go from 3 to 65535 and the threshold "
+                                    ", but receive counts go from 3 to 32767 and the threshold "
                                     "from 2 to receive_count - 1"};
     }
+    static std::uint32_t half_of(std::uint32_t count) noexcept { return count < 4 ? 2 : count / 2; }
     void use_one() noexcept {
         if (available_ > 0) --available_;
     }
@@ -121,6 +155,7 @@ class Credits {
     CreditOptions options_;
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
+    std::uint64_t granted_;
     bool last_ = false;
 };
 

@@ -12,7 +12,7 @@ using access::Bytes;
 bool carries_tag(std::uint8_t kind) noexcept {
     const auto own = static_cast<FrameKind>(kind);
     return own == FrameKind::open || own == FrameKind::shutdown || own == FrameKind::shutdown_ack ||
-           kind >= first_state_kind;
+           own == FrameKind::window || kind >= first_state_kind;
 }
 
 } // namespace

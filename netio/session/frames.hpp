@@ -46,6 +46,7 @@ struct SessionCounters {
     std::uint64_t again = 0;       // sends and writes for which there was no credit or no slot
     std::uint64_t gathered = 0;    // frames of more slices than the provider takes
     std::size_t credits = 0;       // now: receives that the peer has for us
+    std::size_t receives = 0;      // now: receive buffers here
     std::uint64_t unconfirmed = 0; // now: frames sent that the peer is not known to have taken
 };
 

@@ -86,7 +86,10 @@ RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hell
 }
 
 RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes) noexcept {
-    if (peer.receive_count < least_session_receive_count) return RejectCode::service_data;
+    if (peer.receive_count < least_session_receive_count ||
+        peer.receive_count > most_session_receive_count) {
+        return RejectCode::service_data;
+    }
     const bool small =
         peer.receive_bytes < least_receive_bytes || peer.receive_bytes < required_receive_bytes;
     return small ? RejectCode::receive_too_small : RejectCode::none;

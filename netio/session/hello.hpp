@@ -35,6 +35,7 @@ struct ServiceData {
 // and credits can flow (netio/session/credits.hpp, and one to be comfortable).
 inline constexpr std::uint32_t least_receive_bytes = 256;
 inline constexpr std::uint16_t least_session_receive_count = 4;
+inline constexpr std::uint16_t most_session_receive_count = 16'384;
 
 // What a side says of itself when it connects or accepts.
 struct Hello {

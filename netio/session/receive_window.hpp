@@ -6,8 +6,10 @@
 // posted again: so the peer gets no credit for it, and stops when it has no more. Not thread-safe.
 
 #include "netio/base/frame.hpp"
-#include "netio/memory/buffer.hpp"
 #include "netio/session/frame_seal.hpp"
+#include "netio/session/receive_memory.hpp"
+#include "netio/session/session_options.hpp"
+#include "netio/session/window_pace.hpp"
 #include "netio/transport.hpp"
 
 #include <cstddef>
@@ -31,19 +33,35 @@ class ReceiveWindow {
         bool continued = false;
     };
 
-    ReceiveWindow(std::size_t receive_bytes, std::size_t receive_count)
-        : receive_bytes_{receive_bytes}, memory_{receive_bytes * receive_count},
-          arrivals_(receive_count) {}
+    ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options, ByteBudget& budget);
 
-    void register_memory(MemoryDomain& domain) { memory_.registration(domain); }
-    std::size_t receive_count() const noexcept { return arrivals_.size(); }
-    std::span<std::byte> content(std::size_t index, std::size_t bytes) const noexcept {
-        return memory_.memory().subspan(index * receive_bytes_, bytes);
+    void register_memory(MemoryDomain& domain) { memory_.register_memory(domain); }
+    std::uint32_t receive_count() const noexcept { return memory_.count(); }
+    std::span<std::byte> content(std::uint32_t index, std::size_t bytes) noexcept {
+        return {memory_.slice(index).data, bytes};
     }
     // Throws FabricError as Connection::post_receive. False: the connection has broken.
     bool post(Connection& connection, std::uint32_t index) {
-        const Slice slice = memory_.slice(index * receive_bytes_, receive_bytes_);
+        const Slice slice = memory_.slice(index);
         return connection.post_receive({&slice, 1}, Cookie{index}) == Status::ok;
+    }
+
+    // --- its size: as the pace wants it, as far as there is memory and the connection takes more.
+
+    WindowPace& pace() noexcept { return pace_; }
+    // Begins to shrink, if that is wanted. True: grow() is to be called.
+    bool is_to_grow() noexcept {
+        if (pace_.wanted() < memory_.count()) memory_.begin_to_drop();
+        return pace_.wanted() > memory_.count() && !memory_.is_dropping();
+    }
+    // So many more receives are posted now; 0: nothing is changed, or the connection has broken.
+    std::uint32_t grow(Connection& connection);
+    // What was done with is to be posted again. False: retire(), as the window shrinks.
+    bool is_kept(std::uint32_t index) const noexcept { return !memory_.is_dropped(index); }
+    void retire();
+    // How many receives there are, if the peer does not know. Once.
+    std::optional<std::uint32_t> take_news() noexcept {
+        return told_ == memory_.count() ? std::nullopt : std::optional{told_ = memory_.count()};
     }
 
     // The next frame of the peer has this number. False: it is another one.
@@ -78,7 +96,7 @@ class ReceiveWindow {
     void clear() noexcept { count_ = 0; }
     bool is_empty() const noexcept { return count_ == 0; }
     // The peer has hardly a credit left, by our doing.
-    bool is_full() const noexcept { return count_ + 2 >= arrivals_.size(); }
+    bool is_full() const noexcept { return count_ + 2 >= memory_.count(); }
 
     // The rest of the front's body is handed over once more.
     void keep(std::span<const std::byte> rest) noexcept {
@@ -111,9 +129,10 @@ class ReceiveWindow {
                arrival.kind == static_cast<std::uint8_t>(FrameKind::written);
     }
 
-    std::size_t receive_bytes_;
-    RegisteredBuffer memory_;
+    ReceiveMemory memory_;
     std::vector<Arrival> arrivals_; // a ring
+    WindowPace pace_;
+    std::uint32_t told_; // receives that the peer knows of
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::uint32_t expected_sequence_ = 0;

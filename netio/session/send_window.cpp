@@ -29,6 +29,11 @@ std::size_t bytes_of(std::span<const Slice> slices) noexcept {
     return bytes;
 }
 
+// It is the peer's window that is too small, and not this side's slots that are too few.
+bool is_without_credit(const std::optional<Credits>& credits) noexcept {
+    return credits && !credits->can_send_frame();
+}
+
 } // namespace
 
 SendWindow::SendWindow(std::size_t slot_count)
@@ -62,19 +67,20 @@ bool SendWindow::can_write() const noexcept {
 
 bool SendWindow::request_send() noexcept {
     if (can_send()) return true;
-    send_wanted_ = true;
+    wishes_.send = true;
+    wishes_.waited = wishes_.waited || is_without_credit(credits_);
     return false;
 }
 
 bool SendWindow::request_write() noexcept {
     if (can_write()) return true;
-    write_wanted_ = true;
+    wishes_.write = true;
     return false;
 }
 
 bool SendWindow::take_wish() noexcept {
-    const bool granted = (send_wanted_ && can_send()) || (write_wanted_ && can_write());
-    if (granted) send_wanted_ = write_wanted_ = false;
+    const bool granted = (wishes_.send && can_send()) || (wishes_.write && can_write());
+    if (granted) wishes_.send = wishes_.write = false;
     return granted;
 }
 
@@ -94,6 +100,7 @@ std::size_t SendWindow::segment_limit() const noexcept {
 
 Status SendWindow::refuse(bool& wanted) noexcept {
     wanted = true;
+    wishes_.waited = wishes_.waited || is_without_credit(credits_);
     ++counters_.again;
     return Status::again;
 }
@@ -103,7 +110,7 @@ Status SendWindow::send(Connection& connection, const OutgoingFrame& frame,
     if (frame.slices.size() > slice_limit) return Status::too_many_segments;
     const std::size_t bytes = frame.extension.size() + bytes_of(frame.slices);
     if (bytes > body_limit_) return Status::too_large;
-    if (!can_send()) return refuse(send_wanted_);
+    if (!can_send()) return refuse(wishes_.send);
     const Status status = post(connection, frame, bytes, cookie);
     if (status != Status::ok) return status;
     ledger_.on_service_sent();
@@ -130,11 +137,13 @@ Status SendWindow::send_last(Connection& connection, FrameKind kind,
 Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                         std::optional<Cookie> cookie) {
     const std::uint32_t index = free_slots_.back();
-    slots_[index] = {.cookie = cookie, .own = frame.kind < first_service_kind};
+    const bool is_own = frame.kind < first_service_kind;
+    slots_[index] = {.cookie = cookie, .own = is_own};
     encode({.kind = frame.kind,
             .flags = frame.flags,
             .credits = static_cast<std::uint16_t>(credits_->owed()),
-            .sequence = next_sequence_},
+            .sequence = next_sequence_,
+            .waited = wishes_.waited && !is_own},
            std::span<std::byte, frame_header_bytes>{memory_.head(index).data, frame_header_bytes});
     std::array<Slice, 32> pieces;
     const std::size_t behind = sealer_ ? sealer_->bytes_behind(frame.kind) : 0;
@@ -144,6 +153,7 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     if (status != Status::ok) return status;
     free_slots_.pop_back();
     ++next_sequence_;
+    if (!is_own) wishes_.waited = false;
     credits_->on_frame_sent();
     return Status::ok;
 }
@@ -229,7 +239,7 @@ std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std
 }
 
 Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Cookie cookie) {
-    if (!can_write()) return refuse(write_wanted_);
+    if (!can_write()) return refuse(wishes_.write);
     const std::uint32_t index = free_slots_.back();
     const Status status = connection.post_write(
         write.slices, write.target, by_immediate_ ? std::optional{write.notice} : std::nullopt,
@@ -265,6 +275,21 @@ SendWindow::Released SendWindow::release(Cookie slot) noexcept {
 CreditError SendWindow::on_received(std::uint32_t credits) {
     const CreditError error = credits_->on_received(credits);
     if (error == CreditError::none) ledger_.on_credits(credits);
+    return error;
+}
+
+SessionCounters SendWindow::counters() const noexcept {
+    SessionCounters counters = counters_;
+    counters.credits = credits_ ? credits_->available() : 0;
+    counters.unconfirmed = ledger_.outstanding();
+    return counters;
+}
+
+CreditError SendWindow::on_window(std::uint32_t count) {
+    const std::uint32_t before = credits_->peer_receive_count();
+    const CreditError error = credits_->on_window(count);
+    // What will not be returned was taken.
+    if (error == CreditError::none && count < before) ledger_.on_credits(before - count);
     return error;
 }
 

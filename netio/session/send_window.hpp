@@ -66,15 +66,18 @@ class SendWindow {
     Released release(Cookie slot) noexcept;
 
     CreditError on_received(std::uint32_t credits);
-    void on_reposted() { credits_->on_reposted(); }
+    // The peer has so many receives now.
+    CreditError on_window(std::uint32_t count);
+    // What becomes of this side's receives. Only when open.
+    Credits& flow() noexcept { return *credits_; }
     // A frame with nothing but credits is due.
     bool must_return() const noexcept { return credits_->must_return() && !free_slots_.empty(); }
 
     bool is_idle() const noexcept { return free_slots_.size() == slots_.size(); }
     std::size_t body_limit() const noexcept { return body_limit_; }
     const SendLedger& ledger() const noexcept { return ledger_; }
-    const SessionCounters& counters() const noexcept { return counters_; }
-    std::size_t credits() const noexcept { return credits_ ? credits_->available() : 0; }
+    // Of what was sent.
+    SessionCounters counters() const noexcept;
 
   private:
     // One frame or write. The header of a frame lives in memory_ until it is sent.
@@ -85,6 +88,13 @@ class SendWindow {
 
     Status post(Connection& connection, const OutgoingFrame& frame, std::size_t body_bytes,
                 std::optional<Cookie> cookie);
+    // What the service is told of when it can be had.
+    struct Wishes {
+        bool send = false;
+        bool write = false;
+        bool waited = false; // for credits, and no frame of the service's has left since
+    };
+
     Status refuse(bool& wanted) noexcept;
     // Each: the number of pieces.
     std::size_t lay_out(const OutgoingFrame& frame, std::uint32_t slot, std::size_t body_bytes,
@@ -104,8 +114,7 @@ class SendWindow {
     std::size_t segment_limit_ = 1;
     SessionCounters counters_;
     bool by_immediate_ = false;
-    bool send_wanted_ = false;
-    bool write_wanted_ = false;
+    Wishes wishes_;
 };
 
 } // namespace netio::inline v0_2

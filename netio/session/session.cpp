@@ -154,8 +154,7 @@ SessionCounters Session::counters() const noexcept {
     SessionCounters counters = core_->send_.counters();
     counters.frames_received = core_->receive_.frames();
     counters.bytes_received = core_->receive_.bytes();
-    counters.credits = core_->send_.credits();
-    counters.unconfirmed = core_->send_.ledger().outstanding();
+    counters.receives = core_->receive_.receive_count();
     return counters;
 }
 

@@ -36,6 +36,7 @@ bool SessionCore::take_arrival(const Completion& completion) {
     liveness_.on_received(loop_.now(), loop_.stalled());
     ReceiveWindow::Arrival arrival;
     std::uint32_t credits = 0;
+    bool waited = false;
     const bool is_write = completion.kind == Completion::Kind::remote_write;
     if (is_write && seals_all(handshake_.gate().protection())) {
         return protocol_error("wrote into memory of a session whose frames are sealed");
@@ -67,6 +68,7 @@ bool SessionCore::take_arrival(const Completion& completion) {
         arrival.flags = header.flags;
         arrival.body = bytes.subspan(frame_header_bytes);
         credits = header.credits;
+        waited = header.waited;
     }
     const bool is_open_frame = arrival.kind == static_cast<std::uint8_t>(FrameKind::open);
     const bool is_exchange = arrival.kind == static_cast<std::uint8_t>(FrameKind::key_exchange);
@@ -84,6 +86,7 @@ bool SessionCore::take_arrival(const Completion& completion) {
         return protocol_error("granted more credits than it has receives");
     }
     if (error == CreditError::unpermitted) return protocol_error("sent without a credit");
+    receive_.pace().on_arrived(waited, loop_.turns().rested(), loop_.now());
     if (credits > 0) await_peer();
     if (shutdown_.peer_is_silent()) return protocol_error("sent after it had confirmed the end");
     if (!is_write && arrival.kind < first_service_kind && !take_own_frame(arrival)) return false;
@@ -125,6 +128,15 @@ bool SessionCore::take_own_frame(ReceiveWindow::Arrival& arrival) {
         if (!options_.remote_writes || body.size() != sizeof(std::uint32_t)) return unexpected();
         arrival.notice = wire::load<std::uint32_t>(body.data());
         return true;
+    case FrameKind::window: {
+        if (body.size() != sizeof(std::uint32_t)) return unexpected();
+        const auto count = wire::load<std::uint32_t>(body.data());
+        if (count > most_session_receive_count || send_.on_window(count) != CreditError::none) {
+            return protocol_error("says that it has " + std::to_string(count) +
+                                  " receives, which cannot be");
+        }
+        return true;
+    }
     }
     return unexpected();
 }
@@ -146,10 +158,16 @@ void SessionCore::hand_over() {
         if (receive_.take_kept()) continue;
         receive_.pop();
         if (state_ >= State::parting) continue;
+        if (arrival.receive && !receive_.is_kept(*arrival.receive)) {
+            receive_.retire();
+            send_.flow().on_retired();
+            continue;
+        }
         if (arrival.receive && !receive_.post(*connection_, *arrival.receive)) {
             return; // on_closed follows
         }
-        send_.on_reposted(); // a write without one counted against the queue of completions only
+        // A write without one counted against the queue of completions only.
+        send_.flow().on_reposted();
     }
     if (state_ != State::ended || !receive_.is_empty()) return go_on();
     Closed last = shutdown_.judge(*verdict_, send_.ledger().sent(), send_.ledger().outstanding());

@@ -45,7 +45,7 @@ SessionCore::SessionCore(Session& session, Transport& transport, const Hello& he
                          access::Protection protection)
     : loop_{transport.loop()}, options_{(validate(options), options)}, session_{session},
       handler_{handler}, handshake_{hello, options}, send_{options.send_count},
-      receive_{options.receive_bytes + seal_bytes(protection), options.receive_count},
+      receive_{options.receive_bytes + seal_bytes(protection), options, transport.window_budget()},
       liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},
       beat_{loop_, [this] { beat(); }}, later_{loop_, [this] { hand_over(); }} {}
 
@@ -174,7 +174,9 @@ template <class Post>
 Status SessionCore::post_or_fail(Post post) {
     try {
         const Status status = post();
-        if (status == Status::ok) liveness_.on_sent();
+        if (status != Status::ok) return status;
+        liveness_.on_sent();
+        receive_.pace().on_granted(send_.flow().granted(), loop_.turns().rested());
         return status;
     } catch (const FabricError& error) {
         fail(CloseReason::failed, error.what());
@@ -203,6 +205,16 @@ bool SessionCore::send_own(FrameKind kind, std::span<const std::byte> body) {
 
 void SessionCore::go_on() {
     if (state_ != State::open) return;
+    // It grows only where the peer can be told at once; that it has shrunk has time.
+    const bool may_tell = send_.can_send_own() && !shutdown_.is_silent();
+    if (receive_.is_to_grow() && may_tell && is_open()) {
+        send_.flow().grow(receive_.grow(*connection_));
+    }
+    if (const auto count = may_tell ? receive_.take_news() : std::nullopt) {
+        std::array<std::byte, sizeof *count> body;
+        wire::store(body.data(), *count);
+        if (!send_own(FrameKind::window, body)) return;
+    }
     if (send_.must_return() && !shutdown_.is_silent() && !send_own(FrameKind::credit)) return;
     advance_shutdown();
     if (is_open() && send_.take_wish()) handler_.on_writable(session_); // may destroy the session

@@ -26,7 +26,7 @@ void validate(const SessionOptions& options) {
                        options.receive_bytes <= UINT32_MAX,
                    "receive_bytes must be from 256 to 4294967295");
     require_option(options.receive_count >= least_session_receive_count &&
-                       options.receive_count <= 16384,
+                       options.receive_count <= most_session_receive_count,
                    "receive_count must be from 4 to 16384");
     require_option(options.send_count >= 2 &&
                        options.send_count <= 1024, // one slot is kept for credits

@@ -10,8 +10,12 @@
 namespace netio::inline v0_2 {
 
 struct SessionOptions {
-    std::size_t receive_bytes = 66 * 1024;     // per receive buffer; the largest frame we can take
-    std::size_t receive_count = 64;            // receive buffers, and so the peer's credits
+    std::size_t receive_bytes = 66 * 1024; // per receive buffer; the largest frame we can take
+    std::size_t receive_count = 64;        // receive buffers, and so the peer's credits
+    // Where the way to the peer is long: bytes that the receive buffers may grow to together, while
+    // that holds the peer up. Not more than the transport has for all (FabricOptions); 0: they do
+    // not grow.
+    std::size_t window_limit = 64 * 1024 * 1024;
     std::size_t send_count = 64;               // frames in the fabric's hands at once
     std::chrono::milliseconds heartbeat{5000}; // send something at least this often; 0: never
     // Silence that makes a peer dead; 0: none does. Only the time counts in which our loop looked.

@@ -40,7 +40,7 @@ class NETIO_EXPORT Publisher {
         bool open = false; // other machines may reach them, and whoever does may connect
         std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
-        SessionOptions session = {.receive_bytes = 4096, .receive_count = 8};
+        SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that holds the publisher up
         // less.
         SlowPolicy slow_policy = SlowPolicy::block;

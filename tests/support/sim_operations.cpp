@@ -109,6 +109,12 @@ Status SimConnection::post_outgoing(std::span<const Slice> slices, Cookie cookie
     return Status::ok;
 }
 
+bool SimConnection::reserve_receives(std::size_t receive_count) {
+    if (!profile_.receives_may_grow) return false;
+    limits_.receive_count = std::max(limits_.receive_count, receive_count);
+    return true;
+}
+
 Status SimConnection::post_receive(std::span<const Slice> slices, Cookie cookie) {
     transport_.charge(transport_.costs_.post);
     if (state_ == State::ending || state_ == State::ended || !good_slices(slices, true)) {

@@ -18,7 +18,8 @@ SimProfile tcp_profile() {
                              .immediate_bytes = 8,
                              .message_bytes = SIZE_MAX,
                              .write_consumes_receive = false,
-                             .connector_speaks_first = false}};
+                             .connector_speaks_first = false},
+            .receives_may_grow = true};
 }
 
 SimProfile verbs_profile() {

@@ -32,6 +32,7 @@ struct SimProfile {
     Duration jitter = std::chrono::microseconds{15};
     // A send completes when the peer has the message (verbs), or as soon as it has left (tcp).
     bool completes_at_peer = false;
+    bool receives_may_grow = false; // a connection may be given more than it was made with
     // tcp: what a peer's kernel takes that its process does not read. Beyond it nothing leaves.
     std::size_t window_bytes = SIZE_MAX;
     Sign sign = Sign::kernel;

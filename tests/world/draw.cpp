@@ -108,6 +108,7 @@ class Drawing {
 
     void draw_session(Values& options) {
         if (dice_.percent(40)) options.set("receives", dice_.between(4, 8));
+        if (name_dice_.percent(40)) options.set("window", name_dice_.between(0, 256 * 1024));
         if (dice_.percent(25)) options.set("sends", dice_.between(2, 6));
         if (dice_.percent(30)) {
             const std::int64_t heartbeat = dice_.one_of(std::vector<std::int64_t>{20, 100, 1000});

@@ -66,6 +66,7 @@ SessionOptions Actor::session_options(SessionOptions options) const {
     };
     number("receive_bytes", options.receive_bytes);
     number("receives", options.receive_count);
+    number("window", options.window_limit);
     number("sends", options.send_count);
     time("heartbeat_ms", options.heartbeat);
     time("dead_ms", options.dead_after);

@@ -99,13 +99,75 @@ TEST(Credits, RefusesOptionsThatWouldStopOrNeverEnd) {
     };
     EXPECT_THROW(make(2, 4, 0), std::invalid_argument);
     EXPECT_THROW(make(4, 2, 0), std::invalid_argument);
-    EXPECT_THROW(make(65'536, 4, 0), std::invalid_argument);
+    EXPECT_THROW(make(32'768, 4, 0), std::invalid_argument);
     EXPECT_THROW(make(4, 4, 1), std::invalid_argument);
     EXPECT_THROW(make(4, 4, 4), std::invalid_argument);
     EXPECT_THAT([&] { make(0, 4, 0); },
                 testing::ThrowsMessage<std::invalid_argument>(
                     testing::HasSubstr("receive_count is 0, but receive counts go from 3")));
-    EXPECT_NO_THROW(make(3, 65'535, 2));
+    EXPECT_NO_THROW(make(3, 32'767, 2));
+}
+
+TEST(Credits, AWindowThatGrowsGrantsWhatWasAdded) {
+    Credits here{{.receive_count = 4, .peer_receive_count = 4}};
+    Credits there{{.receive_count = 4, .peer_receive_count = 4}};
+    for (int i = 0; i < 3; ++i)
+        there.on_write_sent();
+    EXPECT_FALSE(there.can_write());
+
+    here.grow(4);
+    EXPECT_EQ(here.granted(), 8U);
+    EXPECT_EQ(there.on_window(8), CreditError::none);
+    EXPECT_EQ(there.available(), 5U);
+    EXPECT_TRUE(there.can_write());
+    EXPECT_EQ(there.on_received(4), CreditError::overrun) << "three are used";
+    EXPECT_EQ(there.on_received(3), CreditError::none);
+    EXPECT_EQ(there.available(), 8U);
+}
+
+TEST(Credits, HalfOfALargerWindowIsReturnedAtOnce) {
+    Credits credits{{.receive_count = 4, .peer_receive_count = 4}};
+    credits.grow(4);
+    for (int i = 0; i < 3; ++i)
+        receive(credits);
+    EXPECT_FALSE(credits.must_return());
+    receive(credits);
+    EXPECT_TRUE(credits.must_return());
+}
+
+TEST(Credits, AWindowShrinksByWhatWasUsedAndIsNotReturned) {
+    Credits here{{.receive_count = 8, .peer_receive_count = 4}};
+    Credits there{{.receive_count = 4, .peer_receive_count = 8}};
+    for (int i = 0; i < 4; ++i) {
+        there.on_write_sent();
+        ASSERT_EQ(here.on_received(0), CreditError::none);
+        here.on_retired();
+    }
+    EXPECT_EQ(here.receive_count(), 4U);
+    EXPECT_EQ(here.owed(), 0U);
+    EXPECT_EQ(there.on_window(4), CreditError::none);
+    EXPECT_EQ(there.available(), 4U);
+    EXPECT_EQ(there.on_received(1), CreditError::overrun);
+}
+
+TEST(Credits, AfterItHasShrunkNobodySendsWithoutACredit) {
+    Credits here{{.receive_count = 4, .peer_receive_count = 4}};
+    ASSERT_EQ(here.on_received(0), CreditError::none);
+    here.on_retired();
+    for (int i = 0; i < 3; ++i)
+        receive(here);
+    EXPECT_EQ(here.on_received(0), CreditError::unpermitted);
+}
+
+TEST(Credits, RefusesAWindowThatCannotBe) {
+    Credits credits{{.receive_count = 4, .peer_receive_count = 8}};
+    credits.on_write_sent();
+    EXPECT_EQ(credits.on_window(6), CreditError::overrun) << "seven were never used";
+    EXPECT_EQ(credits.on_window(7), CreditError::none);
+    EXPECT_EQ(credits.on_window(least_receive_count - 1), CreditError::overrun);
+    EXPECT_EQ(credits.on_window(most_receive_count + 1), CreditError::overrun);
+    EXPECT_EQ(credits.on_window(most_receive_count), CreditError::none);
+    EXPECT_EQ(credits.available(), most_receive_count);
 }
 
 TEST(CreditsDeathTest, AbortsWhenTheCallerDoesNotAsk) {

@@ -66,6 +66,10 @@ TEST(Hello, APeerThatCannotBeSentToIsRefusedAtTheBounds) {
     EXPECT_EQ(judge_receives(peer, 1001), RejectCode::receive_too_small);
     peer.receive_count = least_session_receive_count - 1;
     EXPECT_EQ(judge_receives(peer, 1000), RejectCode::service_data);
+    peer.receive_count = most_session_receive_count;
+    EXPECT_EQ(judge_receives(peer, 1000), RejectCode::none);
+    peer.receive_count = most_session_receive_count + 1;
+    EXPECT_EQ(judge_receives(peer, 1000), RejectCode::service_data);
     peer.receive_count = least_session_receive_count;
     peer.receive_bytes = least_receive_bytes - 1;
     EXPECT_EQ(judge_receives(peer, 0), RejectCode::receive_too_small);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// ByteBudget: a limit for what several owners hold together, and ByteShare, what one of them holds
+// of it; it gives all back when it goes. The budget must outlive its shares. Not thread-safe.
+
+#include <cstddef>
+#include <utility>
+
+namespace netio::inline v0_2 {
+
+class ByteBudget {
+  public:
+    explicit ByteBudget(std::size_t limit) noexcept : limit_{limit} {}
+    ByteBudget(const ByteBudget&) = delete;
+    ByteBudget& operator=(const ByteBudget&) = delete;
+
+    std::size_t used() const noexcept { return used_; }
+    std::size_t limit() const noexcept { return limit_; }
+
+  private:
+    friend class ByteShare;
+    std::size_t limit_;
+    std::size_t used_ = 0;
+};
+
+class ByteShare {
+  public:
+    explicit ByteShare(ByteBudget& budget) noexcept : budget_{budget} {}
+    ~ByteShare() { give(held_); }
+    ByteShare(const ByteShare&) = delete;
+    ByteShare& operator=(const ByteShare&) = delete;
+
+    // False: that would be more than the budget has.
+    [[nodiscard]] bool take(std::size_t bytes) noexcept {
+        if (bytes > budget_.limit_ - budget_.used_) return false;
+        budget_.used_ += bytes;
+        held_ += bytes;
+        return true;
+    }
+    // Of what was taken.
+    void give(std::size_t bytes) noexcept {
+        budget_.used_ -= bytes;
+        held_ -= bytes;
+    }
+    std::size_t held() const noexcept { return held_; }
+
+  private:
+    ByteBudget& budget_;
+    std::size_t held_ = 0;
+};
+
+} // namespace netio::inline v0_2

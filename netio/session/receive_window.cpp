@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/session/receive_window.hpp"
+
+#include "netio/session/hello.hpp"
+
+#include <algorithm>
+
+namespace netio::inline v0_2 {
+
+namespace {
+
+std::uint32_t most_receives(const SessionOptions& options) noexcept {
+    const std::size_t most = options.window_limit / options.receive_bytes;
+    return static_cast<std::uint32_t>(std::clamp<std::size_t>(
+        most, options.receive_count,
+        std::max<std::size_t>(options.receive_count, most_session_receive_count)));
+}
+
+} // namespace
+
+ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options,
+                             ByteBudget& budget)
+    : memory_{receive_bytes, static_cast<std::uint32_t>(options.receive_count), budget},
+      arrivals_(options.receive_count), pace_{memory_.count(), most_receives(options)},
+      told_{memory_.count()} {}
+
+std::uint32_t ReceiveWindow::grow(Connection& connection) {
+    const std::uint32_t before = memory_.count();
+    const std::uint32_t more = pace_.wanted() - before;
+    // Memory last: what it costs is not to be wasted.
+    if (!connection.reserve_receives(before + more) || !memory_.add(more, connection.domain())) {
+        pace_.on_changed(before);
+        return 0;
+    }
+    std::vector<Arrival> larger(std::max<std::size_t>(memory_.count(), arrivals_.size()));
+    for (std::size_t i = 0; i < count_; ++i)
+        larger[i] = arrivals_[(first_ + i) % arrivals_.size()];
+    arrivals_ = std::move(larger);
+    first_ = 0;
+    for (std::uint32_t index = before; index < memory_.count(); ++index) {
+        if (!post(connection, index)) return 0;
+    }
+    pace_.on_changed(memory_.count());
+    return more;
+}
+
+void ReceiveWindow::retire() {
+    if (memory_.drop()) pace_.on_changed(memory_.count());
+}
+
+} // namespace netio::inline v0_2

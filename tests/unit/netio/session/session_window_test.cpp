@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Windows over a long way: they grow where the peer waits for credits, and as far as they may.
+
+#include "tests/unit/netio/session/session_fixture.hpp"
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr SessionOptions small_windows{
+    .receive_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024, .send_count = 64};
+
+class SessionWindow : public SessionTest {
+  protected:
+    void lengthen_the_way(Duration delay) { bed.sim()->network().set_path(0, 0, {.delay = delay}); }
+    std::size_t receives() const { return far.session->counters().receives; }
+    void pass(Duration time) {
+        bool passed = false;
+        Timer timer{bed.loop(), [&] { passed = true; }};
+        timer.start(time);
+        ASSERT_TRUE(bed.run_until([&] { return passed; }));
+    }
+    // The time that so many frames take.
+    Duration carry(std::uint64_t count) {
+        far.frames.clear();
+        const TimePoint begin = bed.loop().now();
+        flood(near, count);
+        EXPECT_TRUE(bed.run_until([&] { return far.frames.size() == count; }));
+        expect_flood(far, count);
+        near.at_room = nullptr;
+        return bed.loop().now() - begin;
+    }
+};
+
+TEST_P(SessionWindow, GrowsToItsLimitWhereTheWayIsLong) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    EXPECT_EQ(receives(), 8U);
+    carry(500);
+    EXPECT_EQ(receives(), 64U);
+    // 63 in a round trip in place of 7.
+    EXPECT_LT(carry(1200), 20ms * 1200 / 25);
+    EXPECT_EQ(receives(), 64U);
+    EXPECT_EQ(near.session->counters().credits + near.session->counters().unconfirmed, 64U);
+    EXPECT_EQ(bed.transport().window_budget().used(), 56U * 1024U);
+}
+
+TEST_P(SessionWindow, StaysAsItIsWhereTheWayIsShort) {
+    connect({}, small_windows);
+    carry(5000);
+    EXPECT_EQ(receives(), 8U);
+}
+
+TEST_P(SessionWindow, StaysAsItIsWhereItMayNotGrow) {
+    SessionOptions options = small_windows;
+    options.window_limit = 0;
+    connect({}, options);
+    lengthen_the_way(10ms);
+    carry(200);
+    EXPECT_EQ(receives(), 8U);
+}
+
+TEST_P(SessionWindow, StaysAsItIsWhereThePeerHasLittleToSay) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    for (int i = 0; i < 50; ++i) {
+        send(near, 3);
+        pass(50ms);
+    }
+    EXPECT_EQ(far.frames.size(), 150U);
+    EXPECT_EQ(receives(), 8U);
+}
+
+TEST_P(SessionWindow, ShrinksAgainWhenItIsNotUsed) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    carry(500);
+    ASSERT_EQ(receives(), 64U);
+    const std::uint64_t before = far.frames.size();
+    for (int i = 0; i < 400; ++i) {
+        send(near, 1);
+        pass(500ms);
+    }
+    EXPECT_EQ(far.frames.size(), before + 400);
+    EXPECT_EQ(receives(), 8U);
+    EXPECT_EQ(bed.transport().window_budget().used(), 0U);
+    EXPECT_LE(near.session->counters().credits, 8U);
+    EXPECT_LE(near.session->counters().unconfirmed, 8U);
+    // And grows again.
+    carry(500);
+    EXPECT_EQ(receives(), 64U);
+}
+
+TEST_P(SessionWindow, APausedReceiverHoldsNoMoreThanItsWindow) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    carry(500);
+    far.session->pause();
+    flood(near, 500);
+    pass(1s);
+    EXPECT_EQ(far.frames.size(), 500U);
+    EXPECT_EQ(receives(), 64U);
+    far.session->resume();
+    ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 1000; }));
+}
+
+TEST_P(SessionWindow, EndsInOrderWhereverItIs) {
+    for (const std::uint64_t count : {1U, 20U, 50U, 500U}) {
+        near = End{};
+        far = End{};
+        connect({}, small_windows);
+        lengthen_the_way(10ms);
+        carry(count);
+        near.session->close();
+        ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+        expect_end(near, CloseReason::orderly, 0);
+        expect_end(far, CloseReason::orderly, 0);
+        near.session.reset();
+        far.session.reset();
+        EXPECT_EQ(bed.transport().window_budget().used(), 0U);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SessionWindow, testing::Values(Bed::sim_tcp), bed_name);
+
+// Where a device's queues are as long as they were made.
+class SessionWindowOnADevice : public SessionWindow {};
+
+TEST_P(SessionWindowOnADevice, StaysAsItIs) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    carry(200);
+    EXPECT_EQ(receives(), 8U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SessionWindowOnADevice, testing::Values(Bed::sim_verbs), bed_name);
+
+} // namespace
+} // namespace netio::test
