@@ -7,11 +7,11 @@
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/top/bus_sources.hpp"
+#include "apps/top/fetch.hpp"
 #include "apps/top/table.hpp"
 #include "netio/base/status.hpp"
 
 #include <CLI/CLI.hpp>
-#include <httplib.h>
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -36,22 +36,15 @@ struct Arguments {
     bool json = false;
 };
 
+// Its address may be somebody's announcement.
 Look look_at(const std::string& source) {
     Look look{.source = source};
-    const netio::Address address = netio::parse_address(source);
-    httplib::Client client{address.host, address.port};
-    constexpr std::chrono::seconds patience{3};
-    client.set_connection_timeout(patience);
-    client.set_read_timeout(patience);
-    const httplib::Result answer = client.Get("/metrics");
-    look.seconds = std::chrono::duration<double>(netio::Clock::now().time_since_epoch()).count();
-    if (!answer) {
-        look.error = "no answer: " + httplib::to_string(answer.error());
-    } else if (answer->status != 200) {
-        look.error = "answers " + std::to_string(answer->status);
-    } else {
-        look.rows = rows_of(answer->body);
+    try {
+        look.rows = rows_of(fetch_figures(netio::parse_address(source)));
+    } catch (const std::exception& error) {
+        look.error = error.what();
     }
+    look.seconds = std::chrono::duration<double>(netio::Clock::now().time_since_epoch()).count();
     return look;
 }
 
