@@ -223,7 +223,7 @@ void EventLoop::check_caller(const char* type, const char* call) const noexcept 
     if (owner == std::thread::id{} || owner == std::this_thread::get_id()) return;
     const std::string what = std::string{type} + "::" + call;
     detail::check_failed(what.c_str(), 0, "it is called in the thread of its loop",
-                         "another thread runs the loop; bring the call there by EventLoop::post()");
+                         "called from another thread; EventLoop::post() brings a call there");
 }
 
 Timer::Timer(EventLoop& loop, std::function<void()> handler)

@@ -37,7 +37,7 @@ inline void expect_refused([[maybe_unused]] EventLoop& loop,
     GTEST_SKIP() << "nothing is checked in a build with NDEBUG";
 #else
     for (const ForeignCall& each : calls) {
-        EXPECT_DEATH(call_elsewhere(loop, each.call), each.name + ".*EventLoop::post");
+        EXPECT_DEATH(call_elsewhere(loop, each.call), each.name + ":.*EventLoop::post");
         if (testing::Test::HasFailure()) return;
     }
 #endif
