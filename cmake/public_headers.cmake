@@ -9,6 +9,7 @@ set(NETIO_PUBLIC_HEADERS
     netio/base/endpoint.hpp
     netio/base/export.hpp
     netio/base/latency_histogram.hpp
+    netio/base/observer.hpp
     netio/base/status.hpp
     netio/base/time.hpp
     netio/base/version.hpp

@@ -4,42 +4,25 @@
 // Tells what happens to the RDMA devices of this machine: a port that goes down or comes up, a
 // device that fails.
 //
-//     netio::DeviceWatch watch{loop, [&](const netio::DeviceEvent& event) {
-//         if (event.kind == netio::DeviceEvent::Kind::port_down) loop.stop();
-//     }};
+//     netio::DeviceWatch watch{loop}; // tells the loop's observer: on_device_event
 //
 // The devices are asked through libibverbs, which is loaded where there is a device. Without
 // either nothing is told, and it costs nothing. What a device has counted, and how its ports are,
 // stands in /sys/class/infiniband. Belongs to the loop's thread.
 
 #include "netio/base/export.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/loop/event_loop.hpp"
 
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 
 namespace netio::inline v0_2 {
 
-struct DeviceEvent {
-    enum class Kind : std::uint8_t {
-        port_up,
-        port_down,
-        device_failed, // nothing goes over it any more
-        changed,       // addresses, keys, the subnet's manager
-    };
-    Kind kind = Kind::changed;
-    std::string device;
-    unsigned port = 0; // 0: all of the device
-    std::string what;  // in libibverbs' words
-};
-
 class NETIO_EXPORT DeviceWatch {
   public:
-    // The handler may destroy the watch. Devices that cannot be opened are left out.
-    DeviceWatch(EventLoop& loop, std::function<void(const DeviceEvent&)> handler);
+    // Devices that cannot be opened are left out.
+    explicit DeviceWatch(EventLoop& loop);
     ~DeviceWatch();
     DeviceWatch(const DeviceWatch&) = delete;
     DeviceWatch& operator=(const DeviceWatch&) = delete;

@@ -2,10 +2,9 @@
 #include "apps/common/keys.hpp"
 
 #include "apps/common/core_dumps.hpp"
+#include "apps/common/option_values.hpp"
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <stdexcept>
 
@@ -22,7 +21,7 @@ void add_protection(CLI::App& command, KeyArguments& arguments) {
             "--protection", arguments.protection,
             "With a key: none, peers (frames that change a connection carry a tag), integrity "
             "(all do) or privacy (all are encrypted); a server asks for it at least")
-        ->check(CLI::IsMember({"none", "peers", "integrity", "privacy"}));
+        ->check(one_of({"none", "peers", "integrity", "privacy"}));
 }
 
 void require_a_file(const KeyArguments& arguments) {
@@ -79,25 +78,9 @@ std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& argume
     return options;
 }
 
-ServedKeys::ServedKeys(netio::EventLoop& loop, const KeyArguments& arguments)
-    : refused_{loop, [](const std::string& line) { spdlog::warn("{}", line); }} {
+ServedKeys::ServedKeys(netio::EventLoop& loop, const KeyArguments& arguments) {
     const auto options = server_keys(arguments);
-    if (options)
-        keys_ = std::make_shared<netio::ServerKeys>(loop, *options,
-                                                    static_cast<netio::ServerKeys::Handler*>(this));
-}
-
-void ServedKeys::on_refused(const std::string& peer_address, std::string_view why, unsigned key) {
-    const std::string claimed = key == 0 ? "" : fmt::format(" (key {})", key);
-    refused_.note(fmt::format("{}{} is not admitted: {}", peer_address, claimed, why));
-}
-
-void ServedKeys::on_file_problem(const std::string& problem) {
-    spdlog::error("{}; the keys of before stay in force", problem);
-}
-
-void ServedKeys::on_revoked(unsigned key, std::size_t sessions) {
-    spdlog::warn("key {} is gone or is another one: {} connections end", key, sessions);
+    if (options) keys_ = std::make_shared<netio::ServerKeys>(loop, *options);
 }
 
 } // namespace apps

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The options of programs that ask for keys or show one, and what becomes of them. A server says
-// whom it has not admitted, so many lines an interval.
+// The options of programs that ask for keys or show one, and what becomes of them.
 
-#include "apps/common/limited_log.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -43,8 +39,8 @@ netio::access::Protection protection_of(const std::string& word);
 // Null without --key. Throws as ClientKey.
 std::shared_ptr<const netio::ClientKey> client_key(const KeyArguments& arguments);
 
-// The keys of a server, and what is said of those who do not have one.
-class ServedKeys final : private netio::ServerKeys::Handler {
+// The keys of a server.
+class ServedKeys final {
   public:
     // Null keys without --keys. Throws as ServerKeys.
     ServedKeys(netio::EventLoop& loop, const KeyArguments& arguments);
@@ -54,11 +50,6 @@ class ServedKeys final : private netio::ServerKeys::Handler {
     const std::shared_ptr<netio::ServerKeys>& keys() const noexcept { return keys_; }
 
   private:
-    void on_refused(const std::string& peer_address, std::string_view why, unsigned key) override;
-    void on_file_problem(const std::string& problem) override;
-    void on_revoked(unsigned key, std::size_t sessions) override;
-
-    LimitedLog refused_;
     std::shared_ptr<netio::ServerKeys> keys_;
 };
 

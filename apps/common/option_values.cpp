@@ -2,10 +2,15 @@
 #include "apps/common/option_values.hpp"
 
 #include "apps/common/quantity.hpp"
+#include "apps/common/spelling.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -72,10 +77,22 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
         ->default_str(std::to_string(value));
 }
 
+std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words) {
+    return [words = std::move(words)](const std::string& word) -> std::string {
+        if (std::ranges::find(words, word) != words.end()) return {};
+        return fmt::format("'{}' is unknown{}; allowed: {}", word, suggestion(word, words),
+                           fmt::join(words, ", "));
+    };
+}
+
 CLI::Option* add_provider(CLI::App& command, std::string& value) {
     const auto problem = [](const std::string& word) {
         const std::string refusal = word == "auto" ? std::string{} : netio::provider_refusal(word);
-        return refusal.empty() ? refusal : fmt::format("'{}': {}", word, refusal);
+        if (refusal.empty()) return refusal;
+        constexpr std::array<std::string_view, 3> words{"auto", "tcp", "verbs"};
+        const std::string meant =
+            std::ranges::find(words, word) == words.end() ? suggestion(word, words) : "";
+        return fmt::format("'{}'{}: {}", word, meant, refusal);
     };
     return command.add_option("--provider", value, "auto, tcp or verbs")->check(problem);
 }
@@ -88,7 +105,7 @@ CLI::Option* add_bus(CLI::App& command, std::string& value) {
 
 CLI::Option* add_decoding(CLI::App& command, std::string& value) {
     return command.add_option("--decode-fids", value, "Show fids by their fields: felix")
-        ->check(CLI::IsMember({"felix"}));
+        ->check(one_of({"felix"}));
 }
 
 CLI::Option* add_open(CLI::App& command, bool& value) {

@@ -7,9 +7,12 @@
 #include "netio/base/time.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -31,6 +34,9 @@ CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& 
                        const std::string& help, Limits limits);
 CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
                        const std::string& help, Limits limits);
+// For an option whose values are these words: check(one_of({...})). What is wrong names the word
+// that was meant, where one is near.
+std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words);
 // --provider: auto, or one that may be used; whether this machine has it is another question.
 CLI::Option* add_provider(CLI::App& command, std::string& value);
 // --bus: where publishers are found (pubsub/discovery/bus.hpp).

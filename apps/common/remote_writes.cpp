@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/remote_writes.hpp"
 
+#include "apps/common/option_values.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <map>
@@ -20,7 +22,7 @@ CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& v
             "(over tcp the peer can then reach all of this process)")
         ->type_name("WORD")
         ->default_str("guarded")
-        ->check(CLI::IsMember({"guarded", "trusted", "never"}));
+        ->check(one_of({"guarded", "trusted", "never"}));
 }
 
 } // namespace apps

@@ -28,9 +28,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
 } // namespace
 
 std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
-    const auto closest = std::ranges::min_element(
-        words, {}, [&](std::string_view each) { return distance(word, each); });
-    if (closest == words.end() || distance(word, *closest) > 2) return {};
+    const auto far = [&](std::string_view each) {
+        const bool begins = word.size() > 2 && each.starts_with(word);
+        return begins ? std::size_t{1} : distance(word, each);
+    };
+    const auto closest = std::ranges::min_element(words, {}, far);
+    if (closest == words.end() || far(*closest) > 2) return {};
     return " (did you mean '" + std::string{*closest} + "'?)";
 }
 

@@ -4,6 +4,7 @@
 
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/remote_writes.hpp"
@@ -214,6 +215,7 @@ void SendRun::on_finished(const std::string& problem) {
 
 int send(const Arguments& arguments) {
     netio::EventLoop loop;
+    const LogObserver observer{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
     SendRun run{loop, *transport, arguments};
     return run.run();
@@ -234,6 +236,7 @@ std::function<void(Exposition&)> figures(const Server& server) {
 
 int serve(const Arguments& arguments) {
     netio::EventLoop loop;
+    const LogObserver observer{loop};
     // Before threads begin, which is when a sender comes.
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});

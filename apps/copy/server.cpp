@@ -7,7 +7,7 @@
 namespace apps::copy {
 
 Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options options)
-    : accept_failed_{loop}, log_{loop}, loop_{loop}, options_{std::move(options)},
+    : log_{loop}, loop_{loop}, options_{std::move(options)},
       places_{options_.sender_limit_count, options_.host_limit_count}, folder_{options_.folder},
       listener_{transport,
                 {.addresses = options_.addresses, .open = options_.open, .keys = options_.keys},
@@ -22,8 +22,8 @@ Server::Counters Server::counters() const {
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     const std::string peer = incoming.peer_address();
-    refusal_ = places_.enter(peer);
-    if (!refusal_.empty()) return; // whoever is not accepted is rejected
+    std::string refusal = places_.enter(peer);
+    if (!refusal.empty()) return incoming.reject(std::move(refusal));
     try {
         Session::Options options = options_.session;
         if (incoming.rights() != nullptr) options.rights = *incoming.rights();

@@ -4,7 +4,6 @@
 // Receives files from several senders at once into one folder (apps/copy/session.hpp). Belongs
 // to the loop's thread.
 
-#include "apps/common/accept_failure_log.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/places.hpp"
 #include "apps/copy/served_folder.hpp"
@@ -47,23 +46,15 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
 
   private:
     void on_incoming(netio::stream::IncomingStream& incoming) override;
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
-        accept_failed_.note(peer_address, why);
-    }
-    void on_peer_rejected(const std::string& peer_address, const std::string& why) override {
-        accept_failed_.rejected(peer_address, refusal_.empty() ? why : std::exchange(refusal_, {}));
-    }
     void on_file_kept(std::uint64_t moved_bytes) override;
     void on_file_failed(std::uint64_t moved_bytes) override;
     void on_session_ended(Session& session) override;
     PeerLog& log() override { return log_; }
 
-    AcceptFailureLog accept_failed_;
     PeerLog log_;
     netio::EventLoop& loop_;
     Options options_;
     Places places_;
-    std::string refusal_; // of a place, until it is told
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;

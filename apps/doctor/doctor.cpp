@@ -2,9 +2,9 @@
 
 // netio doctor: whether this machine, and the path to another, is fit for RDMA.
 
-#include "apps/common/accept_failure_log.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/report.hpp"
@@ -39,6 +39,7 @@ struct DoctorArguments {
 
 int serve(const DoctorArguments& arguments) {
     netio::EventLoop loop;
+    const LogObserver observer{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     const ServedKeys served{loop, arguments.keys};
     ProbeServer server{*transport,
@@ -47,10 +48,6 @@ int serve(const DoctorArguments& arguments) {
                         .keys = served.keys()}};
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
-    AcceptFailureLog accept_failed{loop};
-    server.at_accept_failed = [&](const std::string& peer_address, const netio::FabricError& why) {
-        accept_failed.note(peer_address, why);
-    };
     tell_listening(server.endpoints());
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     loop.run();

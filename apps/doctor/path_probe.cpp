@@ -79,10 +79,6 @@ void ProbeServer::on_incoming(netio::IncomingSession& incoming) {
     kept.idle->start();
 }
 
-void ProbeServer::on_accept_failed(const std::string& peer_address, const netio::FabricError& why) {
-    if (at_accept_failed) at_accept_failed(peer_address, why);
-}
-
 void ProbeServer::on_open(netio::Session& session) {
     if (at_visit) at_visit(session.peer_address() + " has come");
 }

@@ -46,9 +46,6 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     // Called when a peer has come, and with the reason when it has gone.
     std::function<void(const std::string& what)> at_visit;
-    // Called for a peer for whom there was no memory or descriptor.
-    std::function<void(const std::string& peer_address, const netio::FabricError& why)>
-        at_accept_failed;
 
   private:
     struct Peer {
@@ -60,7 +57,6 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
         std::unique_ptr<IdleWatch> idle;
     };
     void on_incoming(netio::IncomingSession& incoming) override;
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override;
     void on_open(netio::Session& session) override;
     void on_frame(netio::Session& session, const netio::IncomingFrame& frame) override;
     void on_sent(netio::Session& session, netio::Cookie, netio::Completion::Outcome) override;

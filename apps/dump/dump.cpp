@@ -6,6 +6,7 @@
 #include "apps/common/exit_status.hpp"
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/keys.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/dump/hex_lines.hpp"
@@ -109,6 +110,7 @@ class DumpRun final : private Subscriptions::Handler {
     const DumpArguments& arguments_;
     const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
+    LogObserver observer_{loop_};
     std::unique_ptr<netio::Transport> transport_;
     std::uint64_t shown_ = 0;
     bool reached_ = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Receives messages, buffered and unbuffered, of any number of senders, and ends when the last one
 // has: message_receiver HOST:PORT
+#include "netio/base/observer.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -8,6 +9,16 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+
+// What only this machine's operator can mend, and who does not suit.
+struct Log final : netio::Observer {
+    void on_accept_failed(const netio::AcceptFailed& event) override {
+        std::fprintf(stderr, "%s was rejected: %s\n", event.peer.c_str(), event.why.what());
+    }
+    void on_peer_rejected(const netio::PeerRejected& event) override {
+        std::fprintf(stderr, "%s was rejected: %s\n", event.peer.c_str(), event.why.c_str());
+    }
+};
 
 struct Receiver final : netio::ListenSocket::Handler {
     explicit Receiver(netio::EventLoop& its_loop) : loop{its_loop} {}
@@ -27,10 +38,6 @@ struct Receiver final : netio::ListenSocket::Handler {
     }
     // After close() below: every sender has been told what was received, and has had its on_closed.
     void on_listen_closed(netio::ListenSocket&, const netio::Closed&) override { loop.stop(); }
-    void on_accept_failed(netio::ListenSocket&, const std::string& peer,
-                          const netio::FabricError& why) override {
-        std::fprintf(stderr, "%s was refused: %s\n", peer.c_str(), why.what());
-    }
 
     netio::EventLoop& loop;
     int senders = 0;
@@ -40,7 +47,8 @@ struct Receiver final : netio::ListenSocket::Handler {
 };
 
 int main(int argc, char** argv) try {
-    netio::EventLoop loop;
+    Log log;
+    netio::EventLoop loop{{.observer = &log}};
     const auto transport = netio::open_fabric(loop);
     Receiver receiver{loop};
     netio::ListenSocket::Options options;

@@ -55,10 +55,6 @@ class Source final : private pubsub::PublishSocket::Handler {
         free_.push_back(static_cast<std::size_t>(cookie));
         publish();
     }
-    void on_accept_failed(pubsub::Publisher&, const std::string& peer,
-                          const netio::FabricError& why) override {
-        std::fprintf(stderr, "%s was refused: %s\n", peer.c_str(), why.what());
-    }
     void on_closed(pubsub::Publisher&, const netio::Closed& closed) override {
         ended_well_ = closed.reason == netio::CloseReason::orderly;
         std::printf("published %llu blocks: %s %s\n", static_cast<unsigned long long>(next_),

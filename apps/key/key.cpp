@@ -4,6 +4,7 @@
 
 #include "apps/common/core_dumps.hpp"
 #include "apps/common/exit_status.hpp"
+#include "apps/common/option_values.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
@@ -155,7 +156,7 @@ Command add_key(CLI::App& program) {
                      "new: add a key; list: without the secrets; "
                      "check: say what is wrong with the file")
         ->required()
-        ->check(CLI::IsMember({"new", "list", "check"}));
+        ->check(one_of({"new", "list", "check"}));
     command->add_option("file", arguments->file, "The key file")->required();
     command->add_option("--id", arguments->id, "new: the key's id; otherwise the lowest free one")
         ->check(CLI::Range(1, 255));

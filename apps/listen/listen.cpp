@@ -2,12 +2,12 @@
 
 // netio listen: receives what send sockets send, counts it or writes it out.
 
-#include "apps/common/device_log.hpp"
 #include "apps/common/end_signals.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/limited_log.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
@@ -15,6 +15,7 @@
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 #include "netio/messages/listen_socket.hpp"
@@ -90,14 +91,6 @@ class ListenRun final : private netio::ListenSocket::Handler {
         log_.note(fmt::format("{} has left behind {} messages: {}", sender.peer_address(),
                               sums.messages, to_string(closed.reason)));
     }
-    void on_accept_failed(netio::ListenSocket&, const std::string& peer,
-                          const netio::FabricError& why) override {
-        log_.note(fmt::format("{} could not be accepted: {}", peer, why.what()));
-    }
-    void on_peer_rejected(netio::ListenSocket&, const std::string& peer,
-                          const std::string& why) override {
-        log_.note(fmt::format("{} is rejected: {}", peer, why));
-    }
     void on_listen_closed(netio::ListenSocket&, const netio::Closed&) override { loop_.stop(); }
     void end() {
         if (std::exchange(ended_, true)) return loop_.stop();
@@ -106,9 +99,10 @@ class ListenRun final : private netio::ListenSocket::Handler {
 
     const ListenArguments& arguments_;
     netio::EventLoop loop_;
+    LogObserver observer_{loop_};
     ServedKeys keys_;
     std::unique_ptr<netio::Transport> transport_;
-    DeviceLog devices_{loop_};
+    netio::DeviceWatch devices_{loop_};
     LimitedLog log_{loop_, [](const std::string& line) { spdlog::info("{}", line); }};
     std::uint64_t received_ = 0;
     bool ended_ = false;

@@ -88,13 +88,21 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     text.counter("netio_publisher_pages_total", "Pages sent to at least one subscriber")
         .add(counters.pages);
     text.counter("netio_publisher_disconnected_total", "Subscribers that did not leave in order")
-        .add(publisher.lost.disconnected);
+        .add(publisher.disconnected);
     text.counter("netio_publisher_rejected_total", "Peers rejected for what they were")
-        .add(publisher.lost.rejected);
+        .add(counters.rejected);
     text.counter("netio_publisher_accept_failed_total", "Peers rejected for want of means")
-        .add(publisher.lost.accept_failed);
+        .add(counters.accept_failed);
     text.gauge("netio_publisher_subscribers", "Subscribers that are connected")
         .add(std::uint64_t{publisher.snapshot.subscriber_count});
+    Exposition::Family outcomes = text.counter(
+        "netio_publication_outcomes_total",
+        "Of lent publications, how many subscribers were sent them, missed them, had unsubscribed, "
+        "or were lost with them");
+    outcomes.add({{"outcome", "sent"}}, publisher.outcomes.sent);
+    outcomes.add({{"outcome", "missed"}}, publisher.outcomes.missed);
+    outcomes.add({{"outcome", "unsubscribed"}}, publisher.outcomes.unsubscribed);
+    outcomes.add({{"outcome", "lost"}}, publisher.outcomes.lost);
     write_pool(publisher, text);
     text.histogram("netio_publisher_latency_seconds",
                    "Of frames to all subscribers, from the queue's end until they are sent",

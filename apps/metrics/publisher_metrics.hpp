@@ -4,6 +4,7 @@
 // What a publisher and a subscriber show. No I/O.
 
 #include "apps/metrics/exposition.hpp"
+#include "pubsub/core/publication_outcome.hpp"
 #include "pubsub/publisher/publisher.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
@@ -14,18 +15,27 @@
 
 namespace apps {
 
-// Peers that did not become subscribers, or did not leave in order.
-struct LostPeers {
-    std::uint64_t disconnected = 0;
-    std::uint64_t rejected = 0;
-    std::uint64_t accept_failed = 0;
+// What became of publications whose memory was lent, in subscribers.
+struct OutcomeSums {
+    std::uint64_t sent = 0;
+    std::uint64_t missed = 0;
+    std::uint64_t unsubscribed = 0;
+    std::uint64_t lost = 0;
+
+    void add(const netio::pubsub::PublicationOutcome& outcome) noexcept {
+        sent += outcome.sent;
+        missed += outcome.missed;
+        unsubscribed += outcome.unsubscribed;
+        lost += outcome.lost;
+    }
 };
 
 struct PublisherFigures {
     std::string unit; // of its pool: bytes, or publications
     netio::pubsub::Publisher::Counters counters;
     netio::pubsub::PublisherSnapshot snapshot;
-    LostPeers lost;
+    std::uint64_t disconnected = 0; // subscribers that did not leave in order
+    OutcomeSums outcomes{};         // unbuffered
 };
 void write(const PublisherFigures& publisher, Exposition& text);
 

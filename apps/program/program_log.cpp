@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/program/program_log.hpp"
 
+#include "apps/common/option_values.hpp"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -52,7 +53,7 @@ int opened(const std::string& file) {
 void add_log(CLI::App& command, LogArguments& arguments) {
     command.add_option("--log-level", arguments.level, "debug, info, warning or error")
         ->capture_default_str()
-        ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+        ->check(one_of({"debug", "info", "warning", "error"}));
     command.add_option("--log-file", arguments.file,
                        "Append the log to this file instead of standard error");
 }

@@ -2,12 +2,13 @@
 
 // netio publish: a test publisher from a YAML configuration.
 
-#include "apps/common/device_log.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/config_reference.hpp"
 #include "apps/publish/publish_process.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
@@ -93,6 +94,7 @@ ExitStatus run(const PublishArguments& arguments) {
     }
     const PublishConfig asked = configured(arguments);
     netio::EventLoop loop{asked.loop};
+    const LogObserver observer{loop};
     std::vector<std::unique_ptr<ServedKeys>> served;
     std::vector<PublisherConfig> publishers = asked.publishers; // go before the loop, as keys must
     for (PublisherConfig& config : publishers) {
@@ -108,7 +110,7 @@ ExitStatus run(const PublishArguments& arguments) {
         print_report(text);
         return ExitStatus::done;
     }
-    const DeviceLog devices{loop};
+    const netio::DeviceWatch devices{loop};
     return PublishProcess{loop, *transport, publishers, arguments}.run();
 }
 

@@ -165,7 +165,8 @@ std::function<void(Exposition&)> PublishRun::figures() {
     PublisherFigures figures{.unit = config_.buffered ? "bytes" : "publications",
                              .counters = publisher.counters(),
                              .snapshot = publisher.snapshot({.fids = config_.metrics.fids}),
-                             .lost = subscribers_.lost()};
+                             .disconnected = subscribers_.disconnected(),
+                             .outcomes = outcomes_};
     return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
 }
 
@@ -181,16 +182,6 @@ void PublishRun::on_subscriber_closed(netio::pubsub::Publisher&,
     subscribers_.closed(peer, closed);
 }
 
-void PublishRun::on_accept_failed(netio::pubsub::Publisher&, const std::string& peer_address,
-                                  const netio::FabricError& why) {
-    subscribers_.accept_failed(peer_address, why);
-}
-
-void PublishRun::on_peer_rejected(netio::pubsub::Publisher&, const std::string& peer_address,
-                                  const std::string& why) {
-    subscribers_.rejected(peer_address, why);
-}
-
 void PublishRun::on_writable(netio::pubsub::Publisher&) {
     feed_.retry();
     pump();
@@ -201,7 +192,8 @@ void PublishRun::on_closed(netio::pubsub::Publisher&, const netio::Closed&) {
 }
 
 void PublishRun::on_publish_completed(netio::pubsub::PublishSocket&, netio::Cookie cookie,
-                                      const netio::pubsub::PublicationOutcome&) {
+                                      const netio::pubsub::PublicationOutcome& outcome) {
+    outcomes_.add(outcome);
     if (outlet_->release(cookie)) pump();
 }
 

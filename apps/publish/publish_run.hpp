@@ -6,6 +6,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
+#include "apps/metrics/publisher_metrics.hpp"
 #include "apps/publish/message_feed.hpp"
 #include "apps/publish/outlet.hpp"
 #include "apps/publish/publisher_config.hpp"
@@ -79,10 +80,6 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     void on_subscriber_closed(netio::pubsub::Publisher& publisher,
                               const netio::pubsub::SubscriberPeer& peer,
                               const netio::Closed& closed) override;
-    void on_accept_failed(netio::pubsub::Publisher& publisher, const std::string& peer_address,
-                          const netio::FabricError& why) override;
-    void on_peer_rejected(netio::pubsub::Publisher& publisher, const std::string& peer_address,
-                          const std::string& why) override;
     void on_writable(netio::pubsub::Publisher& publisher) override;
     void on_closed(netio::pubsub::Publisher& publisher, const netio::Closed& closed) override;
     void on_publish_completed(netio::pubsub::PublishSocket& socket, netio::Cookie cookie,
@@ -97,6 +94,7 @@ class PublishRun final : public netio::pubsub::PublishSocket::Handler {
     std::string end_;                       // why; empty: not yet
     bool failed_ = false;
     SubscriberLog subscribers_;
+    OutcomeSums outcomes_;
     netio::Timer continue_timer_;
     netio::Timer duration_timer_;
     std::unique_ptr<netio::DescriptorWatch> input_watch_;

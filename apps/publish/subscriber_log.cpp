@@ -14,8 +14,8 @@ SubscriberLog::SubscriberLog(netio::EventLoop& loop)
 
 SubscriberLog::SubscriberLog(netio::EventLoop& loop, LimitedLog::Write inform,
                              LimitedLog::Write warn)
-    : log_{loop, std::move(inform)}, warnings_{loop, std::move(warn)},
-      timer_{loop, [this] { tell(); }}, accept_failed_{loop} {}
+    : log_{loop, std::move(inform)}, warnings_{loop, std::move(warn)}, timer_{loop,
+                                                                              [this] { tell(); }} {}
 
 void SubscriberLog::subscribed(const netio::pubsub::SubscriberPeer& peer,
                                const netio::pubsub::FidRange& range) {
@@ -40,7 +40,7 @@ void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const neti
     } else if (closed.reason == CloseReason::unconfirmed) {
         log_.note(fmt::format("{} has left: {}", peer.address, closed.detail));
     } else {
-        ++lost_.disconnected;
+        ++disconnected_;
         warnings_.note(
             fmt::format("{}: {} {}", peer.address, to_string(closed.reason), closed.detail));
     }

@@ -2,10 +2,10 @@
 
 // netio pump: the command line of the stream blaster.
 
-#include "apps/common/device_log.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/live_display.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/remote_writes.hpp"
 #include "apps/metrics/metrics.hpp"
@@ -14,6 +14,7 @@
 #include "apps/pump/report.hpp"
 #include "apps/pump/server.hpp"
 #include "apps/pump/study.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 
@@ -209,7 +210,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                             loop.stop();
                         }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
-    const DeviceLog devices{loop};
+    const netio::DeviceWatch devices{loop};
     tell_listening(server.endpoints());
     const auto metrics = show_metrics(loop, serving.metrics, [&] { return figures(server); });
     loop.run();
@@ -221,6 +222,7 @@ int run(const Arguments& arguments) {
                                  : arguments.loop == "adaptive" ? netio::LoopMode::adaptive
                                                                 : netio::LoopMode::blocking;
     netio::EventLoop loop{{.mode = mode}};
+    const LogObserver observer{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (!arguments.serving.serve) return run_client(arguments, loop, *transport);
     return run_server(arguments, loop, *transport);
@@ -292,16 +294,16 @@ Command add(CLI::App& program) {
     command->add_flag("--wait-all", arguments->load.wait_all, "Receives wait until they are full");
     command->add_option("--mode", arguments->variant.mode, "dynamic, direct or indirect")
         ->capture_default_str()
-        ->check(CLI::IsMember({"dynamic", "direct", "indirect"}));
+        ->check(one_of({"dynamic", "direct", "indirect"}));
     command
         ->add_option("--policy", arguments->variant.policy, "improved, or that of the 2014 study")
         ->capture_default_str()
-        ->check(CLI::IsMember({"improved", "published"}));
+        ->check(one_of({"improved", "published"}));
     command
         ->add_option("--notify", arguments->variant.notify,
                      "Tell of writes by immediate data or frames")
         ->capture_default_str()
-        ->check(CLI::IsMember({"immediate", "frames"}));
+        ->check(one_of({"immediate", "frames"}));
     add_remote_writes(*command, arguments->variant.remote_writes);
     command->add_flag("--bidirectional", arguments->load.bidirectional,
                       "The server sends as much back");
@@ -311,7 +313,7 @@ Command add(CLI::App& program) {
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()
-        ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));
+        ->check(one_of({"blocking", "busy", "adaptive"}));
     command
         ->add_option("--study", arguments->study,
                      "Repeat the 2014 study on this machine, with tables and plots in a folder")

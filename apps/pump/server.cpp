@@ -10,15 +10,16 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
                std::function<void(const End&)> on_end)
     : loop_{loop}, options_{std::move(options)}, on_end_{std::move(on_end)},
       places_{options_.client_limit_count, options_.host_limit_count}, log_{loop},
-      accept_failed_{loop}, later_{loop, [this] { forget_ended(); }},
-      listener_{transport,
-                {.addresses = options_.addresses, .open = options_.open, .keys = options_.keys},
-                *this} {}
+      later_{loop, [this] { forget_ended(); }}, listener_{transport,
+                                                          {.addresses = options_.addresses,
+                                                           .open = options_.open,
+                                                           .keys = options_.keys},
+                                                          *this} {}
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
-    refusal_ = places_.enter(peer);
-    if (!refusal_.empty()) return; // whoever is not accepted is rejected
+    std::string refusal = places_.enter(peer);
+    if (!refusal.empty()) return incoming.reject(std::move(refusal));
     try {
         clients_.push_back({.address = peer,
                             .end = std::make_unique<End>(loop_, incoming, options_.settings,

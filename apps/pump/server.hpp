@@ -5,7 +5,6 @@
 // were given here: of clients, of clients of one host, of memory for each, and of time in which
 // nothing moves. Belongs to the loop's thread.
 
-#include "apps/common/accept_failure_log.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/places.hpp"
 #include "apps/pump/end.hpp"
@@ -55,12 +54,6 @@ class Server final : private netio::stream::StreamListener::Handler {
     };
 
     void on_incoming(netio::stream::IncomingStream& incoming) override;
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
-        accept_failed_.note(peer_address, why);
-    }
-    void on_peer_rejected(const std::string& peer_address, const std::string& why) override {
-        accept_failed_.rejected(peer_address, refusal_.empty() ? why : std::exchange(refusal_, {}));
-    }
     void on_closed(End& end);
     void forget_ended();
     std::vector<Client>::iterator client_of(const End& end);
@@ -69,9 +62,7 @@ class Server final : private netio::stream::StreamListener::Handler {
     Options options_;
     std::function<void(const End&)> on_end_;
     Places places_;
-    std::string refusal_; // of a place, until it is told
     PeerLog log_;
-    AcceptFailureLog accept_failed_;
     std::vector<Client> clients_;
     Counters gone_;           // of those that are not in it any more
     std::vector<End*> ended_; // still in their own handlers

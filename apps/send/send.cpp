@@ -5,6 +5,7 @@
 #include "apps/common/end_signals.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/keys.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
@@ -175,6 +176,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
 
     const SendArguments& arguments_;
     netio::EventLoop loop_;
+    LogObserver observer_{loop_};
     std::unique_ptr<netio::Transport> transport_;
     std::vector<std::byte> message_;
     std::uint64_t left_;

@@ -2,10 +2,11 @@
 
 // netio subscribe: receives fids, counts, verifies or records them.
 
-#include "apps/common/device_log.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/subscribe/subscribe_run.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
@@ -23,7 +24,8 @@ ExitStatus run(const Arguments& arguments) {
                                                                 : netio::LoopMode::blocking;
     netio::EventLoop loop{{.mode = mode}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
-    const DeviceLog devices{loop};
+    const LogObserver observer{loop};
+    const netio::DeviceWatch devices{loop};
     Run run{loop, *transport, arguments};
     return run.run();
 }
@@ -98,7 +100,7 @@ Command add_subscribe(CLI::App& program) {
         ->add_option("--policy", arguments->policy,
                      "When this subscriber is slow: block, drop or disconnect; never one that "
                      "holds the publisher up more than its own")
-        ->check(CLI::IsMember({"block", "drop", "disconnect"}));
+        ->check(one_of({"block", "drop", "disconnect"}));
     command->add_option("--local", arguments->local, "Local address to connect from");
     add_count(*command, "--buffers", arguments->buffers.count, "Receive buffers",
               {.min = 4, .max = 16384});
@@ -113,7 +115,7 @@ Command add_subscribe(CLI::App& program) {
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()
-        ->check(CLI::IsMember({"blocking", "busy", "adaptive"}));
+        ->check(one_of({"blocking", "busy", "adaptive"}));
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
     return [arguments] { return to_integer(subscribe::run(*arguments)); };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <tuple>
 
@@ -93,6 +94,68 @@ std::string shown(const std::optional<double>& value) {
     return value ? short_number(*value) : "-";
 }
 
+struct Column {
+    std::string_view title;
+    std::size_t width;
+    std::string (*text)(const Row&);
+};
+constexpr std::size_t kind_width = 10;
+constexpr std::size_t name_width = 22;
+constexpr std::size_t least_name_width = 12;
+const std::array<Column, 6> columns{{
+    {"per s", 9, [](const Row& row) { return shown(row.rate); }},
+    {"count", 12, [](const Row& row) { return std::to_string(row.count); }},
+    {"waiting", 8, [](const Row& row) { return shown(row.waiting); }},
+    {"idle s", 7,
+     [](const Row& row) {
+         return row.idle_seconds ? fmt::format("{:.1f}", *row.idle_seconds) : "-";
+     }},
+    {"again", 8, [](const Row& row) { return row.again ? std::to_string(*row.again) : "-"; }},
+    {"dropped", 8, [](const Row& row) { return std::to_string(row.dropped); }},
+}};
+// What a narrow terminal does without, first to last.
+constexpr std::array<std::string_view, 6> dispensable{"count",   "again",   "idle s",
+                                                      "waiting", "dropped", "per s"};
+
+struct Layout {
+    std::size_t name = name_width;
+    bool cut = false; // longer names are
+    std::vector<const Column*> columns;
+};
+
+Layout layout_for(std::size_t width) {
+    Layout layout;
+    std::size_t taken = kind_width + 1;
+    for (const Column& column : columns) {
+        layout.columns.push_back(&column);
+        taken += column.width + 1;
+    }
+    for (const std::string_view title : dispensable) {
+        if (taken + least_name_width <= width) break;
+        const auto column = std::ranges::find(layout.columns, title, &Column::title);
+        taken -= (*column)->width + 1;
+        layout.columns.erase(column);
+    }
+    layout.cut = taken + name_width > width;
+    if (layout.cut) layout.name = std::max(least_name_width, width - std::min(width, taken));
+    return layout;
+}
+
+std::string heading(const Layout& layout) {
+    std::string line = fmt::format("{:<{}} {:<{}}", "what", kind_width, "who", layout.name);
+    for (const Column* const column : layout.columns)
+        line += fmt::format(" {:>{}}", column->title, column->width);
+    return line;
+}
+
+std::string line_of(const Row& row, const Layout& layout) {
+    const std::string name = layout.cut ? row.name.substr(0, layout.name) : row.name;
+    std::string line = fmt::format("{:<{}} {:<{}}", row.kind, kind_width, name, layout.name);
+    for (const Column* const column : layout.columns)
+        line += fmt::format(" {:>{}}", column->text(row), column->width);
+    return line;
+}
+
 } // namespace
 
 std::vector<Row> rows_of(std::string_view text) {
@@ -156,21 +219,13 @@ void sort(std::vector<Row>& rows, Order order) {
 }
 
 std::string to_text(const std::vector<Look>& looks, std::size_t width, std::size_t height) {
+    const Layout layout = layout_for(width);
     std::vector<std::string> lines;
     for (const Look& look : looks) {
         lines.push_back(look.source + (look.error.empty() ? "" : ": " + look.error));
-        if (look.error.empty()) {
-            lines.push_back(fmt::format("{:<10} {:<22} {:>9} {:>12} {:>8} {:>7} {:>8} {:>8}",
-                                        "what", "who", "per s", "count", "waiting", "idle s",
-                                        "again", "dropped"));
-        }
-        for (const Row& row : look.rows) {
-            lines.push_back(
-                fmt::format("{:<10} {:<22} {:>9} {:>12} {:>8} {:>7} {:>8} {:>8}", row.kind,
-                            row.name, shown(row.rate), row.count, shown(row.waiting),
-                            row.idle_seconds ? fmt::format("{:.1f}", *row.idle_seconds) : "-",
-                            row.again ? std::to_string(*row.again) : "-", row.dropped));
-        }
+        if (look.error.empty()) lines.push_back(heading(layout));
+        for (const Row& row : look.rows)
+            lines.push_back(line_of(row, layout));
     }
     std::string text;
     for (std::size_t i = 0; i < std::min(height, lines.size()); ++i)

@@ -121,12 +121,16 @@ Command add_top(CLI::App& program) {
                                        "where? HOST:PORT of a program's --metrics, or --bus"};
     });
     add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
-    command->add_option("--sort", arguments->order, "rate, dropped, waiting or idle")
-        ->transform(
-            CLI::CheckedTransformer(std::map<std::string, Order>{{"rate", Order::rate},
-                                                                 {"dropped", Order::dropped},
-                                                                 {"waiting", Order::waiting},
-                                                                 {"idle", Order::idle}}));
+    static const std::map<std::string, Order> orders{{"rate", Order::rate},
+                                                     {"dropped", Order::dropped},
+                                                     {"waiting", Order::waiting},
+                                                     {"idle", Order::idle}};
+    command
+        ->add_option_function<std::string>(
+            "--sort", [arguments](const std::string& word) { arguments->order = orders.at(word); },
+            "rate, dropped, waiting or idle")
+        ->type_name("WORD")
+        ->check(one_of({"rate", "dropped", "waiting", "idle"}));
     command->add_flag("--once", arguments->once, "Show it once, after two looks, and end");
     command->add_flag("--json", arguments->json, "A JSON object for each look");
     return [arguments] { return top::run(*arguments); };

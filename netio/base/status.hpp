@@ -4,8 +4,8 @@
 // The three channels through which this library says that something did not work:
 //   Status      the everyday outcome of one message; the caller must look at it
 //   Closed      why a connection ended; given once, to the handler, as the last event
-//   FabricError a set-up step failed; thrown by constructors and factories, told by
-//   on_accept_failed
+//   FabricError a set-up step failed; thrown by constructors and factories, told to the
+//   loop's observer where it concerns a peer
 // Bugs of the program itself abort (netio/base/check.hpp).
 
 #include "netio/base/export.hpp"

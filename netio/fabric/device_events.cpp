@@ -95,13 +95,15 @@ class DeviceWatch::Devices final : public fabric::DeviceEvents {
     using DeviceEvents::DeviceEvents;
 };
 
-DeviceWatch::DeviceWatch(EventLoop& loop, std::function<void(const DeviceEvent&)> handler) {
+DeviceWatch::DeviceWatch(EventLoop& loop) {
     std::error_code error;
     const std::filesystem::directory_iterator devices{"/sys/class/infiniband", error};
     if (error || devices == std::filesystem::directory_iterator{}) return;
     const fabric::VerbsLibrary* const library = fabric::verbs_library();
-    if (library != nullptr)
-        devices_ = std::make_unique<Devices>(loop, *library, std::move(handler));
+    if (library == nullptr) return;
+    devices_ = std::make_unique<Devices>(loop, *library, [&loop](const DeviceEvent& event) {
+        if (Observer* const observer = loop.observer) observer->on_device_event(event);
+    });
 }
 
 DeviceWatch::~DeviceWatch() = default;

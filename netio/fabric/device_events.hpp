@@ -7,6 +7,7 @@
 #include "netio/fabric/verbs_library.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

@@ -49,7 +49,7 @@ class EventLoop::Running {
 EventLoop::EventLoop() : EventLoop(Options{}) {}
 
 EventLoop::EventLoop(Options options)
-    : options_{checked(options)},
+    : observer{options.observer}, options_{checked(options)},
       own_poller_{make_epoll_poller()}, poller_{*own_poller_}, now_{poller_.now()},
       last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {
     // Whoever waits for signals with a loop has no transport yet, perhaps.
@@ -57,7 +57,7 @@ EventLoop::EventLoop(Options options)
 }
 
 EventLoop::EventLoop(Options options, Poller& poller)
-    : options_{checked(options)}, poller_{poller}, now_{poller_.now()},
+    : observer{options.observer}, options_{checked(options)}, poller_{poller}, now_{poller_.now()},
       last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {}
 
 EventLoop::~EventLoop() {

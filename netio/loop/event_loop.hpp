@@ -49,6 +49,8 @@ enum class LoopMode : std::uint8_t {
     adaptive, // spin for a while after the last work, then sleep
 };
 
+class Observer;
+
 class NETIO_EXPORT EventLoop {
   public:
     struct Options {
@@ -59,6 +61,9 @@ class NETIO_EXPORT EventLoop {
         // a task, a timer, an event (a page with all its messages); what one takes comes on top.
         std::chrono::microseconds turn_limit{1000};
         std::size_t post_limit = 65536; // tasks posted and not yet run
+        // Who is told what is worth a line of a log (netio/base/observer.hpp), and outlives what
+        // tells it; null: nobody.
+        Observer* observer = nullptr;
     };
 
     // Throws std::invalid_argument for options.
@@ -119,6 +124,8 @@ class NETIO_EXPORT EventLoop {
     // Ends the program, with the names of both, if another thread runs this loop now.
     // NETIO_CHECK_CALLER does, in builds for debugging.
     void check_caller(const char* type, const char* call) const noexcept;
+    // Who is told from now on; null: nobody.
+    Observer* observer;
 
   private:
     friend class Timer;

@@ -100,14 +100,12 @@ void ListenCore::on_incoming(IncomingSession& incoming) {
     peers_.emplace(session, std::move(peer));
 }
 
-void ListenCore::on_accept_failed(const std::string& peer_address, const FabricError& why) {
+void ListenCore::on_accept_failed(const std::string&, const FabricError&) {
     ++counters_.accept_failed;
-    handler_.on_accept_failed(socket_, peer_address, why); // may destroy this listen socket
 }
 
-void ListenCore::on_peer_rejected(const std::string& peer_address, const std::string& why) {
+void ListenCore::on_peer_rejected(const std::string&, const std::string&) {
     ++counters_.rejected;
-    handler_.on_peer_rejected(socket_, peer_address, why); // may destroy this listen socket
 }
 
 void ListenCore::on_open(Session& session) {
@@ -203,8 +201,7 @@ void ListenCore::on_closed(Session& session, const Closed& closed) {
     }
     // Who never finished the handshake was never announced.
     if (node.mapped()->announced) return handler_.on_closed(node.mapped()->socket, closed);
-    if (closed.reason != CloseReason::local)
-        on_peer_rejected(session.peer_address(), closed.detail);
+    if (closed.reason != CloseReason::local) ++counters_.rejected;
 }
 
 } // namespace netio::inline v0_2

@@ -78,16 +78,6 @@ class NETIO_EXPORT ListenSocket final {
         virtual void on_message(ReceiveSocket& socket, std::span<const std::byte> message,
                                 std::optional<std::uint64_t> immediate) = 0;
         virtual void on_closed(ReceiveSocket&, const Closed&) {}
-        // A peer could not be accepted because this side lacks the means: no memory, no locked
-        // memory, no descriptors, a device that refuses another endpoint; `why` names the remedy
-        // where there is one. Ignoring it loses nothing: the peer has been told, may try again, and
-        // nothing of it is kept here. But it can be mended only here, so tell the operator.
-        virtual void on_accept_failed(ListenSocket&, const std::string& /*peer_address*/,
-                                      const FabricError& /*why*/) {}
-        // A peer was rejected for what it is or asks for, or left before it had said what it is.
-        // Strangers decide how often that happens.
-        virtual void on_peer_rejected(ListenSocket&, const std::string& /*peer_address*/,
-                                      const std::string& /*why*/) {}
         // After close() or abort(), behind the on_closed of every sender.
         virtual void on_listen_closed(ListenSocket&, const Closed&) {}
 
@@ -100,7 +90,8 @@ class NETIO_EXPORT ListenSocket final {
         std::uint64_t messages = 0; // handed over
         std::uint64_t bytes = 0;    // of those messages
         std::uint64_t connected = 0;
-        std::uint64_t rejected = 0; // as on_peer_rejected tells
+        // As the loop's observer is told (netio/base/observer.hpp).
+        std::uint64_t rejected = 0;
         std::uint64_t accept_failed = 0;
     };
 

@@ -4,6 +4,7 @@
 #include "netio/access/gate_client.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/session/client_key.hpp"
 
 #include <algorithm>
@@ -79,8 +80,20 @@ void Connector::on_found(FoundRoutes found) {
 void Connector::try_next(const Closed& closed) {
     NETIO_CHECK_MSG(connecting_, "there is no route that could have failed");
     again_ = current_ && current_->gate && current_->gate->take_again();
-    if (!again_) reasons_.push_back(closed);
+    if (!again_) {
+        tell_observer(closed);
+        reasons_.push_back(closed);
+    }
     turn_.start(Duration::zero());
+}
+
+void Connector::tell_observer(const Closed& closed) const {
+    Observer* const observer = transport_.loop().observer;
+    if (observer == nullptr || !current_) return;
+    observer->on_route_failed({.provider = current_->provider,
+                               .remote = current_->remote,
+                               .closed = closed,
+                               .is_last = routes_.empty() && remotes_.empty()});
 }
 
 void Connector::close() {

@@ -71,6 +71,7 @@ class Connector {
     void search();
     void on_found(FoundRoutes found);
     void go_on();
+    void tell_observer(const Closed& closed) const;
     void give_current();
     Session::Target target_of(const Route& route) const;
     void give_up(const Closed& closed);

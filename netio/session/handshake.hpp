@@ -34,6 +34,8 @@ class Handshake {
     // What to connect or to accept with; the number of bytes.
     std::size_t put_hello(ConnectionData& data);
     bool is_accepting() const noexcept { return accepting_; }
+    void complete() noexcept { complete_ = true; }
+    bool is_complete() const noexcept { return complete_; }
 
     // The accepting side's answer. `detail`: what is wrong with it; empty: nothing.
     Closed take_answer(std::span<const std::byte> data);
@@ -63,6 +65,7 @@ class Handshake {
     Rejection rejection_{.code = RejectCode::none};
     std::size_t required_receive_bytes_ = least_receive_bytes;
     bool accepting_ = false;
+    bool complete_ = false;
     GatePassage gate_;
     std::optional<KeyExchange> exchange_;
 };

@@ -2,7 +2,7 @@
 #include "netio/session/key_desk.hpp"
 
 #include "netio/access/aead.hpp"
-#include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
 
 #include <arpa/inet.h>
@@ -52,8 +52,8 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
 
 // --- the keys -------------------------------------------------------------------------------
 
-ServerKeys::ServerKeys(EventLoop& loop, const Options& options, Handler* handler)
-    : desk_{std::make_unique<KeyDesk>(loop, options, handler)} {}
+ServerKeys::ServerKeys(EventLoop& loop, const Options& options)
+    : desk_{std::make_unique<KeyDesk>(loop, options)} {}
 
 ServerKeys::~ServerKeys() = default;
 
@@ -61,16 +61,11 @@ ServerKeys::Counters ServerKeys::counters() const noexcept {
     return desk_->counters();
 }
 
-KeyDesk::KeyDesk(EventLoop& loop, const ServerKeys::Options& options, ServerKeys::Handler* handler)
-    : loop_{loop}, options_{options}, handler_{handler}, control_{control_options(options), source_,
-                                                                  access::Secret::random(),
-                                                                  loop.now()},
+KeyDesk::KeyDesk(EventLoop& loop, const ServerKeys::Options& options)
+    : loop_{loop}, options_{options}, control_{control_options(options), source_,
+                                               access::Secret::random(), loop.now()},
       look_timer_{loop, [this] { look(); }} {
     look_timer_.start(options_.look_interval);
-}
-
-KeyDesk::~KeyDesk() {
-    if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
 access::Gate::Verdict KeyDesk::judge(const ConnectionRequest& request) {
@@ -79,9 +74,13 @@ access::Gate::Verdict KeyDesk::judge(const ConnectionRequest& request) {
         loop_.now());
 }
 
-void KeyDesk::tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict) {
-    if (handler_ == nullptr) return;
-    handler_->on_refused(peer_address, to_string(verdict.refusal), verdict.claimed);
+void KeyDesk::tell_refused(const std::string& peer_address,
+                           const access::Gate::Verdict& verdict) const {
+    Observer* const observer = loop_.observer;
+    if (observer == nullptr) return;
+    observer->on_not_admitted({.peer = peer_address,
+                               .why = std::string{to_string(verdict.refusal)},
+                               .key = verdict.claimed});
 }
 
 void KeyDesk::look() {
@@ -96,11 +95,11 @@ void KeyDesk::look() {
             one->revoke();
         }
     }
-    if (handler_ == nullptr) return;
-    const DestructionWatch watch{destroyed_};
-    if (!news->problem.empty()) handler_->on_file_problem(news->problem);
-    for (std::size_t at = 0; at < ended.size() && !watch.destroyed(); ++at)
-        handler_->on_revoked(news->revoked[at], ended[at]);
+    Observer* const observer = loop_.observer;
+    if (observer == nullptr) return;
+    if (!news->problem.empty()) observer->on_key_file_problem(news->problem);
+    for (std::size_t at = 0; at < ended.size(); ++at)
+        observer->on_key_revoked({.key = news->revoked[at], .sessions = ended[at]});
 }
 
 ServerKeys::Counters KeyDesk::counters() const noexcept {

@@ -21,14 +21,14 @@ class Admittance;
 
 class KeyDesk final {
   public:
-    KeyDesk(EventLoop& loop, const ServerKeys::Options& options, ServerKeys::Handler* handler);
-    ~KeyDesk();
+    KeyDesk(EventLoop& loop, const ServerKeys::Options& options);
+    ~KeyDesk() = default;
     KeyDesk(const KeyDesk&) = delete;
     KeyDesk& operator=(const KeyDesk&) = delete;
 
     access::Gate::Verdict judge(const ConnectionRequest& request);
-    // Behind the answer to a peer that was refused; may destroy the listener.
-    void tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict);
+    // Behind the answer to a peer that was refused.
+    void tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict) const;
 
     void enter(Admittance& one) { present_.insert(&one); }
     void leave(Admittance& one);
@@ -39,11 +39,9 @@ class KeyDesk final {
 
     EventLoop& loop_;
     ServerKeys::Options options_;
-    ServerKeys::Handler* handler_;
     access::SystemKeySource source_;
     access::AccessControl control_;
     std::set<Admittance*> present_;
-    bool* destroyed_ = nullptr;
     Timer look_timer_;
 };
 

@@ -41,26 +41,10 @@ class NETIO_EXPORT ServerKeys final {
         std::vector<Address> dialled_as{};
     };
 
-    // Every function has an empty default. Each may destroy sockets.
-    class Handler {
-      public:
-        // A peer was not admitted, and is told none of this. `key`: of whom it says it is, 0:
-        // nobody. Strangers can bring this about as often as they like: log it at a limited rate.
-        virtual void on_refused(const std::string& /*peer_address*/, std::string_view /*why*/,
-                                unsigned /*key*/) {}
-        // The file has changed and cannot be used; once for each state of it. The keys of before
-        // stay in force.
-        virtual void on_file_problem(const std::string& /*problem*/) {}
-        // This key is not what it was: its sessions end (CloseReason::not_admitted).
-        virtual void on_revoked(unsigned /*key*/, std::size_t /*sessions*/) {}
-
-      protected:
-        ~Handler() = default;
-    };
-
-    // The handler outlives this. Throws std::runtime_error (access::KeyFileError), naming file,
-    // line and remedy, if the file cannot be used, and std::invalid_argument for options.
-    ServerKeys(EventLoop& loop, const Options& options, Handler* handler = nullptr);
+    // The loop's observer is told who is not admitted, and what is the matter with the file. Throws
+    // std::runtime_error (access::KeyFileError), naming file, line and remedy, if the file cannot
+    // be used, and std::invalid_argument for options.
+    ServerKeys(EventLoop& loop, const Options& options);
     ~ServerKeys();
     ServerKeys(const ServerKeys&) = delete;
     ServerKeys& operator=(const ServerKeys&) = delete;

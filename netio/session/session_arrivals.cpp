@@ -4,10 +4,25 @@
 // there, handed over in order as long as the service wants it.
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/session/cut_off.hpp"
 #include "netio/session/session_core.hpp"
 
 namespace netio::inline v0_2 {
+namespace {
+
+// Of an attempt to connect that has failed the connector tells.
+void tell_end(Observer& observer, const Connection& connection, const Handshake& handshake,
+              const Closed& closed) {
+    const std::string peer = connection.peer_address();
+    if (handshake.is_complete()) {
+        observer.on_peer_disconnected({.peer = peer, .closed = closed});
+    } else if (handshake.is_accepting() && closed.reason != CloseReason::local) {
+        observer.on_peer_rejected({.peer = peer, .why = closed.detail});
+    }
+}
+
+} // namespace
 
 void SessionCore::on_completion(const Completion& completion) {
     const bool is_send =
@@ -173,6 +188,7 @@ void SessionCore::hand_over() {
     Closed last = shutdown_.judge(*verdict_, send_.ledger().sent(), send_.ledger().outstanding());
     if (last.reason == CloseReason::rejected) handshake_.explain(last);
     later_.cancel();
+    if (loop_.observer != nullptr) tell_end(*loop_.observer, *connection_, handshake_, last);
     handler_.on_closed(session_, last); // may destroy the session
 }
 

@@ -7,6 +7,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/session/cut_off.hpp"
 
 #include <algorithm>
@@ -157,8 +158,13 @@ bool SessionCore::say_open() {
 void SessionCore::become_open() {
     deadline_.cancel();
     state_ = State::open;
+    handshake_.complete();
     liveness_.expect(std::chrono::milliseconds{handshake_.peer().heartbeat_ms});
     if (const auto interval = liveness_.interval()) beat_.start(*interval);
+    if (Observer* const observer = loop_.observer) {
+        observer->on_peer_connected({.peer = connection_->peer_address(),
+                                     .provider = connection_->capabilities().provider});
+    }
     handler_.on_open(session_); // may destroy the session
 }
 

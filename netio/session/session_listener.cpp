@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/session/key_desk.hpp"
 
 #include <algorithm>
@@ -51,6 +52,14 @@ class WatchedRequest final : public ConnectionRequest {
     RejectCode rejection_ = RejectCode::none;
 };
 
+// From the loop, as everything is told.
+void tell_unused(EventLoop& loop, ProviderUnused event) {
+    const bool posted = loop.post([&loop, event = std::move(event)] {
+        if (Observer* const observer = loop.observer) observer->on_provider_unused(event);
+    });
+    static_cast<void>(posted); // a loop that has no room for it has worse to tell
+}
+
 // Empty: there is nothing to tell, or it is told otherwise.
 std::string reason_for_operators(RejectCode code) {
     switch (code) {
@@ -74,8 +83,10 @@ std::string reason_for_operators(RejectCode code) {
 } // namespace
 
 IncomingSession::IncomingSession(Transport& transport, ConnectionRequest& request,
-                                 const Hello& peer, std::unique_ptr<Admittance> admittance)
-    : transport_{transport}, request_{request}, peer_{peer}, admittance_{std::move(admittance)} {}
+                                 const Hello& peer, std::unique_ptr<Admittance> admittance,
+                                 std::string& refusal)
+    : transport_{transport}, request_{request}, peer_{peer},
+      admittance_{std::move(admittance)}, refusal_{refusal} {}
 
 IncomingSession::~IncomingSession() = default;
 
@@ -93,7 +104,8 @@ access::Protection IncomingSession::protection() const noexcept {
     return admittance_ ? admittance_->admission().protection() : access::Protection::none;
 }
 
-void IncomingSession::reject(const Rejection& rejection) {
+void IncomingSession::reject(const Rejection& rejection, std::string why) {
+    refusal_ = std::move(why);
     reject_request(request_, rejection);
 }
 
@@ -110,9 +122,11 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
         for (const std::string& provider : transport_.providers_at(wanted)) {
             try {
                 listeners_.push_back(transport_.listen(provider, address, reach, *this));
-            } catch (const FabricError&) {
+            } catch (const FabricError& error) {
                 // The best provider must work; the others share its port where they can.
                 if (first) throw;
+                tell_unused(transport_.loop(),
+                            {.provider = provider, .address = address, .why = error.what()});
                 continue;
             }
             address.port = listeners_.back()->address().port;
@@ -165,7 +179,7 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
         break;
     }
     reject_request(request, {.code = RejectCode::not_admitted});
-    desk.tell_refused(request.peer_address(), verdict); // may destroy this listener
+    desk.tell_refused(request.peer_address(), verdict);
     return false;
 }
 
@@ -181,11 +195,14 @@ Rejection SessionListener::judge(const Hello& peer, RejectCode problem) const {
 void SessionListener::on_request(ConnectionRequest& request) {
     WatchedRequest watched{request};
     const DestructionWatch watch{destroyed_};
+    refusal_.clear();
     take_request(watched);
-    const std::string why = reason_for_operators(watched.rejection());
-    if (!watch.destroyed() && !why.empty()) {
-        handler_.on_peer_rejected(watched.peer_address(), why);
-    }
+    if (watch.destroyed()) return;
+    const std::string why = refusal_.empty() ? reason_for_operators(watched.rejection()) : refusal_;
+    if (why.empty()) return;
+    if (Observer* const observer = transport_.loop().observer)
+        observer->on_peer_rejected({.peer = watched.peer_address(), .why = why});
+    handler_.on_peer_rejected(watched.peer_address(), why);
 }
 
 void SessionListener::take_request(ConnectionRequest& request) {
@@ -203,11 +220,13 @@ void SessionListener::take_request(ConnectionRequest& request) {
     if (rejection.code != RejectCode::none) return reject_request(request, rejection);
     const auto fail = [&](const FabricError& why) {
         if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
+        if (Observer* const observer = transport_.loop().observer)
+            observer->on_accept_failed({.peer = request.peer_address(), .why = why});
         handler_.on_accept_failed(request.peer_address(), why); // may destroy this listener
     };
     const DestructionWatch watch{destroyed_};
     try {
-        IncomingSession incoming{transport_, request, peer, std::move(admittance)};
+        IncomingSession incoming{transport_, request, peer, std::move(admittance), refusal_};
         handler_.on_incoming(incoming);
     } catch (const FabricError& error) {
         if (watch.destroyed()) throw; // there is nobody left to be told

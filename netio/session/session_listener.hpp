@@ -23,7 +23,7 @@ class ServerKeys;
 class IncomingSession {
   public:
     IncomingSession(Transport& transport, ConnectionRequest& request, const Hello& peer,
-                    std::unique_ptr<Admittance> admittance);
+                    std::unique_ptr<Admittance> admittance, std::string& refusal);
     ~IncomingSession();
     IncomingSession(const IncomingSession&) = delete;
     IncomingSession& operator=(const IncomingSession&) = delete;
@@ -39,7 +39,8 @@ class IncomingSession {
     // refuses another endpoint). Let it out of on_incoming: the listener sees to the peer.
     std::unique_ptr<Session> accept(const Hello& hello, const SessionOptions& options,
                                     Session::Handler& handler);
-    void reject(const Rejection& rejection);
+    // `why`: what the operator is told; empty: what the rejection says.
+    void reject(const Rejection& rejection, std::string why = {});
     bool is_answered() const noexcept { return request_.is_answered(); }
 
   private:
@@ -47,6 +48,7 @@ class IncomingSession {
     ConnectionRequest& request_;
     const Hello& peer_;
     std::unique_ptr<Admittance> admittance_;
+    std::string& refusal_;
 };
 
 class SessionListener final : private Listener::Handler {
@@ -56,11 +58,12 @@ class SessionListener final : private Listener::Handler {
         // A FabricError or std::bad_alloc that leaves it turns the peer away.
         virtual void on_incoming(IncomingSession& incoming) = 0;
         // The peer could not be accepted for this reason, and has been rejected (no_resources).
-        // What on_incoming had begun for it is for on_incoming to undo. Sockets pass it on to their
-        // users; may destroy the listener.
-        virtual void on_accept_failed(const std::string& peer_address, const FabricError& why) = 0;
-        // The peer has been rejected for what it is or asks for, here or by on_incoming. May
-        // destroy the listener.
+        // What on_incoming had begun for it is for on_incoming to undo. The loop's observer has
+        // been told; may destroy the listener.
+        virtual void on_accept_failed(const std::string& /*peer_address*/,
+                                      const FabricError& /*why*/) {}
+        // The peer has been rejected for what it is or asks for, here or by on_incoming, and the
+        // observer told. May destroy the listener.
         virtual void on_peer_rejected(const std::string& /*peer_address*/,
                                       const std::string& /*why*/) {}
 
@@ -102,6 +105,7 @@ class SessionListener final : private Listener::Handler {
     Options options_;
     Handler& handler_;
     bool* destroyed_ = nullptr;
+    std::string refusal_; // of the peer that is being answered, as on_incoming put it
     std::vector<std::unique_ptr<Listener>> listeners_;
 };
 

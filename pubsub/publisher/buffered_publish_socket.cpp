@@ -50,7 +50,7 @@ std::vector<Endpoint> BufferedPublishSocket::endpoints() const {
 
 const Publisher::Counters& BufferedPublishSocket::counters() noexcept {
     NETIO_CHECK_CALLER(publisher_->loop(), "BufferedPublishSocket");
-    counters_.subscribers = publisher_->sessions().subscriber_count();
+    publisher_->sessions().count(counters_);
     return counters_;
 }
 

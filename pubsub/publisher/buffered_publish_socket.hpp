@@ -69,10 +69,11 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         }
         std::byte* const out = state->lane->writer.append(fid, status, message.size());
         if (out == nullptr) return publishv(fid, {&message, 1}, status);
-        copy_message(out, message);
+        // Counted before the copy, as nothing then has to be kept across it: 2 instructions, not 8.
         ++state->published;
         ++counters_.messages;
         counters_.bytes += message.size();
+        copy_message(out, message);
         return Status::ok;
     }
     // The parts, one behind the other, are one message.

@@ -283,7 +283,7 @@ void LentPublisher::do_what_is_due() {
 }
 
 const Publisher::Counters& LentPublisher::counters() noexcept {
-    counters_.subscribers = sessions_.subscriber_count();
+    sessions_.count(counters_);
     return counters_;
 }
 

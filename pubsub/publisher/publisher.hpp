@@ -67,14 +67,6 @@ class NETIO_EXPORT Publisher {
         // follows.
         virtual void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscriber_closed(Publisher&, const SubscriberPeer&, const Closed&) {}
-        // A subscriber was rejected because this side lacks the means for it; as in
-        // ListenSocket::Handler (netio/messages/listen_socket.hpp). It tries again by itself.
-        virtual void on_accept_failed(Publisher&, const std::string& /*peer_address*/,
-                                      const FabricError& /*why*/) {}
-        // Somebody was rejected for what it is or asks for, or left before it was a subscriber; as
-        // in ListenSocket::Handler.
-        virtual void on_peer_rejected(Publisher&, const std::string& /*peer_address*/,
-                                      const std::string& /*why*/) {}
         // It is worth trying again what publish answered with `again`.
         virtual void on_writable(Publisher&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it
@@ -95,6 +87,9 @@ class NETIO_EXPORT Publisher {
         std::uint64_t dropped = 0;   // messages that slow subscribers missed (policy drop)
         std::uint64_t pages = 0;     // pages sent to at least one subscriber (buffered)
         std::size_t subscribers = 0; // now
+        // As the loop's observer is told (netio/base/observer.hpp).
+        std::uint64_t rejected = 0;
+        std::uint64_t accept_failed = 0;
     };
 
     Publisher() = default;

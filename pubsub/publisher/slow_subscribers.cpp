@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/slow_subscribers.hpp"
 
+#include "pubsub/publisher/stall_notice.hpp"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -42,7 +44,9 @@ void SlowSubscribers::look() {
     stalled_have_something_ = false;
     subscribers_.for_each([&](Subscriber& each) {
         const bool has_more = end_.has_begun() || !each.is_idle();
+        const Duration before = each.idle.time;
         watch_.see(each.idle, {.has_more = has_more, .progress = each.queue().progress()});
+        tell_observer(loop_.observer, each.session(), before, each.idle);
         const std::string why = judge_.verdict(each.idle, end_, loop_.now());
         if (!why.empty()) each.fail(CloseReason::too_slow, why);
         busy = busy || has_more || each.idle.waited_for;

@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "pubsub/publisher/stall_notice.hpp"
 
 #include <utility>
 
@@ -120,7 +121,9 @@ void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome outcome) {
 }
 
 void Subscriber::on_writable(Session&) {
+    const Duration before = idle.time;
     idle = {.progress = queue_.progress()};
+    tell_observer(session_->loop().observer, *session_, before, idle);
     pump();
     owner_.on_progress();
 }

@@ -107,12 +107,12 @@ void SubscriberSessions::on_incoming(IncomingSession& incoming) {
     });
 }
 
-void SubscriberSessions::on_accept_failed(const std::string& peer_address, const FabricError& why) {
-    user_.handler.on_accept_failed(user_.publisher, peer_address, why);
+void SubscriberSessions::on_accept_failed(const std::string&, const FabricError&) {
+    ++turned_away_.accept_failed;
 }
 
-void SubscriberSessions::on_peer_rejected(const std::string& peer_address, const std::string& why) {
-    user_.handler.on_peer_rejected(user_.publisher, peer_address, why);
+void SubscriberSessions::on_peer_rejected(const std::string&, const std::string&) {
+    ++turned_away_.rejected;
 }
 
 void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
@@ -147,7 +147,7 @@ void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Clos
         }
         user_.handler.on_subscriber_closed(user_.publisher, peer, closed);
     } else if (closed.reason != CloseReason::local) {
-        on_peer_rejected(last->peer().address, closed.detail);
+        ++turned_away_.rejected;
     }
     if (!watch.destroyed()) owner_.on_progress(); // nobody waits for the one that is gone
 }

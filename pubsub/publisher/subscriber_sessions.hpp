@@ -64,7 +64,12 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     SubscriberSessions& operator=(const SubscriberSessions&) = delete;
 
     SessionListener& listener() const noexcept { return *listener_; }
-    std::size_t subscriber_count() const noexcept { return announced_count_; }
+    // What sessions know of it.
+    void count(Publisher::Counters& counters) const noexcept {
+        counters.subscribers = announced_count_;
+        counters.rejected = turned_away_.rejected;
+        counters.accept_failed = turned_away_.accept_failed;
+    }
     // Slices that every subscriber's session sends from where they lie.
     std::size_t segment_limit() const noexcept;
 
@@ -116,6 +121,10 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     const std::uint64_t instance_; // of this account of what was published
     PublisherEnd end_;
     std::size_t announced_count_ = 0;
+    struct {
+        std::uint64_t rejected = 0;
+        std::uint64_t accept_failed = 0;
+    } turned_away_;
     LatencyHistogram former_latency_; // of those who have gone
     bool* destroyed_ = nullptr;
     Timer closed_timer_;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/blocking_connection.hpp"
 
+#include "netio/base/observer.hpp"
+
 #include <algorithm>
 #include <deque>
 #include <utility>
 
 namespace netio::stream::inline v0_2 {
 
-class BlockingListener::Acceptor final : private StreamListener::Handler {
+class BlockingListener::Acceptor final : private StreamListener::Handler, private Observer {
   public:
     Acceptor(std::string_view address, const BlockingStream::Options& options)
         : options_{options}, engine_{options.provider} {
+        engine_.loop.observer = this;
         std::shared_ptr<ServerKeys> keys;
         if (options.keys) keys = std::make_shared<ServerKeys>(engine_.loop, *options.keys);
         listener_ = std::make_unique<StreamListener>(
@@ -53,8 +56,9 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
         waiting_.push_back(
             std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
     }
-    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
-        accept_failed_.emplace(why.code(), "cannot accept " + peer_address + ": " + why.what());
+    void on_accept_failed(const AcceptFailed& event) override {
+        accept_failed_.emplace(event.why.code(),
+                               "cannot accept " + event.peer + ": " + event.why.what());
     }
 
     BlockingStream::Options options_;

@@ -15,6 +15,10 @@ std::unique_ptr<StreamSocket> IncomingStream::accept(StreamSocket::Options optio
     return socket;
 }
 
+void IncomingStream::reject(std::string why) {
+    incoming_.reject({.code = RejectCode::full}, std::move(why));
+}
+
 const access::Rights* IncomingStream::rights() const noexcept {
     return incoming_.rights();
 }
@@ -52,12 +56,6 @@ class StreamAcceptor final : private SessionListener::Handler {
         IncomingStream stream{transport_, incoming};
         handler_.on_incoming(stream);
         if (!incoming.is_answered()) incoming.reject({.code = RejectCode::full});
-    }
-    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
-        handler_.on_accept_failed(peer_address, why);
-    }
-    void on_peer_rejected(const std::string& peer_address, const std::string& why) override {
-        handler_.on_peer_rejected(peer_address, why);
     }
 
     Transport& transport_;

@@ -37,9 +37,12 @@ class NETIO_EXPORT IncomingStream {
     const access::Rights* rights() const noexcept;
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
     // memory, no descriptors, a device that refuses another endpoint). Let that out of on_incoming:
-    // the listener tells the peer, and the handler in on_accept_failed.
+    // the listener tells the peer, and the loop's observer.
     std::unique_ptr<StreamSocket> accept(StreamSocket::Options options,
                                          StreamSocket::Handler& handler);
+    // `why`: what the loop's observer is told. Whoever is neither accepted nor rejected is
+    // rejected without.
+    void reject(std::string why);
 
   private:
     friend class StreamAcceptor;
@@ -63,13 +66,6 @@ class NETIO_EXPORT StreamListener final {
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
-        // A peer was rejected because this side lacks the means for it; as in ListenSocket::Handler
-        // (netio/messages/listen_socket.hpp).
-        virtual void on_accept_failed(const std::string& /*peer_address*/,
-                                      const FabricError& /*why*/) {}
-        // A peer was rejected for what it is or asks for; as there.
-        virtual void on_peer_rejected(const std::string& /*peer_address*/,
-                                      const std::string& /*why*/) {}
 
       protected:
         ~Handler() = default;

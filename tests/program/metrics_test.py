@@ -3,6 +3,7 @@
 
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -12,9 +13,9 @@ import time
 import unittest
 import urllib.request
 
+from dashboard import PROMETHEUS, Prometheus, needs_device, panels
 from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
-PROMETHEUS = shutil.which("prometheus")
 PROMTOOL = shutil.which("promtool")
 
 
@@ -172,6 +173,17 @@ class Showing(Case):
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn(what, done.stderr)
 
+    def test_top_ends_when_its_terminal_is_gone(self):
+        leader, follower = pty.openpty()
+        top = subprocess.Popen([PROGRAM, "top", "127.0.0.1:1", "--interval", "10ms"], stdout=follower,
+                               stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(top.wait)
+        self.addCleanup(top.kill)
+        os.close(follower)
+        self.assertIn(b"127.0.0.1:1", os.read(leader, 4096))
+        os.close(leader)
+        self.assertEqual(top.wait(DEADLINE), 1)
+
     def test_a_sender_and_a_receiver_show_what_their_reports_say(self):
         receiver = self.start("listen", f"{HOST}:0", "--open", "--metrics", "127.0.0.1:0")
         sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", stdin=subprocess.PIPE)
@@ -254,30 +266,35 @@ class Showing(Case):
     def test_prometheus_scrapes_it(self):
         publisher, subscriber = self.pair(self.FEW)
         there, here = metrics_of(publisher), metrics_of(subscriber)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            address = "127.0.0.1:%d" % free.getsockname()[1]
-        config = self.path("prometheus.yml", json.dumps({
-            "global": {"scrape_interval": "100ms", "scrape_timeout": "100ms"},
-            "scrape_configs": [{"job_name": "netio", "static_configs": [{"targets": [there, here]}]}]}))
-        server = subprocess.Popen(
-            [PROMETHEUS, f"--config.file={config}", f"--web.listen-address={address}",
-             f"--storage.tsdb.path={self.path('data')}"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
+        server = self.prometheus(there, here)
 
         def asked(query):
-            try:
-                url = f"http://{address}/api/v1/query?query={query}"
-                with urllib.request.urlopen(url, timeout=DEADLINE) as answer:
-                    rows = json.load(answer)["data"]["result"]
-            except OSError:
-                return None  # not there yet
-            return [float(row["value"][1]) for row in rows]
+            return [float(row["value"][1]) for row in server.ask("query", query=query) or []]
 
         self.until(lambda: asked("netio_publisher_messages_total") == [2000], "what was published")
         self.until(lambda: asked("netio_subscriber_messages_total") == [2000], "what has arrived")
         self.assertEqual(asked("sum(netio_fid_messages_total)"), [4000])
         self.assertEqual(asked("count(up==1)"), [2])
+
+    @unittest.skipUnless(PROMETHEUS, "prometheus is not installed")
+    def test_every_panel_of_the_dashboard_has_data(self):
+        publisher, subscriber = self.pair(self.FEW)
+        receiver = self.start("listen", f"{HOST}:0", "--open", "--metrics", "127.0.0.1:0")
+        sender = self.start("send", receiver.address(), "--metrics", "127.0.0.1:0", stdin=subprocess.PIPE)
+        self.addCleanup(sender.process.stdin.close)
+        pumped = self.start("pump", "--serve", "--listen", "127.0.0.1:0")
+        pump = self.start("pump", pumped.address(), "--bytes", "10t", "--metrics", "127.0.0.1:0")
+        server = self.prometheus(*map(metrics_of, (publisher, subscriber, receiver, sender, pump)))
+        devices = os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")
+        for title, _, targets in panels("10m"):
+            for query, _ in targets:
+                if devices or not needs_device(query):
+                    self.until(lambda query=query: server.ask("query", query=query), f"{title}: {query}")
+
+    def prometheus(self, *addresses):
+        server = Prometheus(self.folder.name, addresses, "100ms", DEADLINE)
+        self.addCleanup(server.kill)
+        return server
 
 
 class Logging(Case):

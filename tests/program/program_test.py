@@ -392,7 +392,7 @@ class Refusing(Case):
         self.check_refused("publish", config, "--provider", "udp;ofi_rxm", saying="udp;ofi_rxm")
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "9-1", saying="ends before it begins")
         self.check_refused("subscribe", "127.0.0.1:1", "--fid", "1", "--policy", "wait",
-                           saying="--policy: wait not in {block,drop,disconnect}")
+                           saying="--policy: 'wait' is unknown; allowed: block, drop, disconnect")
 
     def test_where_other_machines_reach_it_has_to_be_meant(self):
         everywhere = self.path("everywhere.yaml", "listen: 0.0.0.0:0\nmode: buffered\n" + self.PATTERN)

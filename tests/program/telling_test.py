@@ -193,7 +193,14 @@ class Usage(Case):
                 (("publish", "x.yaml", "--wait-subscribers", "-1"), "--wait-subscribers: '-1'"),
                 (("subscribe", "a:1", "--fid", "1", "--buffer-size", "64q"), "--buffer-size: '64q'"),
                 (("subscribe", "a:1", "--fid", "1", "--provider", "sockets"), "--provider: 'sockets'"),
-                (("cat", "a:1", "--provider", "tpc"), "'tpc': it is not known.*use auto, verbs or tcp"),
+                (("cat", "a:1", "--provider", "tpc"), "'tpc' .did you mean 'tcp'.*use auto, verbs or tcp"),
+                (("subscribe", "a:1", "--fid", "1", "--policy", "blok"), "'blok' is unknown .*mean 'block'.*allowed"),
+                (("subscribe", "a:1", "--fid", "1", "--loop", "bussy"), "'bussy' is unknown .*mean 'busy'.*allowed"),
+                (("listen", "a:1", "--protection", "privcy"), "'privcy' is unknown .*mean 'privacy'.*allowed"),
+                (("list", "--log-level", "warn"), "--log-level: 'warn' is unknown .*mean 'warning'.*allowed"),
+                (("top", "a:1", "--sort", "rates"), "--sort: 'rates' is unknown .*mean 'rate'.*allowed"),
+                (("key", "lst", "x"), "'lst' is unknown .*mean 'list'.*allowed"),
+                (("pump", "a:1", "--remote-writes", "trust"), "'trust' is unknown .*mean 'trusted'.*allowed"),
                 (("subscribe", "a:1"), "--fid is required")):
             self.check_usage(*arguments, saying=saying)
         for word in ("0", "nan", "inf", "1e10", "1e300", "10x", "-1"):

@@ -60,11 +60,12 @@ void print_replay(std::uint64_t seed) {
 TestBed::TestBed(Bed bed, std::uint64_t seed) : bed_{bed}, seed_{seed} {
     if (bed == Bed::fabric_tcp || bed == Bed::fabric_verbs) {
         loop_ = std::make_unique<EventLoop>();
+        loop_->observer = &seen_;
         transport_ = open_fabric(*loop_, {.provider = bed == Bed::fabric_tcp ? "tcp" : "verbs"});
         return;
     }
     world_ = std::make_unique<SimWorld>();
-    loop_ = std::make_unique<EventLoop>(EventLoop::Options{}, *world_);
+    loop_ = std::make_unique<EventLoop>(EventLoop::Options{.observer = &seen_}, *world_);
     auto sim = std::make_unique<SimTransport>(
         *loop_, *world_, bed == Bed::sim_tcp ? tcp_profile() : verbs_profile(), seed);
     sim_ = sim.get();

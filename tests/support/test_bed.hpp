@@ -20,6 +20,7 @@
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
+#include "tests/support/seen.hpp"
 #include "tests/support/sim_transport.hpp"
 #include "tests/support/sim_world.hpp"
 
@@ -49,6 +50,8 @@ class TestBed {
     TestBed& operator=(const TestBed&) = delete;
 
     EventLoop& loop() noexcept { return *loop_; }
+    // What the loop's observer was told.
+    Seen& seen() noexcept { return seen_; }
     Transport& transport() noexcept { return *transport_; }
     // The simulator; null on the fabric.
     SimTransport* sim() noexcept { return sim_; }
@@ -66,6 +69,7 @@ class TestBed {
   private:
     TimePoint now() const;
 
+    Seen seen_;
     Bed bed_;
     std::uint64_t seed_;
     std::unique_ptr<SimWorld> world_;

@@ -120,16 +120,14 @@ class Visitor final : private Connector::Handler, private Session::Handler {
 
 class GateTest : public testing::TestWithParam<Bed>,
                  public SessionListener::Handler,
-                 public Session::Handler,
-                 public ServerKeys::Handler {
+                 public Session::Handler {
   protected:
     void listen(access::Protection least = access::Protection::none, std::uint32_t per_host = 64) {
         keys = std::make_shared<ServerKeys>(bed.loop(),
                                             ServerKeys::Options{.file = files.site(),
                                                                 .least = least,
                                                                 .links_per_host = per_host,
-                                                                .look_interval = look_interval},
-                                            this);
+                                                                .look_interval = look_interval});
         listen_with(keys);
     }
     void listen_with(std::shared_ptr<ServerKeys> these) {
@@ -222,11 +220,6 @@ class GateTest : public testing::TestWithParam<Bed>,
         closed.push_back(why);
         std::erase_if(sessions, [&](const auto& each) { return each.get() == &session; });
     }
-    void on_refused(const std::string&, std::string_view why, unsigned id) override {
-        refused.push_back(std::to_string(id) + ": " + std::string{why});
-    }
-    void on_file_problem(const std::string& problem) override { problems.push_back(problem); }
-    void on_revoked(unsigned id, std::size_t count) override { revoked.emplace_back(id, count); }
 
     static constexpr std::chrono::milliseconds look_interval{1};
 
@@ -240,8 +233,10 @@ class GateTest : public testing::TestWithParam<Bed>,
     int sent = 0;
     std::vector<Data> frames;
     std::vector<Closed> closed;
-    std::vector<std::string> refused, problems;
-    std::vector<std::pair<unsigned, std::size_t>> revoked;
+    // What the observer was told.
+    std::vector<std::string>& refused = bed.seen().not_admitted;
+    std::vector<std::string>& problems = bed.seen().key_file_problems;
+    std::vector<std::pair<unsigned, std::size_t>>& revoked = bed.seen().revoked;
     std::shared_ptr<ServerKeys> keys;
     std::unique_ptr<SessionListener> listener;
     std::vector<std::unique_ptr<Session>> sessions;

@@ -103,7 +103,7 @@ TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
     files.permit(7, "services=messages");
     ServerKeys::Options options{.file = files.site()};
     options.dialled_as = {{"203.0.113.9", 4321}, {"2001:db8::9", 4321}};
-    listen_with(std::make_shared<ServerKeys>(bed.loop(), options, this));
+    listen_with(std::make_shared<ServerKeys>(bed.loop(), options));
     access::GateAddress outside{.host = access::host_of_ipv4(std::array{
                                     std::byte{203}, std::byte{0}, std::byte{113}, std::byte{9}}),
                                 .port = 4321};

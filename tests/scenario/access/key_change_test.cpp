@@ -75,35 +75,6 @@ TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
     EXPECT_TRUE(visitor.session->is_open()) << "its key is the same as before";
 }
 
-TEST_P(KeyChange, LetsTheSocketsGoWhileTheyAreToldOfIt) {
-    files.permit(7, "services=messages");
-    listen();
-    Visitor visitor{bed.transport()};
-    open_one(visitor, 7);
-    struct Destroyer final : ServerKeys::Handler {
-        void on_revoked(unsigned, std::size_t) override { act(); }
-        std::function<void()> act;
-    } destroyer;
-    bool told = false;
-    destroyer.act = [&] {
-        told = true;
-        sessions.clear();
-        listener.reset();
-        keys.reset();
-    };
-    sessions.clear();
-    listener.reset();
-    open = 0;
-    keys = std::make_shared<ServerKeys>(
-        bed.loop(), ServerKeys::Options{.file = files.site(), .look_interval = look_interval},
-        &destroyer);
-    listen_with(keys);
-    Visitor next{bed.transport()};
-    open_one(next, 7);
-    files.revoke(7);
-    ASSERT_TRUE(bed.run_until([&] { return told && !next.closed.empty(); }));
-}
-
 INSTANTIATE_TEST_SUITE_P(Beds, KeyChange, all_beds(), bed_name);
 
 } // namespace

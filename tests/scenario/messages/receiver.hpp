@@ -42,18 +42,11 @@ class Receiver final : public ListenSocket::Handler {
         closed_tags.insert(socket.tag);
         if (at_closed) at_closed(socket);
     }
-    void on_accept_failed(ListenSocket&, const std::string& peer_address,
-                          const FabricError& why) override {
-        accept_failed.push_back(peer_address + ": " + why.what());
-        if (at_accept_failed) at_accept_failed();
-    }
     std::uint64_t connected = 0;
-    std::vector<std::string> accept_failed;
     std::vector<Message> messages;
     std::vector<Closed> closed;
     std::set<std::uint64_t> closed_tags;
     std::function<void(ReceiveSocket&)> at_connected, at_message, at_closed;
-    std::function<void()> at_accept_failed;
 };
 
 } // namespace netio::test

@@ -112,16 +112,12 @@ INSTANTIATE_TEST_SUITE_P(Beds, Probe, all_beds(), bed_name);
 using ProbeAcceptFailed = Probe;
 
 TEST_P(ProbeAcceptFailed, IsToldOnBothSides) {
-    std::vector<std::string> told;
-    server.at_accept_failed = [&](const std::string& peer, const netio::FabricError& why) {
-        told.push_back(peer + ": " + why.what());
-    };
     bed.sim()->refuse_endpoints(true);
     bool ended = false;
     PathProbe probe{bed.transport(), address(), {}, [&] { ended = true; }};
     ASSERT_TRUE(bed.run_until([&] { return ended; }));
     EXPECT_THAT(probe.failure(), HasSubstr(to_string(netio::RejectCode::no_resources)));
-    EXPECT_THAT(told, ElementsAre(HasSubstr("cannot open an endpoint")));
+    EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("cannot open an endpoint")));
 }
 
 using ProbeByName = Probe;

@@ -38,7 +38,7 @@ TEST_P(AcceptFailed, TriesAgainUntilTheLimitHasRoomForIt) {
     expect_waiting(second.actor, RejectCode::full);
     first.socket->close();
     ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
-    EXPECT_THAT(publisher_actor.accept_failed, IsEmpty()) << "a limit is no shortage";
+    EXPECT_THAT(bed.seen().accept_failed, IsEmpty()) << "a limit is no shortage";
 }
 
 TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
@@ -63,13 +63,13 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     auto& second = subscribe({range(1, 1)});
     for (std::uint64_t attempt = 1; attempt <= 3; ++attempt) {
         ASSERT_TRUE(run_until([&] { return second.actor.closed.size() == attempt; }));
-        EXPECT_EQ(publisher_actor.accept_failed.size(), attempt) << "told once for each attempt";
+        EXPECT_EQ(bed.seen().accept_failed.size(), attempt) << "told once for each attempt";
         ASSERT_EQ(publish(*publisher, Fid{1}, attempt - 1, 40), Status::ok);
         publisher->flush();
         ASSERT_TRUE(run_until([&] { return first.actor.messages == attempt; }));
     }
     expect_waiting(second.actor, RejectCode::no_resources);
-    EXPECT_THAT(publisher_actor.accept_failed[0], HasSubstr("cannot open an endpoint"));
+    EXPECT_THAT(bed.seen().accept_failed[0], HasSubstr("cannot open an endpoint"));
     EXPECT_EQ(publisher->counters().subscribers, 1U);
     bed.sim()->refuse_endpoints(false);
     ASSERT_TRUE(run_until([&] { return second.actor.subscribed.size() == 1; }));
@@ -77,7 +77,7 @@ TEST_P(AcceptFailedForWant, OfAnEndpointTriesAgainAndTheOthersGoOn) {
     publisher->flush();
     ASSERT_TRUE(run_until([&] { return first.actor.messages == 4 && second.actor.messages == 1; }));
     first.actor.expect_contiguous(Fid{1}, 0, 4);
-    EXPECT_EQ(publisher_actor.accept_failed.size(), 3U);
+    EXPECT_EQ(bed.seen().accept_failed.size(), 3U);
     // What was begun for it is not waited for.
     publisher->close();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
@@ -90,32 +90,9 @@ TEST_P(AcceptFailedForWant, OfMemoryThePublisherIsToldTheRemedy) {
     bed.sim()->refuse_registrations(true);
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     expect_waiting(subscriber.actor, RejectCode::no_resources);
-    EXPECT_THAT(publisher_actor.accept_failed, ElementsAre(HasSubstr("ulimit -l")));
+    EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("ulimit -l")));
     bed.sim()->refuse_registrations(false);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-}
-
-TEST_P(AcceptFailedForWant, ThePublisherMayBeDestroyedWhenItIsTold) {
-    for (const bool is_buffered : {true, false}) {
-        publisher_actor = {};
-        std::unique_ptr<BufferedPublishSocket> one;
-        std::unique_ptr<PublishSocket> other;
-        if (is_buffered) {
-            one = buffered({});
-        } else {
-            other = unbuffered({});
-        }
-        publisher_actor.at_accept_failed = [&] {
-            one.reset();
-            other.reset();
-        };
-        bed.sim()->refuse_endpoints(true);
-        auto& subscriber = subscribe({range(1, 1)});
-        ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
-        EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::rejected);
-        EXPECT_EQ(subscriber.actor.closed[1].reason, CloseReason::refused) << "nobody listens";
-        subscriber.socket.reset();
-    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailedForWant, simulated_beds(), bed_name);

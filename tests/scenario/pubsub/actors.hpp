@@ -147,15 +147,6 @@ class PublisherActor final : public PublishSocket::Handler {
         closed.push_back(why);
         if (at_closed) at_closed();
     }
-    void on_accept_failed(Publisher&, const std::string& peer_address,
-                          const netio::FabricError& why) override {
-        accept_failed.push_back(peer_address + ": " + why.what());
-        if (at_accept_failed) at_accept_failed();
-    }
-    void on_peer_rejected(Publisher&, const std::string& peer_address,
-                          const std::string& why) override {
-        rejected.push_back(peer_address + ": " + why);
-    }
     void on_writable(Publisher&) override {
         ++room;
         if (at_room) at_room();
@@ -178,11 +169,9 @@ class PublisherActor final : public PublishSocket::Handler {
     netio::Closed end;
     std::vector<FidRange> subscribed, unsubscribed, left_behind;
     std::vector<netio::Closed> closed;
-    std::vector<std::string> accept_failed, rejected;
     std::map<std::uint64_t, int> completions; // per key: must be one
     std::map<std::uint64_t, PublicationOutcome> outcomes;
-    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_accept_failed,
-        at_room, at_ended;
+    std::function<void()> at_connected, at_subscribe, at_unsubscribe, at_closed, at_room, at_ended;
     std::function<void(std::uint64_t)> at_completed;
 };
 

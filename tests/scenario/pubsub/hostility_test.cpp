@@ -158,14 +158,14 @@ TEST_P(MalformedFrames, AnotherServiceOrVersionIsAcceptFailed) {
 TEST_P(MalformedFrames, WhoNeverBecomesASubscriberIsToldToThePublisher) {
     start();
     const Impostor other_service{transport(), address, Service::messages};
-    ASSERT_TRUE(run_until([&] { return publisher_actor.rejected.size() == 1; }));
+    ASSERT_TRUE(run_until([&] { return bed.seen().rejected.size() == 1; }));
     const Impostor too_small{transport(), address, Service::publish_subscribe, 1000};
-    ASSERT_TRUE(run_until([&] { return publisher_actor.rejected.size() == 2; }));
+    ASSERT_TRUE(run_until([&] { return bed.seen().rejected.size() == 2; }));
     Impostor no_frame{transport(), address, Service::publish_subscribe};
     ASSERT_TRUE(run_until([&] { return no_frame.connected; }));
     no_frame.send(bytes_of(3));
-    ASSERT_TRUE(run_until([&] { return publisher_actor.rejected.size() == 3; }));
-    EXPECT_THAT(publisher_actor.rejected,
+    ASSERT_TRUE(run_until([&] { return bed.seen().rejected.size() == 3; }));
+    EXPECT_THAT(bed.seen().rejected,
                 testing::ElementsAre(testing::HasSubstr("another service"),
                                      testing::HasSubstr("messages as large as"),
                                      testing::HasSubstr("a frame without a header")));

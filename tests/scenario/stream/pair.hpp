@@ -188,8 +188,6 @@ class Pair : private StreamListener::Handler {
     StreamSocket::Options server_options;
     std::unique_ptr<StreamListener> listener;
     bool refuse = false;
-    std::vector<std::string> accept_failed;
-    std::function<void()> at_accept_failed;
     std::function<void()> at_refused;
 
   private:
@@ -199,10 +197,6 @@ class Pair : private StreamListener::Handler {
         } else if (at_refused) {
             at_refused();
         }
-    }
-    void on_accept_failed(const std::string& peer_address, const netio::FabricError& why) override {
-        accept_failed.push_back(peer_address + ": " + why.what());
-        if (at_accept_failed) at_accept_failed();
     }
 };
 

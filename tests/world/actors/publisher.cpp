@@ -70,9 +70,6 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     void on_subscribed(pubsub::Publisher&, const SubscriberPeer&, const FidRange&) override;
     void on_unsubscribed(pubsub::Publisher&, const SubscriberPeer&, const FidRange&) override;
     void on_subscriber_closed(pubsub::Publisher&, const SubscriberPeer&, const Closed&) override;
-    void on_accept_failed(pubsub::Publisher&, const std::string&, const FabricError&) override {
-        note("accept_failed");
-    }
     void on_writable(pubsub::Publisher&) override;
     void on_publish_completed(pubsub::PublishSocket&, Cookie cookie,
                               const pubsub::PublicationOutcome& outcome) override;

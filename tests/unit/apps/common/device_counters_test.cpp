@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/device_counters.hpp"
-#include "apps/common/device_log.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/doctor/diagnosis.hpp"
 #include "apps/metrics/device_metrics.hpp"

@@ -10,6 +10,7 @@ TEST(Spelling, TheNearestWordIsSuggestedIfItIsNear) {
     const std::string_view words[] = {"publish", "subscribe", "pump"};
     EXPECT_EQ(suggestion("subcribe", words), " (did you mean 'subscribe'?)");
     EXPECT_EQ(suggestion("pumb", words), " (did you mean 'pump'?)");
+    EXPECT_EQ(suggestion("pub", words), " (did you mean 'publish'?)") << "it begins so";
     EXPECT_EQ(suggestion("doctor", words), "");
     EXPECT_EQ(suggestion("x", {}), "");
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/exposition.hpp"
+
+#include "apps/metrics/device_metrics.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
+#include "apps/metrics/socket_metrics.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,8 +58,7 @@ TEST(Exposition, CountsAHistogramUpToEachBound) {
 }
 
 PublisherFigures a_publisher() {
-    PublisherFigures publisher{
-        .unit = "bytes", .counters = {}, .snapshot = {}, .lost = {.disconnected = 3}};
+    PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}, .disconnected = 3};
     publisher.counters.messages = 1000;
     publisher.snapshot.fids = {{.fid = netio::pubsub::Fid{255}, .messages = 900, .dropped = 5}};
     publisher.snapshot.subscribers = {{.id = netio::pubsub::SubscriberId{4294967296},
@@ -102,7 +104,13 @@ std::vector<std::string> names_in(std::string_view query) {
 // What a dashboard asks for must be what is shown.
 TEST(PublisherMetrics, HaveEveryNameThatTheDashboardAsksFor) {
     std::set<std::string> names;
-    std::istringstream lines{shown(a_publisher()) + shown(SubscriptionFigures{})};
+    const RdmaDevice device{
+        .name = "mlx5_0",
+        .ports = {{.state = "ACTIVE", .link_layer = {}, .rate = {}, .interface = {}}}};
+    std::istringstream lines{shown(a_publisher()) + shown(SubscriptionFigures{}) +
+                             shown(SenderFigures{}) + shown(ReceiverFigures{}) +
+                             shown(std::span<const StreamFigures>{}) +
+                             shown(std::span{&device, 1})};
     for (std::string line; std::getline(lines, line);) {
         if (line.starts_with("# TYPE ")) names.insert(line.substr(7, line.find(' ', 7) - 7));
     }

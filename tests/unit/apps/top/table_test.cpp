@@ -2,7 +2,9 @@
 #include "apps/top/table.hpp"
 
 #include <gmock/gmock.h>
+
 #include <gtest/gtest.h>
+#include <sstream>
 
 namespace apps::top {
 namespace {
@@ -57,6 +59,23 @@ TEST(TopTable, KeepsToTheSizeOfATerminal) {
     EXPECT_EQ(small.size(), std::string{"x\n"}.size() + 2U * 21);
     EXPECT_THAT(to_text(looks, SIZE_MAX, SIZE_MAX), HasSubstr("y: no answer\n"));
     EXPECT_THAT(to_json(looks), HasSubstr("\"error\":\"no answer\""));
+}
+
+TEST(TopTable, ANarrowTerminalDoesWithoutColumnsBeforeItCutsThem) {
+    const std::vector<Look> looks{
+        {.source = "x", .error = {}, .seconds = 0, .rows = rows_of(text)}};
+    for (std::size_t width = 41; width < 100; ++width) {
+        std::istringstream lines{to_text(looks, width, SIZE_MAX)};
+        std::string heading;
+        std::getline(lines, heading);
+        std::getline(lines, heading);
+        EXPECT_THAT(heading, HasSubstr("per s"));
+        EXPECT_THAT(heading, testing::EndsWith(" dropped")) << width;
+        EXPECT_LE(heading.size(), width);
+        EXPECT_EQ(heading.find("count") == std::string::npos, width < 81) << width;
+        for (std::string line; std::getline(lines, line);)
+            EXPECT_EQ(line.size(), heading.size()) << line;
+    }
 }
 
 } // namespace

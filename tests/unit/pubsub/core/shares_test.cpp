@@ -27,6 +27,16 @@ TEST(Shares, AsLongAsHalfIsFreeEverybodyMayHoldWhatTheOptionsSay) {
     EXPECT_EQ(shares.allowance(share), share);
 }
 
+TEST(Shares, TheLeastThatWasFreeBeginsAnewWithWhatIsFreeNow) {
+    Shares shares{100};
+    shares.use(70);
+    shares.give_back(50);
+    EXPECT_EQ(shares.take_least_free(), 30U);
+    EXPECT_EQ(shares.take_least_free(), 80U);
+    shares.use(5);
+    EXPECT_EQ(shares.take_least_free(), 75U);
+}
+
 TEST(Shares, WhoHasStalledGetsOnePostAtATime) {
     const Shares shares{pool};
     EXPECT_EQ(shares.post_limit(true), 0U);

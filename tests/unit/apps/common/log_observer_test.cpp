@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/common/log_observer.hpp"
+
+#include "tests/support/sim_world.hpp"
+
+#include <gmock/gmock.h>
+
+#include <optional>
+#include <vector>
+
+namespace apps {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class LogObserverTest : public testing::Test {
+  protected:
+    LogObserverTest() {
+        const auto level = [this](const std::string& name) -> LimitedLog::Write {
+            return [this, name](const std::string& line) { lines.push_back(name + line); };
+        };
+        log.emplace(loop, LogObserver::Levels{.debug = level("debug: "),
+                                              .info = level("info: "),
+                                              .warning = level("warning: "),
+                                              .error = level("error: ")});
+    }
+    netio::Observer& told() { return *loop.observer; }
+    void note(const std::string& peer) {
+        told().on_accept_failed(
+            {.peer = peer, .why = {{ENOMEM, std::system_category()}, "no pages; buy some"}});
+    }
+    // Time that passes while the loop runs.
+    void wait(netio::Duration duration) {
+        bool over = false;
+        netio::Timer timer{loop, [&] { over = true; }};
+        timer.start(duration);
+        while (!over)
+            loop.run_once(netio::TimePoint::max());
+    }
+
+    netio::test::SimWorld world;
+    netio::EventLoop loop{netio::EventLoop::Options{}, world};
+    std::vector<std::string> lines;
+    std::optional<LogObserver> log;
+};
+
+TEST_F(LogObserverTest, TheFirstIsToldAtOnceWithPeerReasonAndRemedy) {
+    note("10.0.0.7:4000");
+    EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("10.0.0.7:4000 is rejected: "),
+                                         HasSubstr("no pages; buy some"),
+                                         HasSubstr("Cannot allocate memory"))));
+}
+
+TEST_F(LogObserverTest, AFloodOfThoseWhoAreRejectedHidesNoShortage) {
+    for (int i = 0; i < 1000; ++i)
+        told().on_peer_rejected(
+            {.peer = "10.0.0.8:1", .why = "it speaks another protocol or version"});
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("10.0.0.8:1 is rejected: it speaks another")));
+    note("10.0.0.7:4000");
+    EXPECT_EQ(lines.size(), 2U);
+}
+
+TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
+    note("first");
+    for (int i = 0; i < 40; ++i) {
+        note("again");
+        wait(std::chrono::milliseconds{100});
+    }
+    note("last");
+    ASSERT_EQ(lines.size(), 1U);
+    wait(LimitedLog::interval);
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_THAT(lines[1], AllOf(HasSubstr("last is rejected: "), HasSubstr("and 40 before it")));
+}
+
+TEST_F(LogObserverTest, AfterAQuietIntervalTheNextIsToldAtOnce) {
+    note("first");
+    wait(LimitedLog::interval + std::chrono::seconds{1});
+    EXPECT_EQ(lines.size(), 1U) << "there is nothing to tell";
+    note("second");
+    EXPECT_EQ(lines.size(), 2U);
+}
+
+TEST_F(LogObserverTest, WhatIsLeftIsToldAtTheEnd) {
+    note("first");
+    note("second");
+    log.reset();
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_THAT(lines[1], HasSubstr("second"));
+}
+
+TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
+    using Kind = netio::DeviceEvent::Kind;
+    told().on_peer_connected({.peer = "a:1", .provider = "tcp"});
+    told().on_peer_disconnected(
+        {.peer = "a:1",
+         .closed = {.reason = netio::CloseReason::too_slow, .detail = "a:1 sleeps"}});
+    told().on_not_admitted({.peer = "a:2", .why = "no key", .key = 7});
+    told().on_not_admitted({.peer = "a:3", .why = "no key"});
+    told().on_key_file_problem("k:1: what is this");
+    told().on_key_revoked({.key = 7, .sessions = 2});
+    told().on_provider_unused(
+        {.provider = "verbs", .address = {.host = "h", .port = 1}, .why = "in use"});
+    told().on_peer_stalled({.peer = "a:1"});
+    told().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
+    told().on_device_event({.kind = Kind::port_down, .device = "mlx5_0", .port = 1, .what = {}});
+    told().on_device_event({.kind = Kind::port_up, .device = "mlx5_0", .port = 1, .what = {}});
+    EXPECT_THAT(lines, ElementsAre("debug: a:1 is connected over tcp",
+                                   "debug: the session with a:1 has ended: too slow a:1 sleeps",
+                                   "warning: a:2 (key 7) is not admitted: no key",
+                                   "warning: a:3 is not admitted: no key",
+                                   "error: k:1: what is this; the keys of before stay in force",
+                                   "warning: key 7 is gone or is another one: 2 connections end",
+                                   "warning: nobody can connect over verbs at h:1: in use",
+                                   "info: a:1 takes nothing",
+                                   "info: a:1 takes something again, after 1.4 s",
+                                   "warning: port 1 of mlx5_0 is down",
+                                   "info: port 1 of mlx5_0 is active"));
+}
+
+TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
+    const netio::Closed closed{.reason = netio::CloseReason::refused, .detail = "h:1 over verbs"};
+    told().on_route_failed({.provider = "verbs", .remote = {"h", 1}, .closed = closed});
+    told().on_route_failed(
+        {.provider = "tcp", .remote = {"h", 1}, .closed = closed, .is_last = true});
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("info: not over verbs: ")));
+}
+
+TEST_F(LogObserverTest, IsToldNothingAnyMoreWhenItIsGone) {
+    log.reset();
+    EXPECT_EQ(loop.observer, nullptr);
+}
+
+TEST_F(LogObserverTest, SaysNothingWhereNothingHappened) {
+    wait(2 * LimitedLog::interval);
+    log.reset();
+    EXPECT_THAT(lines, IsEmpty());
+}
+
+} // namespace
+} // namespace apps

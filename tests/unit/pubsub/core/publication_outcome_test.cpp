@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/publication_outcome.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::pubsub {
+namespace {
+
+TEST(PublicationOutcome, CountsEachSubscriberWhereItBelongs) {
+    PublicationOutcome outcome;
+    EXPECT_TRUE(outcome.sent_to_all()) << "nobody wanted it";
+    count(outcome, Fate::sent);
+    count(outcome, Fate::sent);
+    EXPECT_TRUE(outcome.sent_to_all());
+    count(outcome, Fate::missed);
+    EXPECT_FALSE(outcome.sent_to_all());
+    count(outcome, Fate::unsubscribed);
+    count(outcome, Fate::lost);
+    EXPECT_EQ(outcome, (PublicationOutcome{.sent = 2, .missed = 1, .unsubscribed = 1, .lost = 1}));
+    EXPECT_EQ(outcome.subscribers(), 5U);
+}
+
+} // namespace
+} // namespace netio::pubsub
