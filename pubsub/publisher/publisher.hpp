@@ -80,12 +80,14 @@ class NETIO_EXPORT Publisher {
     // Monotonic since the publisher's construction unless said otherwise.
     struct Counters {
         std::uint64_t messages = 0; // accepted with at least one subscriber
-        std::uint64_t bytes = 0;    // of those messages
         std::uint64_t without_subscribers = 0;
-        std::uint64_t again = 0;     // refusals for want of room
-        std::uint64_t partial = 0;   // explicit publications that some could not take at once
-        std::uint64_t dropped = 0;   // messages that slow subscribers missed (policy drop)
-        std::uint64_t pages = 0;     // pages sent to at least one subscriber (buffered)
+        std::uint64_t again = 0;   // refusals for want of room
+        std::uint64_t partial = 0; // explicit publications that some could not take at once
+        std::uint64_t dropped = 0; // messages that slow subscribers missed (policy drop)
+        std::uint64_t pages = 0;   // pages sent to at least one subscriber (buffered)
+        // Of the accepted messages. Not beside their number, or g++ 12 adds the two as a vector, in
+        // 7 instructions a message instead of 2.
+        std::uint64_t bytes = 0;
         std::size_t subscribers = 0; // now
         // As the loop's observer is told (netio/base/observer.hpp).
         std::uint64_t rejected = 0;
