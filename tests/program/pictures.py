@@ -13,6 +13,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -81,7 +82,7 @@ def draw_panels(server, begin, end, path):
                 points = [(float(when) - begin, float(value)) for when, value in row["values"]]
                 place.plot(*zip(*points), label=legend_of(legend, row["metric"]), linewidth=1)
         place.set_xlim(0, end - begin)
-        place.set_ylim(bottom=0)
+        place.set_ylim(0, place.get_ylim()[1] * 1.35)  # below the legend
         if place.lines:
             place.legend(loc="upper left", fontsize=6, ncols=2)
         elif any(needs_device(query) for query, _ in targets):
@@ -108,27 +109,34 @@ def main(folder, stack):
     large = start("publish", config(folder, "b", "unbuffered", "streams:\n  - {fids: 100-101, source: pattern, "
                                     "size: 64k, rate: 300}\n"))
     receiver = start("listen", f"{HOST}:0", "--metrics", "127.0.0.1:0")
-    server = start("pump", "--serve", "--listen", f"{HOST}:0", "--metrics", "127.0.0.1:0")
+    server = start("pump", "--serve", "--listen", f"{HOST}:0")
     shown = ("--metrics", "127.0.0.1:0")
     quick = start("subscribe", small.address(), large.address(), "--fid", "0-200", *shown)
     stopped = start("subscribe", small.address(), "--fid", "0-1")
-    sender = start("send", receiver.address(), "--messages", "2000000", "--size", "400", *shown)
+    sender = start("send", receiver.address(), *shown, stdin=subprocess.PIPE)
     addresses = [process.wait_for(r"metrics at http://(\S+)/metrics").group(1)
-                 for process in (small, large, receiver, server, quick, sender)]
-    prometheus = Prometheus(folder, addresses, "1s", DEADLINE)
+                 for process in (small, large, receiver, quick, sender)]
+    with socket.create_server((HOST, 0)) as free:  # of who comes later
+        later = f"{HOST}:{free.getsockname()[1]}"
+    prometheus = Prometheus(folder, [*addresses, later], "1s", DEADLINE)
     stack.callback(prometheus.kill)
     begin = time.time()
 
     def wait_until(second):
-        time.sleep(max(0.0, begin + second - time.time()))
+        while time.time() < begin + second:
+            sender.process.stdin.write("a line of text\n" * 100)
+            sender.process.stdin.flush()
+            time.sleep(0.1)
 
     wait_until(STOPPED[0])
     stopped.process.send_signal(signal.SIGSTOP)
     wait_until(STOPPED[1] - 5)
-    lines = screen(addresses[:1] + addresses[4:5], 4.5)
+    lines = screen(addresses[:1] + addresses[3:4], 4.5)
     wait_until(STOPPED[1])
     stopped.process.send_signal(signal.SIGCONT)
-    start("pump", server.address(), "--bytes", "8g")
+    start("pump", server.address(), "--bytes", "100g", "--metrics", later)
+    wait_until(STOPPED[1] + 10)
+    server.process.kill()
     wait_until(SECONDS)
     draw_screen(lines, os.path.join(DOCS, "top.svg"))
     draw_panels(prometheus, begin, begin + SECONDS, os.path.join(DOCS, "dashboard.svg"))

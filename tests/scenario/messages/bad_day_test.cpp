@@ -139,7 +139,7 @@ TEST_P(BadDay, AListenerThatRunsOutOfEndpointsSaysSoAndTakesTheNextOne) {
     bed.sim()->refuse_endpoints(true);
     dial(address.host);
     ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(receiver.accept_failed.size(), 1U);
+    EXPECT_EQ(bed.seen().accept_failed.size(), 1U);
     bed.sim()->refuse_endpoints(false);
     socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));

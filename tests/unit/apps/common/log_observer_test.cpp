@@ -108,17 +108,17 @@ TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
     told().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
     told().on_device_event({.kind = Kind::port_down, .device = "mlx5_0", .port = 1, .what = {}});
     told().on_device_event({.kind = Kind::port_up, .device = "mlx5_0", .port = 1, .what = {}});
-    EXPECT_THAT(lines, ElementsAre("debug: a:1 is connected over tcp",
-                                   "debug: the session with a:1 has ended: too slow a:1 sleeps",
-                                   "warning: a:2 (key 7) is not admitted: no key",
-                                   "warning: a:3 is not admitted: no key",
-                                   "error: k:1: what is this; the keys of before stay in force",
-                                   "warning: key 7 is gone or is another one: 2 connections end",
-                                   "warning: nobody can connect over verbs at h:1: in use",
-                                   "info: a:1 takes nothing",
-                                   "info: a:1 takes something again, after 1.4 s",
-                                   "warning: port 1 of mlx5_0 is down",
-                                   "info: port 1 of mlx5_0 is active"));
+    EXPECT_THAT(
+        lines,
+        ElementsAre("debug: a:1 is connected over tcp",
+                    "debug: the session with a:1 has ended: peer too slow a:1 sleeps",
+                    "warning: a:2 (key 7) is not admitted: no key",
+                    "warning: a:3 is not admitted: no key",
+                    "error: k:1: what is this; the keys of before stay in force",
+                    "warning: key 7 is gone or is another one: 2 connections end",
+                    "warning: nobody can connect over verbs at h:1: in use",
+                    "info: a:1 takes nothing", "info: a:1 takes something again, after 1.4 s",
+                    "warning: port 1 of mlx5_0 is down", "info: port 1 of mlx5_0 is active"));
 }
 
 TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
