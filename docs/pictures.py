@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws docs/top.svg and docs/dashboard.svg: pictures.py PROGRAM DOCS
+"""Draws docs/top.svg and docs/dashboard.svg: pictures.py PROGRAM FOLDER
 
 Programs run for a minute, with a subscriber that is stopped for ten seconds of it. The first picture is
 what `netio top` shows in a terminal meanwhile, to the letter; the second what the queries of the
@@ -10,12 +10,14 @@ import contextlib
 import fcntl
 import html
 import os
+import pathlib
 import pty
 import re
 import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import time
@@ -23,9 +25,10 @@ import time
 import matplotlib
 
 matplotlib.use("svg")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "program"))
 import matplotlib.pyplot as plt  # noqa: E402
 from dashboard import Prometheus, needs_device, panels  # noqa: E402
-from program_case import CONFIG as DOCS, DEADLINE, HOST, PROGRAM, Process  # noqa: E402
+from program_case import CONFIG as FOLDER, DEADLINE, HOST, PROGRAM, Process  # noqa: E402
 
 COLUMNS, ROWS = 92, 24
 SECONDS = 60
@@ -138,8 +141,8 @@ def main(folder, stack):
     wait_until(STOPPED[1] + 10)
     server.process.kill()
     wait_until(SECONDS)
-    draw_screen(lines, os.path.join(DOCS, "top.svg"))
-    draw_panels(prometheus, begin, begin + SECONDS, os.path.join(DOCS, "dashboard.svg"))
+    draw_screen(lines, os.path.join(FOLDER, "top.svg"))
+    draw_panels(prometheus, begin, begin + SECONDS, os.path.join(FOLDER, "dashboard.svg"))
 
 
 if __name__ == "__main__":
