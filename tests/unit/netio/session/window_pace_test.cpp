@@ -188,6 +188,12 @@ TEST(WindowPace, AWindowThatIsHardlyUsedShrinksByHalfEachPeriodToWhereItBegan) {
     }
 }
 
+TEST(WindowPace, HalfOfItMayBeLessThanWhatItBeganWith) {
+    Grown side{10};
+    side.messages(2);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+}
+
 TEST(WindowPace, OneThatIsUsedToAQuarterStays) {
     // A quarter of 64 in 20 ms, for 10 s.
     Grown used{64};
