@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <thread>
 
 namespace apps {
@@ -34,6 +35,8 @@ class RunningDoor {
 
     Descriptor visit() const {
         Descriptor socket{::socket(AF_INET, SOCK_STREAM, 0)};
+        const timeval far_deadline{.tv_sec = 60, .tv_usec = 0};
+        ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &far_deadline, sizeof far_deadline);
         sockaddr_in address{};
         address.sin_family = AF_INET;
         address.sin_port = htons(door_.port());
@@ -63,8 +66,12 @@ void say(const Descriptor& socket, std::string_view text) {
 std::size_t bytes_until_the_end(const Descriptor& socket) {
     std::vector<char> part(65536);
     std::size_t bytes = 0;
-    for (ssize_t got = 0; (got = ::recv(socket.get(), part.data(), part.size(), 0)) > 0;)
+    ssize_t got = 0;
+    while ((got = ::recv(socket.get(), part.data(), part.size(), 0)) > 0)
         bytes += static_cast<std::size_t>(got);
+    if (got < 0) {
+        EXPECT_NE(errno, EAGAIN) << "it has not been cut off";
+    }
     return bytes;
 }
 
