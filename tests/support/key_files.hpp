@@ -30,8 +30,9 @@ class KeyFiles {
     KeyFiles(const KeyFiles&) = delete;
     KeyFiles& operator=(const KeyFiles&) = delete;
 
-    // Adds it to the site's, or changes its rights.
+    // Adds it to the site's, changes its rights, or lets in again who was revoked.
     void permit(int id, const std::string& rights) {
+        keys_.insert(revoked_.extract(id));
         access::Key& key = keys_.try_emplace(id, make(id)).first->second;
         key.rights = access::parse_rights(rights);
         write();
@@ -41,7 +42,7 @@ class KeyFiles {
         write();
     }
     void revoke(int id) {
-        keys_.erase(id);
+        revoked_.insert(keys_.extract(id));
         write();
     }
     void spoil() const { access::write_key_file(site(), "netio-keys 1\n7 ", true); }
@@ -78,6 +79,7 @@ class KeyFiles {
 
     std::string folder_;
     std::map<int, access::Key> keys_;
+    std::map<int, access::Key> revoked_;
 };
 
 } // namespace netio::test

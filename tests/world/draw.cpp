@@ -15,7 +15,7 @@ namespace {
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^ (seed << 32)} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -31,6 +31,7 @@ class Drawing {
         if (kind >= 80) draw_streams();
         faults_.draw(schedule_, span_us_, fids_);
         draw_names();
+        draw_keys();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
     }
@@ -94,6 +95,20 @@ class Drawing {
             if (!name_dice_.percent(5)) continue;
             const std::int64_t when = name_dice_.between(0, span_us_);
             at(when, plan.number, "nameless").with.set("us", name_dice_.while_us());
+        }
+    }
+
+    // So are the keys.
+    void draw_keys() {
+        for (ProcessPlan& plan : schedule_.processes)
+            if (plan.kind == "stream" && key_dice_.percent(30)) plan.options.set("trusts", 1);
+        if (!key_dice_.percent(30)) return;
+        schedule_.world.set("protection", key_dice_.between(0, 3));
+        for (ProcessPlan& plan : schedule_.processes) {
+            if (key_dice_.percent(50)) plan.options.set("key_bytes", key_dice_.between(1, 4096));
+            if (!key_dice_.percent(10)) continue;
+            const std::int64_t when = key_dice_.between(0, span_us_);
+            at(when, plan.number, "revoke").with.set("us", key_dice_.while_us());
         }
     }
 
@@ -295,6 +310,7 @@ class Drawing {
     Dice dice_;
     Dice name_dice_;
     Dice found_dice_;
+    Dice key_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::uint32_t next_number_ = 0;

@@ -50,6 +50,11 @@ World::World(const Schedule& schedule, std::function<void(const std::string&)> s
       start_{clock_.now()} {
     oracle_.show = std::move(show);
     network_.reset_percent(static_cast<unsigned>(schedule.world.get("reset_percent", 50)));
+    if (!schedule_.world.has("protection")) return;
+    keys_ = std::make_unique<SiteKeys>(
+        static_cast<access::Protection>(schedule_.world.get("protection")));
+    for (const ProcessPlan& plan : schedule_.processes)
+        keys_->permit(plan.number);
 }
 
 World::~World() = default;
@@ -57,6 +62,14 @@ World::~World() = default;
 Address World::address_of(std::uint32_t process, std::int64_t which) {
     return {.host = "10.0." + std::to_string(which) + '.' + std::to_string(process + 1),
             .port = 1000};
+}
+
+std::shared_ptr<ServerKeys> World::keys_of_server(EventLoop& loop) const {
+    return keys_ ? keys_->server(loop) : nullptr;
+}
+
+std::shared_ptr<const ClientKey> World::key_of(std::uint32_t process) {
+    return keys_ ? keys_->client(process) : nullptr;
 }
 
 // --- the run --------------------------------------------------------------------------------
@@ -219,6 +232,8 @@ bool World::apply_to_process(const Step& step) {
                             static_cast<std::uint64_t>(step.with.get("count", 1)));
     } else if (step.what == "nameless") {
         lose_name(number, time);
+    } else if (step.what == "revoke") {
+        revoke(number, time);
     } else if (step.what == "leap") {
         oracle_.happens(Trouble::busy, number);
         processes_.at(number)->poller.leap(time);
@@ -246,6 +261,14 @@ void World::find_name(std::uint32_t process) {
     Process& it = *processes_.at(process);
     const std::string host = address_of_peer(it.plan).host;
     it.transport.name(host, {host});
+}
+
+// Nobody lets it in for so long, and who has let it in ends that.
+void World::revoke(std::uint32_t process, Duration time) {
+    if (keys_ == nullptr) return;
+    oracle_.lasts(Trouble::broken, process, time);
+    keys_->revoke(process);
+    clock_.at(clock_.now() + time, [this, process] { keys_->permit(process); });
 }
 
 void World::stop(std::uint32_t process, Duration time) {
@@ -439,6 +462,8 @@ void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since
     const bool held_up = !oracle_.was_free(process, from) || !oracle_.was_free(peer, from);
     if (closed.reason == CloseReason::protocol_error) {
         oracle_.violate(RuleId::no_protocol_error, says());
+    } else if (closed.reason == CloseReason::not_admitted && !broken) {
+        oracle_.violate(RuleId::alive_is_not_dead, says());
     } else if (closed.reason == CloseReason::lost && !held_up) {
         oracle_.violate(RuleId::alive_is_not_dead, says());
     } else if (closed.reason == CloseReason::silent && !broken) {

@@ -17,6 +17,7 @@
 #include "tests/world/pipe_oracle.hpp"
 #include "tests/world/pubsub_oracle.hpp"
 #include "tests/world/schedule.hpp"
+#include "tests/world/site_keys.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -78,6 +79,9 @@ class World {
     test::SimNetwork& network() noexcept { return network_; }
     // Where a process listens; it may have several places.
     static Address address_of(std::uint32_t process, std::int64_t which = 0);
+    // Whom a process lets in, and what it shows to be let in; null: this world has no keys.
+    std::shared_ptr<ServerKeys> keys_of_server(EventLoop& loop) const;
+    std::shared_ptr<const ClientKey> key_of(std::uint32_t process);
     std::uint64_t incarnation_of(std::uint32_t process) const { return incarnations_.at(process); }
     bool is_alive(std::uint32_t process) const { return processes_.contains(process); }
     // Whether there is a socket that others can be served by.
@@ -100,6 +104,7 @@ class World {
     void lose_name(std::uint32_t process, Duration time);
     void find_name(std::uint32_t process);
     void block(std::uint32_t from, std::uint32_t to, const Step& step);
+    void revoke(std::uint32_t process, Duration time);
     void kill(std::uint32_t process, bool host);
     void meet(const char* fault, std::uint32_t process);
     void check_turns(Process& process);
@@ -112,6 +117,7 @@ class World {
     void tell(std::uint32_t process, std::function<void(Actor&)> what);
 
     Schedule schedule_;
+    std::unique_ptr<SiteKeys> keys_;
     test::SimClock clock_;
     Oracle oracle_{clock_};
     PubSubOracle pubsub_{oracle_};

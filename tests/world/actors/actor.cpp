@@ -73,6 +73,7 @@ SessionOptions Actor::session_options(SessionOptions options) const {
     time("connect_ms", options.connect_timeout);
     time("handshake_ms", options.handshake_timeout);
     time("session_close_ms", options.close_timeout);
+    options.key_bytes = key_bytes();
     return options;
 }
 

@@ -82,6 +82,9 @@ class Actor {
         return process_.plan.options.get(name, otherwise);
     }
     Duration dead_after() const;
+    std::uint64_t key_bytes() const {
+        return static_cast<std::uint64_t>(option("key_bytes", std::int64_t{1} << 34));
+    }
     // "sim#17": the connection of who connected.
     static std::uint64_t connection_of(const std::string& peer_address);
     // The connection that this process made last.

@@ -90,6 +90,7 @@ SendActor::SendActor(World& world, Process& process)
     : Actor{world, process}, receiver_{static_cast<std::uint32_t>(option("of"))},
       retry_{process.loop, [this] { connect(); }}, again_{process.loop, [this] { go_on_all(); }} {
     SendSocket::Options options;
+    options.key = world_.key_of(number_);
     options.session = session_options(options.session);
     send_count_ = options.session.send_count;
     if (option("mode") == 0) {
@@ -332,6 +333,7 @@ ReceiveActor::ReceiveActor(World& world, Process& process)
       resume_{process.loop, [this] { resume(); }} {
     ListenSocket::Options options;
     options.open = true;
+    options.keys = world_.keys_of_server(process.loop);
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.addresses.push_back(World::address_of(number_, i));
     options.session.receive_bytes = 1000;

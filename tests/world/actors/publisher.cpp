@@ -118,6 +118,7 @@ PublishActor::PublishActor(World& world, Process& process)
     options.open = true;
     for (std::int64_t i = 0; i < option("addresses", 1); ++i)
         options.addresses.push_back(World::address_of(number_, i));
+    options.keys = world_.keys_of_server(process.loop);
     options.session = session_options(options.session);
     options.slow_policy = static_cast<pubsub::SlowPolicy>(option("policy"));
     options.disconnect_after = std::chrono::milliseconds{option("disconnect_ms", 10000)};

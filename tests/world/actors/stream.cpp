@@ -95,7 +95,8 @@ StreamActor::StreamActor(World& world, Process& process)
         listener_ = std::make_unique<stream::StreamListener>(
             process.transport,
             stream::StreamListener::Options{.addresses = {World::address_of(number_)},
-                                            .open = true},
+                                            .open = true,
+                                            .keys = world.keys_of_server(process.loop)},
             *this);
     }
 }
@@ -108,9 +109,12 @@ stream::StreamSocket::Options StreamActor::options() const {
     } else {
         options.receiver = stream::improved_receiver(ring, option("grows") != 0 ? 8 * ring : 0);
     }
+    if (!serves_) options.key = world_.key_of(number_);
     options.session.send_count =
         static_cast<std::size_t>(std::max<std::int64_t>(4, option("sends", 16)));
     options.session.receive_count = static_cast<std::size_t>(option("receives", 32));
+    options.session.key_bytes = key_bytes();
+    if (option("trusts") != 0) options.remote_writes = stream::RemoteWrites::trusted;
     return options;
 }
 

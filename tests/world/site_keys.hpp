@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The key file of a world's site, and of each process in it: who listens lets in those of this
+// file, who connects shows its own.
+
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
+#include "tests/support/key_files.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace netio::world {
+
+class SiteKeys {
+  public:
+    explicit SiteKeys(access::Protection level) : level_{level} {}
+
+    void permit(std::uint32_t process) {
+        files_.permit(id_of(process), "services=all rma links=1000 "
+                                      "fids=0-18446744073709551615:block");
+    }
+    void revoke(std::uint32_t process) { files_.revoke(id_of(process)); }
+
+    std::shared_ptr<ServerKeys> server(EventLoop& loop) const {
+        return std::make_shared<ServerKeys>(
+            loop, ServerKeys::Options{.file = files_.site(),
+                                      .least = level_,
+                                      .links_per_host = 1000,
+                                      .look_interval = std::chrono::seconds{2}});
+    }
+    std::shared_ptr<const ClientKey> client(std::uint32_t process) {
+        return std::make_shared<ClientKey>(
+            ClientKey::Options{.file = files_.client(id_of(process)), .protection = level_});
+    }
+
+  private:
+    static int id_of(std::uint32_t process) { return static_cast<int>(process) + 1; }
+
+    access::Protection level_;
+    test::KeyFiles files_;
+};
+
+} // namespace netio::world
