@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A thread for what blocks on a disk, so that an event loop does not: tasks run there one after
-// another, and the outcome of each is told on the loop's thread.
+// The disk's thread (apps/copy/disk.hpp).
 //
 //     DiskThread disk{loop};
 //     disk.start();
 //     disk.run([&](std::stop_token) { file.write(bytes); },
 //              [&](const std::string& problem) { if (problem.empty()) ... });
 //
-// Owned by the object whose memory the tasks use. Belongs to the loop's thread; may be destroyed
-// where it tells. The destructor drops what has not begun, asks the running task to stop, waits for
-// it, and tells nothing any more.
+// Owned by the object whose memory the tasks use. Belongs to the loop's thread.
 
 #include "apps/common/descriptor.hpp"
+#include "apps/copy/disk.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/event_loop.hpp"
 
@@ -29,26 +27,18 @@
 
 namespace apps::copy {
 
-class DiskThread {
+class DiskThread final : public Disk {
   public:
-    // Runs on the thread; what it throws is the problem. Long ones ask the token now and then.
-    using Task = std::function<void(std::stop_token)>;
-    // Runs on the loop's thread; the problem is empty if there was none.
-    using Then = std::function<void(const std::string& problem)>;
-
+    static std::unique_ptr<Disk> make(netio::EventLoop& loop) {
+        return std::make_unique<DiskThread>(loop);
+    }
     explicit DiskThread(netio::EventLoop& loop) : loop_{loop} {}
-    ~DiskThread();
-    DiskThread(const DiskThread&) = delete;
-    DiskThread& operator=(const DiskThread&) = delete;
+    ~DiskThread() override;
 
-    // Makes the thread, before the first run(). Twice is legal. Throws FabricError: no thread or no
-    // descriptor is left.
-    void start();
-    bool is_started() const noexcept { return thread_.joinable(); }
-    void run(Task task, Then then);
-    // Drops the tasks that have not begun; nothing is told of them. The running one is asked to
-    // stop, and its outcome is told.
-    void drop();
+    void start() override; // throws FabricError: no thread or no descriptor is left
+    bool is_started() const noexcept override { return thread_.joinable(); }
+    void run(Task task, Then then) override;
+    void drop() override;
     // Nothing is queued, running, or still to be told.
     bool is_idle() const noexcept { return outstanding_ == 0; }
 

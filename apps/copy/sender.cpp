@@ -12,11 +12,11 @@ namespace apps::copy {
 Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options options,
                Handler& handler)
     : options_{std::move(options)}, transport_{transport}, handler_{handler},
-      channel_{options_.buffer_count, options_.remote_writes, *this}, disk_{loop} {}
+      channel_{options_.buffer_count, options_.remote_writes, *this}, disk_{options_.disk(loop)} {}
 
 void Sender::start() {
     state_ = State::connecting;
-    disk_.start();
+    disk_->start();
     channel_.connect(transport_, options_.server, options_.local_host, options_.key);
 }
 
@@ -24,7 +24,7 @@ void Sender::stop() {
     if (state_ == State::finished) return;
     problem_ = "interrupted";
     state_ = State::leaving;
-    disk_.drop();
+    disk_->drop();
     channel_.abort();
 }
 
@@ -58,7 +58,7 @@ void Sender::next_file() {
     state_ = State::opening;
     ++attempt_;
     current_ = {.file = {.path = file().path}};
-    disk_.run(
+    disk_->run(
         [this, from = file(), kind = options_.checksum,
          overwrite = options_.overwrite](const std::stop_token&) {
             on_disk_.source = std::make_unique<SourceFile>(from.path, kind);
@@ -92,7 +92,7 @@ void Sender::settle(CopiedFile::Outcome outcome, const std::string& detail) {
 
 void Sender::give_up_file(const std::string& why) {
     state_ = State::leaving;
-    disk_.drop();
+    disk_->drop();
     channel_.abort();
     settle(CopiedFile::Outcome::failed, why);
 }
@@ -100,7 +100,7 @@ void Sender::give_up_file(const std::string& why) {
 void Sender::end(const std::string& problem) {
     if (problem_.empty()) problem_ = problem;
     state_ = State::leaving;
-    disk_.drop();
+    disk_->drop();
     channel_.abort();
 }
 
@@ -118,7 +118,7 @@ void Sender::on_closed(const netio::Closed& closed) {
             to_string(options_.server) + ": " +
             (closed.detail.empty() ? std::string{netio::to_string(closed.reason)} : closed.detail);
     }
-    disk_.drop();
+    disk_->drop();
     if (!current_.file.path.empty()) settle(CopiedFile::Outcome::failed, problem_);
     state_ = State::finished;
     handler_.on_finished(problem_);
@@ -260,8 +260,8 @@ void Sender::send_end() {
         });
 }
 
-void Sender::run_on_disk(DiskThread::Task task, std::function<void()> then) {
-    disk_.run(std::move(task),
+void Sender::run_on_disk(Disk::Task task, std::function<void()> then) {
+    disk_->run(std::move(task),
               [this, attempt = attempt_, then = std::move(then)](const std::string& problem) {
                   if (attempt != attempt_ || state_ == State::leaving) return;
                   if (!problem.empty()) return give_up_file(problem);

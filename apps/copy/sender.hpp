@@ -49,6 +49,7 @@ class Sender final : private Channel::Handler {
         bool overwrite = false;
         std::size_t buffer_count = 8; // of a chunk each
         netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
+        MakeDisk disk = DiskThread::make; // what reads the files
     };
     struct Progress {
         std::string path; // of the file that is being sent; empty: none
@@ -122,7 +123,7 @@ class Sender final : private Channel::Handler {
     void send(const Message& message);
     // Runs on the disk's thread; a problem fails the file, else `then` follows on this one, unless
     // the file was given up.
-    void run_on_disk(DiskThread::Task task, std::function<void()> then);
+    void run_on_disk(Disk::Task task, std::function<void()> then);
     void settle(CopiedFile::Outcome outcome, const std::string& detail = {});
     // The current file has failed in a way that the connection does not survive.
     void give_up_file(const std::string& why);
@@ -141,7 +142,7 @@ class Sender final : private Channel::Handler {
     std::uint64_t moved_bytes_ = 0;
     OnDisk on_disk_;
     Channel channel_;
-    DiskThread disk_; // the last: it is gone before what it uses
+    std::unique_ptr<Disk> disk_; // the last: it is gone before what it uses
 };
 
 } // namespace apps::copy

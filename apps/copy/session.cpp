@@ -25,7 +25,7 @@ Session::Session(netio::EventLoop& loop, const ServedFolder& folder, const Optio
                  netio::stream::IncomingStream& incoming, Handler& handler)
     : folder_{folder}, handler_{handler}, peer_{incoming.peer_address()}, options_{options},
       channel_{options.buffer_count, options.remote_writes, *this},
-      patience_{loop, [this] { look_for_progress(); }}, disk_{loop} {
+      patience_{loop, [this] { look_for_progress(); }}, disk_{options_.disk(loop)} {
     channel_.accept(incoming);
 }
 
@@ -64,7 +64,7 @@ std::string Session::file() const {
 void Session::on_open() {
     handler_.log().info(peer_ + " has come");
     try {
-        disk_.start();
+        disk_->start();
     } catch (const netio::FabricError& error) {
         return refuse_peer(error.what());
     }
@@ -101,7 +101,7 @@ void Session::take_open() {
                        .text = open_.overwrite ? "the key does not permit to replace files there"
                                                : "the key does not permit to write there"});
     }
-    disk_.run(
+    disk_->run(
         [this, request = open_](const std::stop_token& stop) {
             target_.reset();
             target_ = std::make_unique<TargetFile>(request, options_.access);
@@ -233,8 +233,8 @@ void Session::take_end() {
         });
 }
 
-void Session::on_disk(DiskThread::Task task, std::function<void()> then) {
-    disk_.run(std::move(task), [this, then = std::move(then)](const std::string& problem) {
+void Session::on_disk(Disk::Task task, std::function<void()> then) {
+    disk_->run(std::move(task), [this, then = std::move(then)](const std::string& problem) {
         if (state_ == State::failing || state_ == State::closed) return;
         if (!problem.empty()) return fail(problem);
         then();
@@ -246,8 +246,8 @@ void Session::fail(const std::string& why) {
     handler_.log().error(file() + ": " + printable(why));
     handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     state_ = State::failing;
-    disk_.drop();
-    disk_.run([this](const std::stop_token&) { target_.reset(); }, [](const std::string&) {});
+    disk_->drop();
+    disk_->run([this](const std::stop_token&) { target_.reset(); }, [](const std::string&) {});
     if (!channel_.send(encode(Verdict{.kept = false, .text = why}))) return channel_.abort();
     channel_.shutdown_send();
     patience_.start(patience);
@@ -281,11 +281,11 @@ void Session::on_closed(const netio::Closed& closed) {
     } else {
         handler_.log().info(peer_ + " has left");
     }
-    if (state_ == State::examining) disk_.drop(); // reading what is there may take long
+    if (state_ == State::examining) disk_->drop(); // reading what is there may take long
     state_ = State::closed;
     patience_.cancel();
-    if (!disk_.is_started()) return handler_.on_session_ended(*this); // nothing was begun
-    disk_.run([this](const std::stop_token&) { target_.reset(); },
+    if (!disk_->is_started()) return handler_.on_session_ended(*this); // nothing was begun
+    disk_->run([this](const std::stop_token&) { target_.reset(); },
               [this](const std::string&) { handler_.on_session_ended(*this); });
 }
 

@@ -48,6 +48,7 @@ class Session final : private Channel::Handler {
         TargetFile::Access access = TargetFile::Access::full;
         std::optional<netio::access::Rights> rights; // of the sender's key; nothing: all
         netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
+        MakeDisk disk = DiskThread::make; // what writes them
     };
 
     // The folder outlives it. Throws as IncomingStream::accept. Buffers and a thread come with the
@@ -90,7 +91,7 @@ class Session final : private Channel::Handler {
     void take_end();
     void post_receives();
     // Runs on the disk's thread; a problem fails the file, else `then` follows on this one.
-    void on_disk(DiskThread::Task task, std::function<void()> then);
+    void on_disk(Disk::Task task, std::function<void()> then);
     void fail(const std::string& why);
     void refuse_peer(std::string_view what);
     bool is_in_a_file() const noexcept;
@@ -111,7 +112,7 @@ class Session final : private Channel::Handler {
     Channel channel_;
     std::uint64_t seen_bytes_ = 0; // had arrived when the patience began
     netio::Timer patience_;
-    DiskThread disk_; // the last: it is gone before what it uses
+    std::unique_ptr<Disk> disk_; // the last: it is gone before what it uses
 };
 
 } // namespace apps::copy

@@ -15,7 +15,7 @@ namespace {
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^ (seed << 32)} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^ (seed << 32)}, copy_dice_{seed + (~seed << 32)} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -29,6 +29,7 @@ class Drawing {
         if (kind < 70) draw_publishing();
         if (kind >= 60 && kind < 85) draw_messages();
         if (kind >= 80) draw_streams();
+        if (copy_dice_.percent(8)) draw_copies();
         faults_.draw(schedule_, span_us_, fids_);
         draw_names();
         draw_keys();
@@ -307,10 +308,45 @@ class Drawing {
         }
     }
 
+    // --- copies of files, by dice of their own as well ---
+    void draw_copies() {
+        const std::uint32_t server = next_number_;
+        const bool overwrites = copy_dice_.percent(40);
+        add("copy-server").options.set("buffers", copy_dice_.between(1, 3));
+        if (copy_dice_.percent(20)) {
+            schedule_.processes.back().options.set("idle_ms", copy_dice_.between(1000, 20'000));
+        }
+        const std::int64_t copiers = copy_dice_.between(1, 2);
+        for (std::int64_t i = 0; i < copiers; ++i) {
+            const std::uint32_t number = next_number_;
+            Values& options = add("copier").options;
+            options.set("of", server);
+            options.set("buffers", copy_dice_.between(1, 3));
+            if (overwrites) options.set("overwrite", 1);
+            const std::int64_t files = copy_dice_.between(1, 4);
+            for (std::int64_t file = 0; file < files; ++file) {
+                Step& step = at(copy_dice_.percent(50) ? 0 : copy_dice_.between(0, span_us_),
+                                number, "copy");
+                // The same again is another file under its name.
+                step.with.set("file", overwrites ? copy_dice_.between(0, 2) : file);
+                step.with.set("bytes", copy_dice_.percent(70) ? copy_dice_.between(0, 5000)
+                                                              : copy_dice_.between(0, 2'500'000));
+            }
+        }
+        for (const std::uint32_t process : {server, server + 1}) {
+            if (copy_dice_.percent(30)) schedule_.processes[process].options.set("trusts", 1);
+            if (!copy_dice_.percent(30)) continue;
+            Step& step = at(copy_dice_.between(0, span_us_), process, "disk");
+            step.with.set("mode", copy_dice_.between(0, 2));
+            step.with.set("us", copy_dice_.while_us());
+        }
+    }
+
     Dice dice_;
     Dice name_dice_;
     Dice found_dice_;
     Dice key_dice_;
+    Dice copy_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::uint32_t next_number_ = 0;

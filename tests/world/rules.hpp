@@ -37,6 +37,9 @@ enum class RuleId : std::uint8_t {
     turn_is_bounded,
     queue_is_limited,
     accounted_for,
+    file_is_whole,
+    copied_is_there,
+    copy_succeeds,
 };
 
 struct Rule {

@@ -3,6 +3,8 @@
 
 #include "tests/world/actors/actor.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <array>
 #include <stdexcept>
@@ -49,6 +51,7 @@ World::World(const Schedule& schedule, std::function<void(const std::string&)> s
       scheduler_{clock_, static_cast<std::uint64_t>(schedule.world.get("seed", 1)) + 1},
       start_{clock_.now()} {
     oracle_.show = std::move(show);
+    spdlog::set_level(spdlog::level::off); // a server of copies logs what every peer does
     network_.reset_percent(static_cast<unsigned>(schedule.world.get("reset_percent", 50)));
     if (!schedule_.world.has("protection")) return;
     keys_ = std::make_unique<SiteKeys>(

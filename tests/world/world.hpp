@@ -12,6 +12,7 @@
 #include "tests/support/sim_transport.hpp"
 #include "tests/world/bus.hpp"
 #include "tests/world/found_oracle.hpp"
+#include "tests/world/file_oracle.hpp"
 #include "tests/world/meetings.hpp"
 #include "tests/world/oracle.hpp"
 #include "tests/world/pipe_oracle.hpp"
@@ -76,6 +77,7 @@ class World {
         for (const ProcessPlan& plan : schedule_.processes)
             if (plan.kind == "announced") visit(plan);
     }
+    FileOracle& files() noexcept { return files_; }
     test::SimNetwork& network() noexcept { return network_; }
     // Where a process listens; it may have several places.
     static Address address_of(std::uint32_t process, std::int64_t which = 0);
@@ -124,6 +126,7 @@ class World {
     PipeOracle pipes_{oracle_};
     FoundOracle found_{oracle_};
     BusTexts bus_;
+    FileOracle files_{oracle_};
     test::SimNetwork network_;
     test::SimScheduler scheduler_;
     Meetings meetings_;

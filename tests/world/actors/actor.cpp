@@ -106,6 +106,8 @@ std::unique_ptr<Actor> make_actor(World& world, Process& process) {
     if (kind == "stream") return make_stream(world, process);
     if (kind == "announced") return make_announced(world, process);
     if (kind == "finder") return make_finder(world, process);
+    if (kind == "copy-server") return make_copy_server(world, process);
+    if (kind == "copier") return make_copier(world, process);
     throw std::invalid_argument{"no such kind of process: " + kind};
 }
 

@@ -107,6 +107,8 @@ std::unique_ptr<Actor> make_receiver(World& world, Process& process);
 std::unique_ptr<Actor> make_stream(World& world, Process& process);
 std::unique_ptr<Actor> make_announced(World& world, Process& process);
 std::unique_ptr<Actor> make_finder(World& world, Process& process);
+std::unique_ptr<Actor> make_copy_server(World& world, Process& process);
+std::unique_ptr<Actor> make_copier(World& world, Process& process);
 std::unique_ptr<Actor> make_actor(World& world, Process& process);
 
 std::set<std::uint64_t> fids_between(std::uint64_t first, std::uint64_t last);
