@@ -262,11 +262,11 @@ void Sender::send_end() {
 
 void Sender::run_on_disk(Disk::Task task, std::function<void()> then) {
     disk_->run(std::move(task),
-              [this, attempt = attempt_, then = std::move(then)](const std::string& problem) {
-                  if (attempt != attempt_ || state_ == State::leaving) return;
-                  if (!problem.empty()) return give_up_file(problem);
-                  then();
-              });
+               [this, attempt = attempt_, then = std::move(then)](const std::string& problem) {
+                   if (attempt != attempt_ || state_ == State::leaving) return;
+                   if (!problem.empty()) return give_up_file(problem);
+                   then();
+               });
 }
 
 } // namespace apps::copy

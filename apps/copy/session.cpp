@@ -42,6 +42,7 @@ void Session::wait_for_peer(std::chrono::milliseconds limit) {
 // A chunk may take longer than that over a slow way: what counts is that it comes.
 void Session::look_for_progress() {
     if (state_ == State::failing) return channel_.abort();
+    if (state_ == State::examining) return examine();
     const std::uint64_t bytes = channel_.arrived_bytes() - seen_bytes_;
     const auto wanted =
         static_cast<std::uint64_t>(static_cast<double>(options_.least_bytes_per_s) *
@@ -101,22 +102,29 @@ void Session::take_open() {
                        .text = open_.overwrite ? "the key does not permit to replace files there"
                                                : "the key does not permit to write there"});
     }
+    disk_->run([this](const std::stop_token&) { target_.reset(); }, [](const std::string&) {});
+    examine();
+}
+
+// Again and again, while another holds the part: without holding up a thread.
+void Session::examine() {
     disk_->run(
         [this, request = open_](const std::stop_token& stop) {
-            target_.reset();
-            target_ = std::make_unique<TargetFile>(request, options_.access);
+            answer_.reset();
+            if (!target_) target_ = std::make_unique<TargetFile>(request, options_.access);
             answer_ = target_->examine(folder_, stop);
-            if (answer_.outcome != Answer::Outcome::accepted) target_.reset();
+            if (answer_ && answer_->outcome != Answer::Outcome::accepted) target_.reset();
         },
         [this](const std::string& problem) {
             if (state_ != State::examining) return;
             if (!problem.empty()) {
-                answer_ = {.outcome = Answer::Outcome::refused,
-                           .offset_bytes = 0,
-                           .digest = {},
-                           .text = problem};
+                answer_ = Answer{.outcome = Answer::Outcome::refused,
+                                 .offset_bytes = 0,
+                                 .digest = {},
+                                 .text = problem};
             }
-            answer(answer_);
+            if (!answer_) return patience_.start(TargetFile::held_pause);
+            answer(*answer_);
         });
 }
 
@@ -146,13 +154,13 @@ void Session::take_start() {
     Start start;
     const Flaw flaw = decode(channel_.body(), start);
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
-    if (start.offset_bytes != 0 && start.offset_bytes != answer_.offset_bytes) {
+    if (start.offset_bytes != 0 && start.offset_bytes != answer_->offset_bytes) {
         return refuse_peer("goes on where that was not offered");
     }
     if (start.offset_bytes > 0) {
         handler_.log().info(fmt::format("{}: goes on at {} of {} bytes", file(), start.offset_bytes,
                                         open_.size_bytes));
-    } else if (answer_.offset_bytes > 0) {
+    } else if (answer_->offset_bytes > 0) {
         handler_.log().info(file() + ": what was there of it is of another file, begins anew");
     }
     state_ = State::receiving;
@@ -286,7 +294,7 @@ void Session::on_closed(const netio::Closed& closed) {
     patience_.cancel();
     if (!disk_->is_started()) return handler_.on_session_ended(*this); // nothing was begun
     disk_->run([this](const std::stop_token&) { target_.reset(); },
-              [this](const std::string&) { handler_.on_session_ended(*this); });
+               [this](const std::string&) { handler_.on_session_ended(*this); });
 }
 
 } // namespace apps::copy

@@ -85,6 +85,7 @@ class Session final : private Channel::Handler {
     void wait_for_peer(std::chrono::milliseconds limit);
     void look_for_progress();
     void take_open();
+    void examine();
     void answer(const Answer& answer);
     void say(const Message& message);
     void take_start();
@@ -104,7 +105,7 @@ class Session final : private Channel::Handler {
     State state_ = State::idle;
     Open open_;
     std::unique_ptr<TargetFile> target_; // the disk's thread's
-    Answer answer_;                      // the disk's thread's until it is sent
+    std::optional<Answer> answer_;       // the disk's thread's until it is sent
     End end_;
     std::uint64_t asked_position_ = 0;   // behind the chunks that receives are posted for
     std::uint64_t arrived_position_ = 0; // behind those that have arrived

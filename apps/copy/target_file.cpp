@@ -12,11 +12,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 namespace apps::copy {
@@ -95,15 +93,6 @@ void TargetFile::look_for_target() {
         (access_ == Access::full ? "--overwrite replaces it" : "nothing is replaced there")};
 }
 
-// A killed sender's part is free as soon as its connection is known to be gone.
-void TargetFile::lock() {
-    for (int tries = 0; tries < 40; ++tries) {
-        if (try_lock()) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds{50});
-    }
-    throw std::runtime_error{request_.name + " is being received from somebody else"};
-}
-
 bool TargetFile::try_lock() {
     part_ = Descriptor{::openat(folder_.get(), part_name_.c_str(),
                                 O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600)};
@@ -146,19 +135,22 @@ void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& sto
     }
 }
 
-Answer TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop) {
+std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop) {
     folder_ = folder.open_folder(folder_name_);
     look_for_target();
     if (!present_.is_open()) {
-        lock();
+        if (!try_lock()) {
+            if (--tries_left_ > 0) return std::nullopt;
+            throw std::runtime_error{request_.name + " is being received from somebody else"};
+        }
         look_for_target(); // who held the part may have finished it
     }
     if (present_.is_open()) {
         take_in(present_.get(), request_.size_bytes, stop);
-        return {.outcome = Answer::Outcome::present,
-                .offset_bytes = request_.size_bytes,
-                .digest = checksum_.digest(),
-                .text = {}};
+        return Answer{.outcome = Answer::Outcome::present,
+                      .offset_bytes = request_.size_bytes,
+                      .digest = checksum_.digest(),
+                      .text = {}};
     }
     struct stat status {};
     if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
@@ -170,10 +162,10 @@ Answer TargetFile::examine(const ServedFolder& folder, const std::stop_token& st
         position_ -= position_ % BulkWriter::alignment_bytes;
     }
     take_in(part_.get(), position_, stop);
-    return {.outcome = Answer::Outcome::accepted,
-            .offset_bytes = position_,
-            .digest = checksum_.digest(),
-            .text = {}};
+    return Answer{.outcome = Answer::Outcome::accepted,
+                  .offset_bytes = position_,
+                  .digest = checksum_.digest(),
+                  .text = {}};
 }
 
 void TargetFile::start(std::uint64_t offset) {

@@ -15,7 +15,9 @@
 #include "apps/copy/protocol.hpp"
 #include "apps/copy/served_folder.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -37,9 +39,12 @@ class TargetFile {
     TargetFile(const TargetFile&) = delete;
     TargetFile& operator=(const TargetFile&) = delete;
 
-    // What is there already: accepted from an offset, or present. Refuses to replace a file, and a
-    // part that another holds. Once.
-    Answer examine(const ServedFolder& folder, const std::stop_token& stop);
+    // What is there already: accepted from an offset, or present. Refuses to replace a file. Once,
+    // but for nothing: another holds the part, which may be a killed sender whose connection is not
+    // known to be gone. It is worth another try in `held_pause`, until the tries are used up, and
+    // it is refused.
+    std::optional<Answer> examine(const ServedFolder& folder, const std::stop_token& stop);
+    static constexpr std::chrono::milliseconds held_pause{50};
     // Goes on behind the offset that examine() told, or from 0. Refuses what the disk
     // has no room for now.
     void start(std::uint64_t offset);
@@ -52,7 +57,6 @@ class TargetFile {
 
   private:
     bool try_lock();
-    void lock();
     void look_for_target();
     void release_part();
     void rename();
@@ -71,6 +75,7 @@ class TargetFile {
     std::uint64_t position_ = 0;
     BulkWriter writer_;
     bool finished_ = false;
+    int tries_left_ = 40;
 };
 
 } // namespace apps::copy
