@@ -15,7 +15,8 @@ namespace {
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^ (seed << 32)}, copy_dice_{seed + (~seed << 32)} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
+          key_dice_{seed ^ (seed << 32)}, copy_dice_{seed + (~seed << 32)} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 

@@ -310,5 +310,23 @@ TEST(World, APageThatIsShorterThanOthersIsNotFilledBeyondItsEnd) {
                 "at 12691 process 0 publish count=28 fid=2\n");
 }
 
+TEST(World, FilesAreCopiedInTheEndWhateverHappenedToServerAndDisks) {
+    expect_good("world protection=3\n"
+                "process 0 copy-server idle_ms=2000\n"
+                "process 1 copier overwrite=1 of=0 key_bytes=1000\n"
+                "process 2 copier overwrite=1 of=0 trusts=1\n"
+                "at 0 process 1 copy file=1 bytes=2500000\n"
+                "at 0 process 2 copy file=1 bytes=1300000\n"
+                "at 300 process 1 disk mode=2 us=3000000\n"
+                "at 900 process 0 kill\n"
+                "at 50000 process 0 restart\n"
+                "at 60000 process 0 disk mode=1 us=500000\n"
+                "at 70000 process 2 revoke us=4000000\n"
+                "at 80000 process 2 copy file=1 bytes=1200000\n"
+                "at 5000000 process 2 kill\n"
+                "at 5001000 process 2 restart\n"
+                "at 5002000 process 2 copy file=2 bytes=0\n");
+}
+
 } // namespace
 } // namespace netio::world
