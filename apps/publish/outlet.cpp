@@ -80,9 +80,10 @@ class UnbufferedOutlet final : public Outlet {
         : largest_bytes_{largest_bytes}, place_bytes_{(largest_bytes + alignment - 1) / alignment *
                                                       alignment},
           place_count_{std::clamp<std::size_t>(
-              (config.memory_bytes > 0 ? config.memory_bytes : default_memory) / place_bytes_, 2,
+              (config.memory_bytes > 0 ? config.memory_bytes : default_memory) / place_bytes_, 3,
               config.unbuffered_options.outstanding_limit + 1)},
-          memory_{place_count_ * place_bytes_}, socket_{transport, config.unbuffered_options,
+          memory_{place_count_ * place_bytes_}, socket_{transport,
+                                                        within_places(config.unbuffered_options),
                                                         handler} {
         for (std::size_t i = place_count_; i > 0; --i)
             free_.push_back(static_cast<std::uint32_t>(i - 1));
@@ -113,6 +114,14 @@ class UnbufferedOutlet final : public Outlet {
   private:
     static constexpr std::size_t alignment = 64;
     static constexpr std::size_t default_memory = std::size_t{256} << 20;
+
+    // Shares and policies go by what may be outstanding. Where there are fewer places than that,
+    // the places of a few who are stopped would be all that there are, and no policy would act. One
+    // is for the message that the socket refuses.
+    PublishSocket::Options within_places(PublishSocket::Options options) const {
+        options.outstanding_limit = std::min(options.outstanding_limit, place_count_ - 1);
+        return options;
+    }
 
     std::size_t largest_bytes_;
     std::size_t place_bytes_;

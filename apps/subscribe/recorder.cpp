@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cinttypes>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -42,6 +43,17 @@ std::optional<netio::pubsub::Fid> fid_of(std::string_view name) {
 
 void rename_file(const std::string& from, const std::string& to) {
     if (std::rename(from.c_str(), to.c_str()) != 0) fail("cannot rename " + from + " to " + to);
+}
+
+// Whatever has come to have this name meanwhile stays.
+void rename_to_free_name(const std::string& from, const std::string& to) {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+    // A file system without that flag: a link does not replace either.
+    if ((errno == EINVAL || errno == ENOSYS) && ::link(from.c_str(), to.c_str()) == 0) {
+        ::unlink(from.c_str());
+        return;
+    }
+    fail("cannot rename " + from + " to " + to);
 }
 
 bool exists(const std::string& path) {
@@ -151,8 +163,10 @@ void Recorder::write(Fid fid, std::span<const std::byte> message) {
 void Recorder::give_name(Fid fid, bool whole) const {
     const std::string path = path_of(fid);
     const std::string with_gap = path + std::string{gap};
-    rename_file(path + std::string{part}, whole ? path : with_gap);
-    if (existing_ != Existing::overwrite) return;
+    const std::string& name = whole ? path : with_gap;
+    if (existing_ != Existing::overwrite)
+        return rename_to_free_name(path + std::string{part}, name);
+    rename_file(path + std::string{part}, name);
     // The other name would be that of what was to be replaced.
     const std::string& other = whole ? with_gap : path;
     if (::unlink(other.c_str()) != 0 && errno != ENOENT) fail("cannot remove " + other);

@@ -4,6 +4,7 @@
 // The one way of checking options: before anything is bound or allocated, with the option's name,
 // its value and what is allowed.
 
+#include <chrono>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -25,6 +26,17 @@ inline void require_between(const char* option, std::uint64_t value, std::uint64
 inline void require_at_least(const char* option, std::int64_t value, std::int64_t least) {
     require_option(value >= least, std::string{option} + " is " + std::to_string(value) +
                                        "; it must be at least " + std::to_string(least));
+}
+
+// Beyond it a time in nanoseconds, added to now, may wrap round: "for ever" would be over at once.
+inline constexpr std::chrono::milliseconds longest_time = std::chrono::hours{24 * 365};
+
+inline void require_time(const char* option, std::chrono::milliseconds time,
+                         std::chrono::milliseconds least = std::chrono::milliseconds{1}) {
+    require_option(time >= least && time <= longest_time,
+                   std::string{option} + " is " + std::to_string(time.count()) +
+                       " ms; it must be from " + std::to_string(least.count()) + " to " +
+                       std::to_string(longest_time.count()) + " ms, a year");
 }
 
 } // namespace netio::inline v0_2

@@ -25,17 +25,16 @@ bool has_signal_pipe(const Fabric& fabric) {
 
 } // namespace
 
-CompletionQueue::CompletionQueue(Domain& domain, std::size_t entry_limit,
-                                 std::size_t endpoint_limit)
-    : loop_{domain.loop()}, fabric_{domain.fabric().handle()}, entry_limit_{entry_limit},
-      endpoint_limit_{endpoint_limit} {
+CompletionQueue::CompletionQueue(Domain& domain, const Limits& limits)
+    : loop_{domain.loop()}, fabric_{domain.fabric().handle()}, limits_{limits} {
     ::fi_cq_attr attributes{};
-    attributes.size = entry_limit;
+    attributes.size = limits.entries;
     attributes.format = FI_CQ_FORMAT_DATA;
     attributes.wait_obj = FI_WAIT_FD;
     ::fid_cq* queue = nullptr;
     require_memory(::fi_cq_open(&domain.handle(), &attributes, &queue, nullptr),
-                   "cannot open a completion queue of " + std::to_string(entry_limit) + " entries",
+                   "cannot open a completion queue of " + std::to_string(limits.entries) +
+                       " entries",
                    domain.needs_registration());
     queue_.reset(queue);
     require(::fi_control(&queue_->fid, FI_GETWAIT, &wait_fd_),
@@ -50,8 +49,8 @@ CompletionQueue::~CompletionQueue() {
 }
 
 bool CompletionQueue::has_capacity(std::size_t entry_count) const noexcept {
-    return !failed_ && members_.size() < endpoint_limit_ &&
-           entries_reserved_ + entry_count <= entry_limit_;
+    return !failed_ && members_.size() < limits_.endpoints &&
+           entries_reserved_ + entry_count <= limits_.entries;
 }
 
 void CompletionQueue::join(Connection& connection, std::size_t entry_count) {
@@ -68,7 +67,7 @@ void CompletionQueue::leave(Connection& connection, std::size_t entry_count) noe
 }
 
 bool CompletionQueue::reserve(std::size_t entry_count) noexcept {
-    if (failed_ || entries_reserved_ + entry_count > entry_limit_) return false;
+    if (failed_ || entries_reserved_ + entry_count > limits_.entries) return false;
     entries_reserved_ += entry_count;
     return true;
 }
@@ -134,8 +133,10 @@ void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
     }
     if (entry.op_context == nullptr) {
         // A provider whose writes consume no receive does not say which endpoint was written to;
-        // connections that announced such writes have a queue of their own.
-        if (written && members_.size() == 1) members_.front()->complete_remote_write(completion);
+        // connections that announced such writes have a queue of their own. In another one it is a
+        // forged write, of somebody who may be gone: whoever is the only one left has not written.
+        if (written && limits_.alone && !members_.empty())
+            members_.front()->complete_remote_write(completion);
         return;
     }
     const std::uint32_t index = operations_.find(entry.op_context);

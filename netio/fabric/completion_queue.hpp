@@ -21,7 +21,12 @@ class Domain;
 
 class CompletionQueue final : public EventSource {
   public:
-    CompletionQueue(Domain& domain, std::size_t entry_limit, std::size_t endpoint_limit);
+    struct Limits {
+        std::size_t entries;
+        std::size_t endpoints;
+        bool alone = false; // one endpoint, and never another one
+    };
+    CompletionQueue(Domain& domain, const Limits& limits);
     ~CompletionQueue();
 
     // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is
@@ -74,8 +79,7 @@ class CompletionQueue final : public EventSource {
 
     EventLoop& loop_;
     ::fid_fabric& fabric_;
-    std::size_t entry_limit_;
-    std::size_t endpoint_limit_;
+    const Limits limits_;
     std::size_t entries_reserved_ = 0;
     CompletionQueueHandle queue_;
     int wait_fd_ = -1;

@@ -45,8 +45,10 @@ CompletionQueue& Domain::queue_for(std::size_t entry_count, bool alone) {
     const CloseOnExec close_on_exec;
     const std::size_t entry_limit =
         alone ? entry_count : std::max(entry_count, options_.queue_entry_limit);
-    queues_.push_back(std::make_unique<CompletionQueue>(*this, entry_limit,
-                                                        alone ? 1 : options_.queue_endpoint_limit));
+    const std::size_t endpoints = alone ? 1 : options_.queue_endpoint_limit;
+    queues_.push_back(std::make_unique<CompletionQueue>(
+        *this,
+        CompletionQueue::Limits{.entries = entry_limit, .endpoints = endpoints, .alone = alone}));
     return *queues_.back();
 }
 

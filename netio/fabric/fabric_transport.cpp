@@ -2,6 +2,7 @@
 
 // The seam's implementation over libfabric: chooses providers and opens what connections share.
 
+#include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/fabric/connection.hpp"
 #include "netio/fabric/descriptors.hpp"
@@ -27,9 +28,8 @@ void validate(const FabricOptions& options) {
         if (!valid) throw std::invalid_argument{std::string{"fabric: "} + what};
     };
     // To the kernel no time at all is for ever.
-    require(options.half_handshake_timeout.count() > 0,
-            "half_handshake_timeout must be at least 1 ms");
-    require(options.stranger_timeout.count() > 0, "stranger_timeout must be at least 1 ms");
+    require_time("fabric: half_handshake_timeout", options.half_handshake_timeout);
+    require_time("fabric: stranger_timeout", options.stranger_timeout);
     require(options.strangers_per_host_limit > 0, "strangers_per_host_limit must be at least 1");
     require(options.queue_endpoint_limit > 0, "queue_endpoint_limit must be at least 1");
     require(options.queue_entry_limit > 0, "queue_entry_limit must be at least 1");

@@ -19,7 +19,8 @@ SendCore::SendCore(SendSocket& socket, Transport& transport, SendSocket::Options
                                                .seed = transport.draw_number()}},
       retry_timer_{transport.loop(), [this] { retry(); }} {
     validate(options_.session);
-    require_option(options_.retry_interval.count() > 0, "retry_interval must be positive");
+    require_time("retry_interval", options_.retry_interval);
+    require_option(options_.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
 
 SendCore::~SendCore() = default;

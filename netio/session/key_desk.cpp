@@ -38,7 +38,7 @@ std::vector<access::GateAddress> in_numbers(const std::vector<Address>& addresse
 }
 
 access::AccessControl::Options control_options(const ServerKeys::Options& options) {
-    require_at_least("look_interval", options.look_interval.count(), 1);
+    require_time("look_interval", options.look_interval);
     require_between("links_per_host", options.links_per_host, 1, UINT32_MAX);
     return {.key_file = options.file,
             .least = options.least,

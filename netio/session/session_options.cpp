@@ -12,13 +12,6 @@ namespace netio::inline v0_2 {
 namespace {
 
 // Whoever wants to wait for ever does not mean more than this.
-constexpr std::chrono::milliseconds longest = std::chrono::hours{24 * 365};
-
-void require_time(std::chrono::milliseconds time, const std::string& option) {
-    require_option(time.count() > 0 && time <= longest,
-                   option + " must be from 1 to " + std::to_string(longest.count()) + " ms");
-}
-
 } // namespace
 
 void validate(const SessionOptions& options) {
@@ -36,15 +29,15 @@ void validate(const SessionOptions& options) {
     require_option(
         options.dead_after.count() == 0 ||
             (options.dead_after >= 2 * options.heartbeat && options.dead_after.count() >= 4 &&
-             options.dead_after <= longest),
+             options.dead_after <= longest_time),
         "dead_after must be 0 (never), or at least 4 ms and twice the heartbeat, and at most " +
-            std::to_string(longest.count()) + " ms");
+            std::to_string(longest_time.count()) + " ms");
     require_option(options.key_bytes >= 1 && options.key_bytes <= KeyExchange::most_key_bytes,
                    "key_bytes must be from 1 to " + std::to_string(KeyExchange::most_key_bytes));
-    require_time(options.connect_timeout, "connect_timeout");
-    require_time(options.handshake_timeout, "handshake_timeout");
-    require_time(options.close_timeout, "close_timeout");
-    require_time(options.close_limit, "close_limit");
+    require_time("connect_timeout", options.connect_timeout);
+    require_time("handshake_timeout", options.handshake_timeout);
+    require_time("close_timeout", options.close_timeout);
+    require_time("close_limit", options.close_limit);
     require_option(options.close_limit >= options.close_timeout,
                    "close_limit must not be less than close_timeout");
 }

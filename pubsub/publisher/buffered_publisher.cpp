@@ -12,6 +12,7 @@ namespace {
 PageTerms checked(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
+    require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
     return PageTerms{{.page_bytes = options.page_bytes,
                       .page_count = options.page_count,
                       .share_bytes = options.share_bytes,

@@ -50,9 +50,9 @@ SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
 void validate(const Publisher::Options& options) {
     validate(options.session);
     require_option(!options.addresses.empty(), "addresses must not be empty");
-    require_at_least("disconnect_after", options.disconnect_after.count(), 1);
-    require_at_least("close_timeout", options.close_timeout.count(), 1);
-    require_at_least("close_limit", options.close_limit.count(), options.close_timeout.count());
+    require_time("disconnect_after", options.disconnect_after);
+    require_time("close_timeout", options.close_timeout);
+    require_time("close_limit", options.close_limit, options.close_timeout);
     require_between("subscriber_limit", options.subscriber_limit, 1, UINT32_MAX);
     require_between("ranges_per_subscriber_limit", options.ranges_per_subscriber_limit, 1,
                     UINT32_MAX);

@@ -2,6 +2,7 @@
 #include "pubsub/subscriber/subscriber_core.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/option_check.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -23,9 +24,8 @@ void check(const SubscribeSocket::Options& options) {
     if (options.receive_bytes_limit < options.session.receive_bytes) {
         throw std::invalid_argument{"receive_bytes_limit must be at least session.receive_bytes"};
     }
-    if (options.retry_interval.count() <= 0) {
-        throw std::invalid_argument{"retry_interval must be positive"};
-    }
+    require_time("retry_interval", options.retry_interval);
+    require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/blocking_connection.hpp"
 
+#include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 
@@ -17,7 +18,7 @@ StreamSocket::Options without_heartbeats(StreamSocket::Options options) {
 }
 
 TimePoint later(TimePoint begin, std::chrono::milliseconds limit) {
-    return limit.count() > 0 ? begin + limit : TimePoint::max();
+    return limit.count() > 0 ? begin + std::min(limit, longest_time) : TimePoint::max();
 }
 
 } // namespace

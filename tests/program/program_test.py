@@ -290,10 +290,14 @@ class Ending(Case):
             self.assertEqual(publisher.end()[0], 0)
 
     def test_a_slow_guest_that_asks_to_drop_holds_up_nobody(self):
-        # Little may wait for a subscriber, so that it is soon slow.
-        for mode, text in (("buffered", "buffered: {pages: 16, page_size: 4k}\n" + self.PATTERN),
-                           ("unbuffered", "unbuffered: {remainder: 4}\n" + self.LARGE)):
-            count = share_of(640000, 64) if mode == "buffered" else share_of(8000, 8)
+        # Little may wait for a subscriber, so that it is soon slow: by what is configured, or where
+        # no more than sixteen messages fit into the memory.
+        short = self.LARGE.replace("64k", "512k")
+        for mode, text, count in (
+                ("buffered", "buffered: {pages: 16, page_size: 4k}\n" + self.PATTERN,
+                 share_of(640000, 64)),
+                ("unbuffered", "unbuffered: {remainder: 4}\n" + self.LARGE, share_of(8000, 8)),
+                ("short", "unbuffered: {memory: 8M}\n" + short, share_of(400, 8))):
             publisher = self.start("publish", self.config(text, mode))
             address = publisher.address()
             guest = self.start("subscribe", address, "--fid", "0-63", "--policy", "drop")

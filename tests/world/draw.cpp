@@ -81,10 +81,9 @@ class Drawing {
         all.with.set("last", last);
         if (!found_dice_.percent(30)) return;
         const std::int64_t when = std::max(options.get("late_us"), found_moment());
-        Step& off = at(when, number, "unsubscribe");
-        off.with.set("first", found_dice_.between(0, last));
-        Step& on = at(when + found_moment(), number, "subscribe");
-        on.with.set("first", off.with.get("first"));
+        const std::int64_t fid = found_dice_.between(0, last);
+        at(when, number, "unsubscribe").with.set("first", fid);
+        at(when + found_moment(), number, "subscribe").with.set("first", fid);
     }
 
     bool has(const std::string& fault) const { return faults_.has(fault); }

@@ -4,6 +4,7 @@
 // those that the provider takes and tells nobody of. Beside it are honest ones.
 
 #include "netio/base/frame.hpp"
+#include "netio/fabric.hpp"
 #include "netio/session/hello.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 #include "tests/support/raw_tcp_peer.hpp"
@@ -119,6 +120,29 @@ TEST_P(ForgedPackets, AWriteOfNoBytesWithDataEndsThatLinkAlone) {
         ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > closed_before; }));
         expect_whole_books();
     }
+}
+
+// The end of the honest one is in a queue elsewhere, so that here it is the only one beside those
+// who come and go: what is left in the queue of one who is gone is nobody's.
+TEST_P(ForgedPackets, AWriteOfNoBytesIsNotTakenForOneOfWhoIsLeftAlone) {
+    start(0);
+    const auto elsewhere = netio::open_fabric(loop());
+    Subscription only;
+    SubscribeSocket::Options options;
+    options.publisher = address;
+    only.socket = std::make_unique<SubscribeSocket>(*elsewhere, options, only.actor);
+    only.socket->subscribe(range(1, 1));
+    ASSERT_TRUE(run_until([&] { return only.actor.subscribed.size() == 1; }));
+    honest = {&only};
+    for (int i = 0; i < 20; ++i) {
+        const std::size_t closed_before = publisher_actor.closed.size();
+        const RawTcpPeer peer = enter();
+        flood_until_cut_off(peer, RawTcpPeer::packet({RawTcpPeer::write, RawTcpPeer::with_data}));
+        ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > closed_before; }));
+        ASSERT_THAT(only.actor.closed, testing::IsEmpty());
+    }
+    expect_whole_books();
+    honest.clear();
 }
 
 // Messages are counted as they are reported, however many there are.

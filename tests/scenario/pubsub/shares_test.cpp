@@ -239,6 +239,27 @@ TEST_P(Shares, OptionsAreCheckedBeforeAnythingIsBound) {
         std::invalid_argument);
 }
 
+// Added to now it would be over at once, and cut everybody off.
+TEST_P(Shares, ATimeForEverIsRefusedWithTheOptionsName) {
+    constexpr auto for_ever = std::chrono::milliseconds::max();
+    PublisherActor actor;
+    const auto refusal = [&](Publisher::Options options) -> std::string {
+        options.addresses = {bed.address()};
+        options.open = true;
+        try {
+            const PublishSocket socket{transport(), {.publisher = options}, actor};
+        } catch (const std::invalid_argument& refused) {
+            return refused.what();
+        }
+        return "not refused";
+    };
+    EXPECT_THAT(refusal({.disconnect_after = for_ever}), testing::StartsWith("disconnect_after"));
+    EXPECT_THAT(refusal({.close_timeout = for_ever, .close_limit = for_ever}),
+                testing::StartsWith("close_timeout"));
+    EXPECT_THAT(refusal({.close_limit = for_ever}), testing::StartsWith("close_limit"));
+    EXPECT_THAT(refusal({.disconnect_after = std::chrono::hours{24 * 365}}), "not refused");
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, Shares, all_beds(), bed_name);
 
 } // namespace

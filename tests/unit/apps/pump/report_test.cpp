@@ -22,6 +22,7 @@ const std::vector<std::string> odd_reports = {
     R"({"error": null, "bytes": 1e400})",
     "{\"error\": \"\x1b[2J\xc2\x9b\x32J\xe2\x80\xae\"}",
     "\xff\xfe{}",
+    "{\"a\":" + std::string(30'000, '[') + std::string(30'000, ']') + "}",
 };
 
 TEST(PumpReport, AnyReportOfAServerIsReadOrSaidToBeUnreadable) {

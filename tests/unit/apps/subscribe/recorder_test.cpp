@@ -108,6 +108,15 @@ TEST_F(RecorderTest, ARecordingThatAppearsMeanwhileIsNotOverwritten) {
     EXPECT_EQ(content(one, ".part"), "precious");
 }
 
+TEST_F(RecorderTest, WhatTakesTheFinalNameMeanwhileIsNotReplaced) {
+    Recorder recorder{folder, all};
+    recorder.write(Fid{1}, bytes("x"));
+    std::ofstream{path(one)} << "precious";
+    EXPECT_THROW(recorder.finish([](Fid) { return true; }), std::system_error);
+    EXPECT_EQ(content(one), "precious");
+    EXPECT_EQ(content(one, ".part"), "x");
+}
+
 TEST_F(RecorderTest, AFolderBelongsToOneRecorderAtATime) {
     std::optional<Recorder> first{std::in_place, folder, all};
     EXPECT_THAT(refusal(Existing::overwrite), HasSubstr("another recorder"));
