@@ -123,7 +123,7 @@ class CopyActor final : public DiskActor, public apps::copy::Sender::Handler {
         return option("overwrite") != 0 ? name : name + '-' + std::to_string(number_);
     }
     bool is_undisturbed() const {
-        return world_.serves(server_) && world_.oracle().was_calm(since_);
+        return !closing_ && world_.serves(server_) && world_.oracle().was_calm(since_);
     }
     void want(const std::string& name, std::uint64_t bytes);
     void attempt();
@@ -210,7 +210,7 @@ void CopyActor::on_finished(const std::string& problem) {
     if (std::exchange(finished_, true)) {
         world_.oracle().violate(RuleId::last_word, "a sender of files has finished twice");
     }
-    if (!problem.empty() && !closing_ && is_undisturbed()) {
+    if (!problem.empty() && is_undisturbed()) {
         world_.oracle().violate(RuleId::copy_succeeds,
                                 "process " + std::to_string(number_) + ": " + problem);
     }
