@@ -37,6 +37,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/fid.hpp
     pubsub/core/fid_layout.hpp
     pubsub/core/fid_map.hpp
+    pubsub/core/fid_shards.hpp
     pubsub/core/message.hpp
     pubsub/core/message_batch.hpp
     pubsub/core/publication_outcome.hpp

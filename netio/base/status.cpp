@@ -23,6 +23,8 @@ std::string_view to_string(Status status) noexcept {
         return "closed";
     case Status::stale_ticket:
         return "stale ticket";
+    case Status::not_owned:
+        return "not owned";
     }
     return "unknown status";
 }

@@ -31,6 +31,7 @@ enum class [[nodiscard]] Status : std::uint8_t{
     too_large,         // larger than the peer or the configuration allows; nothing was sent
     closed,            // the connection is not open; nothing was sent
     stale_ticket,      // the ticket stands for no unfinished publication; nothing was done
+    not_owned,         // the fid belongs to another loop's socket; nothing was sent
 };
 
 NETIO_EXPORT std::string_view to_string(Status status) noexcept;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
@@ -14,7 +15,18 @@ constexpr std::array policies{SlowPolicy::block, SlowPolicy::drop, SlowPolicy::d
 
 } // namespace
 
-void FanOut::refresh(Fid fid, detail::FidState& state) {
+FanOut::FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned)
+    : own_policy_{own_policy}, ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_limit_} {
+    if (owned) owned_ = normalised(*owned);
+}
+
+// What is not published here has no place in the table, which would grow with it.
+detail::FidState& FanOut::refresh(Fid fid) {
+    if (!owns(fid)) {
+        elsewhere_.lane = &elsewhere_group_;
+        return elsewhere_;
+    }
+    detail::FidState& state = fids_.fids[fid];
     const GroupId id = table_.find(fid);
     const auto at = static_cast<std::size_t>(id);
     if (at >= groups_.size()) groups_.resize(at + 1);
@@ -25,6 +37,13 @@ void FanOut::refresh(Fid fid, detail::FidState& state) {
     }
     state.lane = groups_[at].get();
     state.generation = fids_.generation;
+    return state;
+}
+
+bool FanOut::owns(Fid fid) const {
+    if (!owned_) return true;
+    const auto after = std::ranges::upper_bound(*owned_, fid, {}, &FidRange::first);
+    return after != owned_->begin() && contains(*std::prev(after), fid);
 }
 
 void FanOut::void_groups() {

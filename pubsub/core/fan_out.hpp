@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -29,22 +30,25 @@ struct Group : detail::Lane {
 
 class FanOut {
   public:
-    // `own_policy`: of those who do not ask for another.
-    FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit)
-        : own_policy_{own_policy},
-          ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_per_subscriber_limit} {}
+    using Owned = std::optional<std::vector<FidRange>>;
+
+    // `own_policy`: of those who do not ask for another. `owned`: the fids that are published here;
+    // absent: all.
+    FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned = {});
 
     struct Found {
         // Messages that were accepted, and those that nobody wanted: the caller counts.
         std::uint64_t& published;
-        Group* group; // its members are none if nobody wants the fid
+        Group* group; // its members are none if nobody wants the fid, or it is not published here
     };
     // Good until the next lookup or change.
     Found lookup(Fid fid) {
-        detail::FidState& state = fids_.fids[fid];
-        if (state.generation != fids_.generation) refresh(fid, state);
-        return {.published = state.published, .group = static_cast<Group*>(state.lane)};
+        detail::FidState* state = fids_.find_current(fid);
+        if (state == nullptr) state = &refresh(fid);
+        return {.published = state->published, .group = static_cast<Group*>(state->lane)};
     }
+    // Of one that was found: its fid is not published here. Subscribers may want it all the same.
+    bool is_elsewhere(const Group& group) const noexcept { return &group == &elsewhere_group_; }
     // For those who look for themselves among what was looked up.
     detail::FidTable& fids() noexcept { return fids_; }
 
@@ -89,7 +93,8 @@ class FanOut {
         FidRange range;
         bool added = false;
     };
-    void refresh(Fid fid, detail::FidState& state);
+    detail::FidState& refresh(Fid fid);
+    bool owns(Fid fid) const;
     void void_groups();
     bool add(Interest interest, const FidRange& range, std::vector<Step>& steps);
     bool remove(Interest interest, const FidRange& range, std::vector<Step>& steps);
@@ -99,6 +104,9 @@ class FanOut {
 
     SlowPolicy own_policy_;
     std::size_t ranges_limit_;
+    Owned owned_; // disjoint, ascending
+    Group elsewhere_group_;
+    detail::FidState elsewhere_; // of all fids that are not published here
     SubscriptionTable table_;
     detail::FidTable fids_;
     std::vector<std::unique_ptr<Group>> groups_; // by GroupId; made when first looked up

@@ -59,6 +59,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
 
     // ok: it will be sent. no_subscribers: nobody wants the fid. again: nothing was taken;
     // on_writable says when to try again. too_large: never possible. closed: after close().
+    // not_owned: the fid is another loop's (Publisher::Options::owned).
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // The usual case is a few dozen instructions: the fid's group has an open page with room.
         // None is open after close().

@@ -54,6 +54,7 @@ Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t stat
 
     const FanOut::Found found = sessions_.fan_out().lookup(fid);
     if (found.group->members.empty()) {
+        if (sessions_.fan_out().is_elsewhere(*found.group)) return Status::not_owned;
         ++found.published;
         ++counters_.without_subscribers;
         return Status::no_subscribers;

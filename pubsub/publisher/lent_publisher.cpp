@@ -59,6 +59,7 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
     const FanOut::Found found = sessions_.fan_out().lookup(fid);
     const Group& group = *found.group;
     if (group.members.empty()) {
+        if (sessions_.fan_out().is_elsewhere(group)) return Status::not_owned;
         ++found.published;
         ++counters_.without_subscribers;
         return Status::no_subscribers;
@@ -87,6 +88,8 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     const Status possible = check(slices, extras, total_bytes);
     if (possible != Status::ok) return {.status = possible, .ticket = {}};
     const FanOut::Found found = sessions_.fan_out().lookup(fid);
+    if (sessions_.fan_out().is_elsewhere(*found.group))
+        return {.status = Status::not_owned, .ticket = {}};
     const std::vector<Interest>& members = found.group->members;
     // Nothing is queued: who is to miss messages misses this one.
     const auto can_take = [this](const Interest& each) {

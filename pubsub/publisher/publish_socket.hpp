@@ -85,6 +85,7 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     // ok: on_publish_completed follows. no_subscribers: nobody wants the fid; nothing
     // follows. again: no subscriber got it; on_writable says when to try again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
+    // not_owned: the fid is another loop's (Publisher::Options::owned).
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }

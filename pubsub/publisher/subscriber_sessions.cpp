@@ -50,6 +50,9 @@ SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
 void validate(const Publisher::Options& options) {
     validate(options.session);
     require_option(!options.addresses.empty(), "addresses must not be empty");
+    for (const FidRange& range : options.owned.value_or(std::vector<FidRange>{}))
+        require_option(range.first <= range.last,
+                       "owned: " + to_string(range) + " ends before it begins");
     require_time("disconnect_after", options.disconnect_after);
     require_time("close_timeout", options.close_timeout);
     require_time("close_limit", options.close_limit, options.close_timeout);
@@ -64,8 +67,8 @@ void validate(const Publisher::Options& options) {
 SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Options& options,
                                        const Terms& terms, Owner& owner, const User& user)
     : options_{options}, owner_{owner}, user_{user}, loop_{transport.loop()},
-      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit}, shares_{terms.pool},
-      instance_{transport.draw_number()},
+      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.owned},
+      shares_{terms.pool}, instance_{transport.draw_number()},
       closed_timer_{loop_, [this] { user_.handler.on_closed(user_.publisher, end_.told()); }},
       slow_{loop_,
             {.disconnect_after = options.disconnect_after, .close_timeout = options.close_timeout},

@@ -45,9 +45,9 @@ TEST(Address, WhoeverComesFromAnotherLibraryIsToldHowItIsWrittenHere) {
 }
 
 TEST(Status, EveryValueHasAName) {
-    for (const Status status :
-         {Status::ok, Status::no_subscribers, Status::again, Status::partial,
-          Status::too_many_segments, Status::too_large, Status::closed, Status::stale_ticket})
+    for (const Status status : {Status::ok, Status::no_subscribers, Status::again, Status::partial,
+                                Status::too_many_segments, Status::too_large, Status::closed,
+                                Status::stale_ticket, Status::not_owned})
         EXPECT_THAT(to_string(status), testing::Not(HasSubstr("unknown")));
     for (int reason = 0; reason <= static_cast<int>(CloseReason::failed); ++reason)
         EXPECT_THAT(to_string(static_cast<CloseReason>(reason)),
