@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
@@ -133,6 +134,24 @@ picked_providers(const std::vector<netio::FabricDescription>& descriptions) {
     return picked;
 }
 
+std::string provider_choice() {
+    const char* const choice = std::getenv("FI_PROVIDER");
+    return choice != nullptr ? choice : "";
+}
+
+std::string withheld_providers(const std::string& choice,
+                               const std::vector<netio::FabricDescription>& offered,
+                               const std::vector<RdmaDevice>& devices) {
+    if (choice.empty()) return {};
+    const auto is_missing = [&](const char* provider) {
+        return std::ranges::find(offered, provider, &netio::FabricDescription::provider) ==
+               offered.end();
+    };
+    const bool verbs = !devices.empty() && is_missing("verbs");
+    if (is_missing("tcp")) return verbs ? "tcp and verbs" : "tcp";
+    return verbs ? "verbs" : "";
+}
+
 std::vector<RdmaDevice> read_devices(const fs::path& root) {
     std::vector<RdmaDevice> devices;
     for (const fs::path& path : entries_of(root / "sys/class/infiniband")) {
@@ -160,6 +179,7 @@ Machine read_machine() {
     machine.libfabric = parse_version(netio::fabric_version());
     machine.devices = read_devices("/");
     machine.connection_manager_accessible = ::access("/dev/infiniband/rdma_cm", R_OK | W_OK) == 0;
+    machine.provider_choice = provider_choice();
     machine.fabric = netio::describe_fabric();
     machine.picked = picked_providers(machine.fabric);
     if (!may_lock_without_limit()) machine.locked_bytes_limit = limit_of(RLIMIT_MEMLOCK, false);

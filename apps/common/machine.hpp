@@ -53,6 +53,7 @@ struct Machine {
     Version libfabric;
     std::vector<RdmaDevice> devices;
     bool connection_manager_accessible = false; // /dev/infiniband/rdma_cm
+    std::string provider_choice; // FI_PROVIDER, which only libfabric reads; empty: no choice
     std::vector<netio::FabricDescription> fabric;
     std::map<std::string, std::string> picked; // address: the provider that is used there, or none
     std::optional<std::uint64_t> locked_bytes_limit; // absent: unlimited
@@ -63,6 +64,12 @@ struct Machine {
 // The provider that a publisher listening at each address, and nothing forced, uses.
 std::map<std::string, std::string>
 picked_providers(const std::vector<netio::FabricDescription>& descriptions);
+
+std::string provider_choice();
+// What such a choice keeps libfabric from offering on a machine with these devices; empty: nothing.
+std::string withheld_providers(const std::string& choice,
+                               const std::vector<netio::FabricDescription>& offered,
+                               const std::vector<RdmaDevice>& devices);
 
 // The devices under ROOT/sys/class/infiniband, in order of their names. What cannot be read is left
 // empty.

@@ -142,6 +142,10 @@ const netio::FabricDescription* offered(const Machine& machine, const std::strin
     return nullptr;
 }
 
+std::string withheld(const Machine& machine) {
+    return withheld_providers(machine.provider_choice, machine.fabric, machine.devices);
+}
+
 void judge_access(const Machine& machine, const RdmaDevice& device, Findings& findings) {
     if (!device.accessible || !machine.connection_manager_accessible) {
         findings.push_back(
@@ -154,6 +158,8 @@ void judge_access(const Machine& machine, const RdmaDevice& device, Findings& fi
         return;
     }
     const netio::FabricDescription* const offer = offered(machine, device.name);
+    // What the environment withholds is told of the whole fabric.
+    if (offer == nullptr && !withheld(machine).empty()) return;
     if (offer == nullptr || offer->addresses.empty()) {
         findings.push_back({Kind::change, "libfabric does not offer " + device.name,
                             "give its network interface an address (InfiniBand: by IPoIB), since "
@@ -198,10 +204,16 @@ void judge_limits(const Machine& machine, Findings& findings) {
 }
 
 void judge_fabric(const Machine& machine, Findings& findings) {
-    if (machine.fabric.empty()) {
+    const std::string missing = withheld(machine);
+    if (!missing.empty()) {
+        findings.push_back({Kind::change,
+                            fmt::format("FI_PROVIDER={} in the environment keeps libfabric from "
+                                        "offering {}",
+                                        machine.provider_choice, missing),
+                            "unset FI_PROVIDER"});
+    } else if (machine.fabric.empty()) {
         findings.push_back({Kind::change, "libfabric offers no provider that can be used",
                             "install libfabric1 with its tcp and verbs providers"});
-        return;
     }
     for (const auto& [address, provider] : machine.picked) {
         findings.push_back({Kind::good, fmt::format("at {} is used: {}", address, provider), {}});

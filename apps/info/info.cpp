@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <memory>
@@ -63,6 +64,12 @@ int run(bool json) {
     const auto descriptions = netio::describe_fabric();
     const auto picked = picked_providers(descriptions);
     const std::vector<RdmaDevice> devices = read_devices("/");
+    const std::string choice = provider_choice();
+    const std::string withheld = withheld_providers(choice, descriptions, devices);
+    if (!withheld.empty()) {
+        spdlog::warn("FI_PROVIDER={} in the environment keeps libfabric from offering {}: unset it",
+                     choice, withheld);
+    }
     if (json) {
         Json report{{"role", "info"},
                     {"report_version", report_version},
@@ -93,7 +100,8 @@ int run(bool json) {
     fmt::print("\nused for each address:\n");
     for (const auto& [address, provider] : picked)
         fmt::print("  {:40} {}\n", address, provider);
-    if (descriptions.empty()) fmt::print("  nothing: is libfabric installed with its providers?\n");
+    if (descriptions.empty() && withheld.empty())
+        fmt::print("  nothing: is libfabric installed with its providers?\n");
     return descriptions.empty() ? 1 : 0;
 }
 

@@ -60,6 +60,17 @@ class Starting(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, "libfabric does not suit: .*fi_dupinfo.* newer libfabric")
 
+    def test_a_foreign_choice_of_providers_is_blamed_and_not_the_installation(self):
+        foreign = {"FI_PROVIDER": "sockets"}
+        blame = "FI_PROVIDER=sockets in the environment keeps libfabric from offering tcp"
+        for arguments in (["info"], ["info", "--json"], ["doctor"], ["doctor", "--json"]):
+            with self.subTest(arguments=arguments):
+                done = self.run_with(foreign, *arguments)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(blame, done.stdout + done.stderr)
+                self.assertIn("unset", done.stdout + done.stderr)
+                self.assertNotIn("install", done.stdout + done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main(argv=UNITTEST_ARGUMENTS)

@@ -194,6 +194,41 @@ TEST(Version, IsTheFirstTwoNumbers) {
         EXPECT_THROW(parse_version(text), std::invalid_argument) << text;
 }
 
+TEST(Diagnosis, AForeignChoiceOfProvidersIsBlamedAndNotTheInstallation) {
+    Machine machine = sound_machine();
+    machine.provider_choice = "sockets";
+    machine.fabric.clear();
+    machine.picked.clear();
+    expect_change(machine,
+                  "FI_PROVIDER=sockets in the environment keeps libfabric from offering "
+                  "tcp and verbs",
+                  "unset FI_PROVIDER");
+    for (const Finding& finding : diagnose(machine))
+        EXPECT_THAT(finding.remedy, Not(HasSubstr("install")));
+    machine.devices.clear();
+    expect_change(machine, "from offering tcp", "unset FI_PROVIDER");
+}
+
+TEST(Diagnosis, AChoiceOfProvidersThatLeavesSomethingOutIsNamed) {
+    Machine machine = sound_machine();
+    machine.provider_choice = "verbs";
+    expect_change(machine, "from offering tcp", "unset FI_PROVIDER");
+    machine.fabric.front().provider = "tcp";
+    machine.provider_choice = "tcp";
+    expect_change(machine, "from offering verbs", "unset FI_PROVIDER");
+}
+
+TEST(Diagnosis, AChoiceOfProvidersThatLeavesNothingOutIsRight) {
+    Machine machine = sound_machine();
+    machine.provider_choice = "tcp,verbs";
+    machine.fabric.push_back(machine.fabric.front());
+    machine.fabric.back().provider = "tcp";
+    EXPECT_TRUE(is_well(diagnose(machine)));
+    machine.devices.clear();
+    machine.fabric.erase(machine.fabric.begin());
+    EXPECT_TRUE(is_well(diagnose(machine))) << "nobody misses verbs";
+}
+
 class FakeSystem : public testing::Test {
   protected:
     void SetUp() override {
