@@ -3,7 +3,7 @@
 
 Programs run for a minute, with a subscriber that is stopped for ten seconds of it. The first picture is
 what `netio top` shows in a terminal meanwhile, to the letter; the second what the queries of the
-dashboard answer, asked of a prometheus that scraped them.
+dashboard answer, asked of a prometheus that scraped them. It needs prometheus and python3-matplotlib.
 """
 
 import contextlib
@@ -22,7 +22,10 @@ import tempfile
 import termios
 import time
 
-import matplotlib
+try:
+    import matplotlib
+except ImportError:
+    sys.exit("docs/pictures.py needs matplotlib: apt install python3-matplotlib (`./dev bench` installs it too)")
 
 matplotlib.use("svg")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "program"))

@@ -4,15 +4,25 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <string>
 #include <utility>
 
 namespace apps {
 namespace {
 constexpr std::chrono::seconds interval{1};
+
+// As much of a line as the terminal shows in one: what is longer would stay there each time.
+std::string fitted(const std::string& line) {
+    winsize size{};
+    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return line.substr(0, (known ? size.ws_col : 80U) - 1U);
 }
+
+} // namespace
 
 LiveDisplay::LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()> sums)
     : loop_{loop}, form_{form}, sums_{std::move(sums)}, last_time_{loop.now()}, timer_{loop,
@@ -38,7 +48,7 @@ void LiveDisplay::show() {
         spdlog::info("progress {}", line);
     } else {
         // Back to the beginning, and what was longer before is cleared.
-        fmt::print("\r{}\x1b[K", line);
+        fmt::print("\r{}\x1b[K", fitted(line));
         std::fflush(stdout);
         shown_ = true;
     }

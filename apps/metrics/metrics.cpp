@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/metrics.hpp"
 
+#include "apps/common/log_losses.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/metrics/device_metrics.hpp"
 #include "netio/base/version.hpp"
@@ -32,6 +33,9 @@ void write(const LoopFigures& loop, Exposition& text) {
         .add(loop.longest_turn);
     text.counter("netio_loop_stalled_seconds_total", "How long the event loop has not looked")
         .add(loop.stalled);
+    text.counter("netio_log_lines_left_out_total",
+                 "Lines of the log that nobody took, or that could not be written")
+        .add(lines_left_out_of_log().load());
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/program/background_log.hpp"
 
+#include "apps/common/log_losses.hpp"
+
 #include <fmt/format.h>
 
 #include <poll.h>
@@ -46,8 +48,8 @@ std::string_view colour_of(spdlog::level::level_enum level) {
     }
 }
 
-// False: it cannot be written there, now or ever.
-bool write_all(int descriptor, std::string_view text) {
+// The errno, if it cannot be written there, now or ever.
+int write_all(int descriptor, std::string_view text) {
     while (!text.empty()) {
         const ssize_t written = ::write(descriptor, text.data(), text.size());
         if (written > 0) {
@@ -55,24 +57,27 @@ bool write_all(int descriptor, std::string_view text) {
         } else if (written < 0 && errno == EAGAIN) { // somebody has made it so
             pollfd waiting{.fd = descriptor, .events = POLLOUT, .revents = 0};
             ::poll(&waiting, 1, -1);
-        } else if (written == 0 || errno != EINTR) {
-            return false;
+        } else if (written == 0) {
+            return EIO;
+        } else if (errno != EINTR) {
+            return errno;
         }
     }
-    return true;
+    return 0;
 }
 
 } // namespace
 
 struct BackgroundLog::Queue {
-    Queue(int to, std::size_t limit_count) : descriptor{to}, limit{limit_count} {}
+    Queue(int to, std::size_t limit_count, OnBroken broken)
+        : descriptor{to}, limit{limit_count}, on_broken{std::move(broken)} {}
 
     void put(std::string line) {
         const std::lock_guard lock{mutex};
         if (lines.size() >= limit) {
             lines.pop_front();
             ++untold;
-            ++left_out;
+            leave_out();
         }
         lines.push_back(std::move(line));
         changed.notify_all();
@@ -80,6 +85,7 @@ struct BackgroundLog::Queue {
     void write() {
         for (;;) {
             std::string text;
+            std::uint64_t missing = 0;
             {
                 std::unique_lock lock{mutex};
                 writing = false;
@@ -87,22 +93,31 @@ struct BackgroundLog::Queue {
                 changed.wait(lock, [&] { return !lines.empty() || ending; });
                 if (lines.empty()) return;
                 writing = true;
-                if (const auto missing = std::exchange(untold, 0); missing > 0)
+                missing = std::exchange(untold, 0);
+                if (missing > 0)
                     text = fmt::format("{} lines of the log are left out here\n", missing);
                 text += lines.front();
                 lines.pop_front();
             }
-            if (write_all(descriptor, text)) continue;
+            const int error = write_all(descriptor, text);
+            if (error == 0) continue;
+            if (const OnBroken told = std::exchange(on_broken, {})) told(error);
             const std::lock_guard lock{mutex};
-            ++untold;
-            ++left_out;
+            untold += missing + 1;
+            leave_out();
         }
+    }
+
+    void leave_out() {
+        ++left_out;
+        ++lines_left_out_of_log();
     }
 
     std::mutex mutex;
     std::condition_variable changed;
     int descriptor;
     std::size_t limit;
+    OnBroken on_broken; // only the thread's; empty: told
     std::deque<std::string> lines;
     std::uint64_t untold = 0; // that were left out, behind the last that was written
     std::uint64_t left_out = 0;
@@ -110,8 +125,8 @@ struct BackgroundLog::Queue {
     bool ending = false;
 };
 
-BackgroundLog::BackgroundLog(int descriptor, Style style, std::size_t limit)
-    : style_{style}, queue_{std::make_shared<Queue>(descriptor, limit)} {
+BackgroundLog::BackgroundLog(int descriptor, Style style, std::size_t limit, OnBroken on_broken)
+    : style_{style}, queue_{std::make_shared<Queue>(descriptor, limit, std::move(on_broken))} {
     // No signal of the program's is for this thread, and a reader who has gone is none.
     sigset_t all;
     sigset_t before;

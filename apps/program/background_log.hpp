@@ -3,13 +3,14 @@
 
 // Writes the lines of a log in a thread of its own: whoever does not read them, a terminal that is
 // held, a disk that is full, holds up nobody. So many lines may wait; beyond, the oldest are left
-// out, and their number is told in their place.
+// out, and their number is told in their place. What cannot be written counts as left out, too.
 
 #include <spdlog/sinks/base_sink.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -24,8 +25,12 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
         coloured,
         journal, // a priority before each line, as systemd reads it (sd-daemon(3))
     };
+    // Told the errno, in the log's own thread, of the first line that cannot be written.
+    using OnBroken = std::function<void(int error)>;
+
     // The descriptor stays open as long as there is anything to write.
-    BackgroundLog(int descriptor, Style style, std::size_t limit = waiting_limit);
+    BackgroundLog(int descriptor, Style style, std::size_t limit = waiting_limit,
+                  OnBroken on_broken = {});
     ~BackgroundLog() override;
     BackgroundLog(const BackgroundLog&) = delete;
     BackgroundLog& operator=(const BackgroundLog&) = delete;

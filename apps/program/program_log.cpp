@@ -48,6 +48,16 @@ int opened(const std::string& file) {
     return descriptor;
 }
 
+// Elsewhere than in the log, which cannot be written; once.
+BackgroundLog::OnBroken teller_of(const std::string& file) {
+    if (file.empty()) return {};
+    return [file](int error) {
+        fmt::print(stderr,
+                   "netio: the log {} cannot be written: {}; its lines are left out and counted\n",
+                   file, std::generic_category().message(error));
+    };
+}
+
 } // namespace
 
 void add_log(CLI::App& command, LogArguments& arguments) {
@@ -58,10 +68,11 @@ void add_log(CLI::App& command, LogArguments& arguments) {
                        "Append the log to this file instead of standard error");
 }
 
-ProgramLog::ProgramLog(const LogArguments& arguments) {
+ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
     const int descriptor = opened(arguments.file);
     const BackgroundLog::Style style = style_of(descriptor);
-    log_ = std::make_shared<BackgroundLog>(descriptor, style);
+    log_ = std::make_shared<BackgroundLog>(descriptor, style, BackgroundLog::waiting_limit,
+                                           teller_of(file_));
     auto logger = std::make_shared<spdlog::logger>("netio", log_);
     logger->set_level(spdlog::level::from_str(arguments.level));
     // The journal has the time itself.
@@ -72,6 +83,8 @@ ProgramLog::ProgramLog(const LogArguments& arguments) {
 
 ProgramLog::~ProgramLog() {
     log_->finish(end_patience);
+    if (const auto count = log_->left_out(); count > 0 && !file_.empty())
+        fmt::print(stderr, "netio: {} lines are left out of the log {}\n", count, file_);
 }
 
 } // namespace apps

@@ -25,12 +25,14 @@ class ProgramLog {
   public:
     // Throws std::system_error: the file cannot be written.
     explicit ProgramLog(const LogArguments& arguments);
-    // Waits for a short time only for a reader who does not read.
+    // Waits for a short time only for a reader who does not read. Says on standard error how many
+    // lines a file lacks.
     ~ProgramLog();
     ProgramLog(const ProgramLog&) = delete;
     ProgramLog& operator=(const ProgramLog&) = delete;
 
   private:
+    std::string file_;
     std::shared_ptr<BackgroundLog> log_;
 };
 

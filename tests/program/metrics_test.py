@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs show of themselves while they run."""
 
+import fcntl
 import json
 import os
 import pty
@@ -8,13 +9,16 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+import sys
+import termios
 import time
 import unittest
 import urllib.request
 
 from dashboard import PROMETHEUS, Prometheus, needs_device, panels
-from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 PROMTOOL = shutil.which("promtool")
 
@@ -296,6 +300,13 @@ class Showing(Case):
         self.addCleanup(server.kill)
         return server
 
+    def test_the_pictures_say_which_package_they_need(self):
+        script = os.path.join(os.path.dirname(CONFIG), "docs", "pictures.py")
+        done = subprocess.run([sys.executable, "-I", "-S", script], capture_output=True, text=True,
+                              timeout=DEADLINE, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("apt install python3-matplotlib", done.stderr)
+
 
 class Logging(Case):
     """Nobody has to read the log."""
@@ -363,6 +374,31 @@ class Logging(Case):
             self.assertRegex(log.readline(), r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info ")
         process = self.start("publish", self.config(Showing.FEW), "--duration", "1ms", "--log-level", "error")
         self.assertEqual(process.end()[2], "")
+
+    def test_a_full_disk_is_said_once_and_counted_and_data_goes_on(self):
+        publisher = self.start("publish", self.config("wait_subscribers: 1\nstreams:\n  - {fids: 0-9, source: "
+                               "pattern, size: 40, rate: max, count: 1000}\n"))
+        _, report, log = self.start("subscribe", publisher.address(), "--fid", "0-9", "--verify",
+                                    "--log-file", "/dev/full").end()
+        self.assertEqual((report["messages"], report["lost"]), (10000, 0))
+        self.assertRegex(log, r"\Anetio: the log /dev/full cannot be written: No space left on device; .*\n"
+                              r"netio: [1-9]\d* lines are left out of the log /dev/full\n\Z")
+
+    def test_a_line_that_is_drawn_again_and_again_fits_its_terminal(self):
+        publisher = self.start("publish", self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 100}\n"))
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+        reader = subprocess.Popen([PROGRAM, "subscribe", publisher.address(), "--fid", "0"],
+                                  stdout=follower, stderr=subprocess.DEVNULL)
+        os.close(follower)
+        shown = b""
+        while shown.count(b"\x1b[K") < 1:
+            shown += os.read(leader, 4096)
+        reader.kill()
+        reader.wait()
+        os.close(leader)
+        line = re.search(rb"\r([^\r]*)\x1b\[K", shown).group(1)
+        self.assertEqual(len(line), 19, shown)
 
     def test_a_file_that_cannot_be_written_is_said(self):
         status, _, log = self.start("info", "--log-file", "/nowhere/log", json_report=False).end()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/program/background_log.hpp"
 
+#include "apps/common/log_losses.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -9,9 +11,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace apps {
 namespace {
@@ -90,6 +94,28 @@ TEST_F(BackgroundLogs, SurviveAReaderWhoHasGone) {
     logger_->info("one");
     EXPECT_TRUE(log->finish(hours{1}));
     EXPECT_EQ(log->left_out(), 1U);
+}
+
+TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
+    const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(full, 0);
+    std::vector<int> told;
+    const std::uint64_t before = lines_left_out_of_log();
+    const auto log = std::make_shared<BackgroundLog>(full, BackgroundLog::Style::plain, 10,
+                                                     [&](int error) { told.push_back(error); });
+    log_through(log);
+    for (int i = 0; i < 3; ++i)
+        logger_->info("line");
+    EXPECT_TRUE(log->finish(hours{1}));
+    EXPECT_THAT(told, testing::ElementsAre(ENOSPC));
+    EXPECT_EQ(log->left_out(), 3U);
+    EXPECT_EQ(lines_left_out_of_log(), before + 3) << "as /metrics shows it";
+    // There is room again: what is missing is told in its place, all of it.
+    EXPECT_EQ(::dup2(ends_[1], full), full);
+    logger_->info("last");
+    EXPECT_TRUE(log->finish(hours{1}));
+    EXPECT_EQ(read_all(), "3 lines of the log are left out here\nlast\n");
+    ::close(full);
 }
 
 TEST_F(BackgroundLogs, GiveTheJournalAPriority) {
