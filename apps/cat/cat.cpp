@@ -134,11 +134,8 @@ Command add(CLI::App& program) {
     add_open(*command, arguments->open)->needs(listen);
     add_provider(*command, arguments->provider)->capture_default_str();
     add_remote_writes(*command, arguments->remote_writes);
-    command
-        ->add_option("--timeout", arguments->timeout_s,
-                     "Give up after so many silent seconds; 0: never")
-        ->capture_default_str()
-        ->check(CLI::Range(0.0, 86'400.0));
+    add_seconds(*command, "--timeout", arguments->timeout_s,
+                "Give up after so many silent seconds; 0: never", Zero::taken);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     return [arguments] {

@@ -34,6 +34,12 @@ std::uint64_t read_count(const std::string& name, const std::string& word, const
     refuse(name, word, allowed("a whole number", limits, "10k, 1M"));
 }
 
+std::uint64_t read_bytes(const std::string& name, const std::string& word, const Limits& limits) {
+    const auto value = parse_bytes(word);
+    if (value && *value >= limits.min && *value <= limits.max) return *value;
+    refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
+}
+
 } // namespace
 
 CLI::Option* add_count(CLI::App& command, const std::string& name,
@@ -68,14 +74,44 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
         .add_option_function<std::string>(
             name,
             [&value, name, limits](const std::string& word) {
-                const auto bytes = parse_bytes(word);
-                if (!bytes || *bytes < limits.min || *bytes > limits.max)
-                    refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
-                value = *bytes;
+                value = read_bytes(name, word, limits);
             },
             help)
         ->type_name("BYTES")
         ->default_str(std::to_string(value));
+}
+
+CLI::Option* add_bytes(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help,
+                       Limits limits) {
+    return command
+        .add_option_function<std::string>(
+            name,
+            [&value, name, limits](const std::string& word) {
+                value = read_bytes(name, word, limits);
+            },
+            help)
+        ->type_name("BYTES");
+}
+
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
+                         const std::string& help, Zero zero) {
+    constexpr std::chrono::hours longest{24};
+    const auto read = [&value, name, zero, longest](const std::string& word) {
+        const auto duration = parse_duration(word);
+        const bool none = zero == Zero::taken && parse_count(word) == 0U;
+        if (!none &&
+            (!duration || *duration < std::chrono::milliseconds{1} || *duration > longest)) {
+            refuse(
+                name, word,
+                fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
+                            zero == Zero::taken ? "0, or " : ""));
+        }
+        value = none ? 0 : std::chrono::duration<double>{*duration}.count();
+    };
+    return command.add_option_function<std::string>(name, read, help)
+        ->type_name("TIME")
+        ->default_str(fmt::format("{}", value));
 }
 
 std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words) {

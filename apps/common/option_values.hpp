@@ -34,6 +34,12 @@ CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& 
                        const std::string& help, Limits limits);
 CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
                        const std::string& help, Limits limits);
+CLI::Option* add_bytes(CLI::App& command, const std::string& name,
+                       std::optional<std::uint64_t>& value, const std::string& help, Limits limits);
+// From a millisecond to a day; 0 is taken only where it means something.
+enum class Zero : std::uint8_t { refused, taken };
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
+                         const std::string& help, Zero zero);
 // For an option whose values are these words: check(one_of({...})). What is wrong names the word
 // that was meant, where one is near.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words);

@@ -314,27 +314,18 @@ Command add(CLI::App& program) {
         ->needs(serve);
     add_open(*command, arguments->listen.open)->needs(serve);
     add_metrics(*command, arguments->listen.metrics)->needs(serve);
-    command->add_option("--senders", arguments->senders, "So many may be served at once")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1024))
+    add_count(*command, "--senders", arguments->senders, "So many may be served at once",
+              {.min = 1, .max = 1024})
         ->needs(serve);
-    command
-        ->add_option("--senders-per-host", arguments->senders_per_host,
-                     "So many of them from one host; 0: half of --senders")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 1024))
+    add_count(*command, "--senders-per-host", arguments->senders_per_host,
+              "So many of them from one host; 0: half of --senders", {.min = 0, .max = 1024})
         ->needs(serve);
-    command
-        ->add_option("--idle-limit", arguments->idle_limit_s,
-                     "Send away of whom nothing has come for so many seconds")
-        ->capture_default_str()
-        ->check(CLI::Range(0.001, 86'400.0))
+    add_seconds(*command, "--idle-limit", arguments->idle_limit_s,
+                "Send away of whom nothing has come for so many seconds", Zero::refused)
         ->needs(serve);
-    command
-        ->add_option("--least-rate", arguments->least_rate,
-                     "Or of whom fewer bytes a second have come in that time")
-        ->capture_default_str()
-        ->transform(CLI::AsSizeValue(false))
+    add_bytes(*command, "--least-rate", arguments->least_rate,
+              "Or of whom fewer bytes a second have come in that time",
+              {.min = 0, .max = std::uint64_t{1} << 40U})
         ->needs(serve);
     command
         ->add_flag_callback(
@@ -360,9 +351,8 @@ Command add(CLI::App& program) {
         ->excludes(serve);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
-    command->add_option("--buffers", arguments->buffers, "Buffers of 1 MiB for each connection")
-        ->capture_default_str()
-        ->check(CLI::Range(2, 256));
+    add_count(*command, "--buffers", arguments->buffers, "Buffers of 1 MiB for each connection",
+              {.min = 2, .max = 256});
     add_provider(*command, arguments->way.provider)->capture_default_str();
     add_remote_writes(*command, arguments->way.remote_writes);
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");

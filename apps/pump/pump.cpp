@@ -229,42 +229,38 @@ int run(const Arguments& arguments) {
 }
 
 void add_sizes(CLI::App& command, Arguments& arguments) {
-    const auto size = [&](const char* name, auto& value, const char* text) {
-        return command.add_option(name, value, text)
-            ->capture_default_str()
-            ->transform(CLI::AsSizeValue(false));
-    };
-    const CLI::Range one_message{std::size_t{1}, std::size_t{size_limit_bytes}};
-    size("--bytes", arguments.load.bytes, "Bytes to send in all, also as 20g");
-    size("--size", arguments.load.size, "Bytes of a send")->check(one_message);
-    size("--size-min", arguments.load.size_min, "Random sizes, from here to --size");
-    size("--receive-size", arguments.load.receive_size,
-         "Bytes of a receive; 0: as large as a send");
-    size("--receive-size-min", arguments.load.receive_size_min, "Random sizes, from here");
-    size("--ring", arguments.variant.ring, "Bytes of the ring on this side");
-    size("--ring-limit", arguments.variant.ring_limit,
-         "Bytes up to which it grows over a distance; as --ring: not at all");
+    LoadArguments& load = arguments.load;
+    const Limits total{.min = 0, .max = std::uint64_t{1} << 62U};
+    const Limits receive{.min = 0, .max = std::uint64_t{1} << 45U};
+    const Limits one_message{.min = 1, .max = size_limit_bytes};
+    const Limits ring{.min = 0, .max = std::uint64_t{1} << 40U};
+    add_bytes(command, "--bytes", load.bytes, "Bytes to send in all, also as 20g", total);
+    add_bytes(command, "--size", load.size, "Bytes of a send", one_message);
+    add_bytes(command, "--size-min", load.size_min, "Random sizes, from here to --size",
+              {.min = 0, .max = size_limit_bytes});
+    add_bytes(command, "--receive-size", load.receive_size,
+              "Bytes of a receive; 0: as large as a send", receive);
+    add_bytes(command, "--receive-size-min", load.receive_size_min, "Random sizes, from here",
+              receive);
+    add_bytes(command, "--ring", arguments.variant.ring, "Bytes of the ring on this side", ring);
+    add_bytes(command, "--ring-limit", arguments.variant.ring_limit,
+              "Bytes up to which it grows over a distance; as --ring: not at all", ring);
 }
 
 // Of what clients may ask of a server.
-void add_limits(CLI::App& command, ServerArguments& serving) {
-    command.add_option("--clients", serving.clients, "So many may be served at once")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1024));
-    command
-        .add_option("--clients-per-host", serving.clients_per_host,
-                    "So many of them from one host; 0: half of --clients")
-        ->capture_default_str()
-        ->check(CLI::Range(0, 1024));
-    command.add_option("--memory", serving.memory, "Bytes of the server's buffers for one client")
-        ->capture_default_str()
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::size_t{1} << 16U, std::size_t{1} << 40U));
-    command
-        .add_option("--idle-limit", serving.idle_limit_s,
-                    "The server sends away where nothing has moved for so many seconds")
-        ->capture_default_str()
-        ->check(CLI::Range(0.001, 86'400.0));
+void add_limits(CLI::App& command, ServerArguments& serving, CLI::Option* serve) {
+    add_count(command, "--clients", serving.clients, "So many may be served at once",
+              {.min = 1, .max = 1024})
+        ->needs(serve);
+    add_count(command, "--clients-per-host", serving.clients_per_host,
+              "So many of them from one host; 0: half of --clients", {.min = 0, .max = 1024})
+        ->needs(serve);
+    add_bytes(command, "--memory", serving.memory, "Bytes of the server's buffers for one client",
+              {.min = std::size_t{1} << 16U, .max = std::size_t{1} << 40U})
+        ->needs(serve);
+    add_seconds(command, "--idle-limit", serving.idle_limit_s,
+                "The server sends away where nothing has moved for so many seconds", Zero::refused)
+        ->needs(serve);
 }
 
 Command add(CLI::App& program) {
@@ -272,25 +268,24 @@ Command add(CLI::App& program) {
         program.add_subcommand("pump", "Blast a byte stream to a server, and measure or verify it");
     const auto arguments = std::make_shared<Arguments>();
     auto* const server = command->add_option("server", arguments->server, "HOST:PORT");
-    command->add_flag("--serve", arguments->serving.serve, "Be the server")->excludes(server);
+    auto* const serve = command->add_flag("--serve", arguments->serving.serve, "Be the server");
+    serve->excludes(server);
     command
         ->add_option("--listen", arguments->serving.listen, "The server's address, port 0 for any")
-        ->capture_default_str();
-    add_open(*command, arguments->serving.open);
+        ->capture_default_str()
+        ->needs(serve);
+    add_open(*command, arguments->serving.open)->needs(serve);
     add_metrics(*command, arguments->serving.metrics);
-    command->add_flag("--once", arguments->serving.once, "Serve one client, then end");
-    add_limits(*command, arguments->serving);
+    command->add_flag("--once", arguments->serving.once, "Serve one client, then end")
+        ->needs(serve);
+    add_limits(*command, arguments->serving, serve);
     add_key(*command, arguments->keys);
     add_keys(*command, arguments->keys);
     add_sizes(*command, *arguments);
-    const CLI::Range count{1, 1024};
-    command->add_option("--sends", arguments->load.sends, "Sends outstanding")
-        ->capture_default_str()
-        ->check(count);
-    command
-        ->add_option("--receives", arguments->load.receives, "Receives outstanding, on this side")
-        ->capture_default_str()
-        ->check(count);
+    const Limits count{.min = 1, .max = 1024};
+    add_count(*command, "--sends", arguments->load.sends, "Sends outstanding", count);
+    add_count(*command, "--receives", arguments->load.receives,
+              "Receives outstanding, on this side", count);
     command->add_flag("--wait-all", arguments->load.wait_all, "Receives wait until they are full");
     command->add_option("--mode", arguments->variant.mode, "dynamic, direct or indirect")
         ->capture_default_str()
@@ -308,8 +303,7 @@ Command add(CLI::App& program) {
     command->add_flag("--bidirectional", arguments->load.bidirectional,
                       "The server sends as much back");
     command->add_flag("--verify", arguments->load.verify, "Check every byte");
-    command->add_option("--seed", arguments->load.seed, "Of sizes and bytes")
-        ->capture_default_str();
+    add_count(*command, "--seed", arguments->load.seed, "Of sizes and bytes", {.min = 0});
     add_provider(*command, arguments->provider)->capture_default_str();
     command->add_option("--loop", arguments->loop, "blocking, busy or adaptive")
         ->capture_default_str()

@@ -203,6 +203,23 @@ class Usage(Case):
                 (("pump", "a:1", "--remote-writes", "trust"), "'trust' is unknown .*mean 'trusted'.*allowed"),
                 (("subscribe", "a:1"), "--fid is required")):
             self.check_usage(*arguments, saying=saying)
+        for word in ("-1", "1e30", "x", "99999999999999999999"):
+            for command, option in (
+                    *((("pump", "a:1"), option) for option in (
+                        "--bytes", "--size", "--size-min", "--receive-size", "--receive-size-min",
+                        "--ring", "--ring-limit", "--sends", "--receives", "--seed")),
+                    *((("pump", "--serve"), option) for option in (
+                        "--clients", "--clients-per-host", "--memory", "--idle-limit", "--metrics-fids")),
+                    *((("copy", "--serve", "."), option) for option in (
+                        "--senders", "--senders-per-host", "--idle-limit", "--least-rate", "--buffers")),
+                    (("cat", "a:1"), "--timeout"), (("send", "a:1"), "--size"),
+                    (("key", "new", "x"), "--id"), (("subscribe", "a:1", "--fid", "1"), "--buffers")):
+                with self.subTest(command=command, option=option, word=word):
+                    self.check_usage(*command, option, word, saying=f"{option}: .*{word}")
+        for word in ("nan", "inf", "86401"):
+            self.check_usage("cat", "a:1", "--timeout", word, saying=f"--timeout: '{word}'; allowed")
+        for option in (("--listen", "127.0.0.1:0"), ("--once",), ("--open",), ("--clients", "1")):
+            self.check_usage("pump", "127.0.0.1:1", *option, saying=f"{option[0]} requires --serve")
         for word in ("0", "nan", "inf", "1e10", "1e300", "10x", "-1"):
             for command in (("subscribe", "a:1", "--fid", "1"), ("publish", "x.yaml")):
                 self.check_usage(*command, "--duration", word,

@@ -36,6 +36,16 @@ TEST(PumpReport, AnyReportOfAServerIsReadOrSaidToBeUnreadable) {
     }
 }
 
+// Of the bytes that a client sent, not of those that the server says it got so.
+TEST(PumpReport, EachSideTellsWhatWasDirectOfItsOwn) {
+    Facts facts{.is_client = true, .peer_report = R"({"direct_share": 1.0})"};
+    facts.counters.sent.direct_bytes = 10;
+    facts.counters.sent.indirect_bytes = 990;
+    const std::string text = as_text(to_report(facts));
+    EXPECT_THAT(text, testing::ContainsRegex("client: .* 1.0 % direct"));
+    EXPECT_THAT(text, testing::ContainsRegex("server: .* 100.0 % direct"));
+}
+
 TEST(PumpReport, TheServersErrorIsToldAndCannotActOnATerminal) {
     EXPECT_EQ(problem_in(R"({"error": "no memory"})"), "the server reports no memory");
     EXPECT_EQ(problem_in("{\"error\": \"a\\u001b[2Jb\"}"), "the server reports a?[2Jb");
