@@ -7,7 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <fstream>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace apps {
@@ -44,6 +48,43 @@ json first_object(const std::string& text) {
     return json::parse(text.substr(0, text.find('\n')), nullptr, false);
 }
 
+// Ends a request that takes too long. The times of httplib are for each byte, so that a server
+// could hold who asks for ever; nor does it limit the lines in front of an answer.
+class Deadline {
+  public:
+    Deadline(httplib::Client& client, netio::Duration time)
+        : thread_{[this, &client, time] { watch(client, time); }} {}
+    ~Deadline() {
+        {
+            const std::lock_guard lock{mutex_};
+            done_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
+    Deadline(const Deadline&) = delete;
+    Deadline& operator=(const Deadline&) = delete;
+    bool has_passed() const noexcept { return passed_; }
+
+  private:
+    void watch(httplib::Client& client, netio::Duration time) {
+        std::unique_lock lock{mutex_};
+        while (!changed_.wait_for(lock, time, [&] { return done_; })) {
+            passed_ = true;
+            lock.unlock();
+            client.stop();
+            lock.lock();
+            time = std::chrono::milliseconds{100}; // it may have been about to connect
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+    std::atomic<bool> passed_{false};
+    std::thread thread_; // the last one: it uses the others
+};
+
 } // namespace
 
 struct EtcdClient::Connections {
@@ -53,15 +94,15 @@ struct EtcdClient::Connections {
     httplib::Client listening;
 };
 
-EtcdClient::EtcdClient(EtcdPlace place)
-    : place_{std::move(place)}, name_{(place_.tls ? "etcds://" : "etcd://") +
-                                      to_string(place_.address)},
+EtcdClient::EtcdClient(EtcdPlace place, const Limits& limits)
+    : place_{std::move(place)}, limits_{limits}, name_{(place_.tls ? "etcds://" : "etcd://") +
+                                                       to_string(place_.address)},
       connections_{std::make_unique<Connections>((place_.tls ? "https://" : "http://") +
                                                  to_string(place_.address))} {
     for (httplib::Client* const client : {&connections_->asking, &connections_->listening}) {
-        client->set_connection_timeout(patience);
-        client->set_read_timeout(patience);
-        client->set_write_timeout(patience);
+        client->set_connection_timeout(limits_.silence);
+        client->set_read_timeout(limits_.silence);
+        client->set_write_timeout(limits_.silence);
         if (!place_.tls) continue;
         client->enable_server_certificate_verification(true);
         if (!place_.ca_file.empty()) client->set_ca_cert_path(place_.ca_file.c_str());
@@ -90,9 +131,11 @@ json EtcdClient::ask(const std::string& path, const json& request) {
 json EtcdClient::ask_once(const std::string& path, const std::string& body, int& status) {
     httplib::Request request = post(path, body, token_);
     std::string answer;
+    bool is_too_long = false;
     request.content_receiver = [&](const char* data, std::size_t bytes, std::uint64_t,
                                    std::uint64_t) {
-        if (answer.size() + bytes > answer_limit) return false;
+        is_too_long = answer.size() + bytes > limits_.answer_bytes;
+        if (is_too_long) return false;
         answer.append(data, bytes);
         return true;
     };
@@ -101,7 +144,10 @@ json EtcdClient::ask_once(const std::string& path, const std::string& body, int&
         status = response.status;
         return true;
     };
+    const Deadline deadline{connections_->asking, limits_.answer_time};
     const httplib::Result result = connections_->asking.send(request);
+    if (is_too_long) throw BoardError{name_ + " gives an answer that is too long"};
+    if (deadline.has_passed()) throw BoardError{name_ + " does not end its answer in time"};
     // A refusal ends with a trailer, which httplib 0.11 does not know: all of it is there by then.
     const bool refused = status >= 400 && !answer.empty();
     if (!result && !refused)
@@ -132,7 +178,7 @@ bool EtcdClient::listen(const std::string& path, const json& request, netio::Dur
     asked.content_receiver = [&](const char* data, std::size_t bytes, std::uint64_t,
                                  std::uint64_t) {
         answered = true;
-        if (left.size() + bytes > answer_limit) return false;
+        if (left.size() + bytes > limits_.answer_bytes) return false;
         left.append(data, bytes);
         for (std::size_t end = left.find('\n'); end != std::string::npos; end = left.find('\n')) {
             const json object = json::parse(left.substr(0, end), nullptr, false);
@@ -141,6 +187,7 @@ bool EtcdClient::listen(const std::string& path, const json& request, netio::Dur
         }
         return true;
     };
+    const Deadline deadline{client, time + limits_.answer_time};
     static_cast<void>(client.send(asked));
     client.stop();
     return answered;

@@ -13,24 +13,30 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace apps {
 
 class EtcdClient {
   public:
-    // An answer is not longer, whoever gives it.
-    static constexpr std::size_t answer_limit = std::size_t{64} << 20;
-    static constexpr std::chrono::seconds patience{5};
+    // Whoever answers: an answer is not longer, and does not take longer.
+    struct Limits {
+        std::size_t answer_bytes = std::size_t{64} << 20;
+        std::chrono::milliseconds silence{5000};
+        std::chrono::milliseconds answer_time{10'000}; // the first byte to the last
+    };
 
-    explicit EtcdClient(EtcdPlace place);
+    explicit EtcdClient(EtcdPlace place) : EtcdClient{std::move(place), Limits()} {}
+    EtcdClient(EtcdPlace place, const Limits& limits);
     ~EtcdClient();
     EtcdClient(const EtcdClient&) = delete;
     EtcdClient& operator=(const EtcdClient&) = delete;
 
     // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError.
     nlohmann::json ask(const std::string& path, const nlohmann::json& request);
-    // Each object of a stream as it comes, until `take` says false, `time` has passed without one,
-    // or interrupt(). Whether it could be asked at all.
+    // Each object of a stream as it comes, until `take` says false, `time` has passed without
+    // anything, or with more than answers may take, or interrupt(). Whether it could be asked at
+    // all.
     bool listen(const std::string& path, const nlohmann::json& request, netio::Duration time,
                 const std::function<bool(const nlohmann::json&)>& take);
     void interrupt() noexcept;
@@ -44,6 +50,7 @@ class EtcdClient {
     void authenticate();
 
     EtcdPlace place_;
+    Limits limits_;
     std::string name_;
     std::string token_;
     std::unique_ptr<Connections> connections_;

@@ -334,6 +334,20 @@ TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {
     }
 }
 
+// A time before 1970 is rounded downwards, whatever its fraction; and so it is read.
+TEST_F(TargetFileTest, ADateBeforeTheBeginningOfTimeIsKept) {
+    for (const std::int64_t date : {-1LL, -1'000'000'000LL, -1'500'000'000LL, 1'500'000'000LL}) {
+        const std::string name = "at" + std::to_string(date);
+        Open request = open(name, "text");
+        request.modified_ns = date;
+        receive(request, "text");
+        struct stat status {};
+        ASSERT_EQ(::stat(path(name).c_str(), &status), 0);
+        EXPECT_EQ(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, date);
+        EXPECT_EQ(SourceFile(path(name), ChecksumKind::xxh3_128).modified_ns(), date);
+    }
+}
+
 TEST_F(TargetFileTest, WhoMayOnlyWriteLearnsNothingOfAPartAndReplacesNothing) {
     constexpr auto write_only = TargetFile::Access::write_only;
     put(partial_name("a"), "one ");

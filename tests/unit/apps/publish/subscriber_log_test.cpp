@@ -60,5 +60,19 @@ TEST_F(SubscriberLogTest, ItKnowsHowManyHaveSubscribedAndAreStillHere) {
     EXPECT_EQ(log.subscriber_count(), 1U);
 }
 
+// One fid a turn, as somebody does who means to fill a log; and one subscriber after another.
+TEST_F(SubscriberLogTest, HoweverManyTurnsOneTakesTheLinesHaveALimitAndNothingPilesUp) {
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+        const std::uint64_t peer = i % 2 == 0 ? 1 : i + 1;
+        log.subscribed(peer_of(peer), {.first = Fid{2 * i}, .last = Fid{2 * i}});
+        turn();
+        if (peer != 1) log.closed(peer_of(peer), {.reason = netio::CloseReason::lost});
+    }
+    EXPECT_EQ(log.subscriber_count(), 1U);
+    EXPECT_EQ(log.disconnected(), 5000U);
+    EXPECT_LE(lines.size(), 2 * LimitedLog::lines_per_interval) << "of what comes, of what goes";
+    EXPECT_GE(lines.size(), LimitedLog::lines_per_interval);
+}
+
 } // namespace
 } // namespace apps

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// In which order a file that has arrived is made to last: its bytes, its name, its name in the
+// folder.
+
+#include "apps/copy/served_folder.hpp"
+#include "apps/copy/target_file.hpp"
+
+#include <gmock/gmock.h>
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+// What was made to last, and whether the file had its name by then.
+struct Synced {
+    std::mutex mutex;
+    std::string name; // of the file that is looked for; empty: nobody looks
+    std::vector<std::string> all;
+};
+Synced& synced() {
+    static Synced one;
+    return one;
+}
+
+} // namespace
+
+// Found before the C library's.
+extern "C" int fsync(int fd) {
+    static const auto of_the_library = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"));
+    const std::lock_guard lock{synced().mutex};
+    if (!synced().name.empty()) {
+        struct stat status {};
+        ::fstat(fd, &status);
+        synced().all.push_back(std::string{S_ISDIR(status.st_mode) ? "folder" : "file"} +
+                               (std::filesystem::exists(synced().name) ? " with the name" : ""));
+    }
+    return of_the_library(fd);
+}
+
+namespace apps::copy {
+namespace {
+
+TEST(Durable, AFileIsWrittenBeforeItHasItsNameAndItsFolderAfterwards) {
+    const std::string root = testing::TempDir() + "netio_durable_" + std::to_string(::getpid());
+    std::filesystem::create_directories(root);
+    {
+        const ServedFolder folder{root};
+        TargetFile file{{.name = "a", .size_bytes = 4, .mode = 0644}};
+        ASSERT_TRUE(file.examine(folder, {}));
+        file.start(0);
+        constexpr std::string_view text = "text";
+        file.write(std::as_bytes(std::span{text}));
+        Checksum checksum{ChecksumKind::xxh3_128};
+        checksum.add(std::as_bytes(std::span{text}));
+        {
+            const std::lock_guard lock{synced().mutex};
+            synced().name = root + "/a";
+        }
+        file.finish(checksum.digest());
+    }
+    const std::lock_guard lock{synced().mutex};
+    synced().name.clear();
+    EXPECT_THAT(synced().all, testing::ElementsAre("file", "folder with the name"));
+    std::filesystem::remove_all(root);
+}
+
+} // namespace
+} // namespace apps::copy
