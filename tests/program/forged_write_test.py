@@ -7,6 +7,7 @@ forged_write_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 import os
 import socket
 import struct
+import subprocess
 import unittest
 
 from program_case import DEADLINE, PROVIDER, UNITTEST_ARGUMENTS, Case
@@ -81,11 +82,12 @@ class ForgingClient:
 
 @unittest.skipIf(PROVIDER != "tcp", "it is the tcp provider's protocol")
 class Forging(Case):
-    SERVERS = (("pump", "--serve"), ("copy", "--serve"))
+    SERVERS = (("pump", "--serve"), ("copy", "--serve"), ("cat",))
 
     def serve(self, kind, *more):
         folder = (self.folder.name,) if kind[0] == "copy" else ()
-        return self.start(*kind, *folder, "--listen", LISTEN, "--provider", "tcp", *more)
+        options = {"stdin": subprocess.PIPE, "json_report": False} if kind[0] == "cat" else {}
+        return self.start(*kind, *folder, "--listen", LISTEN, "--provider", "tcp", *more, **options)
 
     def forge(self, address):
         client = ForgingClient(address)
@@ -104,11 +106,19 @@ class Forging(Case):
             self.assertNotEqual(client.key, 0)
 
     def test_a_write_that_has_written_nothing_is_not_believed(self):
-        serving = self.serve(self.SERVERS[0])
         for immediate in (100, 1 << 31 | 100):  # into a receive, into the ring
-            client = self.forge(serving.address())
-            client.claim(immediate)
-            self.assertTrue(client.is_cut_off())
+            pump = self.serve(self.SERVERS[0], "--once")
+            cat = self.serve(("cat",))
+            for server in (pump, cat):
+                client = self.forge(server.address())
+                client.claim(immediate)
+                client.socket.close()
+            report = pump.end()[1]
+            received = report["received"]
+            self.assertEqual((report["bytes"], received["direct_bytes"], received["indirect_bytes"]), (0, 0, 0))
+            self.assertEqual(cat.process.stdout.read(), "")
+            cat.process.stdin.close()
+            cat.end()
 
     def test_a_write_whose_length_wraps_finds_no_memory(self):
         serving = self.serve(self.SERVERS[0])

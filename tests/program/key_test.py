@@ -269,6 +269,33 @@ class KeyedPrograms(Case):
         self.assertNotEqual(status, 0)
         self.assertEqual(os.listdir(self.path("served/other")), [])
 
+    def test_whatever_a_key_permits_who_may_only_write_replaces_and_learns_nothing(self):
+        key = self.new("services=stream folder=incoming:overwrite")
+        os.makedirs(self.path("served/incoming"))
+        file = self.path("data", b"1234")
+        for text in (b"1234", b"12345"):
+            server = self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0",
+                                "--keys", self.path("site.keys"), "--write-only")
+            with open(self.path("served/incoming/data"), "wb") as there:
+                there.write(text)
+            with open(self.path("served/incoming/.new.netio-part"), "wb") as part:
+                part.write(b"12")
+            for more in ((), ("--overwrite",)):
+                status, report, log = self.start("copy", file, f"{server.address()}/incoming",
+                                                 "--key", key, *more).end()
+                self.assertNotEqual(status, 0)
+                self.assertIn("exists there already, and nothing is replaced there", log)
+            new = self.path("new", b"1234")
+            status, report, log = self.start("copy", new, f"{server.address()}/incoming",
+                                             "--key", key).end()
+            self.assertEqual(status, 0, log)
+            self.assertEqual(report["files"][0]["resumed_bytes"], 0)
+            os.remove(self.path("served/incoming/new"))
+            with open(self.path("served/incoming/data"), "rb") as there:
+                self.assertEqual(there.read(), text)
+            server.process.terminate()
+            server.end()
+
 
 if __name__ == "__main__":
     unittest.main(argv=UNITTEST_ARGUMENTS)
