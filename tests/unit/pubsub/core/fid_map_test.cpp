@@ -119,5 +119,17 @@ TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {
     EXPECT_EQ(empty.visit_places(0, 10, [](Fid, std::uint64_t) { return true; }), empty.places());
 }
 
+// Who shows a thousand of a million fids looks at a few thousand places.
+TEST(FidMap, AWalkThatIsEndedLooksNoFurther) {
+    FidMap<std::uint64_t> map;
+    for (std::uint64_t fid = 0; fid < 1'000'000; ++fid)
+        map[Fid{fid * 16}] = fid;
+    std::size_t calls = 0;
+    const std::size_t looked_at =
+        map.visit_places(0, map.places(), [&](Fid, std::uint64_t) { return calls++ < 1000; });
+    EXPECT_EQ(calls, 1001U);
+    EXPECT_LT(looked_at, 8000U);
+}
+
 } // namespace
 } // namespace netio::pubsub
