@@ -40,6 +40,7 @@ Json json_of(const PublishReport& report) {
     json["role"] = "publisher";
     json["report_version"] = report_version;
     if (!report.name.empty()) json["name"] = report.name;
+    if (report.loops > 1) json["loops"] = report.loops;
     json["provider"] = report.provider;
     json["mode"] = report.mode;
     json["end"] = report.end;
@@ -139,9 +140,10 @@ std::string to_json(const SubscribeReport& report) {
 
 std::string to_text(const PublishReport& report) {
     const std::string name = report.name.empty() ? "" : " " + report.name;
-    std::string text =
-        fmt::format("publisher{} ({}, {}): {}\n", name, report.provider, report.mode, report.end) +
-        text_of(report.throughput);
+    const std::string loops = report.loops > 1 ? fmt::format(", {} loops", report.loops) : "";
+    std::string text = fmt::format("publisher{} ({}, {}{}): {}\n", name, report.provider,
+                                   report.mode, loops, report.end) +
+                       text_of(report.throughput);
     if (report.without_subscribers > 0) {
         text += fmt::format("  {} messages that nobody wanted\n", report.without_subscribers);
     }

@@ -49,10 +49,11 @@ struct TriggerReport {
 };
 
 struct PublishReport {
-    std::string name;     // of one of several
-    std::string provider; // several: joined by '+'
-    std::string mode;     // buffered, unbuffered
-    std::string end;      // finished, interrupted, duration, failed
+    std::string name;      // of one of several
+    std::size_t loops = 1; // that it is the sum of
+    std::string provider;  // several: joined by '+'
+    std::string mode;      // buffered, unbuffered
+    std::string end;       // finished, interrupted, duration, failed
     Throughput throughput;
     std::uint64_t without_subscribers = 0;
     std::uint64_t again = 0;

@@ -59,6 +59,9 @@ void add_process(Table& table) {
     table.add("fabric", {section("fabric")}, "", "limits of the connections");
     table.add("loop", {word({"blocking", "busy", "adaptive"}), section("loop")}, "blocking",
               "sleep when there is nothing to do, never sleep, or look for work for a while first");
+    table.add("loops", {whole(1, 256)}, "1",
+              "threads, each with a loop and a part of the fids of every publisher; the next one "
+              "[listens](operations.md#several-loops) at the next port");
     table.add("seed", {whole(0, any_number)}, "1",
               "of everything that is drawn: the same seed, the same messages");
     table.add("publishers", {list(section("publisher"))}, "one",

@@ -7,8 +7,8 @@
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/publish/config_reference.hpp"
+#include "apps/publish/loop_parts.hpp"
 #include "apps/publish/publish_process.hpp"
-#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
@@ -54,6 +54,14 @@ PublishConfig configured(const PublishArguments& arguments) {
     if (config.publishers.size() > 1) refuse_for_several(arguments);
     for (PublisherConfig& publisher : config.publishers)
         apply(arguments, publisher);
+    if (config.loops > 1) {
+        std::vector<PublisherConfig> all;
+        for (const PublisherConfig& publisher : config.publishers) {
+            const std::vector<PublisherConfig> parts = divided(publisher, config.loops);
+            all.insert(all.end(), parts.begin(), parts.end());
+        }
+        refuse_shared_ports(all);
+    }
     return config;
 }
 
@@ -87,31 +95,35 @@ std::string check(netio::Transport& transport, PublisherConfig config) {
                        feed.largest_bytes());
 }
 
+// The keys, too: what they lack is told as at a start.
+std::string check_all(const PublishConfig& asked) {
+    netio::EventLoop loop{asked.loop};
+    const LogObserver observer{loop};
+    std::vector<std::unique_ptr<ServedKeys>> served;
+    const auto transport = netio::open_fabric(loop, asked.fabric);
+    std::string text;
+    for (const PublisherConfig& publisher : asked.publishers) {
+        for (PublisherConfig& part : divided(publisher, asked.loops)) {
+            served.push_back(std::make_unique<ServedKeys>(loop, part.keys));
+            part.buffered_options.publisher.keys = served.back()->keys();
+            part.unbuffered_options.publisher.keys = served.back()->keys();
+            text += check(*transport, part);
+        }
+    }
+    return text;
+}
+
 ExitStatus run(const PublishArguments& arguments) {
     if (arguments.reference || arguments.schema) {
         print_report(arguments.reference ? config_reference() : config_schema());
         return ExitStatus::done;
     }
     const PublishConfig asked = configured(arguments);
-    netio::EventLoop loop{asked.loop};
-    const LogObserver observer{loop};
-    std::vector<std::unique_ptr<ServedKeys>> served;
-    std::vector<PublisherConfig> publishers = asked.publishers; // go before the loop, as keys must
-    for (PublisherConfig& config : publishers) {
-        served.push_back(std::make_unique<ServedKeys>(loop, config.keys));
-        config.buffered_options.publisher.keys = served.back()->keys();
-        config.unbuffered_options.publisher.keys = served.back()->keys();
-    }
-    const auto transport = netio::open_fabric(loop, asked.fabric);
     if (arguments.check) {
-        std::string text;
-        for (const PublisherConfig& config : publishers)
-            text += check(*transport, config);
-        print_report(text);
+        print_report(check_all(asked));
         return ExitStatus::done;
     }
-    const netio::DeviceWatch devices{loop};
-    return PublishProcess{loop, *transport, publishers, arguments}.run();
+    return PublishProcess{asked, arguments}.run();
 }
 
 } // namespace

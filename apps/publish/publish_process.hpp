@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// All publishers of one `netio publish`: from their configuration to the report.
+// All publishers of one `netio publish`, on one loop or several: from their configuration to the
+// report. The first loop is the calling thread's; it has the signals and what is shown meanwhile.
 
 #include "apps/common/exit_status.hpp"
-#include "apps/common/keys.hpp"
-#include "apps/publish/bus_place.hpp"
-#include "apps/publish/publish_run.hpp"
+#include "apps/publish/loop_thread.hpp"
+#include "apps/publish/publish_loop.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -17,25 +17,32 @@ namespace apps {
 
 class PublishProcess {
   public:
-    // The configurations must outlive it. Throws what the sockets' constructors throw.
-    PublishProcess(netio::EventLoop& loop, netio::Transport& transport,
-                   const std::vector<PublisherConfig>& publishers,
-                   const PublishArguments& arguments);
+    // Throws ConfigError: a publisher cannot be divided so; and what the sockets' constructors
+    // throw.
+    PublishProcess(const PublishConfig& config, const PublishArguments& arguments);
+    PublishProcess(const PublishProcess&) = delete;
+    PublishProcess& operator=(const PublishProcess&) = delete;
 
     ExitStatus run();
 
   private:
     void interrupt();
-    void ended();
+    void end_all(std::string_view why);
+    void ended(bool failed);
+    LiveDisplay::Sums sums() const;
+    std::vector<PublishReport> reports() const;
 
-    netio::EventLoop& loop_;
+    const PublishConfig& config_;
     const PublishArguments& arguments_;
-    PublishBudget budget_;
-    std::vector<std::unique_ptr<PublishRun>> runs_;
-    std::vector<std::unique_ptr<BusPlace>> places_; // null: not announced
-    std::size_t running_ = 0;
+    const PublishLoop::Options first_options_;
+    PublishLoop first_;
+    netio::DeviceWatch devices_;
+    netio::SignalWatch signals_; // before there are threads, which it keeps the signals from
+    std::vector<LiveDisplay::Sums> other_sums_; // as they were told last
+    std::vector<std::unique_ptr<LoopThread>> others_;
+    std::size_t running_ = 0; // loops
     bool interrupted_ = false;
-    netio::SignalWatch signals_;
+    bool failed_ = false;
 };
 
 } // namespace apps

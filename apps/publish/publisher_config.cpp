@@ -299,6 +299,7 @@ PublishConfig parse_publish_config(const std::string& text, const std::string& f
     PublishConfig config;
     read_fabric(document, config.fabric);
     if (const auto v = document.find("loop")) config.loop = read_loop(document, *v);
+    document.whole("loops", config.loops);
     Shared shared{.file = file, .folder = folder};
     document.whole("seed", shared.next_seed);
     if (const auto v = document.find("publishers")) {

@@ -43,6 +43,7 @@ struct PublisherConfig {
 struct PublishConfig {
     netio::FabricOptions fabric;
     netio::EventLoop::Options loop;
+    std::size_t loops = 1;                   // each publisher is divided among so many
     std::vector<PublisherConfig> publishers; // one at least
 };
 

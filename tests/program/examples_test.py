@@ -60,6 +60,14 @@ class Examples(Case):
     def test_a_readout_thread_hands_everything_to_the_loop(self):
         self.expect(self.check_publisher("two_threads", 20000, 20000))
 
+    def test_several_loops_publish_their_parts_of_the_fids(self):
+        publisher = self.run_example("several_loops", f"{HOST}:0", 2, 3200)
+        subscriber = self.start("subscribe", publisher.address(), publisher.address(), "--fid", "0-63")
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["messages"]), (0, 6400), log)
+        self.assertEqual({row["messages"] for row in report["fids"].values()}, {100})
+        self.expect(publisher)
+
     def test_two_threads_read_what_a_third_asks_for(self):
         publisher = self.start("publish", self.config(
             "streams:\n  - {fids: 0-63, source: pattern, size: 40, rate: 100000}\n"))

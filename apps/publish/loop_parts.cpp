@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/publish/loop_parts.hpp"
+
+#include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/core/fid_shards.hpp"
+#include "pubsub/discovery/announcement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace apps {
+namespace {
+
+using netio::pubsub::Fid;
+using netio::pubsub::FidRange;
+using netio::pubsub::FidShards;
+
+template <typename Visit>
+void for_each_fid(const std::vector<FidRange>& ranges, Visit visit) {
+    for (const FidRange& range : ranges) {
+        for (Fid fid = range.first;; fid = Fid{to_integer(fid) + 1}) {
+            visit(fid);
+            if (fid == range.last) break;
+        }
+    }
+}
+
+std::uint64_t count_of(const std::vector<FidRange>& ranges) {
+    std::uint64_t count = 0;
+    for (const FidRange& range : ranges)
+        count += to_integer(range.last) - to_integer(range.first) + 1;
+    return count;
+}
+
+// --- streams --------------------------------------------------------------------------------
+
+// Where each fid has a file, each keeps its own.
+std::vector<std::string> files_of(const std::vector<FidRange>& fids, const StreamConfig& stream,
+                                  const std::vector<std::string>& paths) {
+    std::unordered_map<std::uint64_t, std::size_t> place;
+    for_each_fid(stream.fids, [&](Fid fid) { place.emplace(to_integer(fid), place.size()); });
+    std::vector<std::string> files;
+    for_each_fid(fids, [&](Fid fid) { files.push_back(paths.at(place.at(to_integer(fid)))); });
+    return files;
+}
+
+StreamConfig part_of(const StreamConfig& stream, const std::vector<FidRange>& fids,
+                     std::size_t loop) {
+    StreamConfig part = stream;
+    part.fids = fids;
+    if (auto* const file = std::get_if<FileConfig>(&part.source);
+        file != nullptr && file->paths.size() > 1) {
+        file->paths = files_of(fids, stream, file->paths);
+    }
+    if (part.rate) {
+        part.rate->per_second *=
+            static_cast<double>(count_of(fids)) / static_cast<double>(count_of(stream.fids));
+    }
+    part.seed += loop * 0x9e3779b97f4a7c15; // else all loops would draw the same
+    return part;
+}
+
+// Of each loop.
+std::vector<std::vector<StreamConfig>> divided_streams(const PublisherConfig& config,
+                                                       std::size_t loops) {
+    std::vector<std::vector<StreamConfig>> parts(loops);
+    std::vector<std::uint64_t> loads(loops);
+    std::vector<std::size_t> loop_of_trigger;
+    for (std::size_t trigger = 0; trigger < config.triggers.size(); ++trigger) {
+        const auto least = std::ranges::min_element(loads);
+        loop_of_trigger.push_back(static_cast<std::size_t>(least - loads.begin()));
+        for (const StreamConfig& stream : config.streams)
+            if (stream.trigger == trigger) *least += count_of(stream.fids);
+    }
+    std::size_t turn = 0; // who is given the first part, which may have a fid more
+    for (const StreamConfig& stream : config.streams) {
+        if (stream.trigger) {
+            parts[loop_of_trigger.at(*stream.trigger)].push_back(stream);
+            continue;
+        }
+        const FidShards shards = FidShards::divide(stream.fids, loops);
+        for (std::size_t i = 0; i < loops; ++i) {
+            const std::size_t loop = (turn + i) % loops;
+            if (!shards.of(i).empty()) parts[loop].push_back(part_of(stream, shards.of(i), loop));
+        }
+        turn = (turn + count_of(stream.fids)) % loops;
+    }
+    return parts;
+}
+
+// --- places ---------------------------------------------------------------------------------
+
+netio::Address shifted(netio::Address address, std::size_t by, const std::string& file) {
+    if (address.port == 0) return address;
+    const std::size_t port = address.port + by;
+    if (port > 65535) {
+        throw ConfigError{fmt::format(
+            "{}: loops: {} and the {} ports behind it; allowed: a port that has so many behind it, "
+            "or port 0",
+            file, to_string(address), by)};
+    }
+    address.port = static_cast<std::uint16_t>(port);
+    return address;
+}
+
+std::string shifted(const std::string& address, std::size_t by, const std::string& file) {
+    return address.empty() ? address : to_string(shifted(netio::parse_address(address), by, file));
+}
+
+void put_at(PublisherConfig& part, std::size_t loop) {
+    for (netio::Address& each : part.listen)
+        each = shifted(each, loop, part.file);
+    part.metrics.listen = shifted(part.metrics.listen, loop, part.file);
+    for (std::string& each : part.keys.dialled_as)
+        each = shifted(each, loop, part.file);
+    part.name = fmt::format("{}loop {}", part.name.empty() ? "" : part.name + ", ", loop);
+    if (part.bus.name.empty()) return;
+    part.bus.name = fmt::format("{}-{}", part.bus.name, loop);
+    if (!netio::pubsub::is_announced_name(part.bus.name)) {
+        throw ConfigError{fmt::format("{}: loops: '{}' is no name on a bus; allowed: a shorter one",
+                                      part.file, part.bus.name)};
+    }
+}
+
+} // namespace
+
+std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t loops) {
+    if (loops <= 1) return {config};
+    std::vector<std::vector<StreamConfig>> streams = divided_streams(config, loops);
+    std::vector<PublisherConfig> parts;
+    for (std::size_t i = 0; i < loops; ++i) {
+        if (streams[i].empty()) {
+            throw ConfigError{fmt::format("{}: loops: {}, and there are fids for {} only; allowed: "
+                                          "as many as fids, those of a trigger counted as one",
+                                          config.file, loops, i)};
+        }
+        PublisherConfig& part = parts.emplace_back(config);
+        part.streams = std::move(streams[i]);
+        part.position = config.position * loops + i;
+        put_at(part, i);
+        std::vector<FidRange> owned;
+        for (const StreamConfig& stream : part.streams)
+            owned.insert(owned.end(), stream.fids.begin(), stream.fids.end());
+        part.publisher.owned = netio::pubsub::normalised(owned);
+        part.publisher.addresses = part.listen;
+        part.buffered_options.publisher = part.publisher;
+        part.unbuffered_options.publisher = part.publisher;
+    }
+    return parts;
+}
+
+void refuse_shared_ports(const std::vector<PublisherConfig>& parts) {
+    std::set<std::string> taken;
+    const auto take = [&](const PublisherConfig& part, const netio::Address& address) {
+        if (address.port == 0 || taken.insert(to_string(address)).second) return;
+        throw ConfigError{fmt::format("{}: loops: each has the next port of every address, and {} "
+                                      "is another's already; allowed: addresses so far apart",
+                                      part.file, to_string(address))};
+    };
+    for (const PublisherConfig& part : parts) {
+        for (const netio::Address& each : part.listen)
+            take(part, each);
+        if (!part.metrics.listen.empty()) take(part, netio::parse_address(part.metrics.listen));
+    }
+}
+
+PublishReport sum_of(const std::vector<PublishReport>& parts, const std::string& name) {
+    PublishReport sum = parts.front();
+    sum.name = name;
+    sum.loops = parts.size();
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        const PublishReport& part = parts[i];
+        if (sum.provider.find(part.provider) == std::string::npos)
+            sum.provider += "+" + part.provider;
+        for (const char* const worse : {"interrupted", "failed"})
+            if (part.end == worse && sum.end != "failed") sum.end = worse;
+        sum.throughput.messages += part.throughput.messages;
+        sum.throughput.bytes += part.throughput.bytes;
+        sum.throughput.seconds = std::max(sum.throughput.seconds, part.throughput.seconds);
+        sum.without_subscribers += part.without_subscribers;
+        sum.again += part.again;
+        sum.dropped += part.dropped;
+        sum.pages += part.pages;
+        for (std::size_t t = 0; t < part.triggers.size(); ++t) { // one loop has each of them
+            TriggerReport& trigger = sum.triggers.at(t);
+            trigger.events += part.triggers[t].events;
+            trigger.put_off_s = std::max(trigger.put_off_s, part.triggers[t].put_off_s);
+        }
+        if (part.faults) {
+            if (!sum.faults) sum.faults.emplace();
+            *sum.faults += *part.faults;
+        }
+        sum.fids.insert(sum.fids.end(), part.fids.begin(), part.fids.end());
+    }
+    std::ranges::sort(sum.fids, {}, &PublishedFid::fid);
+    return sum;
+}
+
+} // namespace apps
