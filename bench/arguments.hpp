@@ -42,6 +42,7 @@ struct Arguments {
     std::size_t idle = 0;        // further connections that get nothing
     std::size_t pieces = 1;      // scatter-gather elements of each message, where it is lent
     std::size_t groups = 0;      // of subscribers, each with a fid of its own
+    std::size_t loops = 1;       // of the publisher: 1 or 2
     long heartbeat_ms = -1;      // of connections; -1: the subject's default
     double seconds = 1;
     double rate = 100'000;
@@ -82,6 +83,8 @@ inline Arguments parse(int argc, char** argv) {
             arguments.pieces = count();
         else if (name == "--groups")
             arguments.groups = count();
+        else if (name == "--loops")
+            arguments.loops = std::clamp<std::size_t>(count(), 1, 2);
         else if (name == "--heartbeat")
             arguments.heartbeat_ms = std::strtol(value, nullptr, 10);
         else if (name == "--seconds")

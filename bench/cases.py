@@ -167,6 +167,14 @@ def w13():
         yield Case("W13", subject, program, {"size": size, "delay_ms": 10}, arguments, delay_ms=10)
 
 
+def w14():
+    """Two halves of the fids on one loop, and on two."""
+    for size in (40, 1024):
+        for loops in (1, 2):
+            arguments = {"pattern": "loops", "size": size, "fids": 32, "form": "buffered", "loops": loops}
+            yield Case("W14", "netio", "netio", {"size": size, "loops": loops}, arguments)
+
+
 def all_cases(short):
     yield from w1()
     yield from w2(short)
@@ -181,6 +189,7 @@ def all_cases(short):
     yield from w11()
     yield from w12()
     yield from w13()
+    yield from w14()
 
 
 def not_measured():

@@ -4,9 +4,10 @@
 // (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` takes a
 // publisher and a subscriber on either side, and so two connections; `session` one connection. The
 // pattern `idle` opens connections on which nothing happens, `groups` publishes to many groups of
-// subscribers.
+// subscribers, `loops` on one loop or two.
 
 #include "bench/netio_groups.hpp"
+#include "bench/netio_loops.hpp"
 #include "bench/netio_session.hpp"
 #include "bench/netio_sockets.hpp"
 #include "netio/fabric.hpp"
@@ -217,6 +218,10 @@ int main(int argc, char** argv) {
     ::getrlimit(RLIMIT_NOFILE, &files); // one per connection
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
+    if (arguments.pattern == "loops" && arguments.publish) {
+        bench::publish_on_loops(arguments);
+        return 0;
+    }
     netio::EventLoop loop{{.mode = mode_of(arguments)}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     if (arguments.pattern == "echo" && arguments.form == "session") {
@@ -226,6 +231,8 @@ int main(int argc, char** argv) {
     } else if (arguments.pattern == "groups") {
         (arguments.publish ? bench::publish_to_groups : bench::subscribe_in_groups)(arguments, loop,
                                                                                     *transport);
+    } else if (arguments.pattern == "loops") {
+        bench::subscribe_to_loops(arguments, loop, *transport);
     } else if (arguments.pattern == "idle") {
         (arguments.publish ? publish_nothing : subscribe_idly)(arguments, loop, *transport);
     } else {

@@ -80,6 +80,10 @@ def throughput(results):
         ours = results.best("W13", subject, "gbit_per_s", size=size)
         found = ratio(ours, results.best("W13", RAW, "gbit_per_s", size=size))
         yield "W13", f"20 ms there and back, {name}: of raw TCP", "at least", 0.9, found
+    for size in results.values("W14", "size"):
+        one, two = (results.least("W14", "netio", "publisher_cpu_s_per_million", size=size, loops=loops)
+                    for loops in (1, 2))
+        yield "W14", f"{size} B, two loops: CPU per message, of one", "at most", 1.05, ratio(two, one)
 
 
 def sizes(results, fraction):
