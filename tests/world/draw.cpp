@@ -15,8 +15,9 @@ namespace {
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
-          key_dice_{seed ^ (seed << 32)}, copy_dice_{seed + (~seed << 32)} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
+                                                                                      (seed << 32)},
+          copy_dice_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -62,6 +63,7 @@ class Drawing {
         Values& options = add("announced").options;
         options.set("first", first);
         if (found_dice_.percent(50)) options.set("pages", found_dice_.between(2, 16));
+        if (loop_dice_.percent(40)) options.set("loops", 2);
         const std::int64_t flows = found_dice_.between(1, 6);
         for (std::int64_t i = 0; i < flows; ++i) {
             Step& step = at(found_moment(), number, "publish");
@@ -347,6 +349,7 @@ class Drawing {
     Dice found_dice_;
     Dice key_dice_;
     Dice copy_dice_;
+    Dice loop_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::uint32_t next_number_ = 0;

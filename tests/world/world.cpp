@@ -37,14 +37,6 @@ std::vector<test::SimProfile> profiles_of(const Values& world, const Values& pro
 
 } // namespace
 
-Process::Process(test::SimClock& clock, test::SimNetwork& network,
-                 std::vector<test::SimProfile> profiles, const ProcessPlan& its_plan,
-                 std::uint64_t seed)
-    : plan{its_plan}, poller{clock, seed}, loop{EventLoop::Options{}, poller},
-      transport{loop, poller, network, std::move(profiles), its_plan.number} {}
-
-Process::~Process() = default;
-
 World::World(const Schedule& schedule, std::function<void(const std::string&)> show)
     : schedule_{schedule}, network_{clock_,
                                     static_cast<std::uint64_t>(schedule.world.get("seed", 1))},
@@ -113,7 +105,7 @@ void World::begin(const ProcessPlan& plan) {
         static_cast<std::uint64_t>(schedule_.world.get("seed", 1)) * 100 + plan.number);
     Process& made = *process;
     processes_[plan.number] = std::move(process);
-    scheduler_.add(made.poller, made.loop);
+    made.for_each_loop([this](auto& poller, auto& loop) { scheduler_.add(poller, loop); });
     made.transport.delay_resolution(microseconds{plan.options.get("resolve_us")});
     // Its peer's name has another address too, where nobody is.
     if (plan.options.get("named") != 0) {
@@ -239,7 +231,7 @@ bool World::apply_to_process(const Step& step) {
         revoke(number, time);
     } else if (step.what == "leap") {
         oracle_.happens(Trouble::busy, number);
-        processes_.at(number)->poller.leap(time);
+        processes_.at(number)->for_each_loop([&](auto& poller, auto&) { poller.leap(time); });
     } else {
         return false;
     }
@@ -277,15 +269,19 @@ void World::revoke(std::uint32_t process, Duration time) {
 void World::stop(std::uint32_t process, Duration time) {
     if (stopped_until_.contains(process)) return;
     oracle_.begin(Trouble::stopped, process);
-    scheduler_.stop(processes_.at(process)->poller);
+    processes_.at(process)->for_each_loop([&](auto& poller, auto&) { scheduler_.stop(poller); });
     stopped_until_[process] = clock_.now() + time;
     clock_.at(clock_.now() + time, [this, process, due = clock_.now() + time] {
         const auto found = stopped_until_.find(process);
         if (found == stopped_until_.end() || found->second != due) return;
         stopped_until_.erase(found);
         oracle_.end(Trouble::stopped, process);
-        if (is_alive(process)) scheduler_.go_on(processes_.at(process)->poller);
+        if (is_alive(process)) go_on(*processes_.at(process));
     });
+}
+
+void World::go_on(Process& process) {
+    process.for_each_loop([this](auto& poller, auto&) { scheduler_.go_on(poller); });
 }
 
 void World::block(std::uint32_t from, std::uint32_t to, const Step& step) {
@@ -315,7 +311,7 @@ void World::kill(std::uint32_t process, bool host) {
     pipes_.forget(process);
     // Its memory goes with it, without a word to anybody.
     auto found = processes_.extract(process);
-    scheduler_.remove(found.mapped()->poller);
+    found.mapped()->for_each_loop([&](auto& poller, auto&) { scheduler_.remove(poller); });
     stopped_until_.erase(process);
     oracle_.end(Trouble::stopped, process);
 }
@@ -323,8 +319,12 @@ void World::kill(std::uint32_t process, bool host) {
 // Tasks, sources and timers each end behind the piece of work in which their time is up. What is
 // left of a page for a user who had paused comes by a timer: nobody measures how long that takes.
 void World::check_turns(Process& process) {
-    const Duration turn = process.loop.turns().longest();
-    const Duration piece = std::max(process.longest_handler, process.poller.longest_piece());
+    Duration turn{};
+    Duration piece = process.longest_handler;
+    process.for_each_loop([&](auto& poller, auto& loop) {
+        turn = std::max(turn, loop.turns().longest());
+        piece = std::max(piece, poller.longest_piece());
+    });
     if (process.has_paused || turn <= 3 * (EventLoop::Options{}.turn_limit + piece)) return;
     const auto us = [](Duration time) {
         return std::to_string(std::chrono::duration_cast<microseconds>(time).count()) + " us";
@@ -344,7 +344,7 @@ void World::heal() {
         oracle_.end(Trouble::broken, number);
         oracle_.end(Trouble::stopped, number);
         if (process->plan.options.has("of")) find_name(number);
-        scheduler_.go_on(process->poller);
+        go_on(*process);
         for (const auto& [other, unused] : incarnations_) {
             network_.set_path(number, other, {});
             network_.set_path(other, number, {});
@@ -368,7 +368,8 @@ void World::finish() {
     const auto busy_until = [this] {
         TimePoint latest = TimePoint::min();
         for (const auto& [number, process] : processes_)
-            latest = std::max(latest, process->poller.busy_until());
+            process->for_each_loop(
+                [&](auto& poller, auto&) { latest = std::max(latest, poller.busy_until()); });
         return latest;
     };
     while (busy_until() > clock_.now() && !stuck_)
@@ -427,7 +428,7 @@ void World::end_all() {
     }
     for (auto& [number, process] : processes_) {
         check_turns(*process);
-        scheduler_.remove(process->poller);
+        process->for_each_loop([&](auto& poller, auto&) { scheduler_.remove(poller); });
         process->actor.reset();
     }
     if (network_.connection_count() + network_.listener_count() + network_.registration_count() >

@@ -16,6 +16,7 @@
 #include "tests/world/meetings.hpp"
 #include "tests/world/oracle.hpp"
 #include "tests/world/pipe_oracle.hpp"
+#include "tests/world/process.hpp"
 #include "tests/world/pubsub_oracle.hpp"
 #include "tests/world/schedule.hpp"
 #include "tests/world/site_keys.hpp"
@@ -31,21 +32,6 @@
 namespace netio::world {
 
 class Actor;
-
-// One life of a process: a new one begins when it is restarted.
-struct Process {
-    Process(test::SimClock& clock, test::SimNetwork& network,
-            std::vector<test::SimProfile> profiles, const ProcessPlan& plan, std::uint64_t seed);
-    ~Process();
-
-    ProcessPlan plan;
-    test::SimProcess poller;
-    EventLoop loop;
-    test::SimTransport transport;
-    Duration longest_handler{}; // that its user took
-    bool has_paused = false;
-    std::unique_ptr<Actor> actor; // last: goes first
-};
 
 struct Outcome {
     std::vector<Violation> violations;
@@ -102,6 +88,7 @@ class World {
     void apply(const Step& step);
     bool apply_to_process(const Step& step);
     void stop(std::uint32_t process, Duration time);
+    void go_on(Process& process);
     static Address address_of_peer(const ProcessPlan& plan);
     void lose_name(std::uint32_t process, Duration time);
     void find_name(std::uint32_t process);

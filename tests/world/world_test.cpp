@@ -281,6 +281,23 @@ TEST(World, WhoFindsAnotherLifeOfItsPublisherIsToldSo) {
                 "at 9000000 process 0 publish count=3\n");
 }
 
+// A process with two loops is two publishers to those who find it, and one process to what happens
+// to it.
+TEST(World, AProcessWithTwoLoopsIsFoundTwiceAndStopsDiesAndComesBackAsOne) {
+    expect_good("world\n"
+                "process 0 announced loops=2\n"
+                "process 1 finder\n"
+                "at 0 process 1 subscribe last=1\n"
+                "at 1000000 process 0 publish count=5\n"
+                "at 1000100 process 0 publish fid=1 count=7\n"
+                "at 1100000 process 0 stop us=3000000\n"
+                "at 5000000 process 0 publish fid=1 count=4\n"
+                "at 6000000 process 0 kill\n"
+                "at 8000000 process 0 restart\n"
+                "at 12000000 process 0 publish fid=1 count=3\n"
+                "at 12000000 process 0 publish count=2\n");
+}
+
 TEST(World, BothEndsMayCloseAtTheSameTime) {
     expect_good("world\n"
                 "process 0 publisher\n"

@@ -63,6 +63,8 @@ class Actor {
     // Its feature, for the table of meetings, and what it is in the middle of.
     virtual std::string feature() const = 0;
     virtual std::string state() const { return "quiet"; }
+    // "sim#17": the connection of who connected.
+    static std::uint64_t connection_of(const std::string& peer_address);
 
   protected:
     virtual void carry_out(const Step& step) = 0;
@@ -85,8 +87,6 @@ class Actor {
     std::uint64_t key_bytes() const {
         return static_cast<std::uint64_t>(option("key_bytes", std::int64_t{1} << 34));
     }
-    // "sim#17": the connection of who connected.
-    static std::uint64_t connection_of(const std::string& peer_address);
     // The connection that this process made last.
     std::uint64_t newest_connection() const;
 

@@ -165,7 +165,7 @@ void FinderActor::check_served() {
     std::uint64_t gone = 0;
     world_.for_each_announced([&](const ProcessPlan& plan) {
         if (!world_.serves(plan.number)) {
-            ++gone;
+            gone += plan.options.get("loops", 1) == 2 ? 2U : 1U;
             return;
         }
         const auto first = static_cast<std::uint64_t>(plan.options.get("first"));
