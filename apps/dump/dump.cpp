@@ -22,6 +22,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,10 @@ class DumpRun final : private Subscriptions::Handler {
     }
     std::string name_of(Fid fid) const { return shown(FidRange{fid, fid}, layout_); }
 
-    void on_connected(Subscriptions&, const Subscriptions::Source&, const std::string&) override {
+    void on_connected(Subscriptions&, const Subscriptions::Source& source,
+                      const std::string&) override {
         reached_ = true;
+        waiting_.erase(source.name);
     }
     void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
@@ -96,8 +99,12 @@ class DumpRun final : private Subscriptions::Handler {
     }
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
-        spdlog::info("{}: {} {}", source.name, to_string(ending.closed.reason),
-                     ending.closed.detail);
+        const netio::Closed& closed = ending.closed;
+        const std::string why =
+            closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+        // Once, however often it is tried.
+        if (ending.retrying && !waiting_.insert(source.name).second) return;
+        spdlog::info("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why);
     }
     void on_trouble(Subscriptions&, const std::string& what) override { spdlog::warn("{}", what); }
     void on_ended(Subscriptions&) override { loop_.stop(); }
@@ -112,6 +119,7 @@ class DumpRun final : private Subscriptions::Handler {
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
     std::unique_ptr<netio::Transport> transport_;
+    std::set<std::string> waiting_; // publishers, by name
     std::uint64_t shown_ = 0;
     bool reached_ = false;
     bool ended_ = false;

@@ -173,6 +173,16 @@ class Dumping(Case):
             self.assertRegex(message[2], r"^  000010  ([0-9a-f]{2} ){4} +\|.{4}\|$")
             self.assertEqual(message[3], "  and 20 bytes more")
 
+    def test_that_it_waits_is_said_once_however_often_it_tries(self):
+        with socket.socket() as nobody:  # its port is taken, and nobody listens
+            nobody.bind(("127.0.0.1", 0))
+            where = f"127.0.0.1:{nobody.getsockname()[1]}"
+            dump = subprocess.run([PROGRAM, "dump", where, "--fid", "7", "--duration", "2s"],
+                                  capture_output=True, text=True, timeout=DEADLINE, check=False)
+        self.assertEqual(dump.returncode, 3, dump.stderr)
+        self.assertEqual(dump.stderr.count("refused"), 1, dump.stderr)
+        self.assertRegex(dump.stderr, f"info {where}: waiting for it: .*refused")
+
 
 class Usage(Case):
     def check_usage(self, *arguments, saying):
