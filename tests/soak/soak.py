@@ -30,18 +30,20 @@ from machines import make_machines  # noqa: E402
 MACHINES = 3
 FIDS = 4
 ENDING_S = 120  # the longest that anything may take to end
-# (name, mode, what it does with slow subscribers)
+# (name, mode, what it does with slow subscribers, loops)
 PUBLISHERS = (
-    ("buffered-block", "buffered", "block"),
-    ("buffered-drop", "buffered", "drop"),
-    ("buffered-disconnect", "buffered", "disconnect"),
-    ("unbuffered-block", "unbuffered", "block"),
-    ("unbuffered-drop", "unbuffered", "drop"),
+    ("buffered-block", "buffered", "block", 1),
+    ("buffered-drop", "buffered", "drop", 1),
+    ("buffered-disconnect", "buffered", "disconnect", 1),
+    ("unbuffered-block", "unbuffered", "block", 1),
+    ("unbuffered-drop", "unbuffered", "drop", 1),
+    ("looped-block", "buffered", "block", 2),
 )
 CONFIG = """listen: {host}:{port}
 open: true
 mode: {mode}
 slow_subscribers: {policy}
+loops: {loops}
 streams:
   - {{fids: 0-{last}, source: pattern, size: {{uniform: {{min: 24, max: {largest}}}}}, rate: {rate}}}
 """
@@ -77,16 +79,17 @@ class Soak:
 
     def begin(self):
         host = self.machines.address(0)
-        for number, (name, mode, policy) in enumerate(PUBLISHERS):
-            port = 21000 + number
+        for number, (name, mode, policy, loops) in enumerate(PUBLISHERS):
+            port = 21000 + 2 * number  # and the next one of a second loop
             largest, rate = (600, 4000) if mode == "buffered" else (40000, 200)
             text = CONFIG.format(host=host, port=port, mode=mode, policy=policy, last=FIDS - 1,
-                                 largest=largest, rate=rate)  # fmt: skip
+                                 loops=loops, largest=largest, rate=rate)  # fmt: skip
             config = self.folder / f"{name}.yaml"
             config.write_text(text, "utf-8")
             self.publishers[name] = self.serve(name, "publish", config, "--duration", self.seconds)
+            addresses = [f"{host}:{port + loop}" for loop in range(loops)]
             for guest in range(2):
-                self.client(f"subscribe-{name}-{guest}", self.subscribe, f"{host}:{port}", policy)
+                self.client(f"subscribe-{name}-{guest}", self.subscribe, addresses, policy)
         served = self.folder / "served"
         served.mkdir()
         self.serve("copies", "copy", "--serve", served, "--listen", f"{host}:21100", "--open")
@@ -99,8 +102,8 @@ class Soak:
         machine = self.chance.randrange(1, MACHINES)
         self.clients[name] = (make(machine, name, *arguments), make, arguments)
 
-    def subscribe(self, machine, name, address, policy):
-        words = ["subscribe", address, "--fid", f"0-{FIDS - 1}", "--verify"]
+    def subscribe(self, machine, name, addresses, policy):
+        words = ["subscribe", *addresses, "--fid", f"0-{FIDS - 1}", "--verify"]
         if policy == "block" and self.chance.random() < 0.3:
             words += ["--policy", self.chance.choice(["drop", "disconnect"])]
         return self.start(machine, name, *words)
