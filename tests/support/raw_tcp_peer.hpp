@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -43,6 +44,8 @@ class RawTcpPeer {
         EXPECT_EQ(::inet_pton(AF_INET, address.host.c_str(), &to.sin_addr), 1);
         EXPECT_EQ(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     }
+    // That has connected here; it belongs to this object now.
+    explicit RawTcpPeer(int fd) : fd_{fd} {}
     ~RawTcpPeer() {
         if (fd_ >= 0) ::close(fd_);
     }
@@ -58,6 +61,17 @@ class RawTcpPeer {
         bytes[0] = std::byte{3};                // version
         bytes[2] = std::byte{data_bytes / 256}; // in the network's order
         bytes[24] = std::byte{1};               // our order of bytes is that of the host
+        std::ranges::copy(data, bytes.begin() + header_bytes);
+        EXPECT_EQ(send(bytes), bytes.size());
+    }
+    // The answer that lets in who has asked so.
+    void accept_request(std::span<const std::byte> data) const {
+        constexpr std::size_t header_bytes = 32;
+        std::vector<std::byte> bytes(header_bytes + data.size());
+        bytes[0] = std::byte{3};                        // version
+        bytes[1] = std::byte{1};                        // accepted
+        bytes[3] = static_cast<std::byte>(data.size()); // in the network's order
+        bytes[24] = std::byte{1};                       // our order of bytes
         std::ranges::copy(data, bytes.begin() + header_bytes);
         EXPECT_EQ(send(bytes), bytes.size());
     }
@@ -94,6 +108,35 @@ class RawTcpPeer {
 
   private:
     int fd_;
+};
+
+// Where such a peer is connected to.
+class RawTcpHost {
+  public:
+    RawTcpHost() : fd_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)} {
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t size = sizeof at;
+        EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&at), size), 0);
+        EXPECT_EQ(::listen(fd_, 4), 0);
+        EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+        port_ = ntohs(at.sin_port);
+    }
+    ~RawTcpHost() { ::close(fd_); }
+    RawTcpHost(const RawTcpHost&) = delete;
+    RawTcpHost& operator=(const RawTcpHost&) = delete;
+
+    Address address() const { return {.host = "127.0.0.1", .port = port_}; }
+    // Who has connected, if somebody has.
+    void accept(std::optional<RawTcpPeer>& peer) const {
+        const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (fd >= 0) peer.emplace(fd);
+    }
+
+  private:
+    int fd_;
+    std::uint16_t port_ = 0;
 };
 
 } // namespace netio::test

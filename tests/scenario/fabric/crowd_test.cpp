@@ -45,6 +45,22 @@ TEST(Crowd, ADeathIsToldThoughOthersFlood) {
     EXPECT_LE(floods.front()->near.messages - before, 5000U);
 }
 
+TEST(Crowd, ANewcomerGetsInThoughOthersFlood) {
+    Fabric fabric{{}, {.drain_limit = 4}};
+    Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+    std::vector<std::unique_ptr<Flood>> floods;
+    for (int i = 0; i < 4; ++i)
+        floods.push_back(std::make_unique<Flood>(fabric, door));
+    ASSERT_TRUE(fabric.run_until([&] {
+        return std::ranges::all_of(floods,
+                                   [](const auto& flood) { return flood->near.messages > 1000; });
+    }));
+    const std::size_t before = floods.front()->near.messages;
+    const End newcomer{*fabric.transport, door.listener->address()};
+    ASSERT_TRUE(fabric.run_until([&] { return newcomer.connected; }));
+    EXPECT_LE(floods.front()->near.messages - before, 5000U);
+}
+
 TEST(Crowd, NobodyHearsAMessageBeforeItIsConnected) {
     Fabric fabric{{}, {.drain_limit = 1}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The name of this host stands for an address of each family, as on most machines; who listens does
+// so at one of them.
+
+#include "netio/messages/listen_socket.hpp"
+#include "netio/messages/send_socket.hpp"
+#include "tests/scenario/fabric/ends.hpp"
+
+#include <gmock/gmock.h>
+
+#include <dlfcn.h>
+#include <netdb.h>
+
+#include <string_view>
+
+// The C library's answers, but for one name: whatever this machine's files say. It is found before
+// the C library's.
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** result) {
+    using GetAddrInfo = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+    static const auto of_the_library =
+        reinterpret_cast<GetAddrInfo>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+    if (name == nullptr || std::string_view{name} != "both.test")
+        return of_the_library(name, service, hints, result);
+    addrinfo* second = nullptr;
+    const int failure = of_the_library("127.0.0.1", service, hints, &second);
+    if (failure != 0) return failure;
+    if (of_the_library("::1", service, hints, result) != 0) {
+        *result = second;
+        return 0;
+    }
+    addrinfo* last = *result;
+    while (last->ai_next != nullptr)
+        last = last->ai_next;
+    last->ai_next = second;
+    return 0;
+}
+
+namespace netio::test {
+namespace {
+
+struct Listening final : ListenSocket::Handler {
+    void on_message(ReceiveSocket&, std::span<const std::byte>,
+                    std::optional<std::uint64_t>) override {}
+};
+
+struct Sending final : SendSocket::Handler {
+    void on_connected(SendSocket&) override { connected = true; }
+    void on_closed(SendSocket&, const Closed& why) override { closed.push_back(why.detail); }
+    bool connected = false;
+    std::vector<std::string> closed;
+};
+
+bool has_loopback_of_ipv6() {
+    Fabric fabric;
+    try {
+        const Door door{*fabric.transport, {.host = "::1", .port = 0}};
+    } catch (const FabricError&) {
+        return false;
+    }
+    return true;
+}
+
+TEST(Localhost, OfTwoFamiliesIsFoundWhicheverOfThemListens) {
+    std::vector<std::string> hosts{"127.0.0.1"};
+    if (has_loopback_of_ipv6()) hosts.emplace_back("::1");
+    for (const std::string& host : hosts) {
+        Fabric fabric;
+        Listening receiver;
+        const ListenSocket listening{
+            *fabric.transport, {.addresses = {{.host = host, .port = 0}}}, receiver};
+        Sending sender;
+        SendSocket socket{*fabric.transport, {}, sender};
+        socket.connect({.host = "both.test", .port = listening.endpoints().front().address.port});
+        ASSERT_TRUE(fabric.run_until([&] { return sender.connected || !sender.closed.empty(); }));
+        EXPECT_TRUE(sender.connected) << host << ": " << sender.closed.front();
+    }
+}
+
+// The reason names both.
+TEST(Localhost, OfTwoFamiliesWhereNobodyListensIsTold) {
+    Fabric fabric;
+    std::uint16_t port = 0;
+    {
+        const Door gone{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
+        port = gone.listener->address().port;
+    }
+    Sending sender;
+    SendSocket socket{*fabric.transport, {}, sender};
+    socket.connect({.host = "both.test", .port = port});
+    ASSERT_TRUE(fabric.run_until([&] { return sender.connected || !sender.closed.empty(); }));
+    ASSERT_FALSE(sender.connected);
+    EXPECT_THAT(sender.closed.front(), testing::HasSubstr("127.0.0.1"));
+    if (has_loopback_of_ipv6()) {
+        EXPECT_THAT(sender.closed.front(), testing::HasSubstr("::1"));
+    }
+}
+
+} // namespace
+} // namespace netio::test
