@@ -68,6 +68,17 @@ TEST(TriggerClock, TheSameSeedGivesTheSameTimes) {
     EXPECT_NE(times(other, 100), expected);
 }
 
+TEST(TriggerClock, ABurstOfRandomOnesIsDueAtOnce) {
+    TriggerClock clock{{.per_second = 1000, .burst = 4, .poisson = true}, 3, start};
+    const auto all = times(clock, 400);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        EXPECT_EQ(all[i], all[i - i % 4]) << i;
+        if (i % 4 == 0 && i > 0) {
+            EXPECT_GT(all[i], all[i - 1]) << i;
+        }
+    }
+}
+
 // Bunches at a distance of 25 ns, 72 of them and then 8 places without.
 TEST(TriggerClock, TrainsAreFollowedByGaps) {
     TriggerClock clock{{.per_second = 40e6, .train = 1800ns, .gap = 200ns}, 1, start};
