@@ -356,6 +356,17 @@ TEST_P(Closing, APublisherThatIsAbortedTellsEverybodyAndSaysSoLast) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, Closing, all_beds(), bed_name);
 
+// Its handshake had begun before: it is told of the end like everybody, and nobody is told of it.
+TEST_P(Closing, WhoIsOnTheWayInWhenAPublisherClosesIsNotServed) {
+    auto publisher = unbuffered({.publisher = {.close_timeout = std::chrono::milliseconds{100}}});
+    Impostor late{transport(), address, netio::Service::publish_subscribe};
+    ASSERT_TRUE(run_until([&] { return late.connected; }));
+    publisher->close();
+    late.send_open();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(publisher_actor.connected, 0);
+}
+
 using ClosingWithoutRegistrations = PubSubScenario;
 
 TEST_P(ClosingWithoutRegistrations, APageEndsItsLinkAndNotThePublisher) {

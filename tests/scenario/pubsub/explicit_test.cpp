@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <optional>
+
 namespace netio::pubsub::test {
 namespace {
 
@@ -338,7 +340,36 @@ TEST_P(ExplicitPublishing, ATicketIsGoodForItsOwnSocketOnlyAndMayOutliveIt) {
     EXPECT_EQ(other->resume(ticket), Status::stale_ticket);
 }
 
+using ExplicitPublishingInVirtualTime = ExplicitPublishing;
+
+// Who wanted to publish to the fid meanwhile is told at once, not when the last one has taken it.
+TEST_P(ExplicitPublishingInVirtualTime, WhoMayPublishToTheFidAgainIsToldAtOnce) {
+    auto publisher = unbuffered({});
+    auto& one = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
+    auto& other = subscribe({range(1, 1)}, roomy);
+    ASSERT_TRUE(subscribed_all());
+    one.socket->pause();
+    PublishTicket ticket = publish_until_partial(*publisher, Fid{1});
+    ASSERT_TRUE(run_until([&] { return other.actor.messages == next; }));
+    one.socket->resume();
+    const netio::Slice refused = message(Fid{1}, next);
+    std::optional<netio::TimePoint> possible;
+    std::optional<netio::TimePoint> told;
+    publisher_actor.at_room = [&] {
+        if (possible && !told) told = loop().now();
+    };
+    ASSERT_TRUE(run_until([&] {
+        if (possible) return told.has_value();
+        EXPECT_EQ(publisher->try_publish(Fid{1}, refused, Cookie{next}).status, Status::again);
+        if (publisher->resume(ticket) == Status::ok) possible = loop().now();
+        return false;
+    }));
+    EXPECT_EQ(*told, *possible);
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, ExplicitPublishing, netio::test::all_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, ExplicitPublishingInVirtualTime, netio::test::simulated_beds(),
+                         bed_name);
 
 } // namespace
 } // namespace netio::pubsub::test

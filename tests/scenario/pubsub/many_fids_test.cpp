@@ -58,6 +58,26 @@ TEST_P(ManyFids, AThousandSubscribedOneByOneOfABufferedPublisherShareAConnection
     });
 }
 
+// Its request needs several frames, each of which says how it wants to be treated.
+TEST_P(ManyFids, AsManyStepsAsAPublisherTakesHaveTheirPolicyEachOfThem) {
+    constexpr std::uint64_t steps = 16'000;
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    std::vector<FidRange> all;
+    for (std::uint64_t i = 0; i < steps; ++i)
+        all.push_back(wanted(i));
+    auto& subscriber = subscribe(all, {.session = {.receive_count = 4}}, SlowPolicy::drop);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == steps; }));
+    EXPECT_TRUE(subscriber.actor.policy_refused.empty());
+    subscriber.socket->pause();
+    std::uint64_t number = 0;
+    for (const std::uint64_t step : {std::uint64_t{0}, steps / 2, steps - 1}) {
+        for (int i = 0; i < 300; ++i) // with another policy it would have to wait
+            ASSERT_EQ(PubSubScenario::publish(*publisher, wanted(step).first, number++, 500),
+                      Status::ok)
+                << "step " << step;
+    }
+}
+
 TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnection) {
     auto publisher = unbuffered({});
     netio::RegisteredBuffer memory{(count * messages_each + 1) * bytes}; // one is never lent
