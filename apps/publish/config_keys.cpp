@@ -119,7 +119,7 @@ void add_publisher(Table& table) {
               "an idle connection shows a sign of life so often; 0: never");
     table.add("dead_after_ms", {whole(0, hour_ms)}, shown(options.session.dead_after),
               "and is given up after so long without; 0: never, else at least two heartbeats");
-    table.add("slow_subscribers", {word({"block", "drop", "disconnect"})}, "block",
+    table.add("slow_subscribers", {word({"block", "drop", "disconnect", "newest"})}, "block",
               "what becomes of a subscriber that has its share "
               "([slow subscribers](operations.md#slow-subscribers))");
     table.add("disconnect_after_ms", {whole(1, hour_ms)}, shown(options.disconnect_after),
@@ -171,6 +171,8 @@ void add_sockets(Table& table) {
               "times `page_size`: the memory of all that waits or is being sent");
     table.add("share", {bytes(1, terabyte)}, "1M, with `drop` 4M",
               "what one subscriber may hold before it is slow: at most half of the memory");
+    table.add("newest", {bytes(1, terabyte)}, shown_bytes(paged.newest_bytes),
+              "`newest`: what is kept for one subscriber besides, the last message of each fid");
     table.add("watermark", {bytes(1, largest_message)}, "a full page",
               "a page leaves when it holds so much; at most `page_size`");
     table.add("flush_us", {whole(0, hour_ms * 1000)}, shown(paged.flush_time),

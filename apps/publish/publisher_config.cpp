@@ -89,6 +89,7 @@ void read_buffered(const YamlValue& value, netio::pubsub::BufferedPublishSocket:
     map.whole("pages", options.page_count);
     if (const auto v = map.find("share"))
         options.share_bytes = v->bytes(1, options.page_count * options.page_bytes / 2);
+    map.bytes("newest", options.newest_bytes);
     if (const auto v = map.find("watermark"))
         options.watermark_bytes = v->bytes(1, options.page_bytes);
     map.time("flush_us", options.flush_time);
@@ -160,8 +161,8 @@ void read_sockets(const SectionReader& map, netio::pubsub::Publisher::Options& o
     }
     if (const auto v = map.find("disconnect_after_ms")) {
         // A guest may ask to be disconnected where others block, but not where they are dropped.
-        if (options.slow_policy == netio::pubsub::SlowPolicy::drop) {
-            v->fail("nobody is disconnected with slow_subscribers: drop",
+        if (netio::pubsub::may_miss(options.slow_policy)) {
+            v->fail("nobody is disconnected with slow_subscribers: drop or newest",
                     "with slow_subscribers: block or disconnect");
         }
         map.time("disconnect_after_ms", options.disconnect_after);
@@ -236,6 +237,11 @@ PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
     read_keys(map, shared.folder, config.keys);
     config.buffered = map.word("mode", map.get("mode")) == 1;
     read_sockets(map, config.publisher);
+    if (!config.buffered && config.publisher.slow_policy == netio::pubsub::SlowPolicy::newest) {
+        map.get("slow_subscribers")
+            .fail("an unbuffered publisher keeps no messages",
+                  "newest with mode: buffered; else block, drop or disconnect");
+    }
     if (const auto v = map.find("buffered")) {
         if (!config.buffered) v->fail("the mode is unbuffered", "only with mode: buffered");
         read_buffered(*v, config.buffered_options);

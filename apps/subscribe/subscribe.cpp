@@ -98,9 +98,9 @@ Command add_subscribe(CLI::App& program) {
     subscribe::add_recording(*command, *arguments);
     command
         ->add_option("--policy", arguments->policy,
-                     "When this subscriber is slow: block, drop or disconnect; never one that "
-                     "holds the publisher up more than its own")
-        ->check(one_of({"block", "drop", "disconnect"}));
+                     "When this subscriber is slow: block, drop, disconnect, or newest (of a "
+                     "buffered publisher); never one that holds the publisher up more than its own")
+        ->check(one_of({policy_words.begin(), policy_words.end()}));
     command->add_option("--local", arguments->local, "Local address to connect from");
     add_count(*command, "--buffers", arguments->buffers.count, "Receive buffers",
               {.min = 4, .max = 16384});

@@ -7,6 +7,7 @@
 #include "apps/common/standard_output.hpp"
 #include "apps/common/wall_clock.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
+#include "apps/subscribe/policy_words.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -20,13 +21,6 @@
 
 namespace apps::subscribe {
 namespace {
-
-std::optional<netio::pubsub::SlowPolicy> wanted_policy(const Arguments& arguments) {
-    if (arguments.policy.empty()) return std::nullopt;
-    return arguments.policy == "block"  ? netio::pubsub::SlowPolicy::block
-           : arguments.policy == "drop" ? netio::pubsub::SlowPolicy::drop
-                                        : netio::pubsub::SlowPolicy::disconnect;
-}
 
 constexpr std::chrono::milliseconds longest_sleep{20};
 
@@ -90,7 +84,7 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                }} {
     const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
     if (!arguments.output.empty()) recorder_.emplace(arguments.output, fids, arguments.existing);
-    all_.subscribe(fids, wanted_policy(arguments));
+    all_.subscribe(fids, policy_named(arguments.policy));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
 }
 
@@ -243,10 +237,12 @@ void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRang
     case Subscriptions::Refusal::no_room:
         return refuse("the publisher has no room for the subscription to " + to_string(range));
     case Subscriptions::Refusal::policy:
-        return refuse(
-            fmt::format("the publisher does not treat a slow subscriber to {} by '{}', which would "
-                        "hold it up more than its own slow_subscribers; leave out --policy",
-                        to_string(range), arguments_.policy));
+        return refuse(fmt::format(
+            "the publisher does not treat a slow subscriber to {} by '{}', {}", to_string(range),
+            arguments_.policy,
+            arguments_.policy == "newest"
+                ? "since it is not buffered; use --policy drop"
+                : "which would hold it up more than its own slow_subscribers; leave out --policy"));
     case Subscriptions::Refusal::not_permitted:
         return refuse("the key does not permit to subscribe to " + to_string(range) +
                       (arguments_.policy.empty() ? "" : " with this --policy"));

@@ -15,8 +15,11 @@ using namespace std::string_literals;
 
 constexpr std::array<std::pair<std::string_view, std::uint8_t>, 4> service_names{
     {{"messages", 1}, {"pubsub", 2}, {"stream", 3}, {"probe", 4}}};
-constexpr std::array<std::pair<std::string_view, Patience>, 3> patience_names{
-    {{"drop", Patience::drop}, {"disconnect", Patience::disconnect}, {"block", Patience::block}}};
+constexpr std::array<std::pair<std::string_view, Patience>, 4> patience_names{
+    {{"drop", Patience::drop},
+     {"newest", Patience::newest},
+     {"disconnect", Patience::disconnect},
+     {"block", Patience::block}}};
 constexpr std::uint32_t most_links = 4096;
 
 // As an error shows it: short, of one line, and no part of a secret that stands in a wrong place.
@@ -74,7 +77,7 @@ std::vector<std::uint8_t> parse_services(std::string_view list) {
 FidRight parse_fid_right(std::string_view piece) {
     const std::string expected =
         shown(piece) + " is no range of fids; allowed: 7, 0-63, 0x100-0x1ff, each also with "
-                       ":drop, :disconnect or :block, and ! behind it";
+                       ":drop, :newest, :disconnect or :block, and ! behind it";
     FidRight right;
     const std::size_t colon = piece.find(':');
     if (colon != piece.npos) {

@@ -12,7 +12,7 @@
 namespace netio::access::inline v0_2 {
 
 // How long a subscriber that is too slow may hold its publisher up, from the least to the most.
-enum class Patience : std::uint8_t { drop, disconnect, block };
+enum class Patience : std::uint8_t { drop, newest, disconnect, block };
 
 struct FidRight {
     std::uint64_t first = 0;

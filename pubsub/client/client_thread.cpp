@@ -34,7 +34,9 @@ ClientThread::ClientThread(Client::Options options)
                      .ended = [this] { check_closed(); }}} {
     require_at_least("queue_messages", static_cast<std::int64_t>(options_.queue_messages), 1);
     require_at_least("queue_bytes", static_cast<std::int64_t>(options_.queue_bytes), 1);
-    require_option(options_.when_full != SlowPolicy::disconnect, "when_full must be block or drop");
+    require_option(options_.when_full == SlowPolicy::block ||
+                       options_.when_full == SlowPolicy::drop,
+                   "when_full must be block or drop");
     sockets_.transport = open_fabric(loop_, options_.fabric);
     destinations_.set_transport(*sockets_.transport);
     if (options_.publish) {

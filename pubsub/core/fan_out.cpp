@@ -11,12 +11,15 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-constexpr std::array policies{SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect};
+constexpr std::array policies{SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect,
+                              SlowPolicy::newest};
 
 } // namespace
 
-FanOut::FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned)
-    : own_policy_{own_policy}, ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_limit_} {
+FanOut::FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned,
+               bool keeps_newest)
+    : own_policy_{own_policy}, keeps_newest_{keeps_newest},
+      ranges_limit_{ranges_per_subscriber_limit}, table_{ranges_limit_} {
     if (owned) owned_ = normalised(*owned);
 }
 
@@ -55,16 +58,18 @@ void FanOut::void_groups() {
 
 // --- changes --------------------------------------------------------------------------------
 
-SubscriptionResult FanOut::subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
+std::vector<FanOut::Wish> FanOut::wishes_of(const SubscriptionRequest& request) const {
     std::vector<Wish> wishes;
     for (const FidRange& range : request.ranges)
         wishes.push_back({.fids = range, .policy = request.policy.value_or(own_policy_)});
-    return subscribe(subscriber, wishes);
+    return wishes;
 }
 
 SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes) {
     for (const Wish& wish : wishes) {
-        if (holds_up_more(wish.policy, own_policy_)) return SubscriptionResult::policy_refused;
+        const bool unknown = wish.policy == SlowPolicy::newest && !keeps_newest_;
+        if (unknown || holds_up_more(wish.policy, own_policy_))
+            return SubscriptionResult::policy_refused;
     }
     void_groups();
     std::vector<Step> steps;

@@ -33,8 +33,9 @@ class FanOut {
     using Owned = std::optional<std::vector<FidRange>>;
 
     // `own_policy`: of those who do not ask for another. `owned`: the fids that are published here;
-    // absent: all.
-    FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned = {});
+    // absent: all. `keeps_newest`: SlowPolicy::newest can be had.
+    FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned = {},
+           bool keeps_newest = true);
 
     struct Found {
         // Messages that were accepted, and those that nobody wanted: the caller counts.
@@ -53,12 +54,15 @@ class FanOut {
     detail::FidTable& fids() noexcept { return fids_; }
 
     // All of a request or nothing.
-    SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request);
+    SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
+        return subscribe(subscriber, wishes_of(request));
+    }
     // The same where the policy is not the same for all of it.
     struct Wish {
         FidRange fids;
         SlowPolicy policy = SlowPolicy::block;
     };
+    std::vector<Wish> wishes_of(const SubscriptionRequest& request) const;
     SubscriptionResult subscribe(SubscriberId subscriber, std::span<const Wish> wishes);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;
@@ -103,6 +107,7 @@ class FanOut {
     void note_published_before(SubscriberId subscriber, const FidRange& range);
 
     SlowPolicy own_policy_;
+    bool keeps_newest_;
     std::size_t ranges_limit_;
     Owned owned_; // disjoint, ascending
     Group elsewhere_group_;

@@ -77,7 +77,7 @@ std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> bod
     SubscriptionRequest request{
         .request = load<std::uint32_t>(body.data()), .policy = {}, .ranges = {}};
     const auto asked = std::to_integer<std::uint8_t>(body[4]);
-    if (asked > static_cast<std::uint8_t>(SlowPolicy::disconnect) + 1) return std::nullopt;
+    if (asked > static_cast<std::uint8_t>(SlowPolicy::newest) + 1) return std::nullopt;
     if (asked > 0) request.policy = static_cast<SlowPolicy>(asked - 1);
     for (auto list = body.subspan(request_header_bytes); !list.empty();
          list = list.subspan(range_bytes)) {

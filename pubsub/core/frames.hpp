@@ -74,7 +74,8 @@ std::optional<SubscriptionRequest> decode_request(std::span<const std::byte> bod
 enum class SubscriptionResult : std::uint32_t {
     accepted = 0,
     table_full = 1,     // nothing of the request was carried out
-    policy_refused = 2, // nothing either: it would hold the publisher up more than its own does
+    policy_refused = 2, // nothing either: it would hold the publisher up more than its own does, or
+                        // it is `newest`, and the publisher keeps nothing
     not_permitted = 3,  // nothing either: the key of this subscriber does not give it that
 };
 struct SubscriptionAnswer {

@@ -55,7 +55,7 @@ PageTerms::Turn PageTerms::turn_of(const Holding& holding, SlowPolicy policy, co
     const bool fits =
         message_bytes == 0 || holding.all() == 0 || holding.all() + message_bytes <= pool_ / 2;
     if (holding.all() < most && fits) return Turn::takes;
-    return policy == SlowPolicy::drop ? Turn::misses : Turn::waits;
+    return may_miss(policy) ? Turn::misses : Turn::waits;
 }
 
 } // namespace netio::pubsub::inline v0_2

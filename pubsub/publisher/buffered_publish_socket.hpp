@@ -45,6 +45,10 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // 0: 1 MiB where the policy is to wait, 4 MiB where it is to drop, or four pages, or half
         // of the memory.
         std::size_t share_bytes = 0;
+        // What is kept for a subscriber whose slow_policy is `newest`, beside the memory of all: of
+        // each fid the last message. Where it does not suffice, those of the fids go, and are told
+        // as missed, that have had none for the longest time.
+        std::size_t newest_bytes = std::size_t{4} * 1024 * 1024;
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
         // How long a message waits for its page to fill; 0: no timer. Pages leave for this reason
         // once in so long, the first after a pause at once; later where most would be nearly empty.

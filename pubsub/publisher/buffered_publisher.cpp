@@ -13,6 +13,7 @@ PageTerms checked(const BufferedPublishSocket::Options& options) {
     validate(options.publisher);
     require_at_least("flush_time", options.flush_time.count(), 0);
     require_option(options.flush_time <= longest_time, "flush_time must be at most a year");
+    require_between("newest_bytes", options.newest_bytes, 1, SIZE_MAX);
     return PageTerms{{.page_bytes = options.page_bytes,
                       .page_count = options.page_count,
                       .share_bytes = options.share_bytes,
@@ -33,7 +34,9 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
                                      Publisher::Handler& handler, Publisher& socket,
                                      Publisher::Counters& counters)
     : socket_{socket}, handler_{handler}, counters_{counters}, terms_{checked(options)},
-      pages_{terms_.pool()}, open_{pages_, terms_}, delivery_{terms_, pages_, sessions_, counters_},
+      pages_{terms_.pool()}, open_{pages_, terms_}, delivery_{terms_,    pages_,
+                                                              open_,     sessions_,
+                                                              counters_, options.newest_bytes},
       loop_{transport.loop()}, clock_{loop_,
                                       {.flush_time = options.flush_time,
                                        .when_idle = options.flush_when_idle},
@@ -43,7 +46,8 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
                 announced(options.publisher, terms_.message_limit()),
                 {.pool = terms_.pool(),
                  .required_receive_bytes =
-                     terms_.page_bytes() + fragment_extension_bytes + frame_header_bytes},
+                     terms_.page_bytes() + fragment_extension_bytes + frame_header_bytes,
+                 .keeps_newest = true},
                 static_cast<SubscriberSessions::Owner&>(*this),
                 {.publisher = socket, .handler = handler}} {}
 
@@ -117,22 +121,17 @@ Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts part
     if (delivery_.must_wait_for(group.members, bytes)) return refuse();
     const std::vector<std::uint32_t> pages = take_pages(bytes);
     if (pages.empty()) return refuse();
-    delivery_.send(
-        {.fid = fid, .number = next_number_++, .status = status, .parts = parts, .bytes = bytes},
-        pages, group.members);
+    delivery_.send({.fid = fid, .status = status, .parts = parts, .bytes = bytes}, pages,
+                   group.members);
     return Status::ok;
 }
 
 // All that a message needs, or none.
 std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
-    open_.shrink(0);
     std::size_t free = 0;
     do {
-        // What others keep may leave only gaps between them that are no fragment worth its frame.
-        for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
-            std::vector<std::uint32_t> pages = take_pages(bytes, smallest);
-            if (!pages.empty()) return pages;
-        }
+        std::vector<std::uint32_t> pages = open_.take_pages(bytes);
+        if (!pages.empty()) return pages;
         // Or gaps that are too small for any: then more is taken back than the message has bytes.
         free = sessions_.shares().free();
         sessions_.make_others_give_way(free + 1);
@@ -142,27 +141,12 @@ std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
     return {};
 }
 
-std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes, std::size_t smallest) {
-    std::vector<std::uint32_t> pages;
-    for (std::size_t left = bytes; left > 0;) {
-        const std::size_t most = std::min(left, terms_.page_bytes());
-        const auto page = pages_.open(std::min(smallest, most), most);
-        if (!page) {
-            for (const std::uint32_t taken : pages)
-                pages_.abandon(taken);
-            return {};
-        }
-        pages.push_back(*page);
-        left -= std::min(most, pages_.memory(*page).size());
-    }
-    return pages;
-}
-
 // --- when they leave ------------------------------------------------------------------------
 
 void BufferedPublisher::flush_page(std::size_t place) {
     const OpenPages::Filled filled = open_.take(place);
     delivery_.send(filled.page, filled.bytes, filled.group->members);
+    give_what_was_stuck();
 }
 
 void BufferedPublisher::flush() {
@@ -213,7 +197,7 @@ bool BufferedPublisher::is_idle(const Group& group) {
     bool anybody_idle = false;
     for (const Interest& member : group.members) {
         const bool idle = sessions_.subscriber(member.subscriber).is_idle();
-        if (!idle && member.policy != SlowPolicy::drop) return false;
+        if (!idle && !may_miss(member.policy)) return false;
         anybody_idle = anybody_idle || idle;
     }
     return anybody_idle;
@@ -234,15 +218,18 @@ void BufferedPublisher::on_returned(const SendQueue::Returned& returned) {
     on_progress();
 }
 
-std::uint64_t BufferedPublisher::on_taken_back(const Subscriber&, Cookie cookie, GapLedger& gap) {
-    const auto page = static_cast<std::uint32_t>(cookie);
-    const std::uint64_t missed = delivery_.tell_missed(page, gap);
-    pages_.release(page, sessions_.shares());
-    return missed;
+void BufferedPublisher::on_unwanted(SubscriberId subscriber, const FidRange&) {
+    if (sessions_.subscriber(subscriber).stage() == Subscriber::Stage::gone)
+        delivery_.forget(subscriber);
+}
+
+void BufferedPublisher::give_what_was_stuck() {
+    if (delivery_.take_stuck()) sessions_.offer_what_is_kept();
 }
 
 void BufferedPublisher::on_progress() {
     clock_.on_progress();
+    give_what_was_stuck();
     if (!std::exchange(capacity_wanted_, false)) return;
     sessions_.slow().note_needed(0);
     handler_.on_writable(socket_);

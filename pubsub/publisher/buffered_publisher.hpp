@@ -14,6 +14,7 @@
 #include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
@@ -41,7 +42,16 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
   private:
     void before_change() override { flush(); }
     void on_returned(const SendQueue::Returned& returned) override;
-    std::uint64_t on_taken_back(const Subscriber& subscriber, Cookie page, GapLedger& gap) override;
+    std::uint64_t on_taken_back(Subscriber& subscriber,
+                                const SendQueue::TakenBack& taken) override {
+        return delivery_.take_back(subscriber, taken);
+    }
+    void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
+    void on_asked(Subscriber& subscriber, const FidRange& fids,
+                  std::optional<SlowPolicy> policy) override {
+        delivery_.note_policy(subscriber, fids, policy);
+    }
+    void give_kept(Subscriber& subscriber) override { delivery_.give_kept(subscriber); }
     void on_progress() override;
 
     Status append(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
@@ -51,8 +61,8 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     Status publish_large(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
                          std::uint8_t status);
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
-    std::vector<std::uint32_t> take_pages(std::size_t bytes, std::size_t smallest);
     void flush_page(std::size_t place);
+    void give_what_was_stuck();
     void flush_old();
     void flush_idle();
     bool is_idle(const Group& group);
@@ -68,7 +78,6 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     PageDelivery delivery_;
     EventLoop& loop_;
     FlushClock clock_;
-    std::uint32_t next_number_ = 0;
     bool capacity_wanted_ = false;
     SubscriberSessions sessions_; // last: goes first
 };

@@ -17,6 +17,9 @@ constexpr std::size_t usual_remainder = 64;
 
 PublishSocket::Options checked(PublishSocket::Options options) {
     validate(options.publisher);
+    require_option(options.publisher.slow_policy != SlowPolicy::newest,
+                   "slow_policy newest is for a BufferedPublishSocket, which copies what it keeps; "
+                   "where memory is lent use drop");
     require_between("outstanding_limit", options.outstanding_limit, 1, UINT32_MAX);
     const std::size_t most = std::max<std::size_t>(1, options.outstanding_limit / 2);
     require_option(options.remainder_limit <= most,
@@ -307,19 +310,21 @@ void LentPublisher::on_returned(const SendQueue::Returned& returned) {
     if (!watch.destroyed()) on_progress();
 }
 
-std::uint64_t LentPublisher::on_taken_back(const Subscriber& subscriber, Cookie publication,
-                                           GapLedger& gap) {
-    const PublicationId id{static_cast<std::uint64_t>(publication)};
-    const LentMessage& message = publications_[DeliveryTracker::place_of(id)];
-    gap.add(message.fid, 1);
-    ++counters_.dropped;
-    drops_.add(message.fid);
-    tracker_.note(id, Fate::missed);
-    const auto ended = settle(id, subscriber.frames_for(message));
-    if (!ended) return 1;
-    undelivered_.push_back(*ended); // this is within a call of the user's
-    due_timer_.start(Duration::zero());
-    return 1;
+std::uint64_t LentPublisher::on_taken_back(Subscriber& subscriber,
+                                           const SendQueue::TakenBack& taken) {
+    for (const Cookie publication : taken.cookies) {
+        const PublicationId id{static_cast<std::uint64_t>(publication)};
+        const LentMessage& message = publications_[DeliveryTracker::place_of(id)];
+        taken.gap->add(message.fid, 1);
+        ++counters_.dropped;
+        drops_.add(message.fid);
+        tracker_.note(id, Fate::missed);
+        const auto ended = settle(id, subscriber.frames_for(message));
+        if (!ended) continue;
+        undelivered_.push_back(*ended); // this is within a call of the user's
+        due_timer_.start(Duration::zero());
+    }
+    return taken.cookies.size();
 }
 
 void LentPublisher::on_progress() {

@@ -46,8 +46,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
   private:
     void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
     void on_returned(const SendQueue::Returned& returned) override;
-    std::uint64_t on_taken_back(const Subscriber& subscriber, Cookie publication,
-                                GapLedger& gap) override;
+    std::uint64_t on_taken_back(Subscriber& subscriber, const SendQueue::TakenBack& taken) override;
     void on_progress() override;
 
     Status check(std::span<const Slice> slices, const PublishSocket::Extras& extras,

@@ -49,6 +49,16 @@ OpenPages::Filled OpenPages::take(std::size_t place) {
     return {.page = open.page, .bytes = used, .group = &group};
 }
 
+std::vector<std::uint32_t> OpenPages::take_pages(std::size_t bytes) {
+    shrink(0);
+    // What others keep may leave only gaps between them that are no fragment worth its frame.
+    for (const std::size_t smallest : {std::size_t{1024}, std::size_t{64}}) {
+        std::vector<std::uint32_t> pages = store_.open_for(bytes, smallest, terms_.page_bytes());
+        if (!pages.empty()) return pages;
+    }
+    return {};
+}
+
 void OpenPages::shrink(std::size_t bytes) {
     for_each([&](std::uint32_t place) {
         Open& open = pages_[place];

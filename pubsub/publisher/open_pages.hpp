@@ -14,6 +14,7 @@
 #include "pubsub/publisher/page_store.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -41,6 +42,8 @@ class OpenPages {
         Group* group = nullptr;
     };
     Filled take(std::size_t place);
+    // Pages of nobody's group, for a message that takes several; none: there is not so much.
+    std::vector<std::uint32_t> take_pages(std::size_t bytes);
     // What is set aside beyond so many bytes of a page goes back to the store.
     void shrink(std::size_t bytes);
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -33,8 +34,17 @@ class PageStore {
     void shorten(std::uint32_t page, std::size_t bytes) {
         arena_.shorten(pages_[page].piece, bytes);
     }
-    // Nothing more is written to it. Of a fragment: of which fid's message.
-    void seal(std::uint32_t page, std::size_t bytes, Contents contents, Fid fid, Shares& shares);
+    // Several, with room for so many bytes together, in each `most` or `least` at least; none:
+    // there is not so much.
+    std::vector<std::uint32_t> open_for(std::size_t bytes, std::size_t least, std::size_t most);
+    // What a page is of that a message takes several of.
+    struct Fragment {
+        Fid fid{};
+        std::uint8_t status = 0;
+    };
+    // Nothing more is written to it.
+    void seal(std::uint32_t page, std::size_t bytes, Contents contents, const Fragment& fragment,
+              Shares& shares);
 
     void add_user(std::uint32_t page) noexcept { ++pages_[page].users; }
     // The last user's release frees the page.
@@ -52,7 +62,7 @@ class PageStore {
     // What it takes of the pool.
     std::size_t size(std::uint32_t page) const noexcept { return pages_[page].piece.size; }
     Contents contents(std::uint32_t page) const noexcept { return pages_[page].contents; }
-    Fid fid(std::uint32_t page) const noexcept { return pages_[page].fid; }
+    const Fragment& fragment(std::uint32_t page) const noexcept { return pages_[page].fragment; }
 
   private:
     struct Page {
@@ -60,7 +70,7 @@ class PageStore {
         std::size_t bytes = 0; // once it is sealed
         std::uint32_t users = 0;
         Contents contents = Contents::records;
-        Fid fid{};
+        Fragment fragment;
     };
 
     RegisteredBuffer memory_;

@@ -48,6 +48,7 @@ class NETIO_EXPORT Publisher {
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that holds the publisher up
         // less.
+        // `newest` is for buffered publishers only: others would keep memory that is lent.
         SlowPolicy slow_policy = SlowPolicy::block;
         std::chrono::milliseconds disconnect_after{10000};
         std::size_t subscriber_limit = 4096;
@@ -88,7 +89,7 @@ class NETIO_EXPORT Publisher {
         std::uint64_t without_subscribers = 0;
         std::uint64_t again = 0;   // refusals for want of room
         std::uint64_t partial = 0; // explicit publications that some could not take at once
-        std::uint64_t dropped = 0; // messages that slow subscribers missed (policy drop)
+        std::uint64_t dropped = 0; // messages that slow subscribers missed (drop, newest)
         std::uint64_t pages = 0;   // pages sent to at least one subscriber (buffered)
         // Of the accepted messages. Not beside their number, or g++ 12 adds the two as a vector, in
         // 7 instructions a message instead of 2.

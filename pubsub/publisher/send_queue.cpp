@@ -305,6 +305,8 @@ SendQueue::TakenBack SendQueue::take_back() {
             --first;
         if (items_[first].handling.droppable) break;
     }
+    taken.mark = items_[first].handling.mark;
+    taken.place = first;
     for (std::size_t i = first; i < end; ++i) {
         const Handling& handling = items_[i].handling;
         taken.cookies.push_back(handling.cookie);
@@ -323,6 +325,7 @@ SendQueue::TakenBack SendQueue::take_back() {
     }
     items_.erase(at + 1, items_.begin() + static_cast<std::ptrdiff_t>(end));
     if (first > 0 && is_gap(first - 1)) {
+        taken.place = first - 1;
         taken.gap = items_[first - 1].gap.get();
         items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(first));
         return taken;
@@ -333,6 +336,12 @@ SendQueue::TakenBack SendQueue::take_back() {
     taken.gap = gap.gap.get();
     items_[first] = std::move(gap);
     return taken;
+}
+
+void SendQueue::settle(const TakenBack& taken) {
+    const bool is_being_told = taken.place == 0 && told_ < telling_.size();
+    if (!taken.gap->empty() || is_being_told) return;
+    items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(taken.place));
 }
 
 std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {

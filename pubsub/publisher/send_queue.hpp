@@ -43,6 +43,7 @@ class SendQueue {
         bool continues = false; // the rest of what the item before it begins
         bool begun = false;     // was droppable until the first of it left
         bool prompt = false;    // does not wait for others to leave with
+        std::uint32_t mark = 0; // the caller's
         TimePoint since{};      // when it entered, for the caller
     };
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
@@ -78,9 +79,13 @@ class SendQueue {
     // has its place, for the caller to fill with `gap`.
     struct TakenBack {
         std::vector<Cookie> cookies; // none: there is nothing to take back
+        std::uint32_t mark = 0;      // that the first of them came with
         GapLedger* gap = nullptr;
+        std::size_t place = 0; // of the gap
     };
     TakenBack take_back();
+    // What was taken back last has been looked at: if nobody misses anything, there is no gap.
+    void settle(const TakenBack& taken);
     // Everything that is not posted; for a peer that is gone.
     std::vector<Returned> take_rest(std::size_t body_limit);
 

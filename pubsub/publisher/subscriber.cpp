@@ -59,8 +59,13 @@ void Subscriber::send_totals(SendQueue::Totals totals) {
 void Subscriber::add_gap(Fid fid, std::uint64_t count) {
     if (stage_ == Stage::gone) return;
     account.note_missed(count);
-    const bool nothing_will_leave = is_idle();
-    queue_.add_gap(fid, count);
+    tell_gap({.fid = fid, .count = count});
+}
+
+void Subscriber::tell_gap(const FidCount& missed) {
+    if (stage_ == Stage::gone) return;
+    const bool nothing_will_leave = nothing_leaves();
+    queue_.add_gap(missed.fid, missed.count);
     if (nothing_will_leave) pump();
 }
 
@@ -80,6 +85,10 @@ void Subscriber::pump() {
     if (stage_ == Stage::leaving && queue_.has_drained()) session_->close();
 }
 
+void Subscriber::offer_room() {
+    if (has_kept && queue_.has_drained()) owner_.on_drained(*this);
+}
+
 void Subscriber::leave() {
     stage_ = Stage::leaving;
     pump();
@@ -92,6 +101,26 @@ void Subscriber::fail(CloseReason reason, const std::string& why) {
     } else {
         session_->fail(reason, std::move(detail));
     }
+}
+
+SubscriberFigures Subscriber::take_figures() {
+    const SessionCounters sums = session_->counters();
+    return {.id = id_,
+            .address = session_->peer_address(),
+            .connected_for = session_->loop().now() - account.since(),
+            .waiting = holding().waiting,
+            .most_waiting = account.take_most_waiting(holding().waiting),
+            .posted = holding().posted,
+            .credits = sums.credits,
+            .frames_sent = sums.frames_sent,
+            .bytes_sent = sums.bytes_sent,
+            .dropped = account.missed(),
+            .idle = idle.time,
+            .gave_way = idle.gave_way,
+            .waited_for = idle.waited_for,
+            .latency_median = account.latency().quantile(0.5),
+            .latency_p99 = account.latency().quantile(0.99),
+            .latency_longest = account.latency().longest()};
 }
 
 // --- the session's events -------------------------------------------------------------------
@@ -111,6 +140,7 @@ void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome outcome) {
     const TimePoint since = queue_.on_sent(cookie, fate, returned);
     if (!returned.empty()) account.note_sent(session_->loop().now() - since);
     if (stage_ != Stage::gone) pump();
+    if (stage_ != Stage::gone) offer_room();
     const DestructionWatch watch{destroyed_};
     for (const SendQueue::Returned& each : returned) {
         owner_.on_returned(each);
@@ -125,6 +155,7 @@ void Subscriber::on_writable(Session&) {
     idle = {.progress = queue_.progress()};
     tell_observer(session_->loop().observer, *session_, before, idle);
     pump();
+    offer_room();
     owner_.on_progress();
 }
 

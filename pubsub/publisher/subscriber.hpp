@@ -29,6 +29,8 @@ class Subscriber final : private Session::Handler {
         virtual void on_returned(const SendQueue::Returned& returned) = 0;
         // Some of the queue has left.
         virtual void on_progress() = 0;
+        // Nothing waits in its queue, and more is kept for it than that. Must not call the user.
+        virtual void on_drained(Subscriber& subscriber) = 0;
         // Nothing may be sent to it any more; what is queued is returned after this. Must not call
         // the user.
         virtual void on_subscriber_gone(Subscriber& subscriber) = 0;
@@ -60,7 +62,10 @@ class Subscriber final : private Session::Handler {
     void send_totals(SendQueue::Totals totals);
     // It misses messages. They are told in order, as soon as something has left.
     void add_gap(Fid fid, std::uint64_t count);
+    // The same, of what the account knows already.
+    void tell_gap(const FidCount& missed);
     SendQueue::TakenBack take_back() { return queue_.take_back(); }
+    void settle(const SendQueue::TakenBack& taken) { queue_.settle(taken); }
 
     std::size_t frames_for(const LentMessage& message) const noexcept {
         return pubsub::frames_for(message, session_->body_limit());
@@ -70,7 +75,7 @@ class Subscriber final : private Session::Handler {
     // It cannot send now: the owner's on_progress follows when it can.
     void request_capacity() { static_cast<void>(session_->request_capacity()); }
     // It has everything, and the network too.
-    bool is_idle() const noexcept { return queue_.has_drained() && holding().posted == 0; }
+    bool is_idle() const noexcept { return nothing_leaves() && !has_kept; }
 
     // It is let go when it has everything.
     void leave();
@@ -86,16 +91,21 @@ class Subscriber final : private Session::Handler {
     };
     Stage stage() const noexcept { return stage_; }
     void set_stage(Stage stage) noexcept { stage_ = stage; }
+    // Begins what is counted since the last time anew.
+    SubscriberFigures take_figures();
     // The user has been told of it.
     bool is_announced() const noexcept { return announced_; }
     void announce() noexcept { announced_ = true; }
 
     SubscriberAccount account{TimePoint{}};
     Idleness idle;
+    bool has_kept = false;        // something that is kept elsewhere, and is to follow the queue
     std::vector<FidRange> former; // that it had when it went
 
   private:
     void pump();
+    void offer_room();
+    bool nothing_leaves() const noexcept { return queue_.has_drained() && holding().posted == 0; }
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;

@@ -23,28 +23,6 @@ ServiceData service_data(std::size_t largest_message_bytes) {
     return data;
 }
 
-SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
-    const SessionCounters sums = subscriber.session().counters();
-    const Holding& holding = subscriber.holding();
-    SubscriberAccount& account = subscriber.account;
-    return {.id = subscriber.id(),
-            .address = subscriber.session().peer_address(),
-            .connected_for = now - account.since(),
-            .waiting = holding.waiting,
-            .most_waiting = account.take_most_waiting(holding.waiting),
-            .posted = holding.posted,
-            .credits = sums.credits,
-            .frames_sent = sums.frames_sent,
-            .bytes_sent = sums.bytes_sent,
-            .dropped = account.missed(),
-            .idle = subscriber.idle.time,
-            .gave_way = subscriber.idle.gave_way,
-            .waited_for = subscriber.idle.waited_for,
-            .latency_median = account.latency().quantile(0.5),
-            .latency_p99 = account.latency().quantile(0.99),
-            .latency_longest = account.latency().longest()};
-}
-
 } // namespace
 
 void validate(const Publisher::Options& options) {
@@ -67,7 +45,8 @@ void validate(const Publisher::Options& options) {
 SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Options& options,
                                        const Terms& terms, Owner& owner, const User& user)
     : options_{options}, owner_{owner}, user_{user}, loop_{transport.loop()},
-      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.owned},
+      fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.owned,
+               terms.keeps_newest},
       shares_{terms.pool}, instance_{transport.draw_number()},
       closed_timer_{loop_, [this] { user_.handler.on_closed(user_.publisher, end_.told()); }},
       slow_{loop_,
@@ -180,11 +159,13 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
 void SubscriberSessions::take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request,
                                         bool positions) {
     SubscriptionResult result = SubscriptionResult::not_permitted;
-    if (const access::Rights* const rights = subscriber.session().rights()) {
-        const auto wishes = permitted(*rights, request, options_.slow_policy);
-        if (wishes) result = fan_out_.subscribe(subscriber.id(), *wishes);
-    } else {
-        result = fan_out_.subscribe(subscriber.id(), request);
+    const access::Rights* const rights = subscriber.session().rights();
+    const auto wishes = rights != nullptr ? permitted(*rights, request, options_.slow_policy)
+                                          : std::optional{fan_out_.wishes_of(request)};
+    if (wishes) result = fan_out_.subscribe(subscriber.id(), *wishes);
+    if (result == SubscriptionResult::accepted) {
+        for (const FanOut::Wish& wish : *wishes)
+            owner_.on_asked(subscriber, wish.fids, wish.policy);
     }
     std::optional<std::vector<FidCount>> told;
     if (positions && result == SubscriptionResult::accepted) {
@@ -203,6 +184,8 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
 void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
                                           const SubscriptionRequest& request) {
     const FanOut::Removal removal = fan_out_.unsubscribe(subscriber.id(), request.ranges);
+    for (const FidRange& range : removal.removed)
+        owner_.on_asked(subscriber, range, std::nullopt);
     answer(subscriber, request.request, removal.result);
     if (removal.result != SubscriptionResult::accepted) return;
     for (const FidRange& range : removal.removed)
@@ -250,6 +233,19 @@ void SubscriberSessions::on_progress() {
     owner_.on_progress();
 }
 
+// Whoever is to be asked whether it has everything is sent what is kept for it first.
+void SubscriberSessions::on_drained(Subscriber& subscriber) {
+    owner_.give_kept(subscriber);
+    if (end_.has_begun() && !subscriber.has_kept) ask(subscriber);
+}
+
+void SubscriberSessions::offer_what_is_kept() {
+    subscribers_.for_each([this](Subscriber& each) {
+        if (each.stage() == Subscriber::Stage::gone || !each.has_kept) return;
+        if (each.queue().has_drained()) on_drained(each);
+    });
+}
+
 void SubscriberSessions::make_others_give_way(std::size_t needed) {
     if (!shares_.is_short(needed)) return;
     while (shares_.is_recovering() || shares_.is_short(needed)) {
@@ -276,8 +272,8 @@ void SubscriberSessions::take_back(Subscriber& subscriber, std::size_t aim,
                                    const std::function<bool()>& wanted) {
     while (subscriber.holding().droppable > aim && wanted()) {
         const SendQueue::TakenBack taken = subscriber.take_back();
-        for (const Cookie cookie : taken.cookies)
-            subscriber.account.note_missed(owner_.on_taken_back(subscriber, cookie, *taken.gap));
+        subscriber.account.note_missed(owner_.on_taken_back(subscriber, taken));
+        subscriber.settle(taken);
     }
 }
 
@@ -303,7 +299,7 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
         if (!each.is_announced()) return;
         snapshot.latency.add(each.account.latency());
         if (snapshot.subscribers.size() < limits.subscribers)
-            snapshot.subscribers.push_back(take_figures(each, loop_.now()));
+            snapshot.subscribers.push_back(each.take_figures());
     });
     const auto& fids = fan_out_.fids().fids;
     fids.visit_places(0, fids.places(), [&](Fid fid, const detail::FidState& state) {
@@ -322,13 +318,16 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
 // per fid, and answers that it has them.
 void SubscriberSessions::close() {
     if (!end_.begin(loop_.now() + options_.close_limit)) return;
-    subscribers_.for_each([this](Subscriber& each) { ask(each); });
+    subscribers_.for_each([this](Subscriber& each) {
+        each.idle = {.progress = each.queue().progress()};
+        if (each.has_kept && each.queue().has_drained()) owner_.give_kept(each);
+        if (!each.has_kept) ask(each);
+    });
     slow_.keep_watch();
     check_closed();
 }
 
 void SubscriberSessions::ask(Subscriber& subscriber) {
-    subscriber.idle = {.progress = subscriber.queue().progress()};
     if (subscriber.stage() != Subscriber::Stage::subscribing) return;
     subscriber.set_stage(Subscriber::Stage::asked);
     subscriber.send_totals(

@@ -35,12 +35,19 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
         virtual void before_change() {}
         // The subscriber is gone, or does not want these fids any more. Must not call the user.
         virtual void on_unwanted(SubscriberId /*subscriber*/, const FidRange& /*fids*/) {}
+        // It has this policy for these fids from now on; nothing: it does not want them any more.
+        // What is queued for it now stands in front of the answer. Must not call the user.
+        virtual void on_asked(Subscriber& /*subscriber*/, const FidRange& /*fids*/,
+                              std::optional<SlowPolicy> /*policy*/) {}
+        // It can be sent what is kept for it (Subscriber::has_kept). Must not call the user.
+        virtual void give_kept(Subscriber& /*subscriber*/) {}
         // So many frames of what was sent with this cookie are not used any more.
         virtual void on_returned(const SendQueue::Returned& returned) = 0;
-        // What was queued with this cookie for the subscriber is not sent to it: the messages go
-        // into the gap. How many they are. Must not call the user.
-        virtual std::uint64_t on_taken_back(const Subscriber& subscriber, Cookie cookie,
-                                            GapLedger& gap) = 0;
+        // What was queued with these cookies for the subscriber, one item and what continues it, is
+        // not sent to it: the messages go into the gap, or are kept. How many it misses. Must not
+        // call the user.
+        virtual std::uint64_t on_taken_back(Subscriber& subscriber,
+                                            const SendQueue::TakenBack& taken) = 0;
         // A subscriber can take more.
         virtual void on_progress() = 0;
 
@@ -54,6 +61,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     struct Terms {
         std::size_t pool = 0;                   // what Shares is about
         std::size_t required_receive_bytes = 0; // of a subscriber's receive buffers
+        bool keeps_newest = false;              // subscribers may ask for SlowPolicy::newest
     };
 
     // The options have been checked.
@@ -83,6 +91,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     // Where the pool is short: takes back what waits for those who may miss messages, first from
     // those who have stalled.
     void make_others_give_way(std::size_t needed = 0);
+    // Those for whom something is kept that the owner had no memory to send.
+    void offer_what_is_kept();
 
     // Totals to every subscriber behind what it still has to be sent, then the shutdown.
     void close();
@@ -101,6 +111,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     std::size_t post_limit(const Subscriber& subscriber) const noexcept override;
     void on_returned(const SendQueue::Returned& returned) override;
     void on_progress() override;
+    void on_drained(Subscriber& subscriber) override;
     void on_subscriber_gone(Subscriber& subscriber) override;
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed) override;
 

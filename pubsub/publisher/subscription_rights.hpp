@@ -16,6 +16,8 @@ constexpr access::Patience patience_of(SlowPolicy policy) noexcept {
     switch (policy) {
     case SlowPolicy::drop:
         return access::Patience::drop;
+    case SlowPolicy::newest:
+        return access::Patience::newest;
     case SlowPolicy::disconnect:
         return access::Patience::disconnect;
     case SlowPolicy::block:
@@ -28,6 +30,8 @@ constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
     switch (patience) {
     case access::Patience::drop:
         return SlowPolicy::drop;
+    case access::Patience::newest:
+        return SlowPolicy::newest;
     case access::Patience::disconnect:
         return SlowPolicy::disconnect;
     case access::Patience::block:

@@ -103,7 +103,7 @@ class Showing(Case):
         return {(row["kind"], row["name"]): row for row in json.loads(shown.stdout)["programs"][-1]["rows"]}
 
     def test_figures_top_and_the_books_agree_on_who_is_stopped_under_each_policy(self):
-        for policy in ("block", "drop", "disconnect"):
+        for policy in ("block", "drop", "disconnect", "newest"):
             with self.subTest(policy):
                 self.one_is_stopped(policy)
 
@@ -126,6 +126,7 @@ class Showing(Case):
                 return None
             sign = {"block": now["netio_publisher_again_total"][""] > 0,
                     "drop": now["netio_peer_dropped_total"][peer] > 0,
+                    "newest": now["netio_peer_dropped_total"][peer] > 0,
                     "disconnect": now["netio_peer_waited_for"][peer] == 1}
             return now if sign[policy] else None
 
@@ -151,7 +152,7 @@ class Showing(Case):
         self.assertEqual(received["messages"] + received["lost"], sent["messages"])
         if policy != "disconnect":  # it does not know what it has missed
             self.assertEqual(received["lost"] + missed["lost"], sent["dropped"], log)
-        if policy == "drop":
+        if policy in ("drop", "newest"):
             self.assertGreaterEqual(missed["lost"], while_stopped["netio_peer_dropped_total"][peer])
             self.assertGreater(missed["lost"], 0)
         else:

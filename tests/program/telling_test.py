@@ -235,6 +235,15 @@ class Usage(Case):
                 self.check_usage(*command, "--duration", word,
                                  saying=f"--duration: '{word}'; allowed: a number of seconds")
 
+    def test_the_newest_of_an_unbuffered_publisher_is_refused_with_what_to_do(self):
+        publisher = self.start("publish", self.config(self.LARGE, "unbuffered"))
+        process = self.start("subscribe", publisher.address(), "--fid", "0", "--policy", "newest")
+        status, report, log = process.end()
+        self.assertEqual((status, report["end"]), (1, "refused"), log)
+        self.assertRegex(log, "'newest', since it is not buffered; use --policy drop")
+        self.check_not_started(self.config("slow_subscribers: newest\n" + self.LARGE, "unbuffered"),
+                               "slow_subscribers.*keeps no messages.*mode: buffered")
+
     def check_not_started(self, config, saying):
         process = self.start("publish", config, "--check", json_report=False)
         status, _, log = process.end()

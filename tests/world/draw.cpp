@@ -160,7 +160,8 @@ class Drawing {
             const std::int64_t mode = dice_.percent(45) ? 0 : dice_.between(1, 2);
             if (mode != 0) options.set("mode", mode);
             if (addresses == 2) options.set("addresses", addresses);
-            if (dice_.percent(60)) options.set("policy", dice_.between(0, 2));
+            policies_ = mode == 0 ? 4 : 3; // only buffered publishers keep what is newest
+            if (dice_.percent(60)) options.set("policy", dice_.between(0, policies_ - 1));
             if (dice_.percent(50)) options.set("disconnect_ms", dice_.between(5, 2000));
             frame = dice_.one_of(std::vector<std::int64_t>{256, 300, 512, 1000, 4096});
             if (mode == 0) {
@@ -170,6 +171,7 @@ class Drawing {
                 if (dice_.percent(20)) options.set("flush_us", dice_.between(0, 1) * 500);
                 if (dice_.percent(20)) options.set("idle", 1);
                 if (dice_.percent(15)) options.set("watermark", dice_.between(1, frame));
+                if (dice_.percent(10)) options.set("newest", dice_.between(1, 2000));
             } else {
                 if (dice_.percent(60)) options.set("outstanding", dice_.between(2, 12));
                 if (dice_.percent(60)) options.set("remainder", dice_.between(1, 4));
@@ -211,7 +213,7 @@ class Drawing {
             step.with.set("first", dice_.between(0, fids_ - 1));
             step.with.set(
                 "last", dice_.percent(10) ? -1 : dice_.between(step.with.get("first"), fids_ - 1));
-            if (more && dice_.percent(20)) step.with.set("policy", dice_.between(0, 2));
+            if (more && dice_.percent(20)) step.with.set("policy", dice_.between(0, policies_ - 1));
         }
         // Wants nothing any more, is let go, and comes back.
         if (!dice_.percent(20)) return;
@@ -354,6 +356,7 @@ class Drawing {
     Schedule schedule_;
     std::uint32_t next_number_ = 0;
     std::int64_t fids_ = dice_.between(1, 6);
+    std::int64_t policies_ = 3; // of the publisher that was drawn last
     std::int64_t span_us_ = dice_.percent(70) ? 20'000 : 2'000'000;
 };
 

@@ -48,6 +48,10 @@ void PubSubOracle::opens(std::uint32_t publisher, std::uint64_t incarnation, Pol
                               .open = true};
 }
 
+void PubSubOracle::keeps_little(std::uint32_t publisher) {
+    publishers_[publisher].keeps_little = true;
+}
+
 void PubSubOracle::vanishes(std::uint32_t publisher) {
     Publisher& it = publishers_[publisher];
     it.open = false;
@@ -172,10 +176,12 @@ void PubSubOracle::writable(std::uint32_t publisher) {
 
 // --- subscribers ----------------------------------------------------------------------------
 
-void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids, bool drop) {
+void PubSubOracle::asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids,
+                        std::optional<Policy> policy) {
     Subscriber& it = subscribers_[subscriber];
     for (const std::uint64_t fid : fids) {
-        if (drop) {
+        it.asked[fid].insert(policy);
+        if (policy && may_miss(*policy)) {
             it.asked_to_drop.insert(fid);
             it.ever_dropped.insert(fid);
         } else {
@@ -251,9 +257,21 @@ void PubSubOracle::message(std::uint32_t subscriber, std::uint64_t fid,
 
 bool PubSubOracle::may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const {
     const auto publisher = publishers_.find(link.publisher);
-    if (publisher != publishers_.end() && publisher->second.policy == Policy::drop) return true;
+    if (publisher != publishers_.end() && may_miss(publisher->second.policy)) return true;
     const auto it = subscribers_.find(subscriber);
     return it != subscribers_.end() && it->second.ever_dropped.contains(fid);
+}
+
+bool PubSubOracle::wants_newest(std::uint32_t subscriber, const Link& link,
+                                std::uint64_t fid) const {
+    const auto publisher = publishers_.find(link.publisher);
+    const auto it = subscribers_.find(subscriber);
+    if (publisher == publishers_.end() || it == subscribers_.end()) return false;
+    const auto asked = it->second.asked.find(fid);
+    if (asked == it->second.asked.end()) return false;
+    return std::ranges::all_of(asked->second, [&](const std::optional<Policy>& each) {
+        return each.value_or(publisher->second.policy) == Policy::newest;
+    });
 }
 
 void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_t count) {
@@ -273,6 +291,13 @@ void PubSubOracle::gap(std::uint32_t subscriber, std::uint64_t fid, std::uint64_
                                                       " messages are due");
         account.expected.clear();
         return;
+    }
+    // Unless it has just unsubscribed from it, what is newest is never missed.
+    if (count == account.expected.size() && account.requests == account.answers &&
+        !publishers_[link.publisher].keeps_little && wants_newest(subscriber, link, fid)) {
+        oracle_.violate(RuleId::newest_arrives,
+                        name_of(subscriber, fid) + ": a gap of " + std::to_string(count) +
+                            ", which is all that was due, with the newest message");
     }
     account.expected.erase(account.expected.begin(),
                            account.expected.begin() + static_cast<std::ptrdiff_t>(count));
@@ -334,9 +359,8 @@ TimePoint PubSubOracle::patience(std::uint32_t publisher, std::uint64_t fid,
         const auto subscriber = subscribers_.find(owner->second);
         if (!link.subscribed.contains(fid)) continue;
         if (it.explicitly) return TimePoint::max();
-        const bool drops =
-            it.policy == Policy::drop ||
-            (subscriber != subscribers_.end() && subscriber->second.asked_to_drop.contains(fid));
+        const bool drops = may_miss(it.policy) || (subscriber != subscribers_.end() &&
+                                                   subscriber->second.asked_to_drop.contains(fid));
         if (drops) continue;
         if (it.policy == Policy::block) return TimePoint::max();
         until = std::max(until, since + it.disconnect_after + prompt);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -18,7 +19,10 @@
 
 namespace netio::world {
 
-enum class Policy : std::uint8_t { block, drop, disconnect };
+enum class Policy : std::uint8_t { block, drop, disconnect, newest };
+constexpr bool may_miss(Policy policy) noexcept {
+    return policy == Policy::drop || policy == Policy::newest;
+}
 
 // The bytes of a message follow from who it is.
 struct MessageName {
@@ -37,6 +41,8 @@ class PubSubOracle {
     // `explicitly`: who publishes waits for everybody, whatever the policy.
     void opens(std::uint32_t publisher, std::uint64_t incarnation, Policy policy,
                Duration disconnect_after, bool explicitly);
+    // It keeps so little of the newest messages that the limit may be hit.
+    void keeps_little(std::uint32_t publisher);
     // The socket is gone: destroyed, or with its process.
     void vanishes(std::uint32_t publisher);
     void begins_to_close(std::uint32_t publisher);
@@ -59,7 +65,9 @@ class PubSubOracle {
     void writable(std::uint32_t publisher);
 
     // --- subscribers ---
-    void asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids, bool drop);
+    // No policy: the publisher's own.
+    void asks(std::uint32_t subscriber, const std::set<std::uint64_t>& fids,
+              std::optional<Policy> policy);
     void connected(std::uint32_t subscriber, std::uint32_t publisher, std::uint64_t connection);
     // The answers to its requests.
     void subscribed(std::uint32_t subscriber, const std::set<std::uint64_t>& fids);
@@ -110,15 +118,18 @@ class PubSubOracle {
         Duration disconnect_after{};
         bool explicitly = false;
         bool open = false;
+        bool keeps_little = false;
         std::uint64_t unserved = 0; // who ended within its end without everything
         std::map<std::uint64_t, std::uint64_t> numbers; // next, by fid
         std::map<std::uint64_t, TimePoint> waits;       // by fid: since when it said again
         std::set<std::uint64_t> tickets;
     };
     struct Subscriber {
-        std::uint64_t connection = 0; // 0: none
-        std::set<std::uint64_t> asked_to_drop;
+        std::uint64_t connection = 0;          // 0: none
+        std::set<std::uint64_t> asked_to_drop; // or for the newest
         std::set<std::uint64_t> ever_dropped;
+        // All that it has ever asked for, by fid; nothing: the publisher's own.
+        std::map<std::uint64_t, std::set<std::optional<Policy>>> asked;
     };
 
     static bool takes(const Link& link, std::uint64_t fid) {
@@ -126,6 +137,8 @@ class PubSubOracle {
     }
     std::string name_of(std::uint32_t subscriber, std::uint64_t fid) const;
     bool may_drop(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
+    // It has never had another policy for this fid.
+    bool wants_newest(std::uint32_t subscriber, const Link& link, std::uint64_t fid) const;
     void expect_everything(std::uint32_t subscriber, const Link& link,
                            const std::set<std::uint64_t>& fids, const char* when);
     void not_told(std::uint32_t subscriber, std::uint64_t fid, const Account& account,

@@ -21,6 +21,8 @@ constexpr std::array all_rules{
     Rule{RuleId::gap_by_policy, "a gap by policy only",
          "block,      // publishing to it says `again`: nothing is lost",
          "pubsub/core/slow_policy.hpp"},
+    Rule{RuleId::newest_arrives, "the newest arrives",
+         "newest,     // it misses all but the newest of each fid", "pubsub/core/slow_policy.hpp"},
     Rule{RuleId::orderly_is_everything, "orderly is everything",
          "Nothing is lost silently: a publisher that ends in order tells every subscriber how much "
          "there was.",

@@ -15,6 +15,7 @@ enum class RuleId : std::uint8_t {
     whole,
     gap_at_its_place,
     gap_by_policy,
+    newest_arrives,
     orderly_is_everything,
     served_in_the_end,
     books_balance,

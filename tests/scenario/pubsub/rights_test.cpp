@@ -102,6 +102,30 @@ TEST_P(Rights, ForceAPolicyOnWhoHoldsTheKey) {
     }
 }
 
+TEST_P(Rights, ForceThatTheNewestIsKept) {
+    serve("services=pubsub fids=0-9:newest!,10-19:newest");
+    Subscription& subscription = ask({range(0, 9)}, SlowPolicy::block);
+    Subscription& unasked = ask({range(10, 19)});
+    Subscription& greedy = ask({range(10, 19)}, SlowPolicy::disconnect);
+    ASSERT_TRUE(run_until([&] {
+        return answers(subscription) == 1 && answers(unasked) == 1 && answers(greedy) == 1;
+    }));
+    EXPECT_THAT(greedy.actor.refused, SizeIs(1));
+    subscription.socket->pause();
+    std::uint64_t number = 0;
+    for (; publisher->counters().dropped == 0; ++number) {
+        ASSERT_LT(number, 1'000'000U);
+        ASSERT_NE(publish(*publisher, Fid{1}, number, 60000), netio::Status::again)
+            << "who wants the newest holds nobody up";
+        ASSERT_TRUE(run_until([] { return true; }));
+    }
+    publisher->flush();
+    subscription.socket->resume();
+    ASSERT_TRUE(
+        run_until([&] { return subscription.actor.by_fid[Fid{1}].back().number == number - 1; }));
+    EXPECT_GT(subscription.actor.gaps[Fid{1}], 0U);
+}
+
 // What a key gives to who asks for nothing is no more than the publisher's own.
 TEST_P(Rights, GiveNoMoreThanThePublisherDoes) {
     serve("services=pubsub fids=0-9:block!,20-29:block", SlowPolicy::drop);

@@ -132,6 +132,8 @@ PublishActor::PublishActor(World& world, Process& process)
         all.share_bytes = std::min(static_cast<std::size_t>(option("share")) * all.page_bytes,
                                    all.page_bytes * all.page_count / 2);
         all.watermark_bytes = static_cast<std::size_t>(option("watermark"));
+        all.newest_bytes =
+            static_cast<std::size_t>(option("newest", static_cast<std::int64_t>(all.newest_bytes)));
         all.flush_time = std::chrono::microseconds{option("flush_us", 40)};
         all.flush_when_idle = option("idle") != 0;
         auto made = std::make_unique<pubsub::BufferedPublishSocket>(process.transport, all, *this);
@@ -152,6 +154,7 @@ PublishActor::PublishActor(World& world, Process& process)
     world_.pubsub().opens(number_, world_.incarnation_of(number_),
                           static_cast<Policy>(option("policy")), options.disconnect_after,
                           mode_ == Mode::explicitly);
+    if (option("newest") != 0) world_.pubsub().keeps_little(number_);
 }
 
 std::string PublishActor::feature() const {

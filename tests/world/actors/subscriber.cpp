@@ -123,7 +123,8 @@ void SubscribeActor::subscribe(const Step& step) {
     note("subscribe", to_integer(range.first), to_integer(range.last));
     const std::set<std::uint64_t> fids = fids_of(range);
     wanted_.insert(fids.begin(), fids.end());
-    world_.pubsub().asks(number_, fids, policy == static_cast<std::int64_t>(Policy::drop));
+    world_.pubsub().asks(number_, fids,
+                         policy < 0 ? std::nullopt : std::optional{static_cast<Policy>(policy)});
     asking_ = true;
     if (policy < 0) return socket_->subscribe(range);
     socket_->subscribe(range, static_cast<pubsub::SlowPolicy>(policy));

@@ -73,7 +73,8 @@ listen: [127.0.0.1:1, "[::1]:2"]
 provider: tcp
 mode: buffered
 loop: {mode: adaptive, spin_us: 7}
-buffered: {page_size: 4k, pages: 9, share: 3k, watermark: 1k, flush_us: 11, flush_when_idle: true}
+buffered: {page_size: 4k, pages: 9, share: 3k, watermark: 1k, flush_us: 11, flush_when_idle: true,
+           newest: 2M}
 heartbeat_ms: 100
 dead_after_ms: 700
 slow_subscribers: disconnect
@@ -102,6 +103,7 @@ streams:
     EXPECT_EQ(config.buffered_options.page_count, 9U);
     EXPECT_EQ(config.buffered_options.share_bytes, 3072U);
     EXPECT_EQ(config.buffered_options.watermark_bytes, 1024U);
+    EXPECT_EQ(config.buffered_options.newest_bytes, 2097152U);
     EXPECT_EQ(config.buffered_options.flush_time.count(), 11);
     EXPECT_TRUE(config.buffered_options.flush_when_idle);
     EXPECT_EQ(config.publisher.session.heartbeat.count(), 100);
@@ -268,6 +270,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:3:11: provider: ", "a zero byte; allowed: auto, tcp, verbs"},
         Mistake{head + "slow_subscribers: drop\ndisconnect_after_ms: 5\n" + streams,
                 "test.yaml:4:22: disconnect_after_ms: ", "nobody is disconnected"},
+        Mistake{head + "slow_subscribers: newest\ndisconnect_after_ms: 5\n" + streams,
+                "test.yaml:4:22: disconnect_after_ms: ", "nobody is disconnected"},
+        Mistake{"listen: 127.0.0.1:0\nmode: unbuffered\nslow_subscribers: newest\n" + streams,
+                "test.yaml:3:19: slow_subscribers: ", "newest with mode: buffered"},
         Mistake{head + "wait_subscribers: many\n" + streams,
                 "test.yaml:3:19: wait_subscribers: ", "'many' is not a whole number"}));
 

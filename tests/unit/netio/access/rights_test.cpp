@@ -112,17 +112,23 @@ TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
 
 TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
     const std::optional<Patience> none;
-    const std::vector<std::optional<Patience>> wishes{none, Patience::drop, Patience::disconnect,
-                                                      Patience::block};
+    const std::vector<std::optional<Patience>> wishes{none, Patience::drop, Patience::newest,
+                                                      Patience::disconnect, Patience::block};
     const Rights rights =
-        parse_rights("services=pubsub fids=1,2:drop,3:disconnect,4:block,5:drop!,6:block!");
+        parse_rights("services=pubsub "
+                     "fids=1,2:drop,3:disconnect,4:block,5:drop!,6:block!,7:newest,8:newest!");
     // Of each fid and wish: what it gets; "-" nothing, "own" the publisher's own.
     const std::vector<std::vector<std::string>> expected{
-        {"own", "drop", "disconnect", "block"},    {"drop", "drop", "-", "-"},
-        {"disconnect", "drop", "disconnect", "-"}, {"block", "drop", "disconnect", "block"},
-        {"drop", "drop", "drop", "drop"},          {"block", "block", "block", "block"}};
-    const std::vector<std::string> names{"drop", "disconnect", "block"};
-    for (std::uint64_t fid = 1; fid <= 6; ++fid) {
+        {"own", "drop", "newest", "disconnect", "block"},
+        {"drop", "drop", "-", "-", "-"},
+        {"disconnect", "drop", "newest", "disconnect", "-"},
+        {"block", "drop", "newest", "disconnect", "block"},
+        {"drop", "drop", "drop", "drop", "drop"},
+        {"block", "block", "block", "block", "block"},
+        {"newest", "drop", "newest", "-", "-"},
+        {"newest", "newest", "newest", "newest", "newest"}};
+    const std::vector<std::string> names{"drop", "newest", "disconnect", "block"};
+    for (std::uint64_t fid = 1; fid <= 8; ++fid) {
         for (std::size_t wish = 0; wish < wishes.size(); ++wish) {
             const auto answer = rights.subscribe(fid, fid, wishes[wish]);
             const std::string got = !answer.permitted ? "-"

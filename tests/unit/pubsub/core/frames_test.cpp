@@ -53,12 +53,13 @@ TEST(PubsubFrames, ARequestMayAskForAPolicy) {
     encode_request(1, std::span{&range, 1}, bytes);
     ASSERT_TRUE(decode_request(bytes));
     EXPECT_EQ(decode_request(bytes)->policy, std::nullopt);
-    for (const auto policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect}) {
+    for (const auto policy :
+         {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect, SlowPolicy::newest}) {
         encode_request(1, std::span{&range, 1}, bytes, policy);
         ASSERT_TRUE(decode_request(bytes));
         EXPECT_EQ(decode_request(bytes)->policy, policy);
     }
-    bytes[4] = std::byte{4};
+    bytes[4] = std::byte{5};
     EXPECT_FALSE(decode_request(bytes));
 }
 

@@ -48,6 +48,7 @@ TEST(PageTerms, WhoMayMissMessagesHoldsMoreThanWhoIsWaitedFor) {
     EXPECT_EQ(terms.share_of(SlowPolicy::block), std::size_t{1} << 20);
     EXPECT_EQ(terms.share_of(SlowPolicy::disconnect), std::size_t{1} << 20);
     EXPECT_EQ(terms.share_of(SlowPolicy::drop), std::size_t{4} << 20);
+    EXPECT_EQ(terms.share_of(SlowPolicy::newest), std::size_t{1} << 20) << "more would only be old";
     EXPECT_EQ(PageTerms{small()}.share_of(SlowPolicy::drop), 4096U); // half of all
     options.share_bytes = 5000;
     EXPECT_EQ(PageTerms{options}.share_of(SlowPolicy::drop), 5000U);
@@ -64,6 +65,7 @@ TEST(PageTerms, WhoHasItsShareMissesOrIsWaitedForByItsPolicy) {
     EXPECT_EQ(turn(4096, SlowPolicy::block), Turn::waits);
     EXPECT_EQ(turn(4096, SlowPolicy::disconnect), Turn::waits);
     EXPECT_EQ(turn(4096, SlowPolicy::drop), Turn::misses);
+    EXPECT_EQ(turn(4096, SlowPolicy::newest), Turn::misses);
 }
 
 TEST(PageTerms, AMessageOfSeveralPagesDoesNotBringAnybodyBeyondHalfOfThePool) {

@@ -14,5 +14,12 @@ TEST(SlowPolicy, DropHoldsUpLeastAndBlockMost) {
     EXPECT_FALSE(holds_up_more(SlowPolicy::block, SlowPolicy::block));
 }
 
+TEST(SlowPolicy, NewestHoldsUpNobodyAsDropDoes) {
+    EXPECT_TRUE(may_miss(SlowPolicy::newest));
+    EXPECT_FALSE(holds_up_more(SlowPolicy::newest, SlowPolicy::drop));
+    EXPECT_FALSE(holds_up_more(SlowPolicy::drop, SlowPolicy::newest));
+    EXPECT_TRUE(holds_up_more(SlowPolicy::disconnect, SlowPolicy::newest));
+}
+
 } // namespace
 } // namespace netio::pubsub

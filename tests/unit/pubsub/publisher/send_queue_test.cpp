@@ -158,6 +158,27 @@ TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
     EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 5}));
 }
 
+TEST(SendQueue, WhereNobodyMissesWhatWasTakenBackThereIsNoGap) {
+    QueuePeer peer;
+    Frames frames;
+    SendQueue::Handling marked = frames.dropping(1);
+    marked.mark = 77;
+    frames.add(peer.queue, marked);
+    auto taken = peer.queue.take_back();
+    EXPECT_EQ(taken.mark, 77U);
+    peer.queue.settle(taken);
+    EXPECT_TRUE(peer.queue.has_drained());
+    // One that others have made stays, wherever it is.
+    peer.queue.add_gap(Fid{7}, 1);
+    frames.add(peer.queue, frames.dropping(2));
+    frames.add(peer.queue, frames.dropping(3));
+    peer.queue.settle(peer.queue.take_back());
+    peer.queue.settle(peer.queue.take_back());
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(gap_kind));
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 1}));
+}
+
 TEST(SendQueue, TakesBackAWholeMessageOrNothingOfIt) {
     QueuePeer peer;
     Frames frames;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/newest_book.hpp"
+
+namespace netio::pubsub::inline v0_2 {
+
+NewestStore::Forgotten NewestBook::note(SubscriberId subscriber, const FidRange& range,
+                                        std::optional<SlowPolicy> policy) {
+    const bool newest = policy == SlowPolicy::newest;
+    auto found = entries_.find(subscriber);
+    if (found == entries_.end()) {
+        if (!newest) return {};
+        found =
+            entries_.emplace(subscriber, Entry{.since = {}, .store = NewestStore{limit_}}).first;
+    }
+    Entry& entry = found->second;
+    ++entry.requests;
+    if (newest) {
+        for (const FidRange& part : entry.since.absent(range))
+            entry.since.assign(part, entry.requests);
+        return {};
+    }
+    entry.since.erase(range);
+    return entry.store.forget(range);
+}
+
+std::uint32_t NewestBook::requests(SubscriberId subscriber) const noexcept {
+    const auto found = entries_.find(subscriber);
+    return found == entries_.end() ? 0 : found->second.requests;
+}
+
+NewestStore* NewestBook::store_of(SubscriberId subscriber, Fid fid, std::uint32_t requests) {
+    const auto found = entries_.find(subscriber);
+    if (found == entries_.end()) return nullptr;
+    const std::uint32_t* const since = found->second.since.find(fid);
+    return since != nullptr && requests >= *since ? &found->second.store : nullptr;
+}
+
+NewestStore* NewestBook::store_of(SubscriberId subscriber) {
+    const auto found = entries_.find(subscriber);
+    return found == entries_.end() ? nullptr : &found->second.store;
+}
+
+bool NewestBook::keeps(SubscriberId subscriber) const noexcept {
+    const auto found = entries_.find(subscriber);
+    return found != entries_.end() && !found->second.store.empty();
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/newest_store.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+namespace {
+
+std::size_t cost_of(std::size_t message_bytes) noexcept {
+    return message_bytes + NewestStore::overhead_bytes;
+}
+
+std::vector<FidCount> sorted_counts(const FidMap<std::uint64_t>& map) {
+    std::vector<FidCount> counts;
+    counts.reserve(map.size());
+    map.for_each(
+        [&](Fid fid, std::uint64_t count) { counts.push_back({.fid = fid, .count = count}); });
+    std::ranges::sort(counts, {}, &FidCount::fid);
+    return counts;
+}
+
+void fill(NewestStore::Message& message, Fid fid, MessageParts parts, std::uint8_t status) {
+    message.fid = fid;
+    message.status = status;
+    message.bytes.resize(size_of(parts));
+    copy_parts(parts, 0, message.bytes);
+}
+
+} // namespace
+
+std::span<const Fid> NewestStore::put(Fid fid, MessageParts parts, std::uint8_t status) {
+    dropped_.clear();
+    const std::size_t cost = cost_of(size_of(parts));
+    if (Kept::iterator* const before = places_.find(fid)) drop(*before);
+    if (cost > limit_) {
+        miss(fid);
+        return dropped_;
+    }
+    while (bytes_ + cost > limit_)
+        drop(kept_.begin());
+    fill(kept_.emplace_back(), fid, parts, status);
+    places_[fid] = std::prev(kept_.end());
+    bytes_ += cost;
+    return dropped_;
+}
+
+bool NewestStore::put_older(Fid fid, MessageParts parts, std::uint8_t status) {
+    const std::size_t cost = cost_of(size_of(parts));
+    const bool is_last = places_.find(fid) == nullptr && missed_.find(fid) == nullptr;
+    if (!is_last || bytes_ + cost > limit_) return false;
+    fill(kept_.emplace_front(), fid, parts, status);
+    places_[fid] = kept_.begin();
+    bytes_ += cost;
+    return true;
+}
+
+std::vector<FidCount> NewestStore::take_missed() {
+    std::vector<FidCount> counts = sorted_counts(missed_);
+    missed_.clear();
+    return counts;
+}
+
+void NewestStore::pop_front() {
+    bytes_ -= cost_of(kept_.front().bytes.size());
+    places_.erase(kept_.front().fid);
+    kept_.pop_front();
+}
+
+NewestStore::Forgotten NewestStore::forget(const FidRange& range) {
+    dropped_.clear();
+    for (auto at = kept_.begin(); at != kept_.end();) {
+        const auto next = std::next(at);
+        if (contains(range, at->fid)) drop(at);
+        at = next;
+    }
+    FidMap<std::uint64_t> gone;
+    missed_.for_each([&](Fid fid, std::uint64_t count) {
+        if (contains(range, fid)) gone[fid] = count;
+    });
+    missed_.erase(range);
+    return {.missed = sorted_counts(gone), .dropped = std::exchange(dropped_, {})};
+}
+
+void NewestStore::drop(Kept::iterator message) {
+    const Fid fid = message->fid;
+    bytes_ -= cost_of(message->bytes.size());
+    places_.erase(fid);
+    kept_.erase(message);
+    miss(fid);
+}
+
+void NewestStore::miss(Fid fid) {
+    ++missed_[fid];
+    dropped_.push_back(fid);
+}
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/newest_store.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <deque>
+#include <map>
+#include <random>
+#include <string>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr std::size_t overhead = NewestStore::overhead_bytes;
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+    const auto bytes = std::as_bytes(std::span{text});
+    return {bytes.begin(), bytes.end()};
+}
+
+std::vector<Fid> put(NewestStore& store, std::uint64_t fid, const std::string& text,
+                     std::uint8_t status = 0) {
+    const std::vector<std::byte> bytes = bytes_of(text);
+    const std::span<const std::byte> part{bytes};
+    const std::span<const Fid> missed = store.put(Fid{fid}, {&part, 1}, status);
+    return {missed.begin(), missed.end()};
+}
+bool put_older(NewestStore& store, std::uint64_t fid, const std::string& text) {
+    const std::vector<std::byte> bytes = bytes_of(text);
+    const std::span<const std::byte> part{bytes};
+    return store.put_older(Fid{fid}, {&part, 1}, 0);
+}
+std::string take(NewestStore& store) {
+    const NewestStore::Message& message = store.front();
+    std::string text = std::to_string(to_integer(message.fid)) + ":";
+    for (const std::byte each : message.bytes)
+        text += static_cast<char>(each);
+    store.pop_front();
+    return text;
+}
+
+TEST(NewestStore, KeepsTheLastOfEachFidAndCountsThoseBeforeIt) {
+    NewestStore store{10000};
+    EXPECT_THAT(put(store, 1, "a"), IsEmpty());
+    EXPECT_THAT(put(store, 2, "b"), IsEmpty());
+    EXPECT_THAT(put(store, 1, "c"), ElementsAre(Fid{1}));
+    EXPECT_THAT(put(store, 1, "d", 7), ElementsAre(Fid{1}));
+    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 2}));
+    EXPECT_EQ(take(store), "2:b");
+    EXPECT_EQ(store.front().status, 7);
+    EXPECT_EQ(take(store), "1:d");
+    EXPECT_TRUE(store.empty());
+    EXPECT_EQ(store.bytes(), 0U);
+}
+
+TEST(NewestStore, PutsThePartsOfAMessageTogether) {
+    NewestStore store{10000};
+    const std::vector<std::byte> one = bytes_of("ab");
+    const std::vector<std::byte> two = bytes_of("cde");
+    const std::array<std::span<const std::byte>, 2> parts{one, two};
+    store.put(Fid{1}, parts, 0);
+    EXPECT_EQ(take(store), "1:abcde");
+}
+
+TEST(NewestStore, AtTheLimitTheFidThatHasHadNoneForTheLongestTimeGoes) {
+    NewestStore store{3 * (overhead + 1)};
+    put(store, 1, "a");
+    put(store, 2, "b");
+    put(store, 3, "c");
+    EXPECT_EQ(store.bytes(), 3 * (overhead + 1));
+    put(store, 1, "d");
+    EXPECT_THAT(put(store, 4, "e"), ElementsAre(Fid{2}));
+    EXPECT_THAT(put(store, 5, std::string(overhead + 2, 'f')), ElementsAre(Fid{3}, Fid{1}));
+    EXPECT_THAT(store.take_missed(),
+                ElementsAre(FidCount{Fid{1}, 2}, FidCount{Fid{2}, 1}, FidCount{Fid{3}, 1}));
+    EXPECT_EQ(take(store), "4:e");
+}
+
+TEST(NewestStore, OneThatIsLargerThanTheLimitIsMissedWithTheOneBeforeIt) {
+    NewestStore store{overhead + 10};
+    put(store, 1, "a");
+    EXPECT_THAT(put(store, 1, std::string(11, 'b')), ElementsAre(Fid{1}, Fid{1}));
+    EXPECT_FALSE(store.has_messages());
+    EXPECT_FALSE(store.empty()) << "there is something to tell";
+    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 2}));
+    EXPECT_TRUE(store.empty());
+    EXPECT_THAT(put(store, 1, std::string(10, 'c')), IsEmpty()) << "this one fits";
+}
+
+TEST(NewestStore, AnOlderOneIsKeptOnlyIfItIsTheLastOfItsFid) {
+    NewestStore store{3 * (overhead + 1)};
+    put(store, 1, "b");
+    EXPECT_FALSE(put_older(store, 1, "a")) << "there is a newer one";
+    EXPECT_TRUE(put_older(store, 2, "c"));
+    EXPECT_FALSE(put_older(store, 2, "d"));
+    put(store, 3, "e");
+    EXPECT_FALSE(put_older(store, 4, "f")) << "there is no room, and nobody gives way for it";
+    EXPECT_THAT(put(store, 5, "g"), ElementsAre(Fid{2})) << "it is older than all others";
+    EXPECT_FALSE(put_older(store, 2, "h")) << "a newer one has been missed";
+    EXPECT_EQ(take(store), "1:b");
+}
+
+TEST(NewestStore, ForgetsFidsAndTellsWhatIsMissedOfThem) {
+    NewestStore store{10000};
+    for (std::uint64_t fid = 1; fid <= 4; ++fid) {
+        put(store, fid, "a");
+        put(store, fid, "b");
+    }
+    const NewestStore::Forgotten gone = store.forget({.first = Fid{2}, .last = Fid{3}});
+    EXPECT_THAT(gone.missed, ElementsAre(FidCount{Fid{2}, 2}, FidCount{Fid{3}, 2}));
+    EXPECT_THAT(gone.dropped, ElementsAre(Fid{2}, Fid{3}));
+    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{4}, 1}));
+    EXPECT_EQ(take(store), "1:b");
+    EXPECT_EQ(take(store), "4:b");
+}
+
+// Against lists of all that was put: what comes out of each fid is a gap and then its last message,
+// the counts are exact, and no more than the limit is kept.
+TEST(NewestStore, AgreesWithAPlainModel) {
+    for (unsigned seed = 0; seed < 300; ++seed) {
+        std::mt19937 random{seed};
+        const std::size_t limit = overhead + random() % (5 * overhead);
+        NewestStore store{limit};
+        std::map<Fid, std::deque<std::string>> due; // put, and neither given nor told
+        std::map<Fid, std::uint64_t> missed;        // as put() has said
+        int number = 0;
+        const auto tell = [&](const std::vector<FidCount>& counts) {
+            for (const auto& [fid, count] : counts) {
+                ASSERT_EQ(missed[fid], count) << seed;
+                ASSERT_LE(count, due[fid].size()) << seed;
+                due[fid].erase(due[fid].begin(),
+                               due[fid].begin() + static_cast<std::ptrdiff_t>(count));
+                missed[fid] = 0;
+            }
+        };
+        for (int step = 0; step < 200; ++step) {
+            const std::uint64_t fid = random() % 6;
+            const std::string text = std::to_string(number++) + std::string(random() % 200, 'x');
+            switch (random() % 12) {
+            default: {
+                for (const Fid each : put(store, fid, text))
+                    ++missed[each];
+                due[Fid{fid}].push_back(text);
+                ASSERT_EQ(store.has_messages(), !store.empty() && store.messages() > 0) << seed;
+                break;
+            }
+            case 0:
+                if (!put_older(store, fid, text)) break;
+                ASSERT_TRUE(due[Fid{fid}].empty()) << seed;
+                due[Fid{fid}].push_front(text);
+                break;
+            case 1: {
+                const FidRange range{.first = Fid{fid}, .last = Fid{fid + random() % 2}};
+                const NewestStore::Forgotten gone = store.forget(range);
+                for (const Fid each : gone.dropped)
+                    ++missed[each];
+                tell(gone.missed);
+                for (std::uint64_t each = fid; each <= to_integer(range.last); ++each)
+                    ASSERT_TRUE(due[Fid{each}].empty()) << seed;
+                break;
+            }
+            case 2:
+                tell(store.take_missed());
+                for (auto left = random() % 3; left > 0 && store.has_messages(); --left) {
+                    const Fid first = store.front().fid;
+                    ASSERT_EQ(due[first].size(), 1U) << seed << ": the last one";
+                    ASSERT_EQ(take(store), std::to_string(to_integer(first)) + ":" + due[first][0]);
+                    due[first].clear();
+                }
+            }
+            ASSERT_LE(store.bytes(), limit) << seed;
+            std::size_t kept = 0;
+            for (const auto& [each, list] : due) {
+                ASSERT_GE(list.size(), missed[each]) << seed;
+                kept += list.size() - missed[each];
+            }
+            ASSERT_EQ(store.messages(), kept) << seed;
+        }
+    }
+}
+
+} // namespace
+} // namespace netio::pubsub
