@@ -5,6 +5,7 @@
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/program/commands.hpp"
+#include "apps/subscribe/policy_words.hpp"
 #include "apps/subscribe/subscribe_run.hpp"
 #include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
@@ -100,7 +101,7 @@ Command add_subscribe(CLI::App& program) {
         ->add_option("--policy", arguments->policy,
                      "When this subscriber is slow: block, drop, disconnect, or newest (of a "
                      "buffered publisher); never one that holds the publisher up more than its own")
-        ->check(one_of({policy_words.begin(), policy_words.end()}));
+        ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
     command->add_option("--local", arguments->local, "Local address to connect from");
     add_count(*command, "--buffers", arguments->buffers.count, "Receive buffers",
               {.min = 4, .max = 16384});

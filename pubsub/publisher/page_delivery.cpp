@@ -233,7 +233,7 @@ void PageDelivery::note_policy(Subscriber& subscriber, const FidRange& fids,
 void PageDelivery::give_kept(Subscriber& subscriber) {
     NewestStore* const store = newest_.store_of(subscriber.id());
     while (store != nullptr && !store->empty()) {
-        if (!subscriber.can_send_now()) return subscriber.request_capacity();
+        if (!subscriber.is_turn_of_kept()) return;
         for (const FidCount& missed : store->take_missed())
             subscriber.tell_gap(missed);
         if (store->has_messages() && !send_kept(*store, subscriber)) {

@@ -31,6 +31,7 @@ void SendQueue::hold(Item& item, const Handling& handling) {
     item.handling.begun = handling.droppable && handling.continues && !head_waits;
     if (item.handling.begun) item.handling.droppable = false;
     holding_.waiting += handling.amount;
+    if (handling.mark != 0) ++marked_;
     if (item.handling.droppable) holding_.droppable += handling.amount;
 }
 
@@ -259,6 +260,7 @@ void SendQueue::on_head_posted() {
     const Item& item = items_.front();
     holding_.waiting -= item.handling.amount;
     holding_.posted += item.handling.amount;
+    if (item.handling.mark != 0) --marked_;
     if (item.message != nullptr) message_bytes_ -= item.message->total_bytes;
     items_.pop_front();
 }
@@ -312,6 +314,7 @@ SendQueue::TakenBack SendQueue::take_back() {
         taken.cookies.push_back(handling.cookie);
         holding_.waiting -= handling.amount;
         holding_.droppable -= handling.amount;
+        if (handling.mark != 0) --marked_;
         if (items_[i].message != nullptr) message_bytes_ -= items_[i].message->total_bytes;
     }
     const auto is_gap = [&](std::size_t i) {
@@ -356,7 +359,7 @@ std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
                             .fate = Fate::lost});
         }
     }
-    holding_.waiting = holding_.droppable = message_bytes_ = 0;
+    holding_.waiting = holding_.droppable = message_bytes_ = marked_ = 0;
     owed_ = {};
     return rest;
 }

@@ -43,7 +43,7 @@ class SendQueue {
         bool continues = false; // the rest of what the item before it begins
         bool begun = false;     // was droppable until the first of it left
         bool prompt = false;    // does not wait for others to leave with
-        std::uint32_t mark = 0; // the caller's
+        std::uint32_t mark = 0; // the caller's; 0: none
         TimePoint since{};      // when it entered, for the caller
     };
     void add_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
@@ -91,6 +91,8 @@ class SendQueue {
 
     const Holding& holding() const noexcept { return holding_; }
     bool has_drained() const noexcept { return items_.empty(); }
+    // Items with a mark that wait.
+    std::size_t marked() const noexcept { return marked_; }
     std::size_t answers() const noexcept { return owed_.answers; }
     // That wait, of all fids.
     std::size_t positions() const noexcept { return owed_.positions; }
@@ -163,6 +165,7 @@ class SendQueue {
     std::deque<Item> items_;
     Gathering gathering_;
     std::size_t message_bytes_ = 0; // of all that wait
+    std::size_t marked_ = 0;
     Holding holding_;
     Owed owed_;
     std::uint64_t progress_ = 0;

@@ -86,7 +86,8 @@ void Subscriber::pump() {
 }
 
 void Subscriber::offer_room() {
-    if (has_kept && queue_.has_drained()) owner_.on_drained(*this);
+    if (is_turn_of_kept()) owner_.on_turn_of_kept(*this);
+    if (has_kept) request_capacity();
 }
 
 void Subscriber::leave() {

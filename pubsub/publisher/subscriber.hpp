@@ -29,8 +29,8 @@ class Subscriber final : private Session::Handler {
         virtual void on_returned(const SendQueue::Returned& returned) = 0;
         // Some of the queue has left.
         virtual void on_progress() = 0;
-        // Nothing waits in its queue, and more is kept for it than that. Must not call the user.
-        virtual void on_drained(Subscriber& subscriber) = 0;
+        // It is the turn of what is kept for it. Must not call the user.
+        virtual void on_turn_of_kept(Subscriber& subscriber) = 0;
         // Nothing may be sent to it any more; what is queued is returned after this. Must not call
         // the user.
         virtual void on_subscriber_gone(Subscriber& subscriber) = 0;
@@ -64,6 +64,11 @@ class Subscriber final : private Session::Handler {
     void add_gap(Fid fid, std::uint64_t count);
     // The same, of what the account knows already.
     void tell_gap(const FidCount& missed);
+    // What is kept has waited long enough: nothing that came before it still waits. If nothing
+    // waits at all, it is better sent when that is possible, being newer then.
+    bool is_turn_of_kept() const noexcept {
+        return has_kept && queue_.marked() == 0 && (!queue_.has_drained() || can_send_now());
+    }
     SendQueue::TakenBack take_back() { return queue_.take_back(); }
     void settle(const SendQueue::TakenBack& taken) { queue_.settle(taken); }
 

@@ -234,15 +234,15 @@ void SubscriberSessions::on_progress() {
 }
 
 // Whoever is to be asked whether it has everything is sent what is kept for it first.
-void SubscriberSessions::on_drained(Subscriber& subscriber) {
+void SubscriberSessions::on_turn_of_kept(Subscriber& subscriber) {
     owner_.give_kept(subscriber);
     if (end_.has_begun() && !subscriber.has_kept) ask(subscriber);
 }
 
 void SubscriberSessions::offer_what_is_kept() {
     subscribers_.for_each([this](Subscriber& each) {
-        if (each.stage() == Subscriber::Stage::gone || !each.has_kept) return;
-        if (each.queue().has_drained()) on_drained(each);
+        if (each.stage() != Subscriber::Stage::gone && each.is_turn_of_kept())
+            on_turn_of_kept(each);
     });
 }
 
@@ -320,7 +320,7 @@ void SubscriberSessions::close() {
     if (!end_.begin(loop_.now() + options_.close_limit)) return;
     subscribers_.for_each([this](Subscriber& each) {
         each.idle = {.progress = each.queue().progress()};
-        if (each.has_kept && each.queue().has_drained()) owner_.give_kept(each);
+        if (each.is_turn_of_kept()) owner_.give_kept(each);
         if (!each.has_kept) ask(each);
     });
     slow_.keep_watch();

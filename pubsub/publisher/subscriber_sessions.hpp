@@ -111,7 +111,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     std::size_t post_limit(const Subscriber& subscriber) const noexcept override;
     void on_returned(const SendQueue::Returned& returned) override;
     void on_progress() override;
-    void on_drained(Subscriber& subscriber) override;
+    void on_turn_of_kept(Subscriber& subscriber) override;
     void on_subscriber_gone(Subscriber& subscriber) override;
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed) override;
 

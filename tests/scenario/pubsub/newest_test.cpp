@@ -109,6 +109,32 @@ TEST_P(NewestMessages, HoldNobodyUpAndAreOfTheirRangesOnly) {
     EXPECT_THAT(steady.actor.gaps, IsEmpty());
 }
 
+// It never has taken everything: other ranges of it always have more than it takes.
+TEST_P(NewestMessages, AreNotKeptForEverByARangeThatDrops) {
+    auto publisher = buffered(small_pages());
+    auto& subscriber = paused({range(1, 1)});
+    subscriber.socket->subscribe(range(2, 2), SlowPolicy::drop);
+    ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
+    std::uint64_t number = 0;
+    const auto burst = [&] {
+        ASSERT_EQ(publish(*publisher, Fid{1}, number, 500), Status::ok);
+        for (std::uint64_t i = 0; i < 100; ++i)
+            ASSERT_EQ(publish(*publisher, Fid{2}, 100 * number + i, 500), Status::ok);
+        ++number;
+    };
+    while (number < 20)
+        burst();
+    subscriber.actor.at_message = [&](SubscribeSocket&) { burst(); };
+    subscriber.socket->resume();
+    ASSERT_TRUE(run_until([&] { return last_of(subscriber, 1) + 1 > 200 || number > 5000; }));
+    EXPECT_LT(number, 5000U);
+    subscriber.actor.at_message = {};
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    expect_exact_account(subscriber.actor, Fid{1}, number);
+    EXPECT_EQ(last_of(subscriber, 1), number - 1);
+}
+
 TEST_P(NewestMessages, ArriveBeforeTheEndOfAPublisherThatCloses) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 3)});

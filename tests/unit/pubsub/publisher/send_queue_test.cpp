@@ -158,6 +158,24 @@ TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
     EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 5}));
 }
 
+TEST(SendQueue, CountsWhatWaitsWithAMark) {
+    QueuePeer peer;
+    Frames frames;
+    SendQueue::Handling marked = frames.dropping(1);
+    marked.mark = 1;
+    frames.add(peer.queue, marked);
+    frames.add(peer.queue, marked);
+    frames.add(peer.queue, frames.dropping(2));
+    frames.add(peer.queue, marked);
+    EXPECT_EQ(peer.queue.marked(), 3U);
+    static_cast<void>(peer.queue.take_back());
+    EXPECT_EQ(peer.queue.marked(), 2U);
+    peer.take_one();
+    EXPECT_EQ(peer.queue.marked(), 1U);
+    static_cast<void>(peer.queue.take_rest(1000));
+    EXPECT_EQ(peer.queue.marked(), 0U);
+}
+
 TEST(SendQueue, WhereNobodyMissesWhatWasTakenBackThereIsNoGap) {
     QueuePeer peer;
     Frames frames;
