@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/newest_book.hpp"
 
+#include <utility>
+
 namespace netio::pubsub::inline v0_2 {
 
 NewestStore::Forgotten NewestBook::note(SubscriberId subscriber, const FidRange& range,
@@ -17,10 +19,20 @@ NewestStore::Forgotten NewestBook::note(SubscriberId subscriber, const FidRange&
     if (newest) {
         for (const FidRange& part : entry.since.absent(range))
             entry.since.assign(part, entry.requests);
+        if (entry.since.size() > pieces_limit_) renew(entry);
         return {};
     }
     entry.since.erase(range);
     return entry.store.forget(range);
+}
+
+// Neighbours that were asked for one after another are pieces, however many. All of them are as if
+// they had been asked for now: then they are as many as the ranges that are wanted.
+void NewestBook::renew(Entry& entry) {
+    FidRangeMap<std::uint32_t> renewed;
+    entry.since.for_each(
+        [&](const FidRange& range, std::uint32_t) { renewed.assign(range, entry.requests); });
+    entry.since = std::move(renewed);
 }
 
 std::uint32_t NewestBook::requests(SubscriberId subscriber) const noexcept {

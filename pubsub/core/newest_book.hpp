@@ -12,6 +12,7 @@
 #include "pubsub/core/fid_range_map.hpp"
 #include "pubsub/core/newest_store.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,8 +22,9 @@ namespace netio::pubsub::inline v0_2 {
 
 class NewestBook {
   public:
-    // `limit_bytes`: of what is kept for each subscriber.
-    explicit NewestBook(std::size_t limit_bytes) noexcept : limit_{limit_bytes} {}
+    // `limit_bytes`: of what is kept for each subscriber. `ranges_limit`: that one may want.
+    NewestBook(std::size_t limit_bytes, std::size_t ranges_limit) noexcept
+        : limit_{limit_bytes}, pieces_limit_{ranges_limit + std::max(ranges_limit, least_pieces)} {}
 
     // It has this policy for these fids from now on, or none, if it does not want them any more.
     // What is to be told as missed before anything else.
@@ -45,7 +47,11 @@ class NewestBook {
         NewestStore store;
     };
 
+    static constexpr std::size_t least_pieces = 16;
+    static void renew(Entry& entry);
+
     std::size_t limit_;
+    std::size_t pieces_limit_;
     std::unordered_map<SubscriberId, Entry> entries_;
 };
 

@@ -26,12 +26,12 @@ namespace netio::pubsub::inline v0_2 {
 class PageDelivery {
   public:
     // The sessions may be made later, but before the first call.
-    // `newest_bytes`: of what is kept for each subscriber.
+    // `newest`: how much is kept for each subscriber.
     PageDelivery(const PageTerms& terms, PageStore& pages, OpenPages& open,
                  SubscriberSessions& sessions, Publisher::Counters& counters,
-                 std::size_t newest_bytes) noexcept
+                 NewestBook newest) noexcept
         : terms_{terms}, pages_{pages}, open_{open}, sessions_{sessions}, counters_{counters},
-          newest_{newest_bytes} {}
+          newest_{std::move(newest)} {}
 
     // Whether publishing to these has to wait for one of them.
     // `message_bytes`: of one that takes several pages.

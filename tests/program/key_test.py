@@ -159,6 +159,22 @@ class KeyedPrograms(Case):
         status, _, log = publisher.end()
         self.assertEqual(status, 0, log)
 
+    def test_on_a_bus_who_has_no_key_keeps_no_fid_from_the_one_that_has_it(self):
+        key = self.new("services=pubsub fids=0-63")
+        bus = self.path("bus")
+        os.mkdir(bus)
+        impostor = self.start("publish", self.config(self.PATTERN), "--bus", bus)
+        impostor.wait_for("announced as")
+        subscriber = self.start("subscribe", "--bus", bus, "--fid", "0-63", "--key", key, "--verify",
+                                "--messages", 1000)
+        subscriber.wait_for(re.escape(impostor.address()))  # it has been tried
+        publisher = self.publisher("--bus", bus)
+        status, report, log = subscriber.end()
+        self.assertEqual((status, report["lost"]), (0, 0), log)
+        self.assertRegex(log, f"connected to .*-{publisher.process.pid}-")
+        self.assertNotRegex(log, f"connected to .*-{impostor.process.pid}-")
+        self.assertNotIn("subscribes to", "".join(line for line in impostor.lines if line))
+
     def test_a_key_that_is_taken_out_of_the_file_ends_its_connection(self):
         key = self.new("services=pubsub fids=0-63")
         publisher = self.publisher()

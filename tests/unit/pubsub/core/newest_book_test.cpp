@@ -20,7 +20,7 @@ void put(NewestBook& book, SubscriberId subscriber, std::uint64_t fid) {
 }
 
 TEST(NewestBook, HasAStoreOfThoseOnlyWhoWantTheNewest) {
-    NewestBook book{10000};
+    NewestBook book{10000, 100};
     book.note(anna, range(1, 9), SlowPolicy::drop);
     EXPECT_EQ(book.store_of(anna), nullptr);
     EXPECT_EQ(book.requests(anna), 0U);
@@ -35,7 +35,7 @@ TEST(NewestBook, HasAStoreOfThoseOnlyWhoWantTheNewest) {
 }
 
 TEST(NewestBook, WhatEnteredBeforeTheFidWasWantedLikeThisIsNotKept) {
-    NewestBook book{10000};
+    NewestBook book{10000, 100};
     book.note(anna, range(1, 1), SlowPolicy::newest);
     const std::uint32_t before = book.requests(anna);
     book.note(anna, range(2, 2), SlowPolicy::newest);
@@ -48,7 +48,7 @@ TEST(NewestBook, WhatEnteredBeforeTheFidWasWantedLikeThisIsNotKept) {
 }
 
 TEST(NewestBook, ASecondRequestForTheSameChangesNothing) {
-    NewestBook book{10000};
+    NewestBook book{10000, 100};
     book.note(anna, range(1, 3), SlowPolicy::newest);
     const std::uint32_t before = book.requests(anna);
     put(book, anna, 2);
@@ -61,7 +61,7 @@ TEST(NewestBook, ASecondRequestForTheSameChangesNothing) {
 TEST(NewestBook, AnotherPolicyOrNoneEndsWhatIsKept) {
     for (const std::optional<SlowPolicy> policy :
          {std::optional<SlowPolicy>{}, std::optional{SlowPolicy::block}}) {
-        NewestBook book{10000};
+        NewestBook book{10000, 100};
         book.note(anna, range(1, 3), SlowPolicy::newest);
         for (std::uint64_t fid = 1; fid <= 3; ++fid)
             put(book, anna, fid);
@@ -74,6 +74,18 @@ TEST(NewestBook, AnotherPolicyOrNoneEndsWhatIsKept) {
         book.note(anna, range(2, 2), SlowPolicy::newest);
         EXPECT_EQ(book.store_of(anna, Fid{2}, before), nullptr) << "that was of the former wish";
     }
+}
+
+// Else a stranger that asks for one fid after the other would have a piece for each.
+TEST(NewestBook, FidsThatAreAskedForOneByOneDoNotAddUp) {
+    NewestBook book{10000, 4};
+    for (std::uint64_t fid = 1; fid <= 20; ++fid)
+        book.note(anna, range(fid, fid), SlowPolicy::newest);
+    EXPECT_NE(book.store_of(anna, Fid{1}, 1), nullptr);
+    const std::uint32_t before = book.requests(anna);
+    book.note(anna, range(21, 21), SlowPolicy::newest);
+    EXPECT_EQ(book.store_of(anna, Fid{1}, before), nullptr);
+    EXPECT_NE(book.store_of(anna, Fid{1}, book.requests(anna)), nullptr);
 }
 
 } // namespace
