@@ -237,10 +237,11 @@ PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
     read_keys(map, shared.folder, config.keys);
     config.buffered = map.word("mode", map.get("mode")) == 1;
     read_sockets(map, config.publisher);
-    if (!config.buffered && config.publisher.slow_policy == netio::pubsub::SlowPolicy::newest) {
-        map.get("slow_subscribers")
-            .fail("an unbuffered publisher keeps no messages",
-                  "newest with mode: buffered; else block, drop or disconnect");
+    const auto policy = map.find("slow_subscribers");
+    if (policy && !config.buffered &&
+        config.publisher.slow_policy == netio::pubsub::SlowPolicy::newest) {
+        policy->fail("an unbuffered publisher keeps no messages",
+                     "newest with mode: buffered; else block, drop or disconnect");
     }
     if (const auto v = map.find("buffered")) {
         if (!config.buffered) v->fail("the mode is unbuffered", "only with mode: buffered");
