@@ -18,6 +18,7 @@
 
 #include "netio/base/check.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -60,6 +61,7 @@ class Credits {
         std::uint32_t& threshold = options_.return_threshold_count;
         if (threshold == 0) threshold = half_of(options_.receive_count);
         require(threshold >= 2 && threshold <= most, "return_threshold_count", threshold);
+        threshold_ = threshold;
     }
 
     bool can_send_frame() const noexcept {
@@ -68,9 +70,7 @@ class Credits {
     }
     bool can_write() const noexcept { return available_ > reserve(); }
     // A credit frame is to be sent now; it may take the reserve.
-    bool must_return() const noexcept {
-        return available_ > 0 && owed_ >= options_.return_threshold_count;
-    }
+    bool must_return() const noexcept { return available_ > 0 && owed_ >= threshold_; }
 
     // The next frame is the last one of all: it may take the reserve, which nobody needs behind it.
     void give_up_reserve() noexcept { last_ = true; }
@@ -109,15 +109,15 @@ class Credits {
     void grow(std::uint32_t more) {
         NETIO_CHECK_MSG(more <= most_receive_count - options_.receive_count, "too many receives");
         options_.receive_count += more;
-        options_.return_threshold_count = half_of(options_.receive_count);
         granted_ += more;
+        pace_returns();
     }
     // A message arrived, and the receive that it used is not posted again. The peer keeps taking it
     // for used until it is told.
     void on_retired() {
         NETIO_CHECK_MSG(options_.receive_count > least_receive_count, "no receive to spare");
         --options_.receive_count;
-        options_.return_threshold_count = half_of(options_.receive_count);
+        pace_returns();
     }
     // The peer tells how many receives it has now. What is less it has used up, and will not
     // return.
@@ -127,6 +127,7 @@ class Credits {
         }
         if (count > options_.peer_receive_count) available_ += count - options_.peer_receive_count;
         options_.peer_receive_count = count;
+        pace_returns();
         return CreditError::none;
     }
     std::uint32_t receive_count() const noexcept { return options_.receive_count; }
@@ -147,12 +148,23 @@ class Credits {
                                     ", but receive counts go from 3 to 32767 and the threshold "
                                     "from 2 to receive_count - 1"};
     }
+    static constexpr std::uint32_t most_parts = 8;
     static std::uint32_t half_of(std::uint32_t count) noexcept { return count < 4 ? 2 : count / 2; }
+    // A window grows where the way is long. There the peer would be without credits for half of
+    // each round trip if they returned by halves: it gets them in eight parts, or as few as it has
+    // receives for; not more often than before the window grew.
+    void pace_returns() noexcept {
+        const std::uint32_t parts = std::min(most_parts, options_.peer_receive_count - 1);
+        threshold_ =
+            std::min(std::max(options_.return_threshold_count, options_.receive_count / parts),
+                     half_of(options_.receive_count));
+    }
     void use_one() noexcept {
         if (available_ > 0) --available_;
     }
 
     CreditOptions options_;
+    std::uint32_t threshold_ = 0; // of what is owed, as things are now
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
     std::uint64_t granted_;

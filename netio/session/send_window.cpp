@@ -47,6 +47,7 @@ void SendWindow::open(const Terms& terms) {
         terms.frame_bytes > frame_header_bytes ? terms.frame_bytes - frame_header_bytes : 0;
     segment_limit_ = terms.segment_limit;
     by_immediate_ = terms.by_immediate;
+    sweep_.usual = credits_->peer_receive_count();
 }
 
 // --- what may be sent -----------------------------------------------------------------------
@@ -154,6 +155,7 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     free_slots_.pop_back();
     ++next_sequence_;
     if (!is_own) wishes_.waited = false;
+    if (sweep_.left > 0) --sweep_.left;
     credits_->on_frame_sent();
     return Status::ok;
 }
@@ -263,6 +265,17 @@ Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Coo
     // The write is under way: a connection that breaks now tells by on_closed.
     if (post(connection, frame, body.size(), std::nullopt) == Status::ok) ledger_.on_service_sent();
     return Status::ok;
+}
+
+// The first tells the peer how late it is, and is posted again itself.
+void SendWindow::begin_sweep() noexcept {
+    const std::uint32_t count = credits_->peer_receive_count();
+    if (count > sweep_.usual) sweep_.left = count + 1;
+}
+
+bool SendWindow::must_sweep() const noexcept {
+    return sweep_.left > 0 && free_slots_.size() > 1 &&
+           credits_->available() > credits_->peer_receive_count() / 2;
 }
 
 SendWindow::Released SendWindow::release(Cookie slot) noexcept {

@@ -70,6 +70,11 @@ class SendWindow {
     CreditError on_window(std::uint32_t count);
     // What becomes of this side's receives. Only when open.
     Credits& flow() noexcept { return *credits_; }
+    // Nothing is sent, so nothing gives the peer occasion to make a window smaller that has grown:
+    // frames that say nothing are to use each of its receives once.
+    void begin_sweep() noexcept;
+    // One of those is due. They leave the peer's credits to what the service may have to send.
+    bool must_sweep() const noexcept;
     // A frame with nothing but credits is due.
     bool must_return() const noexcept { return credits_->must_return() && !free_slots_.empty(); }
 
@@ -115,6 +120,11 @@ class SendWindow {
     SessionCounters counters_;
     bool by_immediate_ = false;
     Wishes wishes_;
+    struct Sweep {
+        std::uint32_t usual = 0; // receives of the peer's, as it began
+        std::uint32_t left = 0;  // frames
+    };
+    Sweep sweep_;
 };
 
 } // namespace netio::inline v0_2

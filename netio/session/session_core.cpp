@@ -221,7 +221,9 @@ void SessionCore::go_on() {
         wire::store(body.data(), *count);
         if (!send_own(FrameKind::window, body)) return;
     }
-    if (send_.must_return() && !shutdown_.is_silent() && !send_own(FrameKind::credit)) return;
+    while ((send_.must_return() || send_.must_sweep()) && !shutdown_.is_silent()) {
+        if (!send_own(FrameKind::credit)) return;
+    }
     advance_shutdown();
     if (is_open() && send_.take_wish()) handler_.on_writable(session_); // may destroy the session
 }
@@ -243,6 +245,9 @@ void SessionCore::beat() {
     const bool due = liveness_.must_beat();
     if (due && send_.can_send() && !shutdown_.is_silent()) {
         if (!send_own(FrameKind::heartbeat)) return;
+        send_.begin_sweep();
+        while (send_.must_sweep())
+            if (!send_own(FrameKind::credit)) return;
         static_cast<void>(liveness_.must_beat()); // the heartbeat itself does not count
     }
     beat_.start(interval);

@@ -125,14 +125,39 @@ TEST(Credits, AWindowThatGrowsGrantsWhatWasAdded) {
     EXPECT_EQ(there.available(), 8U);
 }
 
-TEST(Credits, HalfOfALargerWindowIsReturnedAtOnce) {
-    Credits credits{{.receive_count = 4, .peer_receive_count = 4}};
-    credits.grow(4);
-    for (int i = 0; i < 3; ++i)
+// How many frames arrive before a frame with their credits is due.
+std::uint32_t owed_when_due(Credits credits) {
+    std::uint32_t owed = 0;
+    for (; !credits.must_return(); ++owed)
         receive(credits);
-    EXPECT_FALSE(credits.must_return());
-    receive(credits);
-    EXPECT_TRUE(credits.must_return());
+    return owed;
+}
+
+TEST(Credits, AWindowThatHasGrownIsReturnedInAsManyPartsAsThePeerHasReceivesFor) {
+    const auto due = [](std::uint32_t peer, std::uint32_t more) {
+        Credits credits{{.receive_count = 8, .peer_receive_count = peer}};
+        credits.grow(more);
+        return owed_when_due(credits);
+    };
+    EXPECT_EQ(owed_when_due(Credits{{.receive_count = 8, .peer_receive_count = 8}}), 4U) << "half";
+    EXPECT_EQ(due(8, 8), 4U) << "not more often than before";
+    EXPECT_EQ(due(8, 244), 36U) << "in seven";
+    EXPECT_EQ(due(9, 248), 32U);
+    EXPECT_EQ(due(64, 248), 32U) << "in eight at most";
+    EXPECT_EQ(due(3, 248), 128U) << "and in two at least";
+}
+
+TEST(Credits, ThePartsFollowBothWindows) {
+    Credits credits{{.receive_count = 8, .peer_receive_count = 3}};
+    credits.grow(248);
+    EXPECT_EQ(owed_when_due(credits), 128U);
+    ASSERT_EQ(credits.on_window(5), CreditError::none);
+    EXPECT_EQ(owed_when_due(credits), 64U);
+    for (int i = 0; i < 248; ++i) {
+        ASSERT_EQ(credits.on_received(0), CreditError::none);
+        credits.on_retired();
+    }
+    EXPECT_EQ(owed_when_due(credits), 4U);
 }
 
 TEST(Credits, AWindowShrinksByWhatWasUsedAndIsNotReturned) {

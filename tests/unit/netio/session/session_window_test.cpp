@@ -93,6 +93,61 @@ TEST_P(SessionWindow, ShrinksAgainWhenItIsNotUsed) {
     EXPECT_EQ(receives(), 64U);
 }
 
+// By halves every credit would be half a round trip late, and five frames in eight would arrive.
+TEST_P(SessionWindow, FillsALongWay) {
+    connect({.receive_count = 8, .window_limit = 0}, small_windows);
+    lengthen_the_way(10ms);
+    carry(500);
+    ASSERT_EQ(receives(), 64U);
+    // Four fifths of the window in a round trip; header and number are 16 bytes.
+    const double frames_per_second = 64 * 0.8 / 0.02;
+    bed.sim()->network().set_path(0, 0,
+                                  {.delay = 10ms, .bytes_per_second = 16 * frames_per_second});
+    EXPECT_LT(std::chrono::duration<double>(carry(3000)).count(), 3000 / frames_per_second / 0.9);
+}
+
+TEST_P(SessionWindow, OfOneThatNothingIsSentToShrinksByItself) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    carry(500);
+    ASSERT_EQ(receives(), 64U);
+    pass(10s);
+    EXPECT_EQ(receives(), 64U);
+    pass(60s);
+    EXPECT_EQ(receives(), 8U);
+    EXPECT_EQ(bed.transport().window_budget().used(), 0U);
+    EXPECT_EQ(near.session->counters().receives, 64U) << "that it began with";
+    // And grows again.
+    carry(500);
+    EXPECT_EQ(receives(), 64U);
+}
+
+TEST_P(SessionWindow, AnIdleOneIsTalkedToOnlyUntilItHasShrunk) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    carry(500);
+    pass(60s);
+    pass(60s);
+    ASSERT_EQ(receives(), 8U);
+    const std::uint64_t before = bed.loop().turns().count();
+    pass(60s);
+    // Heartbeats every 5 s on both sides, that come and have left, and now and then credits.
+    EXPECT_LE(bed.loop().turns().count() - before, 3U * 2U * 12U + 20U);
+}
+
+TEST_P(SessionWindow, WhoHasPausedKeepsCreditsForWhatIsStillToCome) {
+    connect({}, small_windows);
+    lengthen_the_way(10ms);
+    carry(500);
+    far.session->pause();
+    send(near, 10);
+    pass(30s);
+    EXPECT_GE(near.session->counters().credits, 32U - 6U) << "half of them, and heartbeats";
+    far.session->resume();
+    pass(1s);
+    EXPECT_EQ(far.frames.size(), 510U);
+}
+
 TEST_P(SessionWindow, APausedReceiverHoldsNoMoreThanItsWindow) {
     connect({}, small_windows);
     lengthen_the_way(10ms);
