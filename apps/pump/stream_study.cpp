@@ -274,8 +274,9 @@ std::optional<std::uint64_t> Simulation::wanted_ring() {
     const auto bytes = receiver_.wanted_ring();
     if (!bytes) return std::nullopt;
     const netio::stream::ReceiverCounters& counters = receiver_.counters();
+    const std::uint64_t bytes_so_far = counters.direct_bytes + counters.indirect_bytes;
     const bool is_worth_it =
-        gauge_.confirms(nanoseconds(agenda_.now()), counters.indirect_bytes, counters.ring_bytes);
+        gauge_.confirms(nanoseconds(agenda_.now()), bytes_so_far, counters.ring_bytes);
     if (is_worth_it) return bytes;
     receiver_.postpone_ring();
     return std::nullopt;

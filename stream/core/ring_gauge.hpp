@@ -21,9 +21,9 @@ class RingGauge {
     // larger than it need be, in proportion.
     explicit RingGauge(Duration round_trip) : round_trip_{round_trip} {}
 
-    // To be asked whenever Receiver::wanted_ring() suspects the ring, with the ring bytes that have
-    // arrived until `now`, any rising time. True if, since it was asked before, they came at the
-    // rate of at least a ring in two round trips.
+    // To be asked whenever Receiver::wanted_ring() suspects the ring, with the bytes that have
+    // arrived until `now`, any rising time, through the ring or directly. True if, since it was
+    // asked before, they came at the rate of at least a ring in two round trips.
     bool confirms(Duration now, std::uint64_t total_bytes, std::uint64_t ring_bytes);
 
   private:

@@ -83,7 +83,7 @@ void Sender::on_transfer_done(std::uint64_t number) {
     }
 }
 
-std::optional<Transfer> Sender::next_transfer(std::span<Piece> pieces) {
+std::optional<Transfer> Sender::next_transfer(std::span<Piece> pieces, std::size_t joined_count) {
     NETIO_CHECK_MSG(!pieces.empty(), "a transfer has at least one piece");
     if (error_ != ProtocolError::none || unsent_ == sends_.size()) return std::nullopt;
     discard_stale_adverts(); // sending may have made some stale
@@ -99,7 +99,7 @@ std::optional<Transfer> Sender::next_transfer(std::span<Piece> pieces) {
     }
     if (hopes_for_advert()) return wait(Wait::for_advert);
     if (waits_for_drain()) return wait(Wait::for_drain);
-    return send_indirect(pieces);
+    return send_indirect(pieces, joined_count);
 }
 
 std::nullopt_t Sender::wait(Wait reason) {
@@ -241,7 +241,7 @@ Transfer Sender::send_direct(std::span<Piece> pieces) {
     Advert& advert = adverts_.front();
     if (!phase_.is_direct()) set_phase(advert.terms.phase); // R6
     Transfer transfer{.kind = TransferKind::direct, .address = advert.address, .key = advert.key};
-    gather(advert.terms.bytes, pieces, transfer);
+    gather(advert.terms.bytes, pieces, 0, transfer);
     advert.address += transfer.bytes;
     advert.terms.bytes -= transfer.bytes;
     // R8: a plain receive completes with this transfer, however short; a wait-all one stays open.
@@ -254,7 +254,7 @@ Transfer Sender::send_direct(std::span<Piece> pieces) {
     return transfer;
 }
 
-Transfer Sender::send_indirect(std::span<Piece> pieces) {
+Transfer Sender::send_indirect(std::span<Piece> pieces, std::size_t joined_count) {
     // R4: into free bytes, and never across the ring's end; the rest is the next transfer.
     const std::uint64_t offset = ring_.offset(ring_sent_);
     const std::uint64_t room =
@@ -268,7 +268,7 @@ Transfer Sender::send_indirect(std::span<Piece> pieces) {
     ring_asked_ = ring_asked_ || notice.waited;
     ring_is_new_ = false;
     Transfer transfer{.kind = TransferKind::indirect, .ring_offset = offset, .notice = notice};
-    gather(room, pieces, transfer);
+    gather(room, pieces, joined_count, transfer);
     ring_sent_ += transfer.bytes;
     ++counters_.indirect_transfers;
     counters_.indirect_bytes += transfer.bytes;
@@ -276,18 +276,20 @@ Transfer Sender::send_indirect(std::span<Piece> pieces) {
 }
 
 // Fills the transfer with the next bytes: what fits of the first send, and behind it whole sends as
-// long as all of it stays short (P4).
-void Sender::gather(std::uint64_t room, std::span<Piece> pieces, Transfer& transfer) {
+// long as all of it stays short (P4), or the pieces are few.
+void Sender::gather(std::uint64_t room, std::span<Piece> pieces, std::size_t joined_count,
+                    Transfer& transfer) {
     room = std::min<std::uint64_t>(room, options_.longest_transfer_bytes);
     const Send& first = sends_[unsent_];
     std::uint64_t total = std::min(room, first.end() - next_);
     pieces[0] = Piece{first.id, next_ - first.begin, total};
     transfer.piece_count = 1;
     if (next_ + total == first.end()) {
-        const std::uint64_t limit = std::min(room, options_.coalesce_limit_bytes);
+        const std::uint64_t gathered = std::min(room, options_.coalesce_limit_bytes);
         for (std::size_t i = unsent_ + 1; i < sends_.size(); ++i) {
             const Send& send = sends_[i];
             if (send.bytes == 0) continue; // R11
+            const std::uint64_t limit = transfer.piece_count < joined_count ? room : gathered;
             if (transfer.piece_count == pieces.size() || total + send.bytes > limit) break;
             pieces[transfer.piece_count++] = Piece{send.id, 0, send.bytes};
             total += send.bytes;

@@ -63,8 +63,9 @@ class Sender {
 
     // The next write to post, if one is to be posted now. Fills in the first piece_count elements
     // of `pieces`, which has room for at least one; more room allows more sends to be gathered
-    // (P4). Call it until it gives nothing; again after any other call.
-    std::optional<Transfer> next_transfer(std::span<Piece> pieces);
+    // (P4). So many pieces cost nothing, so in the ring they may be long as well: `joined_count`.
+    // Call it until it gives nothing; again after any other call.
+    std::optional<Transfer> next_transfer(std::span<Piece> pieces, std::size_t joined_count = 0);
 
     // Sends whose last byte's write is finished, in the order of submission.
     std::optional<SendId> next_completion();
@@ -122,8 +123,9 @@ class Sender {
     }
     void set_phase(Phase phase);
     Transfer send_direct(std::span<Piece> pieces);
-    Transfer send_indirect(std::span<Piece> pieces);
-    void gather(std::uint64_t room, std::span<Piece> pieces, Transfer& transfer);
+    Transfer send_indirect(std::span<Piece> pieces, std::size_t joined_count);
+    void gather(std::uint64_t room, std::span<Piece> pieces, std::size_t joined_count,
+                Transfer& transfer);
 
     SenderOptions options_;
 

@@ -32,6 +32,8 @@ class Carrier {
     virtual void prepare(const Slice& slice, MemoryDomain& domain) = 0;
     // Of a transfer, at most; up to piece_limit.
     virtual std::size_t piece_count(const Session& session) const = 0;
+    // Of those so many leave from where they lie, however long (Sender::next_transfer).
+    virtual std::size_t joined_count(const Session& session) const = 0;
     // Another transfer may be begun now. False: on_writable follows.
     virtual bool is_ready(Session& session) = 0;
     // Takes a transfer with the memory of its pieces; only when it is ready. False: the connection

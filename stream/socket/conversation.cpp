@@ -58,7 +58,8 @@ access::Protection protection_of(const Session::Target& target) {
 Conversation::Conversation(StreamSocket::Core& core, bool accepts, Lending lending)
     : core_{core}, distance_{core.transport().loop(), accepts, core.options().round_trip},
       in_{core.options().receive_limit_count, lending}, out_{core.options().send_limit_count},
-      delivery_{core, in_, out_}, wake_{core.transport().loop(), [this] { progress(); }} {}
+      delivery_{core, in_, out_}, wake_{core.transport().loop(), [this] { progress(); }},
+      word_{core.transport().loop(), [this] { wake(); }} {}
 
 Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
     : Conversation{core, false,
@@ -257,19 +258,30 @@ void Conversation::progress() {
 // --- to the peer ----------------------------------------------------------------------------
 
 void Conversation::tell_peer() {
-    while (controls_.has_free() && session_->request_capacity()) {
-        ControlMessage message;
-        in_.collect(message, session_->domain());
-        message.end_bytes = out_.next_end();
-        message.closes = message.end_bytes && closing_;
-        if (message.item_count() == 0 || !controls_.send(message, *session_)) break;
-        if (message.end_bytes) end_sent_ = true;
+    if (session_->loop().now() < distance_.next_word()) {
+        word_.start_at(distance_.next_word());
+    } else {
+        tell_controls();
     }
     // A connection that broke says so by on_closed.
     if (const auto ring = in_.grow(distance_.gauge(), *session_)) {
         static_cast<void>(ControlChannel::announce(*ring, *session_));
     }
     out_.move(*session_);
+}
+
+void Conversation::tell_controls() {
+    while (controls_.has_free() && session_->request_capacity()) {
+        ControlMessage message;
+        in_.collect(message, session_->domain());
+        message.end_bytes = out_.next_end();
+        message.closes = message.end_bytes && closing_;
+        if (message.item_count() == 0 || !controls_.send(message, *session_)) break;
+        // Nothing but a long way makes a session's receives more.
+        const SessionOptions usual = session_with(core_.options(), in_.lends());
+        if (session_->counters().receives > usual.receive_count) distance_.on_told();
+        if (message.end_bytes) end_sent_ = true;
+    }
 }
 
 // --- the end --------------------------------------------------------------------------------

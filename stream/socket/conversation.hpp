@@ -71,6 +71,7 @@ class Conversation final : private Session::Handler {
     void wake();
     void progress();
     void tell_peer();
+    void tell_controls();
     void shut_down_when_done();
     void drain();
     void end();
@@ -90,6 +91,7 @@ class Conversation final : private Session::Handler {
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // how the session ended, while draining
     Timer wake_;
+    Timer word_; // when the next control message may leave
 };
 
 } // namespace netio::stream::inline v0_2

@@ -24,6 +24,12 @@ std::size_t FrameCarrier::piece_count(const Session&) const {
     return piece_limit;
 }
 
+// A frame uses up a receive of the peer's, whatever is in it: sends that wait behind one another
+// fill it together, or over a long way half of the peer's memory would carry nothing.
+std::size_t FrameCarrier::joined_count(const Session& session) const {
+    return session.segment_limit();
+}
+
 bool FrameCarrier::is_ready(Session& session) {
     return go_on(session) && left_bytes_ == 0 && session.request_capacity();
 }

@@ -17,6 +17,7 @@ class FrameCarrier final : public Carrier {
     ProtocolError on_advert(const Advert& advert) override;
     void prepare(const Slice&, MemoryDomain&) override {} // the session does where it must be
     std::size_t piece_count(const Session& session) const override;
+    std::size_t joined_count(const Session& session) const override;
     bool is_ready(Session& session) override;
     bool take(const Transfer& transfer, std::span<const Slice> pieces, Session& session) override;
     std::uint64_t waiting_bytes() const override { return left_bytes_; }

@@ -98,8 +98,9 @@ std::optional<RemoteRing> Incoming::grow(std::optional<RingGauge>& gauge, Sessio
     if (!bytes) return std::nullopt;
     const ReceiverCounters& counters = receiver_->counters();
     const auto now = session.loop().now().time_since_epoch();
-    const bool is_worth_it =
-        gauge && gauge->confirms(now, counters.indirect_bytes, counters.ring_bytes);
+    // All that comes shows what the way carries.
+    const std::uint64_t bytes_so_far = counters.direct_bytes + counters.indirect_bytes;
+    const bool is_worth_it = gauge && gauge->confirms(now, bytes_so_far, counters.ring_bytes);
     if (!is_worth_it || !session.has_capacity()) {
         receiver_->postpone_ring(); // for the time being
         return std::nullopt;

@@ -53,7 +53,7 @@ void Outgoing::move(Session& session) {
             waiting_for_capacity_ = true;
             return;
         }
-        const auto transfer = sender_->next_transfer(room);
+        const auto transfer = sender_->next_transfer(room, carrier_->joined_count(session));
         if (!transfer) return;
         waiting_for_capacity_ = false;
         if (!take(*transfer, room.first(transfer->piece_count), session)) return;

@@ -14,6 +14,7 @@ class WriteCarrier final : public Carrier {
     ProtocolError on_advert(const Advert& advert) override;
     void prepare(const Slice& slice, MemoryDomain& domain) override;
     std::size_t piece_count(const Session& session) const override;
+    std::size_t joined_count(const Session&) const override { return 0; } // each is worth a write
     bool is_ready(Session& session) override;
     bool take(const Transfer& transfer, std::span<const Slice> pieces, Session& session) override;
     std::uint64_t waiting_bytes() const override { return 0; }

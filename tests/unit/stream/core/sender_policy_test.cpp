@@ -23,10 +23,11 @@ struct Posted {
     std::string text; // kind and bytes of each
 };
 
-Posted pump(Sender& sender, std::size_t piece_limit = 1) {
+Posted pump(Sender& sender, std::size_t piece_limit = 1, std::size_t joined_count = 0) {
     Posted posted;
     std::array<Piece, 8> pieces{};
-    while (const auto transfer = sender.next_transfer(std::span{pieces}.first(piece_limit))) {
+    const auto room = std::span{pieces}.first(piece_limit);
+    while (const auto transfer = sender.next_transfer(room, joined_count)) {
         posted.text += (posted.text.empty() ? "" : " ");
         posted.text +=
             (transfer->kind == TransferKind::direct ? "D" : "I") + std::to_string(transfer->bytes);
@@ -334,6 +335,28 @@ TEST(Coalescing, P4GathersNoMoreThanTheCallerHasPiecesForOrTheAdvertHasRoomFor) 
     for (std::uint64_t i = 4; i <= 6; ++i)
         sender.submit(SendId{i}, 10);
     EXPECT_EQ(pump(sender, 8).text, "D20+ I10");
+}
+
+TEST(Coalescing, P4LongSendsLeaveTogetherForTheRingWhereTheyAreFewEnough) {
+    const auto sent = [](std::initializer_list<std::uint64_t> sends, std::size_t joined_count) {
+        Sender sender{coalescing()};
+        for (const std::uint64_t bytes : sends)
+            sender.submit(SendId{bytes}, bytes);
+        return pump(sender, 8, joined_count).text;
+    };
+    EXPECT_EQ(sent({200, 200, 200, 200}, 1), "I200 I200 I200 I200");
+    EXPECT_EQ(sent({200, 200, 200, 200}, 3), "I600++ I200");
+    EXPECT_EQ(sent({200, 200, 10, 10}, 2), "I400+ I20+") << "short ones as ever";
+    EXPECT_EQ(sent({30, 30, 30, 200}, 2), "I90++ I200");
+    EXPECT_EQ(sent({700, 200, 200}, 3), "I900+ I100") << "whole ones, into what is free";
+}
+
+TEST(Coalescing, P4IntoTheReceiversMemoryLongSendsGoOneByOne) {
+    Sender sender{coalescing()};
+    ASSERT_EQ(sender.on_advert(advert(0, 0, 500)), ProtocolError::none);
+    sender.submit(SendId{1}, 200);
+    sender.submit(SendId{2}, 200);
+    EXPECT_EQ(pump(sender, 8, 3).text, "D200 I200");
 }
 
 TEST(Coalescing, P4SkipsEmptySendsAndTheRestOfALongOneMayLead) {
