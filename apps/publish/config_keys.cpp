@@ -190,6 +190,8 @@ void add_sockets(Table& table) {
     table.add("receive_bytes", {bytes(256, std::numeric_limits<std::uint32_t>::max())},
               shown_bytes(session.receive_bytes), "of a buffer for a subscriber's requests");
     table.add("receive_count", {whole(4, 16384)}, shown(session.receive_count), "such buffers");
+    table.add("window_limit", {bytes(0, terabyte)}, shown_bytes(session.window_limit),
+              "bytes to which these may grow where the way to a subscriber is long; 0: not at all");
     table.add("send_count", {whole(2, 1024)}, shown(session.send_count),
               "frames in the fabric's hands at once");
     table.add("handshake_timeout_ms", {whole(1, year_ms)}, shown(session.handshake_timeout),

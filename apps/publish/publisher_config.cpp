@@ -131,6 +131,7 @@ void read_session(const YamlValue& value, netio::SessionOptions& session) {
     const SectionReader map{value, {"session"}};
     map.bytes("receive_bytes", session.receive_bytes);
     map.whole("receive_count", session.receive_count);
+    map.bytes("window_limit", session.window_limit);
     map.whole("send_count", session.send_count);
     map.time("handshake_timeout_ms", session.handshake_timeout);
     map.bytes("key_bytes", session.key_bytes);

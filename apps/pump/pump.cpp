@@ -67,6 +67,7 @@ struct OutputArguments {
 struct VariantArguments {
     std::uint64_t ring = 1 << 20;
     std::optional<std::uint64_t> ring_limit;
+    std::size_t window_limit = netio::SessionOptions{}.window_limit;
     std::string mode = "dynamic";
     std::string policy = "improved";
     std::string notify = "immediate";
@@ -112,6 +113,7 @@ netio::stream::StreamSocket::Options stream_options(const Arguments& arguments) 
         options.receiver.ring_bytes = 0;
         options.receiver.ack_threshold_bytes = options.receiver.advert_threshold_bytes = 0;
     }
+    options.session.window_limit = arguments.variant.window_limit;
     options.session.never_immediate = arguments.variant.notify == "frames";
     options.remote_writes = arguments.variant.remote_writes;
     return options;
@@ -245,6 +247,10 @@ void add_sizes(CLI::App& command, Arguments& arguments) {
     add_bytes(command, "--ring", arguments.variant.ring, "Bytes of the ring on this side", ring);
     add_bytes(command, "--ring-limit", arguments.variant.ring_limit,
               "Bytes up to which it grows over a distance; as --ring: not at all", ring);
+    add_bytes(command, "--window-limit", arguments.variant.window_limit,
+              "Bytes up to which receive buffers grow over a distance, where bytes come in frames; "
+              "0: not at all",
+              ring);
 }
 
 // Of what clients may ask of a server.

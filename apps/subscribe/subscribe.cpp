@@ -107,6 +107,9 @@ Command add_subscribe(CLI::App& program) {
               {.min = 4, .max = 16384});
     add_bytes(*command, "--buffer-size", arguments->buffers.bytes, "Bytes of each",
               {.min = 256, .max = 1U << 30});
+    add_bytes(*command, "--window-limit", arguments->buffers.window_limit,
+              "Bytes to which all of them grow over a long way; 0: they do not",
+              {.min = 0, .max = std::size_t{1} << 40U});
     add_count(*command, "--fid-limit", arguments->fids.limit,
               "Fids that have an account; a publisher that sends more of them is left",
               {.min = 1, .max = 1U << 30});

@@ -54,6 +54,7 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     options.socket.key = client_key(arguments.key);
     options.socket.session.receive_count = arguments.buffers.count;
     options.socket.session.receive_bytes = arguments.buffers.bytes;
+    options.socket.session.window_limit = arguments.buffers.window_limit;
     // Who is found goes with its lease, and not with its connection.
     options.socket.fid_limit = arguments.fids.limit;
     options.socket.reconnect = arguments.from.reconnect || bus != nullptr;

@@ -56,6 +56,7 @@ struct Arguments {
     struct Buffers {
         std::size_t count = SubscribeSocket::Options{}.session.receive_count;
         std::size_t bytes = SubscribeSocket::Options{}.session.receive_bytes;
+        std::size_t window_limit = SubscribeSocket::Options{}.session.window_limit;
     };
     Buffers buffers;
     struct Reading {
