@@ -65,7 +65,7 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     Address remote_;
     TimePoint opened_{}; // this connection
     BackOff back_off_;
-    bool may_pass_ = false; // a route of this attempt may let us in later
+    bool may_pass_ = false; // we may be accepted later on a route of this attempt
     bool closing_ = false;
     Timer retry_timer_;
     std::unique_ptr<Session> session_;

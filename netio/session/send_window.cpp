@@ -125,7 +125,10 @@ Status SendWindow::send_own(Connection& connection, FrameKind kind,
     const OutgoingFrame frame{
         .kind = static_cast<std::uint8_t>(kind), .flags = 0, .extension = body, .slices = {}};
     const Status status = post(connection, frame, body.size(), std::nullopt);
-    if (status == Status::ok) ledger_.on_own_sent();
+    if (status != Status::ok) return status;
+    ledger_.on_own_sent();
+    const std::uint32_t receives = credits_->peer_receive_count();
+    if (kind == FrameKind::heartbeat && receives > sweep_.usual) sweep_.left = receives + 1;
     return status;
 }
 
@@ -268,12 +271,8 @@ Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Coo
 }
 
 // The first tells the peer how late it is, and is posted again itself.
-void SendWindow::begin_sweep() noexcept {
-    const std::uint32_t count = credits_->peer_receive_count();
-    if (count > sweep_.usual) sweep_.left = count + 1;
-}
-
-bool SendWindow::must_sweep() const noexcept {
+bool SendWindow::must_send_credit() const noexcept {
+    if (credits_->must_return() && !free_slots_.empty()) return true;
     return sweep_.left > 0 && free_slots_.size() > 1 &&
            credits_->available() > credits_->peer_receive_count() / 2;
 }

@@ -70,13 +70,11 @@ class SendWindow {
     CreditError on_window(std::uint32_t count);
     // What becomes of this side's receives. Only when open.
     Credits& flow() noexcept { return *credits_; }
-    // Nothing is sent, so nothing gives the peer occasion to make a window smaller that has grown:
-    // frames that say nothing are to use each of its receives once.
-    void begin_sweep() noexcept;
-    // One of those is due. They leave the peer's credits to what the service may have to send.
-    bool must_sweep() const noexcept;
-    // A frame with nothing but credits is due.
-    bool must_return() const noexcept { return credits_->must_return() && !free_slots_.empty(); }
+    // A frame with nothing but credits is due: many are owed, or a heartbeat was sent. Where
+    // nothing else is, nothing gives the peer occasion to make a window smaller that has grown, so
+    // behind a heartbeat such frames use each of its receives once. They leave the peer's credits
+    // to what the service may have to send.
+    bool must_send_credit() const noexcept;
 
     bool is_idle() const noexcept { return free_slots_.size() == slots_.size(); }
     std::size_t body_limit() const noexcept { return body_limit_; }

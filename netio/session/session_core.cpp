@@ -221,7 +221,7 @@ void SessionCore::go_on() {
         wire::store(body.data(), *count);
         if (!send_own(FrameKind::window, body)) return;
     }
-    while ((send_.must_return() || send_.must_sweep()) && !shutdown_.is_silent()) {
+    while (send_.must_send_credit() && !shutdown_.is_silent()) {
         if (!send_own(FrameKind::credit)) return;
     }
     advance_shutdown();
@@ -245,8 +245,7 @@ void SessionCore::beat() {
     const bool due = liveness_.must_beat();
     if (due && send_.can_send() && !shutdown_.is_silent()) {
         if (!send_own(FrameKind::heartbeat)) return;
-        send_.begin_sweep();
-        while (send_.must_sweep())
+        while (send_.must_send_credit())
             if (!send_own(FrameKind::credit)) return;
         static_cast<void>(liveness_.must_beat()); // the heartbeat itself does not count
     }

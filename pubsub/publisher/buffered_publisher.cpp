@@ -186,7 +186,7 @@ void BufferedPublisher::flush_old() {
 // Nobody would be sent it at once.
 bool BufferedPublisher::must_queue(const Group& group) {
     return std::ranges::all_of(group.members, [this](const Interest& member) {
-        return sessions_.subscriber(member.subscriber).holding().waiting > 0;
+        return sessions_.subscribers()[member.subscriber].queue().holding().waiting > 0;
     });
 }
 
@@ -200,7 +200,7 @@ void BufferedPublisher::flush_idle() {
 bool BufferedPublisher::is_idle(const Group& group) {
     bool anybody_idle = false;
     for (const Interest& member : group.members) {
-        const bool idle = sessions_.subscriber(member.subscriber).is_idle();
+        const bool idle = sessions_.subscribers()[member.subscriber].is_idle();
         if (!idle && !may_miss(member.policy)) return false;
         anybody_idle = anybody_idle || idle;
     }
@@ -223,7 +223,7 @@ void BufferedPublisher::on_returned(const SendQueue::Returned& returned) {
 }
 
 void BufferedPublisher::on_unwanted(SubscriberId subscriber, const FidRange&) {
-    if (sessions_.subscriber(subscriber).stage() == Subscriber::Stage::gone)
+    if (sessions_.subscribers()[subscriber].stage() == Subscriber::Stage::gone)
         delivery_.forget(subscriber);
 }
 

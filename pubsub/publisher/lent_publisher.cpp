@@ -74,7 +74,7 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
     ++found.published;
     keep(*id, fid, slices, total_bytes, extras);
     for (const Interest& member : group.members) {
-        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         const bool misses =
             member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(subscriber));
         misses ? miss(*id, subscriber, fid)
@@ -97,7 +97,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     // Nothing is queued: who is to miss messages misses this one.
     const auto can_take = [this](const Interest& each) {
         return each.policy == SlowPolicy::drop ||
-               sessions_.subscriber(each.subscriber).can_send_now();
+               sessions_.subscribers()[each.subscriber].can_send_now();
     };
     const Status outlook = partial_.outlook(fid, members, can_take);
     if (outlook == Status::no_subscribers) {
@@ -117,7 +117,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     keep(*id, fid, slices, total_bytes, extras);
     std::vector<SubscriberId> left;
     for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         if (subscriber.can_send_now()) {
             hand_over(*id, subscriber, member.policy, Leaving::at_once);
         } else if (member.policy == SlowPolicy::drop) {
@@ -138,7 +138,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
 Status LentPublisher::resume(PublishTicket& ticket) {
     const std::optional<PublicationId> id = partial_.find(ticket);
     const Status status = partial_.resume(ticket, [&](SubscriberId waiting) {
-        Subscriber& subscriber = sessions_.subscriber(waiting);
+        Subscriber& subscriber = sessions_.subscribers()[waiting];
         const Fid fid = publications_[DeliveryTracker::place_of(*id)].fid;
         const Interest member{.subscriber = waiting,
                               .policy = sessions_.fan_out().policy_of(waiting, fid)};
@@ -168,7 +168,7 @@ Status LentPublisher::check(std::span<const Slice> slices, const PublishSocket::
 // Whether it may have another one, at once or later.
 bool LentPublisher::takes(const Subscriber& subscriber) noexcept {
     if (subscriber.stage() == Subscriber::Stage::gone) return false;
-    const Holding& holding = subscriber.holding();
+    const Holding& holding = subscriber.queue().holding();
     return subscriber.can_send_now() ||
            (holding.waiting < options_.remainder_limit &&
             (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX)));
@@ -177,9 +177,9 @@ bool LentPublisher::takes(const Subscriber& subscriber) noexcept {
 bool LentPublisher::block_for_slow(const Group& group) {
     bool blocked = false;
     for (const Interest& member : group.members) {
-        if (member.policy == SlowPolicy::drop || takes(sessions_.subscriber(member.subscriber)))
+        if (member.policy == SlowPolicy::drop || takes(sessions_.subscribers()[member.subscriber]))
             continue;
-        sessions_.slow().note_waited_for(sessions_.subscriber(member.subscriber), member.policy);
+        sessions_.slow().note_waited_for(sessions_.subscribers()[member.subscriber], member.policy);
         blocked = true;
     }
     return blocked;
@@ -192,8 +192,8 @@ Status LentPublisher::refuse() {
 }
 
 void LentPublisher::wait_for(const Interest& member) {
-    sessions_.slow().note_waited_for(sessions_.subscriber(member.subscriber), member.policy);
-    sessions_.subscriber(member.subscriber).request_capacity();
+    sessions_.slow().note_waited_for(sessions_.subscribers()[member.subscriber], member.policy);
+    sessions_.subscribers()[member.subscriber].request_capacity();
 }
 
 std::optional<PublicationId> LentPublisher::begin(Cookie cookie) {
@@ -225,7 +225,7 @@ void LentPublisher::keep(PublicationId id, Fid fid, std::span<const Slice> slice
 void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy,
                               Leaving leaving) {
     const LentMessage& publication = publications_[DeliveryTracker::place_of(id)];
-    tracker_.add_pending(id, subscriber.frames_for(publication));
+    tracker_.add_pending(id, frames_for(publication, subscriber.session().body_limit()));
     subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
                                           .amount = 1,
                                           .droppable = policy == SlowPolicy::drop,
@@ -269,7 +269,7 @@ void LentPublisher::finish_rest(const PartialDeliveries::Rest& rest) {
     for (const auto& [id, left] : rest) {
         const Fid fid = publications_[DeliveryTracker::place_of(id)].fid;
         for (const SubscriberId each : left)
-            hand_over(id, sessions_.subscriber(each), sessions_.fan_out().policy_of(each, fid),
+            hand_over(id, sessions_.subscribers()[each], sessions_.fan_out().policy_of(each, fid),
                       Leaving::maybe_with_others);
         seal(id);
     }
@@ -294,7 +294,7 @@ const Publisher::Counters& LentPublisher::counters() noexcept {
 }
 
 void LentPublisher::on_unwanted(SubscriberId subscriber, const FidRange& fids) {
-    const bool gone = sessions_.subscriber(subscriber).stage() == Subscriber::Stage::gone;
+    const bool gone = sessions_.subscribers()[subscriber].stage() == Subscriber::Stage::gone;
     for (const PublicationId id : partial_.forget(subscriber, fids))
         tracker_.note(id, gone ? Fate::lost : Fate::unsubscribed);
 }
@@ -319,7 +319,7 @@ std::uint64_t LentPublisher::on_taken_back(Subscriber& subscriber,
         ++counters_.dropped;
         drops_.add(message.fid);
         tracker_.note(id, Fate::missed);
-        const auto ended = settle(id, subscriber.frames_for(message));
+        const auto ended = settle(id, frames_for(message, subscriber.session().body_limit()));
         if (!ended) continue;
         undelivered_.push_back(*ended); // this is within a call of the user's
         due_timer_.start(Duration::zero());

@@ -41,7 +41,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
         return sessions_.take_snapshot(limits, drops_);
     }
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
-    std::size_t segment_limit() const noexcept { return sessions_.segment_limit(); }
+    std::size_t segment_limit() noexcept { return sessions_.subscribers().segment_limit(); }
 
   private:
     void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;

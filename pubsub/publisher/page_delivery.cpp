@@ -31,7 +31,7 @@ std::vector<Record> backwards(std::span<const std::byte> page) {
 } // namespace
 
 PageTerms::Turn PageDelivery::turn_of(const Interest& member, std::size_t message_bytes) {
-    const Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+    const Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
     if (subscriber.idle.gave_way && member.policy == SlowPolicy::drop)
         return PageTerms::Turn::misses;
     // Who is behind is sent what is newest then. Of who could be sent something now nothing is kept
@@ -39,14 +39,15 @@ PageTerms::Turn PageDelivery::turn_of(const Interest& member, std::size_t messag
     if (member.policy == SlowPolicy::newest &&
         (subscriber.has_kept || (subscriber.idle.gave_way && !subscriber.can_send_now())))
         return PageTerms::Turn::misses;
-    return terms_.turn_of(subscriber.holding(), member.policy, sessions_.shares(), message_bytes);
+    return terms_.turn_of(subscriber.queue().holding(), member.policy, sessions_.shares(),
+                          message_bytes);
 }
 
 bool PageDelivery::must_wait_for(std::span<const Interest> members, std::size_t message_bytes) {
     bool wait = false;
     for (const Interest& member : members) {
         if (turn_of(member, message_bytes) != PageTerms::Turn::waits) continue;
-        sessions_.slow().note_waited_for(sessions_.subscriber(member.subscriber), member.policy);
+        sessions_.slow().note_waited_for(sessions_.subscribers()[member.subscriber], member.policy);
         wait = true;
     }
     return wait;
@@ -57,7 +58,7 @@ void PageDelivery::send(std::uint32_t page, std::size_t bytes, std::span<const I
     sessions_.make_others_give_way();
     bool anybody = false;
     for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         if (subscriber.stage() == Subscriber::Stage::gone)
             continue; // its group is about to be void
         if (turn_of(member) == PageTerms::Turn::misses) {
@@ -109,7 +110,7 @@ std::vector<Interest> PageDelivery::takers_of(std::span<const Interest> members,
                                               const Large& message) {
     std::vector<Interest> takers;
     for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscriber(member.subscriber);
+        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         if (subscriber.stage() == Subscriber::Stage::gone) continue;
         if (turn_of(member, message.bytes) != PageTerms::Turn::misses) {
             takers.push_back(member);
@@ -126,15 +127,13 @@ std::vector<Interest> PageDelivery::takers_of(std::span<const Interest> members,
 void PageDelivery::send_page(std::uint32_t page, const Interest& member,
                              std::span<const std::byte> extension) {
     pages_.add_user(page);
-    sessions_.subscriber(member.subscriber)
-        .send_frame(extension.empty() ? page_kind : fragment_kind, extension, pages_.slice(page),
-                    {.cookie = Cookie{page},
-                     .amount = pages_.size(page),
-                     .droppable = may_miss(member.policy),
-                     .continues = pages_.contents(page) == PageStore::Contents::later_fragment,
-                     .mark = member.policy == SlowPolicy::newest
-                                 ? newest_.requests(member.subscriber)
-                                 : 0});
+    sessions_.subscribers()[member.subscriber].send_frame(
+        extension.empty() ? page_kind : fragment_kind, extension, pages_.slice(page),
+        {.cookie = Cookie{page},
+         .amount = pages_.size(page),
+         .droppable = may_miss(member.policy),
+         .continues = pages_.contents(page) == PageStore::Contents::later_fragment,
+         .mark = member.policy == SlowPolicy::newest ? newest_.requests(member.subscriber) : 0});
     sessions_.slow().keep_watch();
 }
 

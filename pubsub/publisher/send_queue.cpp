@@ -4,17 +4,9 @@
 #include "netio/base/check.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
-namespace {
-
-// Lists of counts that one peer may have under way, and their size.
-constexpr unsigned counts_lists = 4;
-constexpr std::size_t counts_bytes = 4096;
-
-} // namespace
 
 // --- entering the queue ---------------------------------------------------------------------
 
@@ -68,7 +60,7 @@ void SendQueue::add_gap(Fid fid, std::uint64_t count) {
     items_.back().gap->add(fid, count);
 }
 
-void SendQueue::add_totals(Totals totals) {
+void SendQueue::add_totals(CountList totals) {
     Item& item = add(Kind::list);
     item.frame_kind = totals_kind;
     item.list = std::move(totals);
@@ -168,54 +160,15 @@ bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, Rea
     return true;
 }
 
-// What is to be told next, if nothing is left of what was taken out last.
-void SendQueue::fill_telling(Item& item, std::size_t at_most) {
-    if (told_ < telling_.size() || list_ends_) return;
-    told_ = 0;
-    if (item.kind == Kind::gap) {
-        telling_ = item.gap->take();
-        return;
-    }
-    telling_.resize(at_most);
-    const TotalsPart part = item.list(telling_);
-    telling_.resize(part.count);
-    list_ends_ = part.last;
-}
-
-// One frame of gaps, totals or positions. False: all lists that may be under way are.
-bool SendQueue::prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& frame) {
-    const std::size_t most =
-        std::min(counts_bytes, body_limit - item.extension_bytes) / fid_count_bytes;
-    fill_telling(item, most);
-    part_ = std::min(most, telling_.size() - told_);
-    const auto list = std::span{telling_}.subspan(told_, part_);
-    const bool last = told_ + part_ == telling_.size();
-    frame.kind = item.kind == Kind::gap ? gap_kind : item.frame_kind;
-    if (item.kind == Kind::list && !(last && list_ends_)) frame.flags = more_flag;
+// One frame of gaps, totals or positions. False: all that may be under way are.
+bool SendQueue::prepare_counts(const Item& item, std::size_t body_limit, ReadyFrame& frame) {
+    frame.kind = item.gap ? gap_kind : item.frame_kind;
     frame.extension_bytes = item.extension_bytes;
     std::copy_n(item.extension.begin(), item.extension_bytes, frame.extension.begin());
-    frame.slice_count = 0;
-    const auto behind = std::span{frame.extension}.subspan(item.extension_bytes);
-    if (list.size_bytes() <= behind.size()) {
-        frame.extension_bytes += encode(list, behind);
-        return true;
-    }
-    const auto free = static_cast<unsigned>(std::countr_one(counts_used_));
-    if (free >= counts_lists) return false;
-    if (!counts_memory_) {
-        counts_memory_ =
-            std::make_unique<RegisteredBuffer>(counts_lists * counts_bytes, Access::send);
-    }
-    const Slice memory = counts_memory_->slice(free * counts_bytes, counts_bytes);
-    const std::size_t bytes = encode(list, {memory.data, memory.size});
-    frame.slices[0] = {memory.buffer, memory.data, bytes};
-    frame.slice_count = 1;
-    next_.counts = 1U << free;
-    return true;
-}
-
-bool SendQueue::is_told(const Item& item) const noexcept {
-    return told_ == telling_.size() && (item.gap ? item.gap->empty() : list_ends_);
+    const auto place = item.gap ? telling_.prepare(*item.gap, body_limit, frame)
+                                : telling_.prepare(item.list, body_limit, frame);
+    next_.counts = place.value_or(0);
+    return place.has_value();
 }
 
 void SendQueue::posted() {
@@ -236,12 +189,8 @@ void SendQueue::posted() {
         break;
     case Kind::gap:
     case Kind::list:
-        counts_used_ |= next_.counts;
-        told_ += part_;
-        done = is_told(item);
-        if (!done) break;
-        list_ends_ = false;
-        owed_.positions -= item.positions;
+        done = telling_.posted(next_.counts, item.gap.get());
+        if (done) owed_.positions -= item.positions;
         break;
     case Kind::frame:
     case Kind::message:
@@ -283,7 +232,7 @@ void SendQueue::keep_head_for_good() {
 TimePoint SendQueue::on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned) {
     const Posted posted = posted_.release(static_cast<std::uint32_t>(cookie));
     ++progress_;
-    counts_used_ &= ~posted.counts;
+    telling_.on_sent(posted.counts);
     holding_.posted -= posted.amount;
     if (posted.page) {
         for (const Gathering::Held& held : gathering_.messages(*posted.page))
@@ -342,7 +291,7 @@ SendQueue::TakenBack SendQueue::take_back() {
 }
 
 void SendQueue::settle(const TakenBack& taken) {
-    const bool is_being_told = taken.place == 0 && told_ < telling_.size();
+    const bool is_being_told = taken.place == 0 && telling_.has_begun();
     if (!taken.gap->empty() || is_being_told) return;
     items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(taken.place));
 }

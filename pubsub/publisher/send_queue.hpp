@@ -19,13 +19,13 @@
 #include "pubsub/core/gap_ledger.hpp"
 #include "pubsub/core/publication_outcome.hpp"
 #include "pubsub/core/shares.hpp"
+#include "pubsub/publisher/count_frames.hpp"
 #include "pubsub/publisher/gathering.hpp"
 #include "pubsub/publisher/lent_message.hpp"
 
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,9 +53,7 @@ class SendQueue {
     void add_answer(std::uint8_t kind, std::span<const std::byte> body);
     // The peer misses messages here. Gaps that follow one another are told together.
     void add_gap(Fid fid, std::uint64_t count);
-    // Writes some of them, into the span.
-    using Totals = std::function<TotalsPart(std::span<FidCount>)>;
-    void add_totals(Totals totals);
+    void add_totals(CountList totals);
     struct Positions {
         PositionsExtension extension;
         std::vector<FidCount> counts;
@@ -134,7 +132,7 @@ class SendQueue {
         std::size_t offset = 0; // of the message: what has been sent
         Handling handling;
         std::unique_ptr<GapLedger> gap;
-        Totals list;               // totals or positions
+        CountList list;            // totals or positions
         std::size_t positions = 0; // of those
     };
     struct Posted {
@@ -143,7 +141,7 @@ class SendQueue {
         std::size_t frames = 0;           // 0: the queue's own
         bool is_last = true;              // of what is sent with this cookie
         TimePoint since{};                // when the first of it entered
-        std::uint32_t counts = 0;         // the bit of its list of counts
+        CountFrames::Places counts = 0;   // where its counts lie
         std::optional<std::uint8_t> page; // several messages, gathered
     };
 
@@ -156,9 +154,7 @@ class SendQueue {
     void hold(Item& item, const Handling& handling);
     bool waits_for_company(const Item& item) const noexcept;
     bool prepare_page(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame);
-    bool prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& frame);
-    void fill_telling(Item& item, std::size_t at_most);
-    bool is_told(const Item& item) const noexcept;
+    bool prepare_counts(const Item& item, std::size_t body_limit, ReadyFrame& frame);
     void keep_head_for_good();
     void on_head_posted();
 
@@ -171,17 +167,12 @@ class SendQueue {
     std::uint64_t progress_ = 0;
     SlotPool<Posted> posted_;
     // The frame that was prepared last: what it will be when it is posted, how many bytes of a
-    // message or counts of a list it has, how many messages are gathered in it, and its number.
+    // message it has, how many messages are gathered in it, and its number.
     Posted next_;
     std::size_t part_ = 0;
     std::size_t gathered_ = 0;
     std::optional<std::uint32_t> slot_;
-    // What is being told: gaps, or some of a list.
-    std::vector<FidCount> telling_;
-    std::size_t told_ = 0;
-    bool list_ends_ = false;                          // behind telling_
-    std::unique_ptr<RegisteredBuffer> counts_memory_; // of a few lists under way, made at first use
-    std::uint32_t counts_used_ = 0;                   // a bit for each
+    CountFrames telling_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -11,8 +11,12 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
+std::size_t droppable(const Subscriber& subscriber) noexcept {
+    return subscriber.queue().holding().droppable;
+}
+
 bool has_stalled_with_something(const Subscriber& subscriber) noexcept {
-    return SlowWatch::stalled(subscriber.idle) && subscriber.holding().droppable > 0;
+    return SlowWatch::stalled(subscriber.idle) && droppable(subscriber) > 0;
 }
 
 } // namespace
@@ -65,6 +69,29 @@ Subscriber* SlowSubscribers::longest_stalled_with_something() noexcept {
     });
     stalled_have_something_ = longest != nullptr;
     return longest;
+}
+
+void SlowSubscribers::make_others_give_way(std::size_t needed, const TakeBack& take_back) {
+    if (!shares_.is_short(needed)) return;
+    while (shares_.is_recovering() || shares_.is_short(needed)) {
+        Subscriber* const longest = longest_stalled_with_something();
+        if (longest == nullptr) break;
+        longest->idle.gave_way = true;
+        while (has_stalled_with_something(*longest))
+            take_back(*longest);
+    }
+    while (shares_.is_short(needed)) {
+        Subscriber* most = nullptr;
+        subscribers_.for_each([&](Subscriber& each) {
+            if (most == nullptr || droppable(each) > droppable(*most)) most = &each;
+        });
+        // Whoever holds no more than the others keeps it, unless there is nothing else.
+        const std::size_t fair = shares_.free() < needed ? 0 : shares_.allowance(SIZE_MAX);
+        if (most == nullptr || droppable(*most) <= fair) return;
+        const std::size_t aim = std::max(fair, droppable(*most) / 4 * 3);
+        while (droppable(*most) > aim && shares_.is_short(needed))
+            take_back(*most);
+    }
 }
 
 void SlowSubscribers::make_who_keeps_most_give_way() {

@@ -10,6 +10,9 @@
 #include "pubsub/core/slow_judge.hpp"
 #include "pubsub/publisher/subscriber_table.hpp"
 
+#include <cstddef>
+#include <functional>
+
 namespace netio::pubsub::inline v0_2 {
 
 class SlowSubscribers {
@@ -25,11 +28,15 @@ class SlowSubscribers {
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Something waits for a subscriber, or is on its way to one.
     void keep_watch();
+    // Where the pool is too short for `needed`: has what waits for those who may miss messages
+    // taken back, an item at a time, first from those who have stalled.
+    using TakeBack = std::function<void(Subscriber&)>;
+    void make_others_give_way(std::size_t needed, const TakeBack& take_back);
+
+  private:
     // Of those who have stalled and have something that can be taken back; nullptr: nobody had at
     // the last look, or has now.
     Subscriber* longest_stalled_with_something() noexcept;
-
-  private:
     void look();
     void make_who_keeps_most_give_way();
 

@@ -32,14 +32,14 @@ void Subscriber::send_frame(std::uint8_t kind, std::span<const std::byte> extens
                             const Slice& slice, const SendQueue::Handling& handling) {
     NETIO_CHECK(stage_ != Stage::gone);
     queue_.add_frame(kind, extension, slice, stamped(handling, session_->loop()));
-    account.note_waiting(holding().waiting);
+    account.note_waiting(queue_.holding().waiting);
     pump();
 }
 
 void Subscriber::send_message(const LentMessage& message, const SendQueue::Handling& handling) {
     NETIO_CHECK(stage_ != Stage::gone);
     queue_.add_message(message, stamped(handling, session_->loop()));
-    account.note_waiting(holding().waiting);
+    account.note_waiting(queue_.holding().waiting);
     pump();
 }
 
@@ -51,7 +51,7 @@ void Subscriber::send_answer(std::uint8_t kind, std::span<const std::byte> body,
     pump();
 }
 
-void Subscriber::send_totals(SendQueue::Totals totals) {
+void Subscriber::send_totals(CountList totals) {
     queue_.add_totals(std::move(totals));
     pump();
 }
@@ -71,7 +71,7 @@ void Subscriber::tell_gap(const FidCount& missed) {
 
 bool Subscriber::can_send_now() const noexcept {
     return queue_.has_drained() && session_->has_capacity() &&
-           (holding().posted == 0 || holding().posted < owner_.post_limit(*this));
+           (queue_.holding().posted == 0 || queue_.holding().posted < owner_.post_limit(*this));
 }
 
 void Subscriber::pump() {
@@ -102,26 +102,6 @@ void Subscriber::fail(CloseReason reason, const std::string& why) {
     } else {
         session_->fail(reason, std::move(detail));
     }
-}
-
-SubscriberFigures Subscriber::take_figures() {
-    const SessionCounters sums = session_->counters();
-    return {.id = id_,
-            .address = session_->peer_address(),
-            .connected_for = session_->loop().now() - account.since(),
-            .waiting = holding().waiting,
-            .most_waiting = account.take_most_waiting(holding().waiting),
-            .posted = holding().posted,
-            .credits = sums.credits,
-            .frames_sent = sums.frames_sent,
-            .bytes_sent = sums.bytes_sent,
-            .dropped = account.missed(),
-            .idle = idle.time,
-            .gave_way = idle.gave_way,
-            .waited_for = idle.waited_for,
-            .latency_median = account.latency().quantile(0.5),
-            .latency_p99 = account.latency().quantile(0.99),
-            .latency_longest = account.latency().longest()};
 }
 
 // --- the session's events -------------------------------------------------------------------
@@ -168,6 +148,28 @@ void Subscriber::on_closed(Session&, const Closed& closed) {
         if (watch.destroyed()) return;
     }
     owner_.on_subscriber_closed(*this, closed);
+}
+
+SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
+    const SessionCounters sums = subscriber.session().counters();
+    const Holding& holding = subscriber.queue().holding();
+    SubscriberAccount& account = subscriber.account;
+    return {.id = subscriber.id(),
+            .address = subscriber.peer().address,
+            .connected_for = now - account.since(),
+            .waiting = holding.waiting,
+            .most_waiting = account.take_most_waiting(holding.waiting),
+            .posted = holding.posted,
+            .credits = sums.credits,
+            .frames_sent = sums.frames_sent,
+            .bytes_sent = sums.bytes_sent,
+            .dropped = account.missed(),
+            .idle = subscriber.idle.time,
+            .gave_way = subscriber.idle.gave_way,
+            .waited_for = subscriber.idle.waited_for,
+            .latency_median = account.latency().quantile(0.5),
+            .latency_p99 = account.latency().quantile(0.99),
+            .latency_longest = account.latency().longest()};
 }
 
 } // namespace netio::pubsub::inline v0_2

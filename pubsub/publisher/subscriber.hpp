@@ -49,7 +49,8 @@ class Subscriber final : private Session::Handler {
     SubscriberPeer peer() const {
         return {.id = id_, .address = session_->peer_address(), .gone = stage_ == Stage::gone};
     }
-    const Holding& holding() const noexcept { return queue_.holding(); }
+    // What is added to it by the functions below leaves by itself.
+    SendQueue& queue() noexcept { return queue_; }
     const SendQueue& queue() const noexcept { return queue_; }
     const Session& session() const noexcept { return *session_; }
 
@@ -59,7 +60,7 @@ class Subscriber final : private Session::Handler {
     void send_message(const LentMessage& message, const SendQueue::Handling& handling);
     void send_answer(std::uint8_t kind, std::span<const std::byte> body,
                      std::optional<SendQueue::Positions> in_front = {});
-    void send_totals(SendQueue::Totals totals);
+    void send_totals(CountList totals);
     // It misses messages. They are told in order, as soon as something has left.
     void add_gap(Fid fid, std::uint64_t count);
     // The same, of what the account knows already.
@@ -69,12 +70,7 @@ class Subscriber final : private Session::Handler {
     bool is_turn_of_kept() const noexcept {
         return has_kept && queue_.marked() == 0 && (!queue_.has_drained() || can_send_now());
     }
-    SendQueue::TakenBack take_back() { return queue_.take_back(); }
-    void settle(const SendQueue::TakenBack& taken) { queue_.settle(taken); }
 
-    std::size_t frames_for(const LentMessage& message) const noexcept {
-        return pubsub::frames_for(message, session_->body_limit());
-    }
     // The next message would leave at once.
     bool can_send_now() const noexcept;
     // It cannot send now: the owner's on_progress follows when it can.
@@ -96,21 +92,19 @@ class Subscriber final : private Session::Handler {
     };
     Stage stage() const noexcept { return stage_; }
     void set_stage(Stage stage) noexcept { stage_ = stage; }
-    // Begins what is counted since the last time anew.
-    SubscriberFigures take_figures();
-    // The user has been told of it.
-    bool is_announced() const noexcept { return announced_; }
-    void announce() noexcept { announced_ = true; }
 
     SubscriberAccount account{TimePoint{}};
     Idleness idle;
+    bool announced = false;       // the user has been told of it
     bool has_kept = false;        // something that is kept elsewhere, and is to follow the queue
     std::vector<FidRange> former; // that it had when it went
 
   private:
     void pump();
     void offer_room();
-    bool nothing_leaves() const noexcept { return queue_.has_drained() && holding().posted == 0; }
+    bool nothing_leaves() const noexcept {
+        return queue_.has_drained() && queue_.holding().posted == 0;
+    }
 
     void on_open(Session& session) override;
     void on_frame(Session& session, const IncomingFrame& frame) override;
@@ -122,10 +116,12 @@ class Subscriber final : private Session::Handler {
     Owner& owner_;
     SendQueue queue_;
     Stage stage_ = Stage::opening;
-    bool announced_ = false;
     bool* destroyed_ = nullptr;
     std::vector<SendQueue::Returned> returned_; // empty; its memory is used again
     std::unique_ptr<Session> session_;          // last: goes first
 };
+
+// Begins what is counted since the last time anew.
+SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now);
 
 } // namespace netio::pubsub::inline v0_2

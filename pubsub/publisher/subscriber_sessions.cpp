@@ -100,7 +100,7 @@ void SubscriberSessions::on_peer_rejected(const std::string&, const std::string&
 void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
     if (end_.has_begun()) return subscriber.leave();
     subscriber.set_stage(Subscriber::Stage::subscribing);
-    subscriber.announce();
+    subscriber.announced = true;
     shares_.set_subscribers(++announced_count_);
     user_.handler.on_subscriber_connected(user_.publisher, subscriber.peer());
 }
@@ -108,7 +108,7 @@ void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
 void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
     const bool confirmed =
         subscriber.stage() == Subscriber::Stage::leaving && subscriber.queue().has_drained();
-    if (subscriber.is_announced() && !confirmed) end_.note_unconfirmed();
+    if (subscriber.announced && !confirmed) end_.note_unconfirmed();
     subscriber.set_stage(Subscriber::Stage::gone);
     owner_.before_change();
     subscriber.former = fan_out_.remove(subscriber.id());
@@ -117,11 +117,11 @@ void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
 
 void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
     const std::unique_ptr<Subscriber> last = subscribers_.take(subscriber.id());
-    if (last->is_announced()) shares_.set_subscribers(--announced_count_);
+    if (last->announced) shares_.set_subscribers(--announced_count_);
     former_latency_.add(last->account.latency());
     check_closed();
     const DestructionWatch watch{destroyed_};
-    if (last->is_announced()) {
+    if (last->announced) {
         const SubscriberPeer peer = last->peer();
         for (const FidRange& range : last->former) {
             user_.handler.on_unsubscribed(user_.publisher, peer, range);
@@ -247,42 +247,11 @@ void SubscriberSessions::offer_what_is_kept() {
 }
 
 void SubscriberSessions::make_others_give_way(std::size_t needed) {
-    if (!shares_.is_short(needed)) return;
-    while (shares_.is_recovering() || shares_.is_short(needed)) {
-        Subscriber* const longest = slow_.longest_stalled_with_something();
-        if (longest == nullptr) break;
-        longest->idle.gave_way = true;
-        take_back(*longest, 0, [] { return true; });
-    }
-    while (shares_.is_short(needed)) {
-        Subscriber* most = nullptr;
-        subscribers_.for_each([&](Subscriber& each) {
-            if (most == nullptr || each.holding().droppable > most->holding().droppable)
-                most = &each;
-        });
-        // Whoever holds no more than the others keeps it, unless there is nothing else.
-        const std::size_t fair = shares_.free() < needed ? 0 : shares_.allowance(SIZE_MAX);
-        if (most == nullptr || most->holding().droppable <= fair) return;
-        take_back(*most, std::max(fair, most->holding().droppable / 4 * 3),
-                  [&] { return shares_.is_short(needed); });
-    }
-}
-
-void SubscriberSessions::take_back(Subscriber& subscriber, std::size_t aim,
-                                   const std::function<bool()>& wanted) {
-    while (subscriber.holding().droppable > aim && wanted()) {
-        const SendQueue::TakenBack taken = subscriber.take_back();
+    slow_.make_others_give_way(needed, [this](Subscriber& subscriber) {
+        const SendQueue::TakenBack taken = subscriber.queue().take_back();
         subscriber.account.note_missed(owner_.on_taken_back(subscriber, taken));
-        subscriber.settle(taken);
-    }
-}
-
-std::size_t SubscriberSessions::segment_limit() const noexcept {
-    std::size_t limit = slice_limit;
-    subscribers_.for_each([&](const Subscriber& each) {
-        if (each.is_announced()) limit = std::min(limit, each.session().segment_limit());
+        subscriber.queue().settle(taken);
     });
-    return limit;
 }
 
 PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits,
@@ -296,10 +265,10 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
                                .fids = {},
                                .fid_count = fan_out_.fids().fids.size()};
     subscribers_.for_each([&](Subscriber& each) {
-        if (!each.is_announced()) return;
+        if (!each.announced) return;
         snapshot.latency.add(each.account.latency());
         if (snapshot.subscribers.size() < limits.subscribers)
-            snapshot.subscribers.push_back(each.take_figures());
+            snapshot.subscribers.push_back(take_figures(each, loop_.now()));
     });
     const auto& fids = fan_out_.fids().fids;
     fids.visit_places(0, fids.places(), [&](Fid fid, const detail::FidState& state) {

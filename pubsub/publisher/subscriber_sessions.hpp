@@ -16,7 +16,6 @@
 #include "pubsub/publisher/slow_subscribers.hpp"
 #include "pubsub/publisher/subscriber_table.hpp"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,8 +67,6 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     SubscriberSessions(Transport& transport, const Publisher::Options& options, const Terms& terms,
                        Owner& owner, const User& user);
     ~SubscriberSessions();
-    SubscriberSessions(const SubscriberSessions&) = delete;
-    SubscriberSessions& operator=(const SubscriberSessions&) = delete;
 
     SessionListener& listener() const noexcept { return *listener_; }
     // What sessions know of it.
@@ -78,13 +75,11 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
         counters.rejected = turned_away_.rejected;
         counters.accept_failed = turned_away_.accept_failed;
     }
-    // Slices that every subscriber's session sends from where they lie.
-    std::size_t segment_limit() const noexcept;
 
     // Who gets what. The next of the loop's events may change it.
     FanOut& fan_out() noexcept { return fan_out_; }
-    // One of a group's members.
-    Subscriber& subscriber(SubscriberId id) { return subscribers_[id]; }
+    // Groups' members among them.
+    SubscriberTable& subscribers() noexcept { return subscribers_; }
     SlowSubscribers& slow() noexcept { return slow_; }
 
     Shares& shares() noexcept { return shares_; }
@@ -117,7 +112,6 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
 
     void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request, bool positions);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
-    void take_back(Subscriber& subscriber, std::size_t aim, const std::function<bool()>& wanted);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
                 std::optional<std::vector<FidCount>> positions = {});
     void ask(Subscriber& subscriber);

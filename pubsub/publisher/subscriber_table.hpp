@@ -7,6 +7,7 @@
 #include "netio/base/slot_pool.hpp"
 #include "pubsub/publisher/subscriber.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,15 @@ class SubscriberTable {
     void for_each(Visit visit) const {
         for (std::uint32_t i = 0; i < places_.end(); ++i)
             if (places_[i]) visit(*places_[i]);
+    }
+
+    // Slices that every subscriber's session sends from where they lie.
+    std::size_t segment_limit() const noexcept {
+        std::size_t limit = slice_limit;
+        for_each([&](const Subscriber& each) {
+            if (each.announced) limit = std::min(limit, each.session().segment_limit());
+        });
+        return limit;
     }
 
   private:

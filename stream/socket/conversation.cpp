@@ -258,20 +258,9 @@ void Conversation::progress() {
 // --- to the peer ----------------------------------------------------------------------------
 
 void Conversation::tell_peer() {
-    if (session_->loop().now() < distance_.next_word()) {
-        word_.start_at(distance_.next_word());
-    } else {
-        tell_controls();
-    }
-    // A connection that broke says so by on_closed.
-    if (const auto ring = in_.grow(distance_.gauge(), *session_)) {
-        static_cast<void>(ControlChannel::announce(*ring, *session_));
-    }
-    out_.move(*session_);
-}
-
-void Conversation::tell_controls() {
-    while (controls_.has_free() && session_->request_capacity()) {
+    const bool early = session_->loop().now() < distance_.next_word();
+    if (early) word_.start_at(distance_.next_word());
+    while (!early && controls_.has_free() && session_->request_capacity()) {
         ControlMessage message;
         in_.collect(message, session_->domain());
         message.end_bytes = out_.next_end();
@@ -282,6 +271,11 @@ void Conversation::tell_controls() {
         if (session_->counters().receives > usual.receive_count) distance_.on_told();
         if (message.end_bytes) end_sent_ = true;
     }
+    // A connection that broke says so by on_closed.
+    if (const auto ring = in_.grow(distance_.gauge(), *session_)) {
+        static_cast<void>(ControlChannel::announce(*ring, *session_));
+    }
+    out_.move(*session_);
 }
 
 // --- the end --------------------------------------------------------------------------------

@@ -71,7 +71,6 @@ class Conversation final : private Session::Handler {
     void wake();
     void progress();
     void tell_peer();
-    void tell_controls();
     void shut_down_when_done();
     void drain();
     void end();

@@ -75,7 +75,7 @@ TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
     rule.on_refused(true);
     rule.on_refused(false);
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::wait)
-        << "one of the routes may let us in later";
+        << "on one of the routes we may be accepted later";
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
 }
