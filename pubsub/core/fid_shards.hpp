@@ -6,7 +6,7 @@
 //
 //     const auto shards = pubsub::FidShards::divide({{Fid{0}, Fid{63}}}, 2);
 //     const std::vector<pubsub::FidRange>& fids = shards.of(0); // Publisher::Options::owned there
-//     const std::optional<std::size_t> loop = shards.owner(Fid{7}); // where Fid{7} is published
+//     const std::optional<std::size_t> owner = shards.owner(Fid{7}); // where Fid{7} is published
 
 #include "netio/base/export.hpp"
 #include "pubsub/core/fid.hpp"
