@@ -297,7 +297,7 @@ class Ending(Case):
                 ("buffered", "buffered: {pages: 16, page_size: 4k}\n" + self.PATTERN,
                  share_of(640000, 64)),
                 ("unbuffered", "unbuffered: {remainder: 4}\n" + self.LARGE, share_of(8000, 8)),
-                ("short", "unbuffered: {memory: 8M}\n" + short, share_of(400, 8))):
+                ("unbuffered", "unbuffered: {memory: 8M}\n" + short, share_of(400, 8))):
             publisher = self.start("publish", self.config(text, mode))
             address = publisher.address()
             guest = self.start("subscribe", address, "--fid", "0-63", "--policy", "drop")
