@@ -48,7 +48,9 @@ class Listening final : private ListenSocket::Handler {
                     std::optional<std::uint64_t>) override {
         std::uint64_t number = 0;
         std::memcpy(&number, message.data() + 1, sizeof number);
-        if (number != next_[message[0]]++) ++out_of_order;
+        std::uint64_t& next = next_[message[0]];
+        if (number != next) ++out_of_order; // also where some are missing in front of it
+        next = number + 1;
         ++count;
     }
     void on_closed(ReceiveSocket&, const Closed&) override {}
