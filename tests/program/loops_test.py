@@ -101,7 +101,7 @@ class Loops(Case):
             "  - {fids: 1, source: pattern, size: 40, rate: 100}\n"
             "  - {fids: 2, source: {file: goes-away}}\n")
         os.unlink(file)
-        subscriber = self.start("subscribe", *addresses, "--fid", "1-2")
+        subscriber = self.start("subscribe", addresses[1], "--fid", "1-2")
         status, made, log = publisher.end()
         self.assertEqual((status, made["end"]), (1, "failed"), log)
         self.assertIn("goes-away", log)

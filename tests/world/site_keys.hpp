@@ -17,6 +17,9 @@ namespace netio::world {
 
 class SiteKeys {
   public:
+    // Of who listens, at the file.
+    static constexpr std::chrono::seconds look_interval{2};
+
     explicit SiteKeys(access::Protection level) : level_{level} {}
 
     void permit(std::uint32_t process) {
@@ -26,11 +29,11 @@ class SiteKeys {
     void revoke(std::uint32_t process) { files_.revoke(id_of(process)); }
 
     std::shared_ptr<ServerKeys> server(EventLoop& loop) const {
-        return std::make_shared<ServerKeys>(
-            loop, ServerKeys::Options{.file = files_.site(),
-                                      .least = level_,
-                                      .links_per_host = 1000,
-                                      .look_interval = std::chrono::seconds{2}});
+        return std::make_shared<ServerKeys>(loop,
+                                            ServerKeys::Options{.file = files_.site(),
+                                                                .least = level_,
+                                                                .links_per_host = 1000,
+                                                                .look_interval = look_interval});
     }
     std::shared_ptr<const ClientKey> client(std::uint32_t process) {
         return std::make_shared<ClientKey>(

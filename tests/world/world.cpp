@@ -261,7 +261,7 @@ void World::find_name(std::uint32_t process) {
 // Nobody lets it in for so long, and who has let it in ends that.
 void World::revoke(std::uint32_t process, Duration time) {
     if (keys_ == nullptr) return;
-    oracle_.lasts(Trouble::broken, process, time);
+    oracle_.lasts(Trouble::broken, process, time + SiteKeys::look_interval);
     keys_->revoke(process);
     clock_.at(clock_.now() + time, [this, process] { keys_->permit(process); });
 }

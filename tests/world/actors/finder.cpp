@@ -82,6 +82,12 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         world_.found().subscribed(number_, to_integer(range.first), to_integer(range.last));
         react(Event::subscribed);
     }
+    // The answer to a subscription that was taken back meanwhile may have come before.
+    void on_unsubscribed(Subscriptions&, const Subscriptions::Source&,
+                         const FidRange& range) override {
+        note("unsubscribed", to_integer(range.first), to_integer(range.last));
+        world_.found().unsubscribes(number_, to_integer(range.first), to_integer(range.last));
+    }
     void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
                     std::uint8_t) override {
         note("message", to_integer(fid), message.size());
