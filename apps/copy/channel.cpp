@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 namespace apps::copy {
 
@@ -84,7 +85,9 @@ void Channel::on_end_of_stream(StreamSocket&) {
 }
 
 void Channel::on_closed(StreamSocket&, const netio::Closed& closed) {
-    handler_.on_closed(closed);
+    if (no_memory_.empty()) return handler_.on_closed(closed);
+    handler_.on_closed(
+        {.reason = netio::CloseReason::failed, .detail = std::exchange(no_memory_, {})});
 }
 
 // --- chunks ---------------------------------------------------------------------------------
@@ -116,12 +119,24 @@ void Channel::receive(Buffer buffer, std::size_t size) {
 
 // --- messages -------------------------------------------------------------------------------
 
+template <class Post>
+Status Channel::post(Post post) {
+    try {
+        return post();
+    } catch (const netio::FabricError& error) {
+        no_memory_ = error.what();
+        socket_->abort();
+        return Status::ok; // as far as the caller is concerned: on_closed follows
+    }
+}
+
 bool Channel::send(const Message& message) {
     if (free_messages_.empty()) return false;
     const std::uint32_t place = free_messages_.back();
     const netio::Slice slice = messages_->slice(place * message_bytes, message.size());
     std::ranges::copy(message, slice.data);
-    if (socket_->send(slice, Cookie{first_message_cookie + place}) != Status::ok) return false;
+    const Cookie cookie{first_message_cookie + place};
+    if (post([&] { return socket_->send(slice, cookie); }) != Status::ok) return false;
     free_messages_.pop_back();
     return true;
 }
@@ -129,7 +144,8 @@ bool Channel::send(const Message& message) {
 void Channel::expect() {
     const netio::Slice slice = messages_->slice(message_count * message_bytes, prelude_bytes);
     // A connection that has ended says so by on_closed.
-    const Status status = socket_->receive(slice, prelude_cookie, netio::stream::Fill::all);
+    const Status status =
+        post([&] { return socket_->receive(slice, prelude_cookie, netio::stream::Fill::all); });
     NETIO_CHECK(status != Status::again);
 }
 
@@ -166,7 +182,8 @@ void Channel::take_prelude() {
     if (flaw != Flaw::none) return handler_.on_flaw(to_string(flaw));
     const netio::Slice slice =
         messages_->slice(message_count * message_bytes + prelude_bytes, prelude_.body_bytes);
-    const Status status = socket_->receive(slice, body_cookie, netio::stream::Fill::all);
+    const Status status =
+        post([&] { return socket_->receive(slice, body_cookie, netio::stream::Fill::all); });
     NETIO_CHECK(status != Status::again);
 }
 

@@ -76,7 +76,8 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     void send(Buffer buffer, std::size_t size);
     void receive(Buffer buffer, std::size_t size);
 
-    // False: the connection has ended, or the peer does not take what it was sent before.
+    // False: the connection has ended, or the peer does not take what it was sent before. If there
+    // is no memory for a message, the connection ends, and on_closed says why.
     bool send(const Message& message);
     // Asks for the next message; one at a time.
     void expect();
@@ -102,6 +103,9 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     }
     void make_memory();
     void take_prelude();
+    // No more memory may be locked: it ends.
+    template <class Post>
+    netio::Status post(Post post);
 
     void on_connected(netio::stream::StreamSocket& socket) override;
     void on_send_completed(netio::stream::StreamSocket& socket, netio::Cookie cookie,
@@ -119,6 +123,7 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     std::vector<Buffer> free_buffers_;
     std::vector<std::uint32_t> free_messages_;
     Prelude prelude_;
+    std::string no_memory_;                               // why it has to end
     std::unique_ptr<netio::stream::StreamSocket> socket_; // last: goes first
 };
 

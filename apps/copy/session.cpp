@@ -276,14 +276,16 @@ void Session::on_end() {
 void Session::on_closed(const netio::Closed& closed) {
     const bool orderly =
         closed.reason == netio::CloseReason::orderly || closed.reason == netio::CloseReason::local;
+    const bool here = closed.reason == netio::CloseReason::failed;
+    const char* const shown = orderly ? "left" : here ? "cannot be served" : "vanished";
     if (is_in_a_file()) {
         handler_.log().error(
             fmt::format("{}: the sender {} with {} of {} bytes received, which are kept for the "
                         "next attempt{}{}",
-                        file(), orderly ? "left" : "vanished", arrived_position_, open_.size_bytes,
+                        file(), shown, arrived_position_, open_.size_bytes,
                         closed.detail.empty() ? "" : ": ", closed.detail));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
-    } else if (state_ == State::idle && !orderly) {
+    } else if (here || (state_ == State::idle && !orderly)) {
         handler_.log().warn(
             fmt::format("{}: {} {}", peer_, netio::to_string(closed.reason), closed.detail));
     } else {

@@ -120,6 +120,7 @@ void End::drive() {
     if (!is_client_) {
         if (!sink_->is_complete()) return;
         send_report();
+        if (!error_.empty()) return;
     }
     finished_ = true;
     socket_->shutdown_send();
@@ -162,9 +163,11 @@ void End::take_header(const Received& received) {
 }
 
 void End::receive_report() {
-    static_cast<void>(
-        socket_->receive(private_memory_->slice(report_limit_bytes, report_limit_bytes),
-                         private_key, netio::stream::Fill::some));
+    as_memory_allows([this] {
+        static_cast<void>(
+            socket_->receive(private_memory_->slice(report_limit_bytes, report_limit_bytes),
+                             private_key, netio::stream::Fill::some));
+    });
 }
 
 void End::take_report(const Received& received) {
@@ -177,8 +180,10 @@ void End::take_report(const Received& received) {
 void End::send_report() {
     const std::string text = report().dump();
     std::memcpy(private_memory_->data() + report_limit_bytes, text.data(), text.size());
-    static_cast<void>(
-        socket_->send(private_memory_->slice(report_limit_bytes, text.size()), private_key));
+    as_memory_allows([&] {
+        static_cast<void>(
+            socket_->send(private_memory_->slice(report_limit_bytes, text.size()), private_key));
+    });
 }
 
 // --- the end --------------------------------------------------------------------------------

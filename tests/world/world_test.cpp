@@ -345,5 +345,19 @@ TEST(World, FilesAreCopiedInTheEndWhateverHappenedToServerAndDisks) {
                 "at 5002000 process 2 copy file=2 bytes=0\n");
 }
 
+TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
+    for (const char* const whose : {"0", "1"}) {
+        for (const char* const which : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
+            const std::string schedule = std::string{"world\n"
+                                                     "process 0 copy-server\n"
+                                                     "process 1 copier of=0 trusts=1\n"
+                                                     "at 0 process "} +
+                                         whose + " fail call=0 count=1 first=" + which +
+                                         "\nat 10 process 1 copy file=1 bytes=250000\n";
+            expect_good(schedule.c_str());
+        }
+    }
+}
+
 } // namespace
 } // namespace netio::world
