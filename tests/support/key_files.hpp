@@ -48,10 +48,13 @@ class KeyFiles {
     void spoil() const { access::write_key_file(site(), "netio-keys 1\n7 ", true); }
 
     std::string site() const { return folder_ + "/site.keys"; }
-    // The file of a client; of one that the site does not know, too.
+    // The file of a client; of one that the site does not know, or has revoked, too.
     std::string client(int id) {
-        const auto found = keys_.find(id);
-        return put("client" + std::to_string(id), found == keys_.end() ? make(id) : found->second);
+        for (const auto* known : {&keys_, &revoked_}) {
+            if (const auto found = known->find(id); found != known->end())
+                return put("client" + std::to_string(id), found->second);
+        }
+        return put("client" + std::to_string(id), make(id));
     }
     // Of somebody who claims an id and has another secret.
     std::string forged(int id) { return put("forged" + std::to_string(id), make(id)); }
