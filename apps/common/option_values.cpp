@@ -124,7 +124,7 @@ std::function<std::string(const std::string&)> one_of(std::vector<std::string_vi
 
 CLI::Option* add_provider(CLI::App& command, std::string& value) {
     const auto problem = [](const std::string& word) {
-        const std::string refusal = word == "auto" ? std::string{} : netio::provider_refusal(word);
+        std::string refusal = word == "auto" ? std::string{} : netio::provider_refusal(word);
         if (refusal.empty()) return refusal;
         constexpr std::array<std::string_view, 3> words{"auto", "tcp", "verbs"};
         const std::string meant =
