@@ -93,6 +93,9 @@ class Subscriber final : private Session::Handler {
     Stage stage() const noexcept { return stage_; }
     void set_stage(Stage stage) noexcept { stage_ = stage; }
 
+    // What is kept for it is sent if it is its turn, and has its turn when there is capacity again.
+    void offer_room();
+
     SubscriberAccount account{TimePoint{}};
     Idleness idle;
     bool announced = false;       // the user has been told of it
@@ -101,7 +104,6 @@ class Subscriber final : private Session::Handler {
 
   private:
     void pump();
-    void offer_room();
     bool nothing_leaves() const noexcept {
         return queue_.has_drained() && queue_.holding().posted == 0;
     }

@@ -241,8 +241,7 @@ void SubscriberSessions::on_turn_of_kept(Subscriber& subscriber) {
 
 void SubscriberSessions::offer_what_is_kept() {
     subscribers_.for_each([this](Subscriber& each) {
-        if (each.stage() != Subscriber::Stage::gone && each.is_turn_of_kept())
-            on_turn_of_kept(each);
+        if (each.stage() != Subscriber::Stage::gone) each.offer_room();
     });
 }
 
@@ -289,7 +288,7 @@ void SubscriberSessions::close() {
     if (!end_.begin(loop_.now() + options_.close_limit)) return;
     subscribers_.for_each([this](Subscriber& each) {
         each.idle = {.progress = each.queue().progress()};
-        if (each.is_turn_of_kept()) owner_.give_kept(each);
+        each.offer_room();
         if (!each.has_kept) ask(each);
     });
     slow_.keep_watch();

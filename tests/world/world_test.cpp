@@ -345,6 +345,19 @@ TEST(World, FilesAreCopiedInTheEndWhateverHappenedToServerAndDisks) {
                 "at 5002000 process 2 copy file=2 bytes=0\n");
 }
 
+// The pool has one message at a time, and the one that waits for memory has no credit when it
+// comes.
+TEST(World, WhatIsKeptForWantOfMemoryAndThenOfCreditIsSentInTheEnd) {
+    expect_good("world seed=1795414000002871\n"
+                "process 0 publisher page_bytes=512 pages=4 policy=3\n"
+                "process 1 subscriber heartbeat_ms=100\n"
+                "process 2 subscriber\n"
+                "at 0 process 1 subscribe\n"
+                "at 6870 process 2 subscribe\n"
+                "at 10195 process 0 busy us=23747310\n"
+                "at 11007 process 0 publish bytes=1470 count=4 gap_us=10\n");
+}
+
 TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
     for (const char* const whose : {"0", "1"}) {
         for (const char* const which : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
