@@ -40,43 +40,33 @@ std::uint64_t read_bytes(const std::string& name, const std::string& word, const
     refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
 }
 
+template <class Value, class Read>
+CLI::Option* add_number(CLI::App& command, const std::string& name, Value& value,
+                        const std::string& help, const Limits& limits, Read read) {
+    return command.add_option_function<std::string>(
+        name,
+        [&value, name, limits, read](const std::string& word) { value = read(name, word, limits); },
+        help);
+}
+
 } // namespace
 
 CLI::Option* add_count(CLI::App& command, const std::string& name,
                        std::optional<std::uint64_t>& value, const std::string& help,
                        Limits limits) {
-    return command
-        .add_option_function<std::string>(
-            name,
-            [&value, name, limits](const std::string& word) {
-                value = read_count(name, word, limits);
-            },
-            help)
-        ->type_name("NUMBER");
+    return add_number(command, name, value, help, limits, read_count)->type_name("NUMBER");
 }
 
 CLI::Option* add_count(CLI::App& command, const std::string& name, std::size_t& value,
                        const std::string& help, Limits limits) {
-    return command
-        .add_option_function<std::string>(
-            name,
-            [&value, name, limits](const std::string& word) {
-                value = read_count(name, word, limits);
-            },
-            help)
+    return add_number(command, name, value, help, limits, read_count)
         ->type_name("NUMBER")
         ->default_str(std::to_string(value));
 }
 
 CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& value,
                        const std::string& help, Limits limits) {
-    return command
-        .add_option_function<std::string>(
-            name,
-            [&value, name, limits](const std::string& word) {
-                value = read_bytes(name, word, limits);
-            },
-            help)
+    return add_number(command, name, value, help, limits, read_bytes)
         ->type_name("BYTES")
         ->default_str(std::to_string(value));
 }
@@ -84,14 +74,7 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name, std::size_t& 
 CLI::Option* add_bytes(CLI::App& command, const std::string& name,
                        std::optional<std::uint64_t>& value, const std::string& help,
                        Limits limits) {
-    return command
-        .add_option_function<std::string>(
-            name,
-            [&value, name, limits](const std::string& word) {
-                value = read_bytes(name, word, limits);
-            },
-            help)
-        ->type_name("BYTES");
+    return add_number(command, name, value, help, limits, read_bytes)->type_name("BYTES");
 }
 
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,

@@ -17,6 +17,19 @@ using Outcome = netio::Completion::Outcome;
 
 namespace {
 
+// A buffer's cookie is its number; then what is received beside chunks, and each message's place.
+constexpr std::uint64_t first_own_cookie = std::uint64_t{1} << 32;
+constexpr Cookie prelude_cookie{first_own_cookie};
+constexpr Cookie body_cookie{first_own_cookie + 1};
+constexpr std::uint64_t first_message_cookie = first_own_cookie + 2;
+
+bool is_buffer(Cookie cookie) noexcept {
+    return static_cast<std::uint64_t>(cookie) < first_own_cookie;
+}
+
+constexpr std::size_t message_count = 4; // that may be under way
+constexpr std::size_t message_bytes = prelude_bytes + body_limit_bytes;
+
 // What both sides of a copy connect with. The ring does not grow: the buffers are what carries a
 // file over a distance, and all the memory that a connection takes is known beforehand. A chunk
 // goes in several transfers, so that the other side sees it come over a slow way.

@@ -85,21 +85,12 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     std::span<const std::byte> body() const;
 
   private:
-    static constexpr std::uint64_t first_own_cookie = std::uint64_t{1} << 32; // below: buffers'
-    static constexpr netio::Cookie prelude_cookie{first_own_cookie};
-    static constexpr netio::Cookie body_cookie{first_own_cookie + 1};
-    static constexpr std::uint64_t first_message_cookie = first_own_cookie + 2;
-    static constexpr std::size_t message_count = 4;
-    static constexpr std::size_t message_bytes = prelude_bytes + body_limit_bytes;
     static constexpr std::size_t page_bytes = 4096;
     static constexpr std::size_t stride_bytes = page_bytes + chunk_bytes;
 
     // The header lies at the end of a page.
     static std::size_t offset(Buffer buffer) {
         return buffer * stride_bytes + page_bytes - chunk_header_bytes;
-    }
-    static bool is_buffer(netio::Cookie cookie) noexcept {
-        return static_cast<std::uint64_t>(cookie) < first_own_cookie;
     }
     void make_memory();
     void take_prelude();

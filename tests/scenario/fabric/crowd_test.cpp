@@ -25,19 +25,24 @@ struct Flood {
     End near;
 };
 
+std::vector<std::unique_ptr<Flood>> begin_floods(Fabric& fabric, Door& door) {
+    std::vector<std::unique_ptr<Flood>> floods;
+    for (int i = 0; i < 4; ++i)
+        floods.push_back(std::make_unique<Flood>(fabric, door));
+    EXPECT_TRUE(fabric.run_until([&] {
+        return std::ranges::all_of(floods,
+                                   [](const auto& flood) { return flood->near.messages > 1000; });
+    }));
+    return floods;
+}
+
 TEST(Crowd, ADeathIsToldThoughOthersFlood) {
     Fabric fabric{{}, {.drain_limit = 4}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
     auto mortal = std::make_unique<End>(*fabric.transport, door.listener->address());
     ASSERT_TRUE(fabric.run_until([&] { return mortal->connected && door.ends.size() == 1; }));
     End& survivor = *door.ends.front();
-    std::vector<std::unique_ptr<Flood>> floods;
-    for (int i = 0; i < 4; ++i)
-        floods.push_back(std::make_unique<Flood>(fabric, door));
-    ASSERT_TRUE(fabric.run_until([&] {
-        return std::ranges::all_of(floods,
-                                   [](const auto& flood) { return flood->near.messages > 1000; });
-    }));
+    const std::vector<std::unique_ptr<Flood>> floods = begin_floods(fabric, door);
     const std::size_t before = floods.front()->near.messages;
     mortal.reset();
     ASSERT_TRUE(fabric.run_until([&] { return !survivor.closed.empty(); }));
@@ -48,13 +53,7 @@ TEST(Crowd, ADeathIsToldThoughOthersFlood) {
 TEST(Crowd, ANewcomerGetsInThoughOthersFlood) {
     Fabric fabric{{}, {.drain_limit = 4}};
     Door door{*fabric.transport, {.host = "127.0.0.1", .port = 0}};
-    std::vector<std::unique_ptr<Flood>> floods;
-    for (int i = 0; i < 4; ++i)
-        floods.push_back(std::make_unique<Flood>(fabric, door));
-    ASSERT_TRUE(fabric.run_until([&] {
-        return std::ranges::all_of(floods,
-                                   [](const auto& flood) { return flood->near.messages > 1000; });
-    }));
+    const std::vector<std::unique_ptr<Flood>> floods = begin_floods(fabric, door);
     const std::size_t before = floods.front()->near.messages;
     const End newcomer{*fabric.transport, door.listener->address()};
     ASSERT_TRUE(fabric.run_until([&] { return newcomer.connected; }));
