@@ -23,7 +23,10 @@ SimConnection::SimConnection(SimTransport& transport, const SimProfile& profile,
       limits_{limits}, handler_{handler} {
     network_.connections_.emplace(number_, this);
     network_.makers_[number_] = transport_.number();
-    if (remote_) network_.newest_[transport_.number()] = number_;
+    if (remote_) {
+        network_.newest_[transport_.number()] = number_;
+        network_.newest_at_[{transport_.number(), to_string(*remote_)}] = number_;
+    }
     transport_.loop_.add(*this);
     ++transport_.users_;
 }

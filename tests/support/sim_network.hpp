@@ -71,6 +71,11 @@ class SimNetwork {
         const auto found = newest_.find(process);
         return found == newest_.end() ? 0 : found->second;
     }
+    // The same, at this address.
+    std::uint64_t newest_connection(std::uint32_t process, const Address& address) const {
+        const auto found = newest_at_.find({process, to_string(address)});
+        return found == newest_at_.end() ? 0 : found->second;
+    }
 
     // The same in every run, whatever its seed.
     std::uint64_t draw_number() {
@@ -157,6 +162,7 @@ class SimNetwork {
     std::map<std::pair<std::uint32_t, std::uint32_t>, Way> ways_;
     std::map<std::uint64_t, std::uint32_t> makers_;
     std::map<std::uint32_t, std::uint64_t> newest_;
+    std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> newest_at_;
     std::vector<Orphan> orphans_;
     std::size_t registrations_ = 0;
     unsigned reset_percent_ = 50;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace netio::world {
 namespace {
@@ -38,11 +39,11 @@ std::vector<std::byte> FoundOracle::next(std::uint64_t fid, std::size_t size) co
     return bytes;
 }
 
-void FoundOracle::grants(std::uint32_t finder, std::uint64_t first, std::uint64_t last) {
+void FoundOracle::grants(std::uint64_t connection, std::uint64_t first, std::uint64_t last) {
+    Grant& grant = granted_[connection].emplace_back();
     for (const auto& [fid, source] : fids_) {
         if (fid < first || fid > last) continue;
-        finders_[finder].granted[fid] = {.life = source.life,
-                                         .next = source.numbers.at(source.life)};
+        grant[fid] = {.life = source.life, .next = source.numbers.at(source.life)};
     }
 }
 
@@ -50,10 +51,18 @@ void FoundOracle::begins(std::uint32_t finder) {
     finders_[finder] = {};
 }
 
-void FoundOracle::subscribed(std::uint32_t finder, std::uint64_t first, std::uint64_t last) {
+void FoundOracle::subscribed(std::uint32_t finder, std::uint64_t connection, std::uint64_t first,
+                             std::uint64_t last) {
+    std::deque<Grant>& waiting = granted_[connection];
+    if (waiting.empty()) return violate(finder, first, "was told of a grant that nobody gave");
+    const Grant grant = std::move(waiting.front());
+    waiting.pop_front();
     Finder& it = finders_[finder];
-    for (const auto& [fid, granted] : it.granted) {
-        if (fid < first || fid > last) continue;
+    for (const auto& [fid, granted] : grant) {
+        if (fid < first || fid > last) {
+            violate(finder, fid, "was granted, and the finder is told of other fids");
+            continue;
+        }
         const auto known = it.known.find(fid);
         if (known != it.known.end()) {
             if (known->second.life != granted.life) {

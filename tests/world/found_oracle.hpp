@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -26,12 +27,14 @@ class FoundOracle {
     // The bytes of the next message.
     std::vector<std::byte> next(std::uint64_t fid, std::size_t size) const;
     void published(std::uint64_t fid) { ++fids_.at(fid).numbers[fids_.at(fid).life]; }
-    // It has granted them to this one.
-    void grants(std::uint32_t finder, std::uint64_t first, std::uint64_t last);
+    // It has granted them to the finder that has made this connection.
+    void grants(std::uint64_t connection, std::uint64_t first, std::uint64_t last);
 
     // --- finders ---
     void begins(std::uint32_t finder);
-    void subscribed(std::uint32_t finder, std::uint64_t first, std::uint64_t last);
+    // It hears the oldest answer of the connection that it has not heard.
+    void subscribed(std::uint32_t finder, std::uint64_t connection, std::uint64_t first,
+                    std::uint64_t last);
     // Does not want them any more.
     void unsubscribes(std::uint32_t finder, std::uint64_t first, std::uint64_t last);
     void message(std::uint32_t finder, std::uint64_t fid, std::span<const std::byte> bytes);
@@ -57,16 +60,18 @@ class FoundOracle {
         std::uint64_t next = 0;
     };
     struct Finder {
-        std::map<std::uint64_t, Place> granted; // at the publisher
-        std::map<std::uint64_t, Place> known;   // by what it was told
+        std::map<std::uint64_t, Place> known; // by what it was told
         std::uint64_t unknown_tails = 0;
     };
+
+    using Grant = std::map<std::uint64_t, Place>; // by fid: where it begins
 
     void violate(std::uint32_t finder, std::uint64_t fid, const std::string& what);
 
     Oracle& oracle_;
     std::map<std::uint64_t, Source> fids_;
     std::map<std::uint32_t, Finder> finders_;
+    std::map<std::uint64_t, std::deque<Grant>> granted_; // of a connection, and not heard
     std::uint64_t delivered_ = 0;
     std::uint64_t missed_ = 0;
 };

@@ -116,10 +116,9 @@ class AnnouncedLoop final : public pubsub::Publisher::Handler {
 
     void on_subscribed(pubsub::Publisher&, const pubsub::SubscriberPeer& peer,
                        const FidRange& range) override {
-        const std::uint32_t finder =
-            world_.network().process_of(Actor::connection_of(peer.address));
-        note("subscribed", finder, to_integer(range.first));
-        world_.found().grants(finder, std::max(to_integer(range.first), fids_.front()),
+        const std::uint64_t connection = Actor::connection_of(peer.address);
+        note("subscribed", connection, to_integer(range.first));
+        world_.found().grants(connection, std::max(to_integer(range.first), fids_.front()),
                               std::min(to_integer(range.last), fids_.back()));
         told_(Event::subscribed);
     }

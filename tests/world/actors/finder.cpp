@@ -71,15 +71,18 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         if (all_ != nullptr && !closing_) all_->resume();
     }
 
-    void on_connected(Subscriptions&, const Subscriptions::Source&, const std::string&) override {
-        note("connected");
+    void on_connected(Subscriptions&, const Subscriptions::Source& source,
+                      const std::string&) override {
+        connections_[source.name] =
+            world_.network().newest_connection(number_, parse_address(source.address));
+        note("connected", connections_[source.name]);
         react(Event::connected);
     }
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
                        const FidRange& range) override {
         note("subscribed", to_integer(range.first), to_integer(range.last));
-        static_cast<void>(source);
-        world_.found().subscribed(number_, to_integer(range.first), to_integer(range.last));
+        world_.found().subscribed(number_, connections_[source.name], to_integer(range.first),
+                                  to_integer(range.last));
         react(Event::subscribed);
     }
     // The answer to a subscription that was taken back meanwhile may have come before.
@@ -127,6 +130,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     }
 
     std::set<std::uint64_t> wanted_;
+    std::map<std::string, std::uint64_t> connections_; // of publishers by their names: the last
     bool closing_ = false;
     bool ended_ = false;
     BusView view_;
