@@ -49,7 +49,8 @@ void SlowSubscribers::look() {
     subscribers_.for_each([&](Subscriber& each) {
         const bool has_more = end_.has_begun() || !each.is_idle();
         const Duration before = each.idle.time;
-        watch_.see(each.idle, {.has_more = has_more, .progress = each.queue().progress()});
+        watch_.see(each.idle, {.has_more = has_more && !each.waits_for_memory(),
+                               .progress = each.queue().progress()});
         tell_observer(loop_.observer, each.session(), before, each.idle);
         const std::string why = judge_.verdict(each.idle, end_, loop_.now());
         if (!why.empty()) each.fail(CloseReason::too_slow, why);

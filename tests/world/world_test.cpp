@@ -358,6 +358,19 @@ TEST(World, WhatIsKeptForWantOfMemoryAndThenOfCreditIsSentInTheEnd) {
                 "at 11007 process 0 publish bytes=1470 count=4 gap_us=10\n");
 }
 
+// Another one has all of the memory, and the publisher is ending.
+TEST(World, WhoWaitsForMemoryWhileThePublisherEndsIsNotTakenForSlow) {
+    expect_good("world seed=1795417000001363\n"
+                "process 0 publisher page_bytes=512 pages=4\n"
+                "process 1 subscriber\n"
+                "process 4 subscriber receives=6\n"
+                "at 0 process 1 subscribe policy=3\n"
+                "at 0 process 4 subscribe\n"
+                "at 1431 process 4 busy us=32731268\n"
+                "at 10129 process 0 publish bytes=1298 count=3 gap_us=10\n"
+                "at 14148 process 0 close\n");
+}
+
 TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
     for (const char* const whose : {"0", "1"}) {
         for (const char* const which : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
