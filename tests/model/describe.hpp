@@ -2,7 +2,8 @@
 #pragma once
 
 // Describe: gives every number that determines what a Sender or a Receiver will do to a sink, for
-// checkers that compare states.
+// checkers that compare states. It also lets both begin where a stream comes only after 2^32
+// changes between direct and indirect.
 
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
@@ -12,6 +13,12 @@
 namespace netio::stream::inline v0_2 {
 
 struct Describe {
+    // An even phase of new ones: as if so many changes lay behind them.
+    template <class SenderOrReceiver>
+    static void begin_at(SenderOrReceiver& one, Phase phase) {
+        one.phase_ = phase;
+    }
+
     template <class Sink>
     static void state(const Sender& sender, Sink&& sink) {
         sink(sender.submitted_.value());

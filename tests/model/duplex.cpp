@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/model/duplex.hpp"
 
+#include "tests/model/describe.hpp"
+
 #include <algorithm>
 
 namespace netio::stream {
@@ -53,7 +55,7 @@ Duplex::Side::Side(const Direction& out, const Direction& in,
       receive_count{credit_options.receive_count}, content_seed{0},
       rings{std::vector<std::uint8_t>(static_cast<std::size_t>(in.receiver.ring_bytes))} {}
 
-Duplex::Duplex(std::uint64_t seed) : chance_{seed} {
+Duplex::Duplex(std::uint64_t seed, Phase first_phase) : chance_{seed} {
     const Direction there = random_direction(chance_);
     const Direction back = random_direction(chance_);
     const auto receives = [this] { return chance_.one_of<std::uint32_t>({3, 4, 9, 64}); };
@@ -73,6 +75,8 @@ Duplex::Duplex(std::uint64_t seed) : chance_{seed} {
         side.open_receive_limit = chance_.one_of<std::uint64_t>({1, 2, 8, 40});
         side.longest_send = chance_.one_of<std::uint64_t>({3, 100, 3'000});
         side.longest_receive = chance_.one_of<std::uint64_t>({3, 100, 3'000});
+        Describe::begin_at(side.sender, first_phase);
+        Describe::begin_at(side.receiver, first_phase);
     }
 }
 

@@ -51,7 +51,8 @@ Direction random_direction(Chance& chance);
 
 class Duplex {
   public:
-    explicit Duplex(std::uint64_t seed);
+    // Both directions begin with this phase, which is even.
+    explicit Duplex(std::uint64_t seed, Phase first_phase = {});
 
     // Runs until both directions have ended and everything has arrived. Empty: all is well.
     std::string run();

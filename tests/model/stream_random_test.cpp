@@ -51,5 +51,27 @@ TEST(StreamRandom, DeliversEveryByteInOrderUnderEveryPolicy) {
     EXPECT_GT(ring_growths, runs / 10);
 }
 
+// Phases are compared by their distance (R6), so nothing changes where they begin again from 0.
+TEST(StreamRandom, R6DeliversEveryByteWherePhasesWrap) {
+    const std::uint64_t seed = from_environment("NETIO_SEED", 1);
+    const std::uint64_t runs = from_environment("NETIO_RUNS", 300);
+    std::uint64_t wrapped = 0;
+    for (std::uint64_t run = seed; run < seed + runs; ++run) {
+        Duplex far{run, Phase{UINT32_MAX - 1}};
+        ASSERT_EQ(far.run(), "") << "replay: NETIO_SEED=" << run
+                                 << " NETIO_RUNS=1 stream_random_test";
+        Duplex near{run};
+        ASSERT_EQ(near.run(), "");
+        for (std::size_t side = 0; side < 2; ++side) {
+            const Phase end = far.sender(side).phase();
+            EXPECT_EQ(end - Phase{UINT32_MAX - 1}, near.sender(side).phase() - Phase{});
+            wrapped += end.value() < UINT32_MAX / 2 ? 1U : 0U;
+        }
+    }
+    std::cout << wrapped << " directions have wrapped\n";
+    if (runs < 100) return;
+    EXPECT_GT(wrapped, runs / 5);
+}
+
 } // namespace
 } // namespace netio::stream
