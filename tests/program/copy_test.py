@@ -228,9 +228,11 @@ class RefusingCopies(CopyCase):
         self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
 
     def test_a_file_whose_size_is_not_its_length_is_not_copied(self):
-        _, address = self.serve()
+        server, address = self.serve()
         report = self.refused("/proc/self/status", address, saying="more bytes than the 0 of its size")
         self.assertEqual(report["files"][0]["outcome"], "failed")
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.end()[0], 0)
         self.assertEqual(os.listdir(self.path("served")), [])
 
     def test_a_file_that_is_not_there_does_not_keep_the_others(self):
