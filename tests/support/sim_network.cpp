@@ -109,7 +109,10 @@ bool SimNetwork::fails(std::uint32_t process, SimCall call) {
     if (found == planned_.end()) return false;
     Planned& planned = found->second;
     ++planned.calls;
-    return planned.calls >= planned.first && planned.calls - planned.first < planned.count;
+    const bool fails =
+        planned.calls >= planned.first && planned.calls - planned.first < planned.count;
+    if (fails) ++failed_[{process, call}];
+    return fails;
 }
 
 const SimNetwork::Way* SimNetwork::way(std::uint32_t from, std::uint32_t to) const {

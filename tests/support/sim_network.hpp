@@ -109,6 +109,11 @@ class SimNetwork {
     void fail_calls(std::uint32_t process, SimCall call, std::uint64_t first,
                     std::uint64_t count = UINT64_MAX);
     void heal_calls(std::uint32_t process);
+    // So many have.
+    std::uint64_t failed_calls(std::uint32_t process, SimCall call) const {
+        const auto found = failed_.find({process, call});
+        return found == failed_.end() ? 0 : found->second;
+    }
     // What the one sends to the other. Blocked is told nobody: it arrives when this is over,
     // unless an end has given up (SimProfile::retransmission).
     const SimPath& path(std::uint32_t from, std::uint32_t to) const;
@@ -159,6 +164,7 @@ class SimNetwork {
     std::map<std::uint64_t, std::size_t> break_at_;
     std::map<std::uint64_t, Duration> delays_;
     std::map<std::pair<std::uint32_t, SimCall>, Planned> planned_;
+    std::map<std::pair<std::uint32_t, SimCall>, std::uint64_t> failed_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, Way> ways_;
     std::map<std::uint64_t, std::uint32_t> makers_;
     std::map<std::uint32_t, std::uint64_t> newest_;

@@ -44,8 +44,9 @@ struct Process {
     test::SimTransport transport;
     Duration longest_handler{}; // that its user took
     bool has_paused = false;
-    std::unique_ptr<Loop> second; // null: there is one loop
-    std::unique_ptr<Actor> actor; // last: goes first
+    std::uint64_t listens_failed_before = 0; // in its earlier lives
+    std::unique_ptr<Loop> second;            // null: there is one loop
+    std::unique_ptr<Actor> actor;            // last: goes first
 };
 
 } // namespace netio::world

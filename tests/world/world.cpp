@@ -105,6 +105,7 @@ void World::begin(const ProcessPlan& plan) {
         static_cast<std::uint64_t>(schedule_.world.get("seed", 1)) * 100 + plan.number);
     Process& made = *process;
     processes_[plan.number] = std::move(process);
+    made.listens_failed_before = network_.failed_calls(plan.number, test::SimCall::listen);
     made.for_each_loop([this](auto& poller, auto& loop) { scheduler_.add(poller, loop); });
     made.transport.delay_resolution(microseconds{plan.options.get("resolve_us")});
     // Its peer's name has another address too, where nobody is.
@@ -447,7 +448,9 @@ void World::end_all() {
 bool World::serves(std::uint32_t process) const {
     const auto found = processes_.find(process);
     return found != processes_.end() && found->second->actor != nullptr &&
-           found->second->actor->serves();
+           found->second->actor->serves() &&
+           found->second->listens_failed_before ==
+               network_.failed_calls(process, test::SimCall::listen);
 }
 
 void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since,

@@ -72,7 +72,7 @@ class World {
     std::shared_ptr<const ClientKey> key_of(std::uint32_t process);
     std::uint64_t incarnation_of(std::uint32_t process) const { return incarnations_.at(process); }
     bool is_alive(std::uint32_t process) const { return processes_.contains(process); }
-    // Whether there is a socket that others can be served by.
+    // Whether there is a socket that others can be served by, wherever it was to listen.
     bool serves(std::uint32_t process) const;
     // Whether this end, which a process was told, has a reason in what happened.
     void judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since, const Closed& closed,
