@@ -169,17 +169,19 @@ void Sender::take_answer() {
 // Whether what the server has is the beginning, or the whole, of this file.
 void Sender::compare(const Answer& answer) {
     state_ = State::comparing;
+    const bool whole = answer.offset_bytes == on_disk_.open.size_bytes;
+    const bool present = answer.outcome == Answer::Outcome::present;
     run_on_disk(
-        [this, bytes = answer.offset_bytes](const std::stop_token& stop) {
+        [this, bytes = answer.offset_bytes, last = whole && present](const std::stop_token& stop) {
             on_disk_.digest = on_disk_.source->skip(bytes, stop);
+            // Nothing of it will be sent, so nobody asks later whether it has stayed the same.
+            if (last) on_disk_.digest = on_disk_.source->finish(stop);
         },
-        [this, answer] {
+        [this, answer, whole, present] {
             const bool same = on_disk_.digest == answer.digest;
-            if (answer.outcome == Answer::Outcome::accepted) {
-                return begin(same ? answer.offset_bytes : 0);
-            }
+            if (!present) return begin(same ? answer.offset_bytes : 0);
             current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
-            if (same && answer.offset_bytes == on_disk_.open.size_bytes) {
+            if (same && whole) {
                 settle(CopiedFile::Outcome::present);
             } else {
                 settle(CopiedFile::Outcome::failed,

@@ -86,6 +86,63 @@ TEST_F(CopyBed, WhatIsThereAlreadyIsComparedAndNeverReplacedUntold) {
     EXPECT_EQ(content("served/other"), "content");
 }
 
+TEST_F(CopyBed, WhatHasNoSizeIsNotPresentWhereAnEmptyFileIs) {
+    serve();
+    put("served/cpuinfo", "");
+    Sender::Options what = options({});
+    what.files.push_back({.path = "/proc/cpuinfo", .name = "cpuinfo"});
+    const Outcome outcome = copy(what);
+    ASSERT_EQ(outcome.files.size(), 1U);
+    EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
+    EXPECT_THAT(outcome.files[0].detail, HasSubstr("has more bytes than the 0 of its size"));
+}
+
+// A disk on which a file is changed behind the opening, which is the first task.
+class ChangingDisk final : public Disk {
+  public:
+    ChangingDisk(netio::EventLoop& loop, std::function<void()> change)
+        : disk_{loop}, change_{std::move(change)} {}
+    void start() override { disk_.start(); }
+    bool is_started() const noexcept override { return disk_.is_started(); }
+    void run(Task task, Then then) override {
+        if (++tasks_ != 2) return disk_.run(std::move(task), std::move(then));
+        disk_.run(
+            [this, task = std::move(task)](const std::stop_token& stop) {
+                change_();
+                task(stop);
+            },
+            std::move(then));
+    }
+    void drop() override { disk_.drop(); }
+
+  private:
+    DiskThread disk_;
+    std::function<void()> change_;
+    int tasks_ = 0;
+};
+
+TEST_F(CopyBed, WhatChangesWhileItIsComparedIsNeitherPresentNorAnother) {
+    serve();
+    for (const std::ios::openmode where : {std::ios::app, std::ios::in | std::ios::out}) {
+        const std::string path = put("source/a", "content");
+        fs::last_write_time(path, fs::file_time_type{} + std::chrono::hours{1});
+        put("served/a", "content");
+        put("source/next", "next");
+        Sender::Options what = options({"a", "next"});
+        what.disk = [&](netio::EventLoop& loop) {
+            return std::make_unique<ChangingDisk>(loop, [&] {
+                std::ofstream{path, std::ios::binary | where} << "X";
+            });
+        };
+        const Outcome outcome = copy(what);
+        ASSERT_EQ(outcome.files.size(), 2U);
+        EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
+        EXPECT_THAT(outcome.files[0].detail, HasSubstr("was changed while it was copied"));
+        EXPECT_NE(outcome.files[1].outcome, CopiedFile::Outcome::failed);
+        EXPECT_EQ(content("served/a"), "content");
+    }
+}
+
 TEST_F(CopyBed, AFileThatCannotBeReadDoesNotKeepTheNextFromBeingSent) {
     serve();
     put("source/b", "b");
