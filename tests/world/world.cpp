@@ -459,8 +459,7 @@ void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since
         return "process " + std::to_string(process) + " about process " + std::to_string(peer) +
                ": " + std::string{to_string(closed.reason)} + ' ' + closed.detail;
     };
-    // Who was busy when it was connected may hear late of what has happened meanwhile.
-    // And a slow way tells late of both.
+    // Who was busy when it was connected may hear late of what has happened, over a slow way too.
     const TimePoint from = oracle_.looked_before(process, since) - seconds{4};
     const auto has = [&](Trouble trouble) {
         return oracle_.happened(trouble, process, from) || oracle_.happened(trouble, peer, from);
