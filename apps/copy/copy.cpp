@@ -12,6 +12,7 @@
 #include "apps/copy/report.hpp"
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
+#include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
@@ -263,7 +264,8 @@ int serve(const Arguments& arguments) {
             report.provider += (report.provider.empty() ? "" : "+") + endpoint.provider;
         }
         const auto metrics =
-            show_metrics(loop, arguments.listen.metrics, [&] { return figures(server); });
+            show_metrics(loop, arguments.listen.metrics,
+                         with_gate(served.keys(), [&] { return figures(server); }));
         std::uint64_t shown_bytes = 0;
         netio::Timer display{loop, [&] {
                                  const std::uint64_t bytes = server.counters().bytes;

@@ -12,6 +12,7 @@
 #include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
+#include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
@@ -108,9 +109,10 @@ class ListenRun final : private netio::ListenSocket::Handler {
     bool ended_ = false;
     netio::Timer duration_timer_{loop_, [this] { end(); }};
     netio::ListenSocket socket_;
-    std::unique_ptr<MetricsServer> metrics_{show_metrics(loop_, arguments_.metrics, [this] {
-        return [receiver = figures_of(socket_)](Exposition& text) { write(receiver, text); };
-    })};
+    std::unique_ptr<MetricsServer> metrics_{show_metrics(
+        loop_, arguments_.metrics, with_gate(keys_.keys(), [this] {
+            return [receiver = figures_of(socket_)](Exposition& text) { write(receiver, text); };
+        }))};
     netio::SignalWatch signals_{loop_, end_signals(), [this](int) { end(); }};
 };
 

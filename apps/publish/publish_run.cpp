@@ -5,6 +5,7 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/common/wall_clock.hpp"
+#include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
 
 #include <spdlog/spdlog.h>
@@ -54,7 +55,9 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
       duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
                                                                               feed_.largest_bytes(),
                                                                               *this)},
-      metrics_{show_metrics(loop, config.metrics, [this] { return figures(); })},
+      metrics_{show_metrics(
+          loop, config.metrics,
+          with_gate(config.buffered_options.publisher.keys, [this] { return figures(); }))},
       on_ended_{std::move(on_ended)} {
     subscribers_.decode_by(find_layout(arguments.decode));
     if (arguments.duration) duration_timer_.start(*arguments.duration);

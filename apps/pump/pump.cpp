@@ -8,6 +8,7 @@
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/remote_writes.hpp"
+#include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/pump/end.hpp"
@@ -214,7 +215,8 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     const netio::DeviceWatch devices{loop};
     tell_listening(server.endpoints());
-    const auto metrics = show_metrics(loop, serving.metrics, [&] { return figures(server); });
+    const auto metrics = show_metrics(loop, serving.metrics,
+                                      with_gate(served.keys(), [&] { return figures(server); }));
     loop.run();
     return status;
 }

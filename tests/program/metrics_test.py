@@ -230,6 +230,25 @@ class Showing(Case):
         self.until(lambda: figures(here)["netio_sender_messages_total"][peer] >
                    shown["netio_sender_messages_total"][peer], "it goes on")
 
+    def test_whoever_serves_with_keys_shows_its_gate(self):
+        site, client = self.path("site.keys"), self.path("client.key")
+        subprocess.run([PROGRAM, "key", "new", site, "--name", "client", "--rights", "services=all fids=0-99",
+                        "--client", client], capture_output=True, check=True)
+        os.mkdir(self.path("served"))
+        show = ("--keys", site, "--metrics", "127.0.0.1:0")
+        publisher = self.start("publish", self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 9}\n"),
+                               *show)
+        there = metrics_of(publisher)
+        self.start("subscribe", publisher.address(), "--fid", "0", "--key", client, "--messages", "1").end()
+        self.start("subscribe", publisher.address(), "--fid", "0").end()
+        shown = figures(there)
+        self.assertEqual([shown[f"netio_gate_{name}_total"][""] for name in
+                          ("admitted", "challenged", "busy", "refused")], [1, 2, 0, 0])
+        for arguments in (("listen", f"{HOST}:0"), ("pump", "--serve", "--listen", "127.0.0.1:0"),
+                          ("copy", "--serve", self.path("served"), "--listen", "127.0.0.1:0")):
+            server = self.start(*arguments, *show)
+            self.assertEqual(figures(metrics_of(server))["netio_gate_admitted_total"][""], 0)
+
     def test_both_ends_of_a_pump_show_the_same_bytes(self):
         server = self.start("pump", "--serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
         client = self.start("pump", server.address(), "--bytes", "100g", "--metrics", "127.0.0.1:0")

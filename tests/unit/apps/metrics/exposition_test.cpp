@@ -2,14 +2,19 @@
 #include "apps/metrics/exposition.hpp"
 
 #include "apps/metrics/device_metrics.hpp"
+#include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
+
+#include "netio/loop/event_loop.hpp"
+#include "tests/support/key_files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 #include <string>
@@ -83,6 +88,36 @@ TEST(PublisherMetrics, NameEverySubscriberAndFid) {
     EXPECT_THAT(text, HasSubstr("netio_fid_messages_total{fid=\"0xff\"} 900\n"));
     EXPECT_THAT(text, HasSubstr("netio_peer_waiting{peer=\"127.0.0.1:4000\",id=\"1\"} 512"));
     EXPECT_THAT(text, HasSubstr("\"1\"} 0.25\n"));
+}
+
+TEST(GateMetrics, ShowHowManyAreLetInAskedToComeLaterAndRefused) {
+    const netio::ServerKeys::Counters gate{
+        .admitted = 1, .challenged = 2, .busy = 3, .refused = 4, .sessions = 5};
+    const std::string text = shown(gate);
+    EXPECT_THAT(text, HasSubstr("netio_gate_admitted_total 1\n"));
+    EXPECT_THAT(text, HasSubstr("netio_gate_challenged_total 2\n"));
+    EXPECT_THAT(text, HasSubstr("netio_gate_busy_total 3\n"));
+    EXPECT_THAT(text, HasSubstr("netio_gate_refused_total 4\n"));
+    EXPECT_THAT(text, HasSubstr("netio_gate_sessions 5\n"));
+}
+
+TEST(GateMetrics, AreShownInFrontOfTheRestWhereThereAreKeys) {
+    const netio::test::KeyFiles files;
+    netio::EventLoop loop;
+    const Collect rest = [] {
+        return [](Exposition& text) { text.gauge("rest", "R").add(std::uint64_t{1}); };
+    };
+    const auto first_line = [&](std::shared_ptr<const netio::ServerKeys> keys) {
+        Exposition text;
+        with_gate(std::move(keys), rest)()(text);
+        const std::string all = std::move(text).take();
+        EXPECT_THAT(all, HasSubstr("rest 1\n"));
+        return all.substr(0, all.find('\n'));
+    };
+    EXPECT_EQ(first_line(nullptr), "# HELP rest R");
+    EXPECT_THAT(first_line(std::make_shared<netio::ServerKeys>(
+                    loop, netio::ServerKeys::Options{.file = files.site()})),
+                HasSubstr("netio_gate_admitted_total"));
 }
 
 // Our names in a query; a histogram is asked for by its buckets.
