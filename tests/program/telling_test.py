@@ -7,6 +7,7 @@ telling_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 import os
 import signal
 import socket
+import stat
 import subprocess
 import unittest
 
@@ -38,6 +39,18 @@ class Recording(Case):
                              log)
             self.assertEqual(os.listdir(self.path("rec")), [self.FID])
             self.assertEqual(len(self.content()), report["bytes"])
+            publisher.process.send_signal(signal.SIGINT)
+            publisher.end()
+
+    def test_the_umask_decides_who_may_read_a_recording(self):
+        for umask, mode in ((0o027, 0o640), (0o077, 0o600), (0, 0o666)):
+            before = os.umask(umask)
+            try:
+                publisher, recorder = self.record("--messages", 10, "--overwrite")
+            finally:
+                os.umask(before)
+            self.assertEqual(recorder.end()[0], 0)
+            self.assertEqual(stat.S_IMODE(os.stat(self.path(f"rec/{self.FID}")).st_mode), mode)
             publisher.process.send_signal(signal.SIGINT)
             publisher.end()
 
