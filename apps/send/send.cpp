@@ -27,6 +27,7 @@
 #include <optional>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace apps {
@@ -40,6 +41,7 @@ struct SendArguments {
     std::string provider = "auto";
     KeyArguments keys;
     MetricsArguments metrics;
+    bool reconnect = false;
     bool json = false;
 };
 
@@ -86,38 +88,54 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
                                                                {.provider = arguments.provider})},
           message_(arguments.bytes), left_{arguments.count.value_or(0)},
           socket_{*transport_,
-                  {.socket = {.local_host = arguments.local, .key = client_key(arguments.keys)}},
+                  {.socket = {.local_host = arguments.local,
+                              .key = client_key(arguments.keys),
+                              .reconnect = arguments.reconnect}},
                   *this} {}
 
     ExitStatus run() {
         socket_.connect(netio::parse_address(arguments_.peer));
         loop_.run();
         const auto& sums = socket_.counters();
-        const bool orderly = closed_.reason == netio::CloseReason::orderly;
+        const bool orderly = link_.closed.reason == netio::CloseReason::orderly;
+        const bool received = orderly && link_.unconfirmed_frames == 0;
         if (!orderly) {
-            spdlog::error("{}: {} {}", arguments_.peer, to_string(closed_.reason), closed_.detail);
+            spdlog::error("{}: {} {}", arguments_.peer, to_string(link_.closed.reason),
+                          link_.closed.detail);
         }
         print_report(arguments_.json
                          ? fmt::format("{{\"role\":\"send\",\"report_version\":{},\"messages\":{},"
                                        "\"bytes\":{},\"unconfirmed_frames\":{},\"end\":\"{}\"}}\n",
                                        report_version, sums.messages, sums.bytes,
-                                       closed_.unconfirmed_frames, to_string(closed_.reason))
+                                       link_.unconfirmed_frames, to_string(link_.closed.reason))
                          : fmt::format("sender: {} messages, {} bytes{}\n", sums.messages,
-                                       sums.bytes, orderly ? ", all of them received" : ""));
-        if (!connected_) return ExitStatus::unreached;
-        return orderly && !interrupted_ ? ExitStatus::done : ExitStatus::incomplete;
+                                       sums.bytes, received ? ", all of them received" : ""));
+        if (!link_.connected) return ExitStatus::unreached;
+        return received && !interrupted_ ? ExitStatus::done : ExitStatus::incomplete;
     }
 
   private:
     static constexpr std::size_t messages_per_turn = 4096;
 
+    struct Link {
+        bool connected = false;               // once
+        bool waiting = false;                 // for a connection, and has said so
+        std::uint64_t unconfirmed_frames = 0; // of all connections
+        netio::Closed closed;                 // the last one
+    };
+
     void go_on() {
-        if (!connected_ || closing_) return;
+        if (!socket_.is_connected()) return is_all_sent() ? loop_.stop() : void();
+        if (closing_) return;
         if (arguments_.count) return make_up();
         lines_.give([this](std::string_view line) { return send(std::as_bytes(std::span{line})); });
         if (lines_.has_line()) return; // on_writable goes on
         if (lines_.ended()) return close();
         read_more();
+    }
+    // Nobody is to be waited for.
+    bool is_all_sent() const {
+        return link_.connected && !arguments_.count && lines_.ended() && !lines_.has_line();
     }
     void make_up() {
         for (std::size_t turn = 0; left_ > 0; ++turn, --left_) {
@@ -159,18 +177,25 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     }
 
     void on_connected(netio::BufferedSendSocket&) override {
-        connected_ = true;
+        link_.connected = true;
+        link_.waiting = false;
         spdlog::info("connected to {} over {}", arguments_.peer, socket_.provider());
         go_on();
     }
     void on_writable(netio::BufferedSendSocket&) override { go_on(); }
     void on_closed(netio::BufferedSendSocket&, const netio::Closed& closed) override {
-        closed_ = closed;
-        loop_.stop();
+        link_.unconfirmed_frames += closed.unconfirmed_frames;
+        const bool attempt = socket_.is_retrying() && link_.waiting; // that failed, as before
+        if (!attempt) link_.closed = closed;
+        if (!socket_.is_retrying() || is_all_sent()) return loop_.stop();
+        if (!std::exchange(link_.waiting, true)) {
+            spdlog::info("waiting for {}: {} {}", arguments_.peer, to_string(closed.reason),
+                         closed.detail);
+        }
     }
     void interrupt() {
         interrupted_ = true;
-        if (!connected_ || closing_) return socket_.abort();
+        if (!socket_.is_connected() || closing_) return socket_.abort();
         close();
     }
 
@@ -181,10 +206,9 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     std::vector<std::byte> message_;
     std::uint64_t left_;
     Lines lines_;
-    bool connected_ = false;
+    Link link_;
     bool closing_ = false;
     bool interrupted_ = false;
-    netio::Closed closed_;
     std::unique_ptr<netio::DescriptorWatch> input_;
     netio::Timer next_turn_{loop_, [this] { go_on(); }};
     netio::BufferedSendSocket socket_;
@@ -207,6 +231,8 @@ Command add_send(CLI::App& program) {
     add_bytes(*command, "--size", arguments->bytes, "Bytes of each of them",
               {.min = 1, .max = std::size_t{16} << 20});
     command->add_option("--local", arguments->local, "Local address or interface to connect from");
+    command->add_flag("--reconnect", arguments->reconnect,
+                      "Wait for the listener, and come back when its connection was lost");
     add_key(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();

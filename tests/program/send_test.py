@@ -70,6 +70,35 @@ class Sending(Case):
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("refused", done.stderr)
 
+    def test_it_waits_for_its_listener_and_comes_back_to_the_next(self):
+        first = self.listener()
+        address = first.address()
+        self.end(first)
+        sender = self.start("send", address, "--reconnect", stdin=subprocess.PIPE)
+        lines = sender.process.stdin
+        self.addCleanup(lines.close)
+        sender.wait_for("waiting for " + address)
+        for which in (1, 2):
+            listener = self.start("listen", address, "--open", "--messages", 1)
+            sender.wait_for("connected to " + address, which)
+            lines.write("x" * which + "\n")
+            lines.flush()
+            status, report, log = listener.end()
+            self.assertEqual((status, report["messages"], report["bytes"]), (0, 1, which), log)
+            sender.wait_for("waiting for " + address, which + 1)
+        lines.close()  # nothing is left to wait for
+        status, report, log = sender.end()
+        self.assertEqual((report["messages"], report["bytes"]), (2, 3), log)
+        self.assertEqual(status, 0 if report["unconfirmed_frames"] == 0 else 5, log)
+
+    def test_it_ends_with_its_listener_if_it_is_not_to_come_back(self):
+        listener = self.listener()
+        sender = self.start("send", listener.address(), stdin=subprocess.PIPE)
+        self.addCleanup(sender.process.stdin.close)
+        sender.wait_for("connected to")
+        self.end(listener)
+        self.assertEqual(sender.end()[1]["end"], "closed in order")
+
 
 if __name__ == "__main__":
     unittest.main(argv=UNITTEST_ARGUMENTS)
