@@ -110,7 +110,7 @@ int run(const Arguments& arguments) {
     options.keys = server_keys(arguments.keys);
     options.stream.key = client_key(arguments.keys);
     if (arguments.listen.empty()) {
-        auto peer = BlockingStream::connect(arguments.peer, options);
+        auto peer = BlockingStream::connect(to_string(peer_address(arguments.peer)), options);
         converse(peer);
         return 0;
     }

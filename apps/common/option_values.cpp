@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 #include <utility>
 
 namespace apps {
@@ -144,6 +145,23 @@ CLI::Option* add_duration(CLI::App& command, const std::string& name,
             },
             help)
         ->type_name("TIME");
+}
+
+void require_order(std::string_view least_option, std::uint64_t least, std::string_view most_option,
+                   std::uint64_t most) {
+    if (least <= most) return;
+    throw std::invalid_argument{fmt::format("{} is {}; it must not exceed {}, which is {}",
+                                            least_option, least, most_option, most)};
+}
+
+netio::Address peer_address(std::string_view text) {
+    netio::Address address = netio::parse_address(text);
+    if (address.port == 0) {
+        throw std::invalid_argument{fmt::format("'{}' is not an address to connect to: nobody "
+                                                "listens at port 0; it must be from 1 to 65535",
+                                                text)};
+    }
+    return address;
 }
 
 } // namespace apps

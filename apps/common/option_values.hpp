@@ -4,6 +4,7 @@
 // Options of the command line whose values are quantities (apps/common/quantity.hpp). What is wrong
 // ends the parsing with a line that names the option, the word and what is allowed.
 
+#include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 
 #include <cstdint>
@@ -53,5 +54,12 @@ CLI::Option* add_decoding(CLI::App& command, std::string& value);
 CLI::Option* add_open(CLI::App& command, bool& value);
 CLI::Option* add_duration(CLI::App& command, const std::string& name,
                           std::optional<netio::Duration>& value, const std::string& help);
+
+// The two ends of a range of sizes. Throws std::invalid_argument: the least is above the most.
+void require_order(std::string_view least_option, std::uint64_t least, std::string_view most_option,
+                   std::uint64_t most);
+// Whom to connect to. Throws std::invalid_argument as netio::parse_address() does, and for port 0,
+// where nobody listens.
+netio::Address peer_address(std::string_view text);
 
 } // namespace apps

@@ -78,7 +78,7 @@ Sender::Options sender_options(const Arguments& arguments) {
     std::string folder = destination.substr(slash);
     folder.erase(0, folder.find_first_not_of('/'));
     folder.erase(folder.find_last_not_of('/') + 1);
-    Sender::Options options{.server = netio::parse_address(destination.substr(0, slash)),
+    Sender::Options options{.server = peer_address(destination.substr(0, slash)),
                             .local_host = arguments.local,
                             .key = client_key(arguments.keys),
                             .files = {},

@@ -73,7 +73,7 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
     netio::EventLoop loop;
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     PathProbe probe{*transport,
-                    netio::parse_address(arguments.peer),
+                    peer_address(arguments.peer),
                     {.key = client_key(arguments.keys)},
                     [&] { loop.stop(); }};
     loop.run();

@@ -69,7 +69,7 @@ class DumpRun final : private Subscriptions::Handler {
     Subscriptions::Options options() const {
         Subscriptions::Options options;
         for (const std::string& publisher : arguments_.publishers)
-            options.publishers.push_back(netio::parse_address(publisher));
+            options.publishers.push_back(peer_address(publisher));
         options.bus = bus_.get();
         options.socket.key = client_key(arguments_.key);
         options.socket.reconnect = bus_ != nullptr; // who is found goes with its lease

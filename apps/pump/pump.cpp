@@ -156,7 +156,7 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                         .bidirectional = arguments.load.bidirectional};
     Settings settings = settings_of(arguments);
     settings.stream.key = client_key(arguments.keys);
-    End end{loop,     transport, netio::parse_address(arguments.server),
+    End end{loop,     transport, peer_address(arguments.server),
             settings, header,    [&](End&) { loop.stop(); }};
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { end.abort(); }};
     const auto metrics = show_metrics(loop, arguments.serving.metrics, [&] {
@@ -255,6 +255,12 @@ void add_sizes(CLI::App& command, Arguments& arguments) {
               ring);
 }
 
+void check_sizes(const LoadArguments& load) {
+    require_order("--size-min", load.size_min, "--size", load.size);
+    if (load.receive_size == 0) return; // they follow the sends
+    require_order("--receive-size-min", load.receive_size_min, "--receive-size", load.receive_size);
+}
+
 // Of what clients may ask of a server.
 void add_limits(CLI::App& command, ServerArguments& serving, CLI::Option* serve) {
     add_count(command, "--clients", serving.clients, "So many may be served at once",
@@ -323,6 +329,7 @@ Command add(CLI::App& program) {
     command->add_flag("--progress", arguments->output.progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->output.json, "A JSON object for each connection");
     return [arguments] {
+        check_sizes(arguments->load);
         if (!arguments->study.empty()) {
             return run_study({.bytes = arguments->load.bytes,
                               .message_bytes = std::max<std::uint64_t>(1, arguments->load.size),

@@ -94,7 +94,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
                   *this} {}
 
     ExitStatus run() {
-        socket_.connect(netio::parse_address(arguments_.peer));
+        socket_.connect(peer_address(arguments_.peer));
         loop_.run();
         const auto& sums = socket_.counters();
         const bool orderly = link_.closed.reason == netio::CloseReason::orderly;

@@ -4,6 +4,7 @@
 #include "apps/common/end_signals.hpp"
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
+#include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/common/wall_clock.hpp"
 #include "apps/metrics/publisher_metrics.hpp"
@@ -48,7 +49,7 @@ std::string shown(const Subscriptions::Source& source) {
 Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Discovery* bus) {
     Subscriptions::Options options;
     for (const std::string& publisher : arguments.from.publishers)
-        options.publishers.push_back(netio::parse_address(publisher));
+        options.publishers.push_back(peer_address(publisher));
     options.bus = bus;
     options.socket.local_host = arguments.local;
     options.socket.key = client_key(arguments.key);

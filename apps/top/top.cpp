@@ -40,7 +40,7 @@ struct Arguments {
 Look look_at(const std::string& source) {
     Look look{.source = source};
     try {
-        look.rows = rows_of(fetch_figures(netio::parse_address(source)));
+        look.rows = rows_of(fetch_figures(peer_address(source)));
     } catch (const std::exception& error) {
         look.error = error.what();
     }

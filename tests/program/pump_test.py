@@ -142,6 +142,11 @@ class Pumping(Case):
         for expected, arguments, said in ((2, (), "needs a server"),
                                           (1, ("127.0.0.1:1",), "refused"),
                                           (2, ("127.0.0.1",), "HOST:PORT"),
+                                          (2, ("127.0.0.1:0",), "port 0"),
+                                          (2, ("127.0.0.1:1", "--size-min", "100k"),
+                                           "--size-min is 102400; it must not exceed --size, which is 65536"),
+                                          (2, ("127.0.0.1:1", "--receive-size", "1", "--receive-size-min", "2"),
+                                           "--receive-size-min is 2; it must not exceed --receive-size, which is 1"),
                                           (1, ("--serve", "--listen", "192.0.2.1:1", "--open"), "192.0.2.1")):
             status, _, log = self.start("pump", *arguments).end()
             self.assertEqual(status, expected, arguments)
