@@ -23,6 +23,8 @@ Gate::Verdict AccessControl::judge(const Gate::Request& request, TimePoint now) 
     if (entry != Attendance::Entry::entered) {
         gate_.turn_away();
         verdict.outcome = Gate::Verdict::Outcome::busy;
+        verdict.shortage = entry == Attendance::Entry::key_has_enough ? Shortage::links_of_key
+                                                                      : Shortage::links_of_host;
         verdict.admission.reset();
     }
     return verdict;

@@ -41,6 +41,7 @@ class AccessControl {
     // To be called about once in look_interval, also when nobody connects. Nothing: there is none.
     std::optional<News> look(TimePoint now);
 
+    const Key* find(KeyId id) const { return file_.ring().find(id); }
     const Gate::Counters& counters() const noexcept { return gate_.counters(); }
     const Attendance& attendance() const noexcept { return attendance_; }
 

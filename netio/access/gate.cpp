@@ -87,7 +87,7 @@ GateKeys Admission::keys(std::span<const std::byte, gate_answer_bytes> data) con
 
 Gate::Gate(const Secret& boot, const Options& options) noexcept
     : boot_{boot}, stand_in_{derive(boot, Purpose::gate)}, options_{options},
-      used_{options.replay_limit} {}
+      used_{options.proofs_per_key} {}
 
 Verdict Gate::judge(const Request& request, TimePoint now) {
     const std::uint64_t slot = slot_of(now);
@@ -158,7 +158,7 @@ Verdict Gate::check_proof(const Request& request, const GateFlags& flags, std::u
     case ReplayMemory::Seen::before:
         return refused(Refusal::replayed, claimed);
     case ReplayMemory::Seen::no_room:
-        return {.outcome = Outcome::busy, .claimed = claimed};
+        return {.outcome = Outcome::busy, .shortage = Shortage::proofs, .claimed = claimed};
     case ReplayMemory::Seen::never:
         break;
     }

@@ -34,6 +34,14 @@ enum class Refusal : std::uint8_t {
 inline constexpr std::size_t refusal_count = 9;
 std::string_view to_string(Refusal refusal) noexcept;
 
+// Why a peer whose key is right has to come later. It is told that it has to, and not why.
+enum class Shortage : std::uint8_t {
+    none,
+    proofs, // this key has been shown so often that no more can be remembered; of others they can
+    links_of_key,
+    links_of_host,
+};
+
 // One who was admitted.
 class Admission {
   public:
@@ -70,7 +78,9 @@ class Gate {
         Protection least = Protection::none; // to be asked for; more than none: no visitors
         Protection most = Protection::privacy;
         bool lacks_aes = false; // this processor has no instructions for it
-        std::size_t replay_limit = 65536;
+        // Proofs of one key that are remembered for two slots: as many as it may have connections.
+        // 64 bytes each, so 64 MiB if the holders of 255 keys all mean harm.
+        std::size_t proofs_per_key = 4096;
         // That clients dial where the network translates them to one of this machine's.
         std::vector<GateAddress> dialled_as{};
     };
@@ -88,6 +98,7 @@ class Gate {
         };
         Outcome outcome = Outcome::refused;
         Refusal refusal = Refusal::none;
+        Shortage shortage = Shortage::none;
         KeyId claimed = anyone;
         std::array<std::byte, gate_challenge_bytes - gate_rejection_bytes> challenge{};
         std::optional<Admission> admission;

@@ -83,6 +83,23 @@ void KeyDesk::tell_refused(const std::string& peer_address,
                                .key = verdict.claimed});
 }
 
+std::string KeyDesk::shortage(const access::Gate::Verdict& verdict) const {
+    const access::Key* const key = control_.find(verdict.claimed);
+    const std::string name = key == nullptr ? "" : " (" + key->name + ")";
+    const std::string who = "key " + std::to_string(verdict.claimed) + name;
+    switch (verdict.shortage) {
+    case access::Shortage::none:
+        break;
+    case access::Shortage::proofs:
+        return who + " connects too often; none of its next is let in for up to 16 s";
+    case access::Shortage::links_of_key:
+        return who + " has as many connections as it may have";
+    case access::Shortage::links_of_host:
+        return "its host has as many connections as one may have; it comes with " + who;
+    }
+    return {};
+}
+
 void KeyDesk::look() {
     look_timer_.start(options_.look_interval);
     const auto news = control_.look(loop_.now());

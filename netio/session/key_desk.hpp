@@ -29,6 +29,8 @@ class KeyDesk final {
     access::Gate::Verdict judge(const ConnectionRequest& request);
     // Behind the answer to a peer that was refused.
     void tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict) const;
+    // For operators: whose key it is that a busy verdict is about, and what it has enough of.
+    std::string shortage(const access::Gate::Verdict& verdict) const;
 
     void enter(Admittance& one) { present_.insert(&one); }
     void leave(Admittance& one);

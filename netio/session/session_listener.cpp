@@ -174,6 +174,7 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
         return false;
     case Outcome::busy:
         reject_request(request, {.code = RejectCode::full});
+        refusal_ = desk.shortage(verdict);
         return false;
     case Outcome::refused:
         break;

@@ -28,7 +28,7 @@ Key key_of(KeyId id) {
 
 class Conversation {
   public:
-    Conversation() : gate_{Secret{}, {.replay_limit = 4}}, client_{key_of(1), options, address} {
+    Conversation() : gate_{Secret{}, {.proofs_per_key = 4}}, client_{key_of(1), options, address} {
         KeyRing ring;
         ring.add(key_of(1));
         ring.add(key_of(2));

@@ -2,6 +2,7 @@
 
 // A listener with keys lets in who has one, before there is an endpoint for anybody.
 
+#include "netio/access/gate.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 
 namespace netio::test {
@@ -171,9 +172,28 @@ TEST_P(Gate, HasSoManyPlacesForAKeyAndTheNextIsFreeWhenOneHasLeft) {
     EXPECT_THAT(three.closed.front().detail, HasSubstr("it has no room for another peer"));
     EXPECT_EQ(keys->counters().busy, 1U);
     EXPECT_EQ(keys->counters().admitted, 2U);
+    EXPECT_THAT(bed.seen().rejected,
+                ElementsAre(HasSubstr("key 7 (key7) has as many connections as it may have")));
     one.session->close();
     ASSERT_TRUE(bed.run_until([&] { return sessions.size() == 1; }));
     expect_let_in(shown);
+}
+
+TEST_P(Gate, AKeyThatIsShownTooOftenIsNamedAndKeepsOnlyItsOwnHoldersOut) {
+    if (bed.sim() == nullptr) GTEST_SKIP() << "so many connections take real time";
+    files.permit(7, "services=messages links=1");
+    files.permit(8, "services=messages");
+    listen();
+    const auto proof = [&] {
+        access::GateClient client{files.key(7), {}, dialled()};
+        return dial(proved_request(client));
+    };
+    std::unique_ptr<RawDialer> last;
+    for (std::size_t each = 0; each < access::Gate::Options{}.proofs_per_key + 1; ++each)
+        last = proof();
+    EXPECT_EQ(last->code(), RejectCode::full);
+    EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("key 7 (key7) connects too often"));
+    expect_let_in(key(files.client(8)));
 }
 
 TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
@@ -185,6 +205,7 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
     visit(two, key(files.client(8)));
     EXPECT_EQ(one.opened, 1);
     EXPECT_EQ(two.opened, 0);
+    EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("its host has as many connections")));
 }
 
 TEST_P(Gate, HasAPlaceAgainWhenARequestWasRejectedForAnotherReason) {

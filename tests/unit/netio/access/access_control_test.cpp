@@ -53,13 +53,16 @@ class AccessControlTest : public testing::Test {
         const auto challenge = judge(client.request());
         static_cast<void>(
             client.gate.take_challenge(rejection_of(code_challenge, challenge.challenge)));
-        return judge(client.request()).outcome;
+        const Gate::Verdict verdict = judge(client.request());
+        shortage_ = verdict.shortage;
+        return verdict.outcome;
     }
 
     Disk disk_;
     TimePoint now_{1h};
     std::optional<AccessControl> control_;
     std::uint64_t instance_ = 0;
+    Shortage shortage_ = Shortage::none; // of the last
 };
 
 TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
@@ -67,9 +70,11 @@ TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
     EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(2)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(3)), Outcome::busy);
+    EXPECT_EQ(shortage_, Shortage::links_of_key);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::busy);
+    EXPECT_EQ(shortage_, Shortage::links_of_host);
     control_->leave(1, host_of(1));
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(9)), Outcome::admitted);

@@ -226,7 +226,7 @@ TEST(GateAttack, AStrangerLearnsNothingOfWhichKeysThereAre) {
 }
 
 TEST(GateAttack, AFloodOfStrangersLeavesNothingBehind) {
-    TestServer server{address_a, {key_of(1)}, 200, {.replay_limit = 1}};
+    TestServer server{address_a, {key_of(1)}, 200, {.proofs_per_key = 1}};
     for (unsigned each = 0; each < 1000; ++each) {
         TestClient stranger{key_of(2), address_a};
         stranger.instance = each;

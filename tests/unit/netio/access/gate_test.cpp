@@ -236,7 +236,7 @@ TEST(Gate, ASlotThatComesRoundIsAnotherOne) {
 }
 
 TEST(Gate, RemembersSoManyProofsAndThenAsksToComeLater) {
-    TestServer server{address_a, {key_of(1)}, 200, {.replay_limit = 3}};
+    TestServer server{address_a, {key_of(1)}, 200, {.proofs_per_key = 3}};
     const auto outcome = [&](std::uint64_t instance) {
         TestClient client{key_of(1), address_a};
         client.instance = instance;
@@ -246,11 +246,52 @@ TEST(Gate, RemembersSoManyProofsAndThenAsksToComeLater) {
     for (std::uint64_t instance = 0; instance < 3; ++instance)
         EXPECT_EQ(outcome(instance), Outcome::admitted);
     EXPECT_EQ(outcome(3), Outcome::busy);
+    EXPECT_EQ(server.verdict.shortage, Shortage::proofs);
     EXPECT_EQ(server.gate.counters().busy, 1U);
     server.now += 8s;
     EXPECT_EQ(outcome(3), Outcome::busy);
     server.now += 8s;
     EXPECT_EQ(outcome(3), Outcome::admitted);
+}
+
+TEST(Gate, AKeyThatIsShownTooOftenKeepsNoOtherKeyOut) {
+    TestServer server{address_a, {key_of(1), key_of(2)}};
+    const auto outcome = [&](int id, std::uint64_t instance) {
+        TestClient client{key_of(id), address_a};
+        client.instance = instance;
+        server.take(proved_request(client, server), client_host);
+        return server.verdict.outcome;
+    };
+    for (std::uint64_t instance = 0; instance < Gate::Options{}.proofs_per_key; ++instance)
+        ASSERT_EQ(outcome(1, instance), Outcome::admitted);
+    for (std::uint64_t instance = 1'000'000; instance < 1'070'000; ++instance)
+        ASSERT_EQ(outcome(1, instance), Outcome::busy);
+    EXPECT_EQ(server.verdict.claimed, 1);
+    EXPECT_EQ(outcome(2, 0), Outcome::admitted);
+    server.now += 8s;
+    EXPECT_EQ(outcome(1, 0), Outcome::busy);
+    EXPECT_EQ(outcome(2, 0), Outcome::admitted);
+}
+
+TEST(ReplayMemory, KeepsSoManyOfEachKeyOverBothSlots) {
+    ReplayMemory memory{2};
+    const auto entry = [](int id, int number) {
+        return ReplayMemory::Entry{static_cast<std::byte>(id), static_cast<std::byte>(number)};
+    };
+    using Seen = ReplayMemory::Seen;
+    memory.advance(5);
+    EXPECT_EQ(memory.remember(5, entry(7, 1)), Seen::never);
+    memory.advance(6);
+    EXPECT_EQ(memory.remember(5, entry(7, 1)), Seen::before);
+    EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::never);
+    EXPECT_EQ(memory.remember(6, entry(7, 3)), Seen::no_room);
+    EXPECT_EQ(memory.remember(5, entry(7, 3)), Seen::no_room);
+    EXPECT_EQ(memory.remember(6, entry(7, 2)), Seen::before) << "also where there is no room";
+    EXPECT_EQ(memory.remember(6, entry(255, 1)), Seen::never);
+    memory.advance(7);
+    EXPECT_EQ(memory.remember(7, entry(7, 4)), Seen::never) << "that of slot 5 is void";
+    EXPECT_EQ(memory.remember(7, entry(7, 5)), Seen::no_room);
+    EXPECT_EQ(memory.size(), 3U);
 }
 
 TEST(ReplayMemory, ForgetsNothingThatCouldStillBeUsed) {
