@@ -6,33 +6,63 @@
 #include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"
 
+#include <mutex>
+
 namespace netio::inline v0_2 {
 namespace {
 
-access::Key read_only_key(const std::string& path) {
-    access::SystemKeySource source;
-    access::KeyFile file{path, source};
-    file.load();
+const access::Key& only_key(const access::KeyFile& file) {
     const auto& keys = file.ring().keys();
     if (keys.size() != 1 || keys.begin()->first == access::anyone) {
         throw access::KeyFileError{
-            path + ": it must hold one key, that of this client; take the file that `netio key new "
-                   "--client` has written"};
+            file.path() + ": it must hold one key, that of this client; take the file that `netio "
+                          "key new --client` has written"};
     }
     return keys.begin()->second;
 }
 
 } // namespace
 
+struct ClientKey::InUse {
+    explicit InUse(const std::string& path) : file{path, source} {
+        file.load();
+        key = only_key(file);
+    }
+
+    std::mutex mutex; // several loops may have it
+    access::SystemKeySource source;
+    access::KeyFile file;
+    access::Key key;
+};
+
 ClientKey::ClientKey(const Options& options)
-    : key_{std::make_unique<access::Key>(read_only_key(options.file))}, protection_{
-                                                                            options.protection} {}
+    : in_use_{std::make_unique<InUse>(options.file)}, protection_{options.protection} {}
 
 ClientKey::~ClientKey() = default;
 
+std::string ClientKey::look() const {
+    const std::lock_guard lock{in_use_->mutex};
+    access::KeyFile& file = in_use_->file;
+    switch (file.refresh()) {
+    case access::KeyFile::Refreshed::unchanged:
+        return {};
+    case access::KeyFile::Refreshed::broken:
+        return file.problem();
+    case access::KeyFile::Refreshed::changed:
+        break;
+    }
+    try {
+        in_use_->key = only_key(file);
+        return {};
+    } catch (const access::KeyFileError& error) {
+        return error.what();
+    }
+}
+
 std::shared_ptr<access::GateClient> ClientKey::dial(const access::GateAddress& dialled) const {
+    const std::lock_guard lock{in_use_->mutex};
     return std::make_shared<access::GateClient>(
-        *key_,
+        in_use_->key,
         access::GateClient::Options{.protection = protection_,
                                     .lacks_aes = !access::processor_has_aes()},
         dialled);

@@ -51,10 +51,18 @@ void Connector::connect(std::vector<Address> remotes, const std::string& local_h
     NETIO_CHECK(!remotes.empty());
     connecting_ = true;
     key_ = std::move(key);
+    look_at_key();
     local_host_ = local_host;
     remotes_ = std::move(remotes);
     std::ranges::reverse(remotes_);
     search();
+}
+
+void Connector::look_at_key() const {
+    if (!key_) return;
+    const std::string problem = key_->look();
+    Observer* const observer = transport_.loop().observer;
+    if (!problem.empty() && observer != nullptr) observer->on_key_file_problem(problem);
 }
 
 void Connector::search() {

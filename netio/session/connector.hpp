@@ -68,6 +68,7 @@ class Connector {
     bool is_connecting() const noexcept { return connecting_; }
 
   private:
+    void look_at_key() const;
     void search();
     void on_found(FoundRoutes found);
     void go_on();

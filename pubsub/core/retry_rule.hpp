@@ -27,11 +27,24 @@ class RetryRule {
         enlarged_ = false;
         may_be_let_in_later_ = false;
     }
-    // A route was refused; `may_pass`: it may be let in later, though nothing is changed here.
-    void on_refused(bool may_pass) noexcept {
+    enum class Refusal : unsigned char {
+        lasting, // until something is changed here
+        passing, // we may be let in later
+        by_gate, // our key is not known there, or not with what we ask for
+    };
+    // A route was refused.
+    void on_refused(Refusal refusal) noexcept {
+        // Who has let us in before may have lost its key file for a while, or we may get another
+        // key.
+        const bool may_pass =
+            refusal == Refusal::passing ||
+            (refusal == Refusal::by_gate && options_.reconnect && gate_ == Gate::has_let_us_in);
         may_be_let_in_later_ = may_be_let_in_later_ || may_pass;
     }
-    void on_open() noexcept { was_open_ = true; }
+    void on_open() noexcept {
+        was_open_ = true;
+        gate_ = Gate::has_let_us_in;
+    }
     // One that accepted and never said a word was too busy to hear us: it is not there yet.
     void on_closed(bool has_heard) noexcept { was_open_ = was_open_ && has_heard; }
     // It serves us.
@@ -83,10 +96,13 @@ class RetryRule {
     }
 
   private:
+    enum class Gate : unsigned char { unknown, has_let_us_in };
+
     Options options_;
     BackOff back_off_;
-    bool was_open_ = false; // this connection has been established
-    bool enlarged_ = false; // in this attempt
+    Gate gate_ = Gate::unknown; // of the publisher
+    bool was_open_ = false;     // this connection has been established
+    bool enlarged_ = false;     // in this attempt
     bool may_be_let_in_later_ = false;
 };
 

@@ -28,6 +28,12 @@ void check(const SubscribeSocket::Options& options) {
     require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
 
+RetryRule::Refusal refusal_of(RejectCode code) {
+    using Refusal = RetryRule::Refusal;
+    if (code == RejectCode::not_admitted) return Refusal::by_gate;
+    return may_pass(code) ? Refusal::passing : Refusal::lasting;
+}
+
 } // namespace
 
 // Gives the handler what is found, as long as it lets us.
@@ -162,7 +168,7 @@ void SubscriberCore::on_closed(Session& session, const Closed& closed) {
 
 // One route that cannot be used is not the last one.
 void SubscriberCore::attempt_failed(const Closed& closed, RejectCode rejection) {
-    rule_.on_refused(may_pass(rejection));
+    rule_.on_refused(refusal_of(rejection));
     if (!rule_.may_enlarge(closed, options_.session.receive_bytes)) {
         return connector_.try_next(closed);
     }

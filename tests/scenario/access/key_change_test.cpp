@@ -75,6 +75,40 @@ TEST_P(KeyChange, KeepsTheKeysOfBeforeWhileTheFileIsWrongAndSaysSoOnce) {
     EXPECT_TRUE(visitor.session->is_open()) << "its key is the same as before";
 }
 
+TEST_P(KeyChange, OfAClientCountsFromItsNextAttemptOn) {
+    files.permit(7, "services=messages");
+    files.permit(8, "services=messages");
+    listen();
+    const std::string file = files.client(7);
+    const auto shown = key(file);
+    expect_let_in(shown);
+    files.revoke(7);
+    ASSERT_TRUE(bed.run_until([&] { return !revoked.empty(); }));
+    incoming = 0;
+    expect_kept_out(shown, "it does not admit this side");
+    access::write_key_file(file, access::text_of_one(files.key(8)), true);
+    expect_let_in(shown);
+    EXPECT_THAT(problems, IsEmpty());
+}
+
+TEST_P(KeyChange, OfAClientLeavesItsKeyWhileTheFileIsWrongAndIsToldOnce) {
+    files.permit(7, "services=messages");
+    files.permit(8, "services=messages");
+    listen();
+    const std::string file = files.client(7);
+    const auto shown = key(file);
+    access::write_key_file(file, "netio-keys 1\n7 ", true);
+    for (int each = 0; each < 3; ++each)
+        expect_let_in(shown);
+    EXPECT_THAT(problems, ElementsAre(HasSubstr("client7.key:2")));
+    access::write_key_file(
+        file, access::with_key(access::text_of_one(files.key(7)), files.key(8), file), true);
+    for (int each = 0; each < 3; ++each)
+        expect_let_in(shown);
+    EXPECT_THAT(problems,
+                ElementsAre(HasSubstr("client7.key:2"), HasSubstr("it must hold one key")));
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, KeyChange, all_beds(), bed_name);
 
 } // namespace

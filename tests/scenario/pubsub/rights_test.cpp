@@ -9,6 +9,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 namespace netio::pubsub::test {
 namespace {
 
@@ -41,6 +43,26 @@ class Rights : public PubSubScenario {
     // A refusal that nobody listens to is one of the subscription.
     static std::size_t answers(const Subscription& subscription) {
         return subscription.actor.subscribed.size() + subscription.actor.refused.size();
+    }
+    static SubscribeSocket::Options returning(const std::string& key_file) {
+        SubscribeSocket::Options options;
+        options.key = std::make_shared<ClientKey>(ClientKey::Options{.file = key_file});
+        options.reconnect = true;
+        options.retry_interval = std::chrono::milliseconds{1};
+        return options;
+    }
+    static std::ptrdiff_t rejections(const Subscription& subscription) {
+        return std::ranges::count(subscription.actor.closed, CloseReason::rejected,
+                                  &netio::Closed::reason);
+    }
+    // Another publisher at the address, with the keys of these.
+    void restart(const netio::test::KeyFiles& of_site) {
+        keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = of_site.site()});
+        publisher = std::make_unique<BufferedPublishSocket>(
+            transport(),
+            BufferedPublishSocket::Options{
+                .publisher = {.addresses = {address}, .open = true, .keys = keys}},
+            publisher_actor);
     }
     void publish_one(Fid fid) {
         ASSERT_EQ(publish(*publisher, fid, 0, 100), netio::Status::ok);
@@ -174,19 +196,43 @@ TEST_P(Rights, WithTagsSubscribePublishAndEndInOrder) {
     EXPECT_EQ(subscription.actor.messages, ranges.size() - 1);
 }
 
-// It asks again by itself when its connection is gone, and is told that its key is, too.
-TEST_P(Rights, ThatAreRevokedEndTheSubscriptionForGood) {
+// It asks again by itself, as its key may come back.
+TEST_P(Rights, ThatAreRevokedEndTheConnectionOfWhoComesBackWithThem) {
     serve("services=pubsub fids=0-9");
-    SubscribeSocket::Options options;
-    options.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
-    options.reconnect = true;
-    options.retry_interval = std::chrono::milliseconds{1};
-    Subscription& subscription = subscribe({range(0, 9)}, options);
+    Subscription& subscription = subscribe({range(0, 9)}, returning(files.client(7)));
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
     files.revoke(7);
-    ASSERT_TRUE(run_until(
-        [&] { return !subscription.actor.closed.empty() && !subscription.actor.last_retrying; }));
-    EXPECT_EQ(subscription.actor.closed.back().reason, CloseReason::rejected);
+    ASSERT_TRUE(run_until([&] { return rejections(subscription) >= 3; }));
+    EXPECT_TRUE(subscription.actor.last_retrying);
+    files.permit(7, "services=pubsub fids=0-9");
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 2; }));
+    publish_one(Fid{5});
+    ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
+}
+
+// Somebody has started it with the file of another site, and mends that.
+TEST_P(Rights, OfAPublisherThatHadTheWrongFileForAWhileEndNoSubscription) {
+    serve("services=pubsub fids=0-9");
+    Subscription& subscription = subscribe({range(0, 9)}, returning(files.client(7)));
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
+    publisher.reset();
+    const netio::test::KeyFiles of_others;
+    restart(of_others);
+    ASSERT_TRUE(run_until([&] { return rejections(subscription) >= 2; }));
+    EXPECT_TRUE(subscription.actor.last_retrying);
+    publisher.reset();
+    restart(files);
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 2; }));
+    publish_one(Fid{5});
+    ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
+}
+
+TEST_P(Rights, WhoWasNeverLetInGivesUpAlsoIfItIsToReconnect) {
+    serve("services=pubsub fids=0-9");
+    Subscription& subscription = subscribe({range(0, 9)}, returning(files.forged(7)));
+    ASSERT_TRUE(run_until([&] { return !subscription.actor.closed.empty(); }));
+    EXPECT_EQ(subscription.actor.closed[0].reason, CloseReason::rejected);
+    EXPECT_FALSE(subscription.actor.last_retrying);
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Rights, all_beds(), bed_name);

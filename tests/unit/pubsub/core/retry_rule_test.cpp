@@ -7,6 +7,7 @@ namespace netio::pubsub {
 namespace {
 
 using Next = RetryRule::Next;
+using Refusal = RetryRule::Refusal;
 
 Closed ended(CloseReason reason, std::uint32_t required = 0) {
     return {.reason = reason, .detail = {}, .required_receive_bytes = required};
@@ -68,16 +69,41 @@ TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
     RetryRule rule{{.receive_bytes_limit = 5000}};
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::protocol_error), 1000, some), Next::nothing);
-    rule.on_refused(false);
+    rule.on_refused(Refusal::lasting);
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
     EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5001), 1000, some), Next::nothing);
     EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5000), 1000, some), Next::wait);
-    rule.on_refused(true);
-    rule.on_refused(false);
+    rule.on_refused(Refusal::passing);
+    rule.on_refused(Refusal::lasting);
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::wait)
         << "on one of the routes we may be accepted later";
     rule.begin_attempt();
     EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
+}
+
+TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
+    for (const bool reconnect : {false, true}) {
+        for (const bool was_let_in : {false, true}) {
+            RetryRule rule{{.reconnect = reconnect}};
+            if (was_let_in) {
+                rule.on_open();
+                rule.on_closed(true);
+                rule.conclude();
+            }
+            const Next expected = reconnect && was_let_in ? Next::wait : Next::nothing;
+            for (int each = 0; each < 3; ++each) {
+                rule.begin_attempt();
+                rule.on_refused(Refusal::by_gate);
+                EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), expected);
+                rule.conclude();
+            }
+            rule.begin_attempt();
+            rule.on_refused(Refusal::lasting);
+            EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
+            EXPECT_EQ(rule.next(ended(CloseReason::not_admitted), 1000, some), Next::nothing)
+                << "who cannot prove itself to us is not the publisher";
+        }
+    }
 }
 
 TEST(RetryRule, BuffersAreEnlargedOnceInAnAttemptAndWithinTheLimit) {
