@@ -125,9 +125,10 @@ void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherCha
 }
 
 void SourceConnection::on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) {
-    // One that wants nothing is let go, and who closes wants nothing either.
-    const bool in_order =
-        closed.reason == CloseReason::orderly || closed.reason == CloseReason::local;
+    // One that wants nothing is let go, and who closes wants nothing either, whether the publisher
+    // can confirm it or not.
+    const bool in_order = closed.reason == CloseReason::orderly ||
+                          closed.reason == CloseReason::local || owner_.wants_no_more();
     account_.end_connection(socket.arrivals(), in_order);
     finished_ = !retrying;
     const bool reached = std::exchange(open_, false);

@@ -24,6 +24,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
         // was the end of a connection, and not of an attempt at one.
         virtual void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
                                       bool reached) = 0;
+        // close() was called: what has not arrived since then is not missing.
+        virtual bool wants_no_more() const noexcept = 0;
 
       protected:
         ~Owner() = default;

@@ -107,7 +107,8 @@ class NETIO_EXPORT Subscriptions final {
     // All connections, as SubscribeSocket's.
     void pause();
     void resume();
-    // Ends all connections in order: on_ended follows.
+    // Ends all connections in order: on_ended follows. What has not arrived by now is not wanted,
+    // so the account is known also where a publisher does not confirm it.
     void close();
 
     // Of one publisher address, over all its connections.

@@ -173,6 +173,24 @@ TEST_P(SeveralPublishers, TheAccountOfOneThatWasStartedAnewSaysSo) {
     EXPECT_TRUE(told[0].connected);
 }
 
+TEST_P(SeveralPublishers, WhatAPublisherThatIsGoneDoesNotConfirmIsNotMissingBehindClose) {
+    for (const bool closes : {true, false}) {
+        actor = {};
+        Made& one = publisher();
+        Subscriptions::Options once = options({one.address});
+        once.socket.reconnect = false;
+        Subscriptions all{transport(), once, actor};
+        all.subscribe(range(1, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        send(one, Fid{1});
+        ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+        if (closes) all.close();
+        one.socket.reset();
+        ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
+        EXPECT_EQ(all.told().front().unknown_tails, closes ? 0U : 1U);
+    }
+}
+
 TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
     Subscriptions::Options found = options({});
     found.bus = &bus;
