@@ -23,7 +23,11 @@ bool reaches_beyond_the_link(const sockaddr* address) {
 
 } // namespace
 
-std::string host_at_interface(const std::string& host) {
+std::string_view family_name(int family) noexcept {
+    return family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+std::string host_at_interface(const std::string& host, int family) {
     if (host.empty() || host.size() >= IF_NAMESIZE || ::if_nametoindex(host.c_str()) == 0)
         return host;
     ifaddrs* found = nullptr;
@@ -35,14 +39,16 @@ std::string host_at_interface(const std::string& host) {
     std::string best;
     for (const ifaddrs* each = list.get(); each != nullptr; each = each->ifa_next) {
         if (each->ifa_addr == nullptr || host != each->ifa_name) continue;
+        if (family != AF_UNSPEC && each->ifa_addr->sa_family != family) continue;
         if (each->ifa_addr->sa_family == AF_INET) return to_address(each->ifa_addr).host;
         if (each->ifa_addr->sa_family == AF_INET6 && best.empty() &&
             reaches_beyond_the_link(each->ifa_addr))
             best = to_address(each->ifa_addr).host;
     }
     if (best.empty()) {
+        const std::string kind = family == AF_UNSPEC ? "" : std::string{family_name(family)} + " ";
         throw FabricError{{EADDRNOTAVAIL, std::system_category()},
-                          "the interface '" + host + "' has no address"};
+                          "the interface '" + host + "' has no " + kind + "address"};
     }
     return best;
 }

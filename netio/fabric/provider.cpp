@@ -4,6 +4,7 @@
 #include "netio/base/check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/fabric/interface_address.hpp"
+#include "netio/fabric/name_addresses.hpp"
 #include "netio/fabric/socket_address.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
@@ -11,8 +12,8 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <netdb.h>
 #include <netinet/in.h>
+#include <optional>
 #include <rdma/fi_errno.h>
 
 namespace netio::fabric {
@@ -54,49 +55,11 @@ const ProviderTraits& traits_of(const ::fi_info& info) {
     return traits_of(info.fabric_attr->prov_name);
 }
 
-struct AddressListCloser {
-    void operator()(addrinfo* list) const noexcept { ::freeaddrinfo(list); }
-};
-using AddressList = std::unique_ptr<addrinfo, AddressListCloser>;
-
 // Those that are not at home in the kernel's sockets need a device.
 std::string remedy_of(const std::string& provider) {
     if (traits_of(provider).kernel_sockets) return {};
     return " (it serves RDMA devices only; auto and tcp do without one, and netio doctor says "
            "what a device lacks)";
-}
-
-const std::error_category& resolver_category() {
-    struct Category final : std::error_category {
-        const char* name() const noexcept override { return "resolver"; }
-        std::string message(int code) const override { return ::gai_strerror(code); }
-    };
-    static const Category category;
-    return category;
-}
-
-AddressList resolve(const Address& address, bool passive) {
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = passive ? AI_PASSIVE : 0;
-    addrinfo* found = nullptr;
-    const std::string port = std::to_string(address.port);
-    const int result = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
-    if (result != 0) {
-        const std::error_code code = result == EAI_SYSTEM
-                                         ? std::error_code{errno, std::system_category()}
-                                         : std::error_code{result, resolver_category()};
-        throw FabricError{code, "cannot resolve '" + address.host + "'"};
-    }
-    return AddressList{found};
-}
-
-std::string numeric_host(const addrinfo& entry) {
-    std::array<char, NI_MAXHOST> host{};
-    const int result = ::getnameinfo(entry.ai_addr, entry.ai_addrlen, host.data(), host.size(),
-                                     nullptr, 0, NI_NUMERICHOST);
-    return result == 0 ? std::string{host.data()} : std::string{};
 }
 
 Info plain_hints(const std::string& provider, const QueueLimits& limits) {
@@ -115,15 +78,24 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     return hints;
 }
 
-Info make_hints(const InfoRequest& request) {
+// For what has an address of this family: nothing of another one connects to it.
+Info make_hints(const InfoRequest& request, int family) {
     Info hints = plain_hints(request.provider, request.limits);
     if (request.local_host.empty()) return hints;
-    const AddressList local = resolve({host_at_interface(request.local_host), 0}, false);
+    const AddressList all = resolve({host_at_interface(request.local_host, family), 0}, false);
+    const addrinfo* local = all.get();
+    while (local != nullptr && local->ai_family != family)
+        local = local->ai_next;
+    if (local == nullptr) {
+        throw FabricError{{EADDRNOTAVAIL, std::system_category()},
+                          "'" + request.local_host + "' has no " +
+                              std::string{family_name(family)} + " address"};
+    }
     hints->src_addr = std::malloc(local->ai_addrlen); // freed by fi_freeinfo
     if (hints->src_addr == nullptr) throw std::bad_alloc{};
     std::memcpy(hints->src_addr, local->ai_addr, local->ai_addrlen);
     hints->src_addrlen = local->ai_addrlen;
-    hints->addr_format = local->ai_family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+    hints->addr_format = family == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
     return hints;
 }
 
@@ -159,13 +131,15 @@ Info ask(const Place& place, ::fi_info& hints) {
     return usual;
 }
 
-// At one numeric address.
-Info ask(const InfoRequest& request, const std::string& host, ::fi_info& hints) {
+// At one of the addresses of the name. Throws FabricError: there is none to connect from.
+Info ask(const InfoRequest& request, const addrinfo& entry) {
+    const Info hints = make_hints(request, entry.ai_family);
+    const std::string host = numeric_host(entry);
     const std::string port = std::to_string(request.address.port);
     return ask({.host = host.c_str(),
                 .port = port.c_str(),
                 .flags = request.role == Role::listen ? FI_SOURCE : 0},
-               hints);
+               *hints);
 }
 
 struct Offer final : RouteOffer {
@@ -199,10 +173,15 @@ std::string refusal(std::string_view provider) {
 Info query(const InfoRequest& request) {
     const bool listening = request.role == Role::listen;
     const AddressList addresses = resolve(request.address, listening);
-    const Info hints = make_hints(request);
+    std::optional<FabricError> flaw; // of one address; another may do
     for (const addrinfo* entry = addresses.get(); entry != nullptr; entry = entry->ai_next) {
-        if (Info info = ask(request, numeric_host(*entry), *hints)) return info;
+        try {
+            if (Info info = ask(request, *entry)) return info;
+        } catch (const FabricError& error) {
+            flaw = error;
+        }
     }
+    if (flaw) throw *flaw;
     return nullptr;
 }
 
@@ -210,30 +189,34 @@ FoundRoutes find_routes(const std::vector<std::string>& wanted, const Address& r
                         const std::string& local_host) {
     FoundRoutes found;
     const auto note = [&](const std::string& problem) {
+        if (found.problem.find(problem) != std::string::npos) return; // as another address has
         found.problem += (found.problem.empty() ? "" : "; ") + problem;
+    };
+    const auto look = [&](const std::string& provider, const addrinfo& entry) {
+        const Address address{.host = numeric_host(entry), .port = remote.port};
+        auto offer = std::make_shared<Offer>(ask({.provider = provider,
+                                                  .role = Role::connect,
+                                                  .address = remote,
+                                                  .local_host = local_host,
+                                                  .limits = {}},
+                                                 entry));
+        if (offer->info == nullptr) return note(cannot_reach(provider, address, local_host));
+        const auto dialled = to_gate_address(offer->info->dest_addr);
+        found.routes.push_back({.provider = provider,
+                                .remote = address,
+                                .local_host = local_host,
+                                .dialled = dialled,
+                                .offer = std::move(offer)});
     };
     try {
         const AddressList addresses = resolve(remote, false);
         for (const std::string& provider : wanted) {
-            const InfoRequest request{.provider = provider,
-                                      .role = Role::connect,
-                                      .address = remote,
-                                      .local_host = local_host,
-                                      .limits = {}};
-            const Info hints = make_hints(request);
             for (const addrinfo* entry = addresses.get(); entry != nullptr;
                  entry = entry->ai_next) {
-                const Address address{.host = numeric_host(*entry), .port = remote.port};
-                auto offer = std::make_shared<Offer>(ask(request, address.host, *hints));
-                if (offer->info == nullptr) {
-                    note(cannot_reach(provider, address, local_host));
-                } else {
-                    const auto dialled = to_gate_address(offer->info->dest_addr);
-                    found.routes.push_back({.provider = provider,
-                                            .remote = address,
-                                            .local_host = local_host,
-                                            .dialled = dialled,
-                                            .offer = std::move(offer)});
+                try {
+                    look(provider, *entry);
+                } catch (const FabricError& error) {
+                    note(error.what());
                 }
             }
         }

@@ -78,6 +78,37 @@ TEST(Localhost, OfTwoFamiliesIsFoundWhicheverOfThemListens) {
     }
 }
 
+struct Attempt {
+    std::string local_host;
+    std::string remote;
+    std::string listening;
+};
+// Nothing: it is connected.
+std::string reason_of(const Attempt& attempt) {
+    Fabric fabric;
+    Listening receiver;
+    const ListenSocket listening{
+        *fabric.transport, {.addresses = {{.host = attempt.listening, .port = 0}}}, receiver};
+    Sending sender;
+    SendSocket socket{*fabric.transport, {.local_host = attempt.local_host}, sender};
+    socket.connect({.host = attempt.remote, .port = listening.endpoints().front().address.port});
+    EXPECT_TRUE(fabric.run_until([&] { return sender.connected || !sender.closed.empty(); }));
+    return sender.connected || sender.closed.empty() ? "" : sender.closed.front();
+}
+
+TEST(Localhost, WhoConnectsFromANameDoesSoFromItsAddressOfThePeersFamily) {
+    EXPECT_EQ(reason_of({"both.test", "127.0.0.1", "127.0.0.1"}), "");
+    EXPECT_EQ(reason_of({"lo", "both.test", "127.0.0.1"}), "");
+    EXPECT_EQ(reason_of({"127.0.0.1", "both.test", "127.0.0.1"}), "");
+    if (!has_loopback_of_ipv6()) return;
+    EXPECT_EQ(reason_of({"lo", "::1", "::1"}), "");
+    EXPECT_EQ(reason_of({"both.test", "::1", "::1"}), "");
+    EXPECT_THAT(reason_of({"127.0.0.1", "::1", "::1"}),
+                testing::HasSubstr("'127.0.0.1' has no IPv6 address"));
+    EXPECT_THAT(reason_of({"::1", "127.0.0.1", "127.0.0.1"}),
+                testing::HasSubstr("'::1' has no IPv4 address"));
+}
+
 // The reason names both.
 TEST(Localhost, OfTwoFamiliesWhereNobodyListensIsTold) {
     Fabric fabric;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/interface_address.hpp"
 
+#include "netio/base/status.hpp"
+
 #include <gtest/gtest.h>
 
 namespace netio::fabric {
@@ -8,6 +10,15 @@ namespace {
 
 TEST(InterfaceAddress, OfTheLoopbackIsItsFirst) {
     EXPECT_EQ(host_at_interface("lo"), "127.0.0.1");
+}
+
+TEST(InterfaceAddress, OfAFamilyIsThatFamilysOrTold) {
+    EXPECT_EQ(host_at_interface("lo", AF_INET), "127.0.0.1");
+    try { // not every machine has it
+        EXPECT_EQ(host_at_interface("lo", AF_INET6), "::1");
+    } catch (const FabricError& error) {
+        EXPECT_NE(std::string{error.what()}.find("'lo' has no IPv6 address"), std::string::npos);
+    }
 }
 
 TEST(InterfaceAddress, WhatIsNoInterfaceStaysAsItIs) {
