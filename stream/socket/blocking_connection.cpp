@@ -177,7 +177,11 @@ void BlockingStream::Connection::write(std::span<const std::byte> memory) {
 }
 
 void BlockingStream::Connection::send(const Slice& slice) {
-    if (socket_->send(slice, Cookie{sends_}) != Status::ok) throw_closed();
+    if (socket_->send(slice, Cookie{sends_}) != Status::ok) {
+        // It is gone, and what had arrived is being saved: the reason is told behind that.
+        if (!socket_->is_connected()) wait_for_reason();
+        throw_closed();
+    }
     ++sends_;
     ++sends_open_;
 }
@@ -205,12 +209,17 @@ void BlockingStream::Connection::wait(const std::function<bool()>& done) {
         run([&] { return done() || closed_; });
     } catch (const StreamError& timeout) {
         socket_->abort();
-        run_until(
-            loop_, {}, [] { return 0; }, [this] { return closed_.has_value(); });
+        wait_for_reason();
         closed_->detail = std::string{"a call before timed out: "} + timeout.what();
         throw;
     }
     if (!done() || (closed_ && send_canceled_)) throw_closed();
+}
+
+// The peer has no part in it.
+void BlockingStream::Connection::wait_for_reason() {
+    run_until(
+        loop_, {}, [] { return 0; }, [this] { return closed_.has_value(); });
 }
 
 void BlockingStream::Connection::run(const std::function<bool()>& done) {

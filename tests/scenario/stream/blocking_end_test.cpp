@@ -185,6 +185,20 @@ TEST_F(BlockingEnd, WhatHadArrivedFromADeadPeerIsStillRead) {
     }
 }
 
+TEST_F(BlockingEnd, WhoOnlyWritesToADeadPeerIsToldTheReasonThoughSomethingIsUnread) {
+    connect();
+    client->write(std::vector<std::byte>(100'000));
+    std::vector<std::byte> got(10);
+    server->read_exactly(got); // so all of it is on its way
+    client.reset();
+    const auto [kind, what] = error_of([&] {
+        for (;;)
+            server->write(got);
+    });
+    EXPECT_EQ(kind, StreamError::Kind::closed);
+    EXPECT_NE(what, "the connection is closed");
+}
+
 TEST_F(BlockingEnd, WhoReadsToTheEndLetsThePeersCloseReturn) {
     connect();
     std::thread closing{[&] {
