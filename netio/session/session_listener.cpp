@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <span>
+#include <system_error>
 #include <utility>
 
 namespace netio::inline v0_2 {
@@ -80,6 +82,26 @@ std::string reason_for_operators(RejectCode code) {
     }
 }
 
+bool stands_for_all(const Address& address) {
+    return address.host == "0.0.0.0" || address.host == "::";
+}
+
+// It may be an address of the same list that is in use.
+FabricError explained(const FabricError& error, const Address& address,
+                      std::span<const std::unique_ptr<Listener>> before) {
+    if (error.code() != std::errc::address_in_use) return error;
+    for (const auto& listener : before) {
+        const Address& own = listener->address();
+        if (own.port != address.port) continue;
+        if (own.host != address.host && !stands_for_all(own) && !stands_for_all(address)) continue;
+        return {error.code(), "cannot listen at " + to_string(address) + " beside " +
+                                  to_string(own) +
+                                  ", which is in the same list and has it in use ([::] stands for "
+                                  "all addresses of IPv4, too)"};
+    }
+    return error;
+}
+
 } // namespace
 
 IncomingSession::IncomingSession(Transport& transport, ConnectionRequest& request,
@@ -124,7 +146,7 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
                 listeners_.push_back(transport_.listen(provider, address, reach, *this));
             } catch (const FabricError& error) {
                 // The best provider must work; the others share its port where they can.
-                if (first) throw;
+                if (first) throw explained(error, address, listeners_);
                 tell_unused(transport_.loop(),
                             {.provider = provider, .address = address, .why = error.what()});
                 continue;

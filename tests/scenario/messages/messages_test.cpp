@@ -172,6 +172,18 @@ TEST_P(Messages, AnAddressInUseIsNamed) {
     }
 }
 
+TEST_P(Messages, AnAddressThatAnotherOfTheSameListHasIsToldWithThat) {
+    listen();
+    listener.reset();
+    try {
+        const ListenSocket twice{bed.transport(), {.addresses = {address, address}}, receiver};
+        FAIL() << "two listeners at one address";
+    } catch (const FabricError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("beside " + to_string(address)));
+        EXPECT_EQ(error.code(), std::errc::address_in_use);
+    }
+}
+
 TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
     listen({.peer_limit = 1});
     const auto first = connected(sender);
