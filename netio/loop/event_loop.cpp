@@ -2,6 +2,7 @@
 #include "netio/loop/event_loop.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/option_check.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
@@ -17,9 +18,11 @@ EventLoop::Options checked(EventLoop::Options options) {
     const auto require = [](bool valid, const char* what) {
         if (!valid) throw std::invalid_argument{std::string{"event loop: "} + what};
     };
-    require(options.spin.count() >= 0, "spin must not be negative");
+    require(options.spin.count() >= 0 && options.spin <= longest_time,
+            "spin must be from 0 to a year");
     require(options.drain_limit > 0, "drain_limit must be at least 1");
-    require(options.turn_limit.count() > 0, "turn_limit must be at least 1 us");
+    require(options.turn_limit.count() > 0 && options.turn_limit <= longest_time,
+            "turn_limit must be from 1 us to a year");
     require(options.post_limit > 0, "post_limit must be at least 1");
     return options;
 }

@@ -2,6 +2,7 @@
 #include "netio/messages/buffered_send_core.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/option_check.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -20,7 +21,8 @@ BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
             "page_count must be from 2 to 1048576");
     require(options.watermark_bytes <= options.page_bytes,
             "watermark_bytes must not exceed page_bytes");
-    require(options.flush_time.count() >= 0, "flush_time must not be negative");
+    require(options.flush_time.count() >= 0 && options.flush_time <= longest_time,
+            "flush_time must be from 0 to a year");
     if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
     return options;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/client/client.hpp"
 
+#include "netio/base/option_check.hpp"
 #include "pubsub/client/client_thread.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -28,7 +30,8 @@ Client::Answer Client::subscribe(std::vector<FidRange> fids, std::optional<SlowP
                                  std::chrono::milliseconds timeout) {
     std::future<Answer> answer = subscribe(std::move(fids), policy);
     if (thread_->is_own_thread()) timeout = std::chrono::milliseconds{0};
-    return answer.wait_for(timeout) == std::future_status::ready ? answer.get() : Answer::pending;
+    const auto status = answer.wait_for(std::min(timeout, longest_time));
+    return status == std::future_status::ready ? answer.get() : Answer::pending;
 }
 
 bool Client::unsubscribe(const FidRange& fids) {

@@ -2,11 +2,13 @@
 #include "pubsub/client/message_queue.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/option_check.hpp"
 #include "netio/base/status.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -77,7 +79,8 @@ std::size_t MessageQueue::poll(Take take, std::chrono::milliseconds timeout) {
     std::unique_lock lock{mutex_};
     go_on_if_there_is_room();
     if (timeout.count() > 0) {
-        something_.wait_for(lock, timeout, [this] { return ended_ || !mailbox_.empty(); });
+        something_.wait_for(lock, std::min(timeout, longest_time),
+                            [this] { return ended_ || !mailbox_.empty(); });
     }
     const bool was_empty = mailbox_.empty();
     const std::size_t taken = take();

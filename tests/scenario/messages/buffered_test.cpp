@@ -271,5 +271,12 @@ TEST_P(BufferedMessages, AreRefusedWhileThereIsNoConnection) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, BufferedMessages, all_beds(), bed_name);
 
+TEST_P(BufferedMessages, ATimeThatIsTooLongForAPageIsRefused) {
+    for (const auto time : {std::chrono::microseconds{-1}, std::chrono::microseconds::max()}) {
+        EXPECT_THROW((BufferedSendSocket{bed.transport(), {.flush_time = time}, sender}),
+                     std::invalid_argument);
+    }
+}
+
 } // namespace
 } // namespace netio::test

@@ -204,6 +204,18 @@ TEST(Client, ItsDescriptorIsReadableWhileSomethingWaits) {
     EXPECT_EQ(::poll(&watched, 1, 0), 0);
 }
 
+TEST(Client, WhoWaitsForEverWaits) {
+    constexpr auto for_ever = std::chrono::milliseconds::max();
+    Client publisher{publishing()};
+    Client client{subscribing(publisher)};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, for_ever), Answer::accepted);
+    MessageBatch batch;
+    for (std::uint64_t n = 0; n < 10; ++n) {
+        publish(publisher, Fid{1}, n);
+        ASSERT_EQ(client.poll(batch, for_ever), 1U);
+    }
+}
+
 TEST(Client, AnAnswerThatDoesNotComeInTimeIsPendingAndTheEndAnswersIt) {
     Client::Options nowhere;
     nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};

@@ -275,7 +275,10 @@ TEST(LoopBounds, HasCaughtUpWhenNothingIsLeftOnly) {
 TEST(LoopBounds, RefusesOptionsThatMakeNoSense) {
     EXPECT_THROW(EventLoop({.drain_limit = 0}), std::invalid_argument);
     EXPECT_THROW(EventLoop({.turn_limit = 0us}), std::invalid_argument);
+    EXPECT_THROW(EventLoop({.turn_limit = std::chrono::microseconds::max()}),
+                 std::invalid_argument);
     EXPECT_THROW(EventLoop({.spin = -1us}), std::invalid_argument);
+    EXPECT_THROW(EventLoop({.spin = std::chrono::microseconds::max()}), std::invalid_argument);
     EXPECT_THROW(EventLoop({.post_limit = 0}), std::invalid_argument);
 }
 
