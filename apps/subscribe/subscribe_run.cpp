@@ -65,7 +65,9 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
 } // namespace
 
 Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
-    : tell_subscribed{loop, [this] { spdlog::info("subscribed to {}", subscribed.take()); }} {
+    : contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }},
+      bus{loop, [](const std::string& line) { spdlog::warn("bus: {}", line); }},
+      tell_subscribed{loop, [this] { spdlog::info("subscribed to {}", subscribed.take()); }} {
     subscribed.decode_by(find_layout(decode));
 }
 
@@ -330,14 +332,12 @@ void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
     }
 }
 
-void Run::on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
-                     const std::string& other) {
-    spdlog::warn("{} and {} both announce {}; it is taken from {}", owner, other, to_string(range),
-                 owner);
+void Run::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {
+    logged_.contests.note(contest);
 }
 
 void Run::on_trouble(Subscriptions&, const std::string& what) {
-    spdlog::warn("bus: {}", what);
+    logged_.bus.note(what);
 }
 
 void Run::on_ended(Subscriptions&) {

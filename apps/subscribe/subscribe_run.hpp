@@ -4,9 +4,11 @@
 // One run of `netio subscribe`: from the connection to the report.
 
 #include "apps/common/keys.hpp"
+#include "apps/common/limited_log.hpp"
 #include "apps/common/range_line.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
+#include "apps/subscribe/contest_log.hpp"
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/prescale.hpp"
 #include "apps/subscribe/recorder.hpp"
@@ -84,6 +86,8 @@ class Run final : public Subscriptions::Handler {
         std::set<std::string> waiting; // for whom
         std::uint64_t missing = 0;
         std::uint64_t missed_fids = 0;
+        ContestLog contests;
+        LimitedLog bus;       // troubles with it
         RangeLine subscribed; // not told yet
         netio::Timer tell_subscribed;
     };
@@ -119,8 +123,7 @@ class Run final : public Subscriptions::Handler {
                               const netio::pubsub::PublisherChange& change) override;
     void on_closed(Subscriptions& all, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
-    void on_contest(Subscriptions& all, const FidRange& range, const std::string& owner,
-                    const std::string& other) override;
+    void on_contest(Subscriptions& all, const Subscriptions::Contest& contest) override;
     void on_trouble(Subscriptions& all, const std::string& what) override;
     void on_ended(Subscriptions& all) override;
 

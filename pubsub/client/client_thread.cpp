@@ -236,9 +236,9 @@ void ClientThread::on_closed(Subscriptions&, const Subscriptions::Source& source
                                        : ending.closed.detail));
 }
 
-void ClientThread::on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
-                              const std::string& other) {
-    tell(owner + " and " + other + " both announce " + to_string(range));
+void ClientThread::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {
+    tell(contest.owner + " and " + contest.other + " both announce " +
+         std::to_string(contest.fids) + " fids from " + to_string(contest.first.first) + " on");
 }
 
 void ClientThread::on_trouble(Subscriptions&, const std::string& what) {

@@ -97,8 +97,7 @@ class ClientThread final : private Subscriptions::Handler {
                               const PublisherChange& change) override;
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
-    void on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
-                    const std::string& other) override;
+    void on_contest(Subscriptions&, const Subscriptions::Contest& contest) override;
     void on_trouble(Subscriptions&, const std::string& what) override;
     void on_ended(Subscriptions&) override;
 

@@ -69,6 +69,14 @@ class NETIO_EXPORT Subscriptions final {
         bool complete = false; // the publisher had told its totals
     };
 
+    // Two publishers that announce the same fids, of those that are wanted.
+    struct Contest {
+        const std::string& owner; // whom they are asked of
+        const std::string& other;
+        FidRange first;         // the lowest of them
+        std::uint64_t fids = 0; // how many there are
+    };
+
     class Handler {
       public:
         virtual void on_connected(Subscriptions&, const Source&, const std::string& /*provider*/) {}
@@ -83,9 +91,9 @@ class NETIO_EXPORT Subscriptions final {
         virtual void on_missed(Subscriptions&, Fid, std::uint64_t /*count*/) {}
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
-        // Two publishers announce the same fids; they are asked of `owner`.
-        virtual void on_contest(Subscriptions&, const FidRange&, const std::string& /*owner*/,
-                                const std::string& /*other*/) {}
+        // Two publishers announce the same fids; once for what an announcement changes, and of as
+        // many owners as Assignment::contest_limit says.
+        virtual void on_contest(Subscriptions&, const Contest&) {}
         // With the bus; a line for people. Data goes on.
         virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
         // The last event, after close(), or when no publisher is left that could come back.

@@ -31,7 +31,10 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
     : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
                                                                  .handler = handler},
       former_{{.publishers = options_.publisher_limit, .fids = options_.remembered_fids_limit}},
-      ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
+      next_slice_{transport.loop(), [this] { go_on(); }}, ended_{transport.loop(), [this] {
+                                                                     user_.handler.on_ended(
+                                                                         user_.subscriptions);
+                                                                 }} {
     require_option(!options_.publishers.empty() || options_.bus != nullptr,
                    "publishers must not be empty where there is no bus");
     require_between("publisher_limit", options_.publisher_limit,
@@ -92,6 +95,33 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
     }
 }
 
+void SubscriptionsCore::carry_out(const Assignment::Outcome& outcome) {
+    carry_out(outcome.orders);
+    if (!assignment_.is_settled() || !news_.empty()) next_slice_.start(Duration::zero());
+    const DestructionWatch watch{destroyed_};
+    for (const Assignment::Contest& contest : outcome.contests) {
+        const auto owner = sources_.find(contest.owner);
+        const auto other = sources_.find(contest.other);
+        if (owner == sources_.end() || other == sources_.end()) continue;
+        user_.handler.on_contest(user_.subscriptions, {.owner = owner->second->source().name,
+                                                       .other = other->second->source().name,
+                                                       .first = contest.first,
+                                                       .fids = contest.fids});
+        if (watch.destroyed()) return;
+    }
+}
+
+void SubscriptionsCore::go_on() {
+    if (closing_) return;
+    if (!assignment_.is_settled()) {
+        carry_out(assignment_.advance());
+    } else if (!news_.empty()) {
+        const WaitingNews::News next = news_.take();
+        if (!news_.empty()) next_slice_.start(Duration::zero());
+        next.second ? take(*next.second) : let_go(next.first);
+    }
+}
+
 void SubscriptionsCore::subscribe(std::span<const FidRange> ranges,
                                   std::optional<SlowPolicy> policy) {
     for (const FidRange& range : ranges)
@@ -117,8 +147,22 @@ void SubscriptionsCore::set_paused(bool paused) {
 
 // --- who is there ---------------------------------------------------------------------------
 
+// An announcement is a stranger's word, and may be long: while one is carried out the others wait.
 void SubscriptionsCore::on_announced(const Announcement& announcement) {
     if (closing_) return;
+    if (assignment_.is_settled() && news_.empty()) return take(announcement);
+    news_.put(announcement.name, announcement);
+    next_slice_.start(Duration::zero());
+}
+
+void SubscriptionsCore::on_gone(const std::string& name) {
+    if (closing_) return;
+    if (assignment_.is_settled() && news_.empty()) return let_go(name);
+    news_.put(name, {});
+    next_slice_.start(Duration::zero());
+}
+
+void SubscriptionsCore::take(const Announcement& announcement) {
     std::vector<std::string> addresses = addresses_of(announcement);
     if (addresses.empty()) return on_trouble(announcement.name + " announces no address");
     auto known = found_.find(announcement.name);
@@ -139,20 +183,12 @@ void SubscriptionsCore::on_announced(const Announcement& announcement) {
     std::vector<FidRange> fids;
     for (const AnnouncedFids& announced : announcement.fids)
         fids.push_back(announced.fids);
-    const Assignment::Outcome outcome = assignment_.claim(id, fids);
-    carry_out(outcome.orders);
-    const DestructionWatch watch{destroyed_};
-    for (const Assignment::Contest& contest : outcome.contests) {
-        user_.handler.on_contest(user_.subscriptions, contest.fids,
-                                 sources_.at(contest.owner)->source().name,
-                                 sources_.at(contest.other)->source().name);
-        if (watch.destroyed()) return;
-    }
+    carry_out(assignment_.claim(id, fids));
 }
 
-void SubscriptionsCore::on_gone(const std::string& name) {
+void SubscriptionsCore::let_go(const std::string& name) {
     const auto known = found_.find(name);
-    if (known == found_.end() || closing_) return;
+    if (known == found_.end()) return;
     SourceConnection& connection = *sources_.at(known->second);
     // A bus that is lost does not end data that flows.
     if (connection.is_connected()) return connection.set_expired(true);
@@ -167,7 +203,9 @@ void SubscriptionsCore::drop(SourceId id) {
     auto node = sources_.extract(id);
     found_.erase(node.mapped()->source().name);
     former_.keep(std::move(node.mapped()));
-    carry_out(assignment_.remove(id).orders);
+    const Assignment::Outcome outcome = assignment_.remove(id);
+    carry_out(outcome.orders);
+    if (!assignment_.is_settled()) next_slice_.start(Duration::zero());
 }
 
 // --- the end --------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "pubsub/client/former_sources.hpp"
 #include "pubsub/client/source_connection.hpp"
 #include "pubsub/client/subscriptions.hpp"
+#include "pubsub/client/waiting_news.hpp"
 #include "pubsub/core/assignment.hpp"
 
 #include <functional>
@@ -44,6 +45,12 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
 
   private:
     void carry_out(std::span<const Assignment::Order> orders);
+    // With what is left for the next turns. This may be destroyed.
+    void carry_out(const Assignment::Outcome& outcome);
+    // A slice of what an announcement has changed, or the next announcement.
+    void go_on();
+    void take(const Announcement& announcement);
+    void let_go(const std::string& name);
     SourceConnection& enter(const std::string& name, std::vector<std::string> addresses);
     void open(SourceConnection& connection);
     // It is followed no more, but what it has brought counts, and goes on if it comes back.
@@ -64,10 +71,12 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     std::map<SourceId, std::unique_ptr<SourceConnection>> sources_;
     std::map<std::string, SourceId> found_; // on the bus, by name
     FormerSources former_;                  // that were dropped
+    WaitingNews news_;                      // behind what is being changed
     std::uint64_t last_id_ = 0;
     bool closing_ = false;
     bool paused_ = false;
     bool* destroyed_ = nullptr;
+    Timer next_slice_;
     Timer ended_; // nothing will come any more
 };
 

@@ -8,15 +8,75 @@
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+constexpr Fid last_fid{UINT64_MAX};
+
+// Where ranges that end in front of `fid` are over.
+std::size_t place_of(std::span<const FidRange> set, Fid fid) {
+    const auto at = std::ranges::partition_point(
+        set, [fid](const FidRange& range) { return range.last < fid; });
+    return static_cast<std::size_t>(at - set.begin());
+}
+
+// The last fid of a slice of so many ranges that begins at `from`.
+Fid end_of_slice(std::span<const FidRange> set, Fid from, std::size_t ranges) {
+    const std::size_t behind = place_of(set, from) + ranges;
+    return behind < set.size() ? Fid{to_integer(set[behind].first) - 1} : last_fid;
+}
+
+// What there is of a set between two fids.
+std::vector<FidRange> between(std::span<const FidRange> set, Fid first, Fid last) {
+    std::vector<FidRange> part;
+    for (std::size_t at = place_of(set, first); at < set.size() && set[at].first <= last; ++at)
+        part.push_back(
+            {.first = std::max(set[at].first, first), .last = std::min(set[at].last, last)});
+    return part;
+}
+
+// The set with `part` between two fids, whatever was there before.
+void put_between(std::vector<FidRange>& set, Fid first, Fid last, std::vector<FidRange> part) {
+    const std::size_t begin = place_of(set, first);
+    std::size_t end = begin;
+    while (end < set.size() && set[end].first <= last)
+        ++end;
+    if (begin < end) {
+        if (set[begin].first < first)
+            part.insert(part.begin(),
+                        {.first = set[begin].first, .last = Fid{to_integer(first) - 1}});
+        if (last < set[end - 1].last)
+            part.push_back({.first = Fid{to_integer(last) + 1}, .last = set[end - 1].last});
+    }
+    const auto at = set.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto rest = set.erase(at, at + static_cast<std::ptrdiff_t>(end - begin));
+    set.insert(rest, part.begin(), part.end());
+}
+
+std::uint64_t sum(std::uint64_t fids, const FidRange& more) {
+    const std::uint64_t size = to_integer(more.last) - to_integer(more.first);
+    return fids < UINT64_MAX - size ? fids + size + 1 : UINT64_MAX;
+}
+
+} // namespace
+
+bool Assignment::is_leaving(SourceId source) const {
+    const auto claim = claims_.find(source);
+    return claim != claims_.end() && claim->second.leaving;
+}
 
 // What is wanted of these fids.
-void Assignment::order(SourceId source, bool subscribe, const FidRange& fids,
-                       Outcome& outcome) const {
-    for (const Wishes::Piece& piece : wanted_.pieces(fids)) {
-        outcome.orders.push_back({.source = source,
-                                  .subscribe = subscribe,
-                                  .fids = piece.range,
-                                  .policy = subscribe ? piece.value : Policy{}});
+void Assignment::order(SourceId source, bool subscribe, std::span<const FidRange> fids,
+                       Outcome& outcome) {
+    if (is_leaving(source)) return;
+    for (const FidRange& range : fids) {
+        ++steps_;
+        for (const Wishes::Piece& piece : wanted_.pieces(range)) {
+            ++steps_;
+            outcome.orders.push_back({.source = source,
+                                      .subscribe = subscribe,
+                                      .fids = piece.range,
+                                      .policy = subscribe ? piece.value : Policy{}});
+        }
     }
 }
 
@@ -25,9 +85,9 @@ Assignment::Outcome Assignment::want(std::span<const FidRange> fids, Policy poli
     for (const FidRange& range : fids) {
         wanted_.assign(range, policy);
         for (const SourceId source : known_)
-            order(source, true, range, outcome);
+            order(source, true, {&range, 1}, outcome);
         for (const auto& owned : owners_.pieces(range))
-            order(owned.value, true, owned.range, outcome);
+            order(owned.value, true, {&owned.range, 1}, outcome);
     }
     return outcome;
 }
@@ -35,9 +95,9 @@ Assignment::Outcome Assignment::want(std::span<const FidRange> fids, Policy poli
 Assignment::Outcome Assignment::unwant(const FidRange& fids) {
     Outcome outcome;
     for (const SourceId source : known_)
-        order(source, false, fids, outcome);
+        order(source, false, {&fids, 1}, outcome);
     for (const auto& owned : owners_.pieces(fids))
-        order(owned.value, false, owned.range, outcome);
+        order(owned.value, false, {&owned.range, 1}, outcome);
     wanted_.erase(fids);
     return outcome;
 }
@@ -45,96 +105,151 @@ Assignment::Outcome Assignment::unwant(const FidRange& fids) {
 Assignment::Outcome Assignment::add(SourceId source) {
     Outcome outcome;
     known_.push_back(source);
-    order(source, true, {.first = Fid{0}, .last = Fid{UINT64_MAX}}, outcome);
+    const FidRange all{.first = Fid{0}, .last = last_fid};
+    order(source, true, {&all, 1}, outcome);
     return outcome;
 }
+
+// --- whose a fid is -------------------------------------------------------------------------
 
 // Those that nobody owns become its own.
 void Assignment::assign_free(SourceId source, std::span<const FidRange> fids, Outcome& outcome) {
+    std::vector<FidRange> free;
+    for (const FidRange& range : fids)
+        std::ranges::move(owners_.absent(range), std::back_inserter(free));
+    steps_ += fids.size() + free.size();
+    for (const FidRange& range : free)
+        owners_.assign(range, source);
+    order(source, true, free, outcome);
+}
+
+std::vector<FidRange> Assignment::owned(SourceId source, std::span<const FidRange> fids) {
+    std::vector<FidRange> own;
     for (const FidRange& range : fids) {
-        for (const FidRange& free : owners_.absent(range)) {
-            owners_.assign(free, source);
-            order(source, true, free, outcome);
+        ++steps_;
+        for (const auto& owned : owners_.pieces(range)) {
+            ++steps_;
+            if (owned.value == source) own.push_back(owned.range);
         }
     }
+    return own;
 }
 
 // What it owned goes to the next one that claims it.
-void Assignment::release(SourceId source, const FidRange& fids, Outcome& outcome) {
-    for (const auto& owned : owners_.pieces(fids)) {
-        if (owned.value != source) continue;
-        owners_.erase(owned.range);
-        order(source, false, owned.range, outcome);
-        for (const auto& [other, claimed] : claims_) {
-            if (other == source) continue;
-            for (const FidRange& range : claimed) {
-                const FidRange both{.first = std::max(range.first, owned.range.first),
-                                    .last = std::min(range.last, owned.range.last)};
-                if (both.first <= both.last) assign_free(other, {&both, 1}, outcome);
+void Assignment::release(SourceId source, std::span<const FidRange> fids, Outcome& outcome) {
+    std::vector<FidRange> left = owned(source, fids);
+    for (const FidRange& range : left)
+        owners_.erase(range);
+    order(source, false, left, outcome);
+    for (const auto& [other, claim] : claims_) {
+        if (left.empty()) return;
+        if (other == source || claim.leaving) continue;
+        const std::vector<FidRange> taken = common(left, claim.fids, steps_);
+        assign_free(other, taken, outcome);
+        left = without(left, taken, steps_);
+    }
+}
+
+void Assignment::note_contests(SourceId source, Claim& claim, std::span<const FidRange> fids) {
+    for (const FidRange& range : fids) {
+        ++steps_;
+        for (const auto& owned : owners_.pieces(range)) {
+            ++steps_;
+            if (is_leaving(owned.value)) continue;
+            if (claim.contests.size() >= contest_limit && claim.contests.count(owned.value) == 0)
+                continue;
+            for (const Wishes::Piece& wanted : wanted_.pieces(owned.range)) {
+                ++steps_;
+                Contest& contest = claim.contests
+                                       .try_emplace(owned.value, Contest{.owner = owned.value,
+                                                                         .other = source,
+                                                                         .first = wanted.range})
+                                       .first->second;
+                contest.fids = sum(contest.fids, wanted.range);
             }
         }
     }
 }
 
+// --- what is claimed ------------------------------------------------------------------------
+
 Assignment::Outcome Assignment::claim(SourceId source, std::span<const FidRange> fids) {
+    Claim& claim = claims_[source];
+    claim.next = normalised(fids);
+    return begin_change(source, claim);
+}
+
+Assignment::Outcome Assignment::remove(SourceId source) {
+    std::erase(known_, source);
+    const auto found = claims_.find(source);
+    if (found == claims_.end()) return {};
+    found->second.leaving = true;
+    found->second.next.clear();
+    return begin_change(source, found->second);
+}
+
+Assignment::Outcome Assignment::begin_change(SourceId source, Claim& claim) {
+    claim.from = Fid{0};
+    if (!std::exchange(claim.changing, true)) changing_.push_back(source);
+    return advance();
+}
+
+Assignment::Outcome Assignment::advance() {
     Outcome outcome;
-    const std::vector<FidRange> now = normalised(fids);
-    const std::vector<FidRange> before = std::exchange(claims_[source], now);
-    std::vector<FidRange> given_up = before;
-    for (const FidRange& range : now)
-        given_up = without(given_up, range);
-    for (const FidRange& range : given_up)
-        release(source, range, outcome);
-    std::vector<FidRange> fresh = now;
-    for (const FidRange& range : before)
-        fresh = without(fresh, range);
-    for (const FidRange& range : fresh) {
-        for (const auto& owned : owners_.pieces(range)) {
-            for (const Wishes::Piece& wanted : wanted_.pieces(owned.range)) {
-                outcome.contests.push_back(
-                    {.fids = wanted.range, .owner = owned.value, .other = source});
-            }
-        }
+    if (changing_.empty()) return outcome;
+    const SourceId source = changing_.front();
+    changing_.pop_front();
+    Claim& claim = claims_.at(source);
+    const Fid last = std::min(end_of_slice(claim.fids, claim.from, slice_),
+                              end_of_slice(claim.next, claim.from, slice_));
+    change(source, claim, last, outcome);
+    if (last != last_fid) {
+        claim.from = Fid{to_integer(last) + 1};
+        changing_.push_back(source);
+        return outcome;
     }
-    assign_free(source, fresh, outcome);
+    for (const auto& [owner, contest] : claim.contests)
+        if (claims_.count(owner) > 0 && !is_leaving(owner)) outcome.contests.push_back(contest);
+    claim.contests.clear();
+    claim.changing = false;
+    claim.fids = std::exchange(claim.next, {});
+    if (claim.leaving) claims_.erase(source);
     return outcome;
+}
+
+// One slice, up to `last`.
+void Assignment::change(SourceId source, Claim& claim, Fid last, Outcome& outcome) {
+    const std::vector<FidRange> before = between(claim.fids, claim.from, last);
+    const std::vector<FidRange> now = between(claim.next, claim.from, last);
+    put_between(claim.fids, claim.from, last, now);
+    release(source, without(before, now, steps_), outcome);
+    const std::vector<FidRange> fresh = without(now, before, steps_);
+    note_contests(source, claim, fresh);
+    assign_free(source, fresh, outcome);
 }
 
 Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
     Outcome outcome;
     const auto own = claims_.find(source);
-    if (own == claims_.end()) return outcome;
+    if (own == claims_.end() || own->second.leaving) return outcome;
+    std::vector<FidRange> left = owned(source, own->second.fids);
     // In a circle, so that each of several has its turn.
-    for (auto next = std::next(own); next != own; ++next) {
+    for (auto next = std::next(own); next != own && !left.empty(); ++next) {
         if (next == claims_.end()) next = claims_.begin();
         if (next == own) break;
-        for (const FidRange& range : next->second) {
-            for (const auto& owned : owners_.pieces(range)) {
-                if (owned.value != source) continue;
-                owners_.assign(owned.range, next->first);
-                order(source, false, owned.range, outcome);
-                order(next->first, true, owned.range, outcome);
-            }
-        }
+        if (next->second.leaving) continue;
+        const std::vector<FidRange> taken = common(left, next->second.fids, steps_);
+        for (const FidRange& range : taken)
+            owners_.assign(range, next->first);
+        order(source, false, taken, outcome);
+        order(next->first, true, taken, outcome);
+        left = without(left, taken, steps_);
     }
     if (!for_good) return outcome;
-    for (const FidRange& range : own->second)
-        for (const auto& owned : owners_.pieces(range))
-            if (owned.value == source) owners_.erase(owned.range);
+    for (const FidRange& range : left)
+        owners_.erase(range);
+    std::erase(changing_, source);
     claims_.erase(own);
-    return outcome;
-}
-
-Assignment::Outcome Assignment::remove(SourceId source) {
-    Outcome outcome;
-    std::erase(known_, source);
-    const auto found = claims_.find(source);
-    if (found == claims_.end()) return outcome;
-    const std::vector<FidRange> claimed = std::move(found->second);
-    claims_.erase(found);
-    for (const FidRange& range : claimed)
-        release(source, range, outcome);
-    std::erase_if(outcome.orders, [&](const Order& each) { return each.source == source; });
     return outcome;
 }
 

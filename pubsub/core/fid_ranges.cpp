@@ -2,12 +2,39 @@
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+// The first range from `at` on that does not end in front of `fid`: quickly where it is near, and
+// in logarithmic time where it is far, so that a short set costs little beside a long one.
+std::size_t seek(std::span<const FidRange> set, std::size_t at, Fid fid, std::size_t& steps) {
+    std::size_t reach = 1;
+    while (at + reach < set.size() && set[at + reach - 1].last < fid) {
+        at += reach;
+        reach *= 2;
+        ++steps;
+    }
+    std::size_t end = std::min(at + reach, set.size());
+    while (at < end) {
+        const std::size_t middle = at + (end - at) / 2;
+        if (set[middle].last < fid) {
+            at = middle + 1;
+        } else {
+            end = middle;
+        }
+        ++steps;
+    }
+    return at;
+}
+
+} // namespace
 
 std::vector<FidRange> normalised(std::span<const FidRange> ranges) {
     std::vector<FidRange> sorted{ranges.begin(), ranges.end()};
-    std::ranges::sort(sorted, {}, &FidRange::first);
+    if (!std::ranges::is_sorted(sorted, {}, &FidRange::first))
+        std::ranges::sort(sorted, {}, &FidRange::first);
     std::vector<FidRange> set;
     for (const FidRange& range : sorted) {
         // Written so that the last fid has no successor.
@@ -38,6 +65,46 @@ std::vector<FidRange> without(std::span<const FidRange> from, const FidRange& ra
         }
     }
     return rest;
+}
+
+std::vector<FidRange> without(std::span<const FidRange> from, std::span<const FidRange> set,
+                              std::size_t& steps) {
+    std::vector<FidRange> rest;
+    std::size_t at = 0;
+    for (const FidRange& old : from) {
+        ++steps;
+        FidRange left = old;
+        bool any = true;
+        for (at = seek(set, at, old.first, steps); at < set.size() && set[at].first <= old.last;
+             ++at) {
+            ++steps;
+            if (left.first < set[at].first)
+                rest.push_back({.first = left.first, .last = Fid{to_integer(set[at].first) - 1}});
+            any = set[at].last < old.last;
+            if (!any) break; // it may go over the next one, too
+            left.first = Fid{to_integer(set[at].last) + 1};
+        }
+        if (any) rest.push_back(left);
+    }
+    return rest;
+}
+
+std::vector<FidRange> common(std::span<const FidRange> one, std::span<const FidRange> other,
+                             std::size_t& steps) {
+    if (other.size() < one.size()) std::swap(one, other);
+    std::vector<FidRange> both;
+    std::size_t at = 0;
+    for (const FidRange& range : one) {
+        ++steps;
+        for (at = seek(other, at, range.first, steps);
+             at < other.size() && other[at].first <= range.last; ++at) {
+            ++steps;
+            both.push_back({.first = std::max(other[at].first, range.first),
+                            .last = std::min(other[at].last, range.last)});
+            if (other[at].last >= range.last) break; // it may go over the next one, too
+        }
+    }
+    return both;
 }
 
 } // namespace netio::pubsub::inline v0_2

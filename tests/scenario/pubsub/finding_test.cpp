@@ -218,10 +218,7 @@ class Findings final : private Subscriptions::Handler {
         }
         place.known = false;
     }
-    void on_contest(Subscriptions&, const FidRange&, const std::string&,
-                    const std::string&) override {
-        ++contests;
-    }
+    void on_contest(Subscriptions&, const Subscriptions::Contest&) override { ++contests; }
 
     TestBed& bed_;
     std::mt19937_64 random_;

@@ -61,9 +61,9 @@ class SubscriptionsActor final : public Subscriptions::Handler {
         retrying = ending.retrying;
         reason = ending.closed.detail;
     }
-    void on_contest(Subscriptions&, const FidRange& range, const std::string& owner,
-                    const std::string& other) override {
-        contests.push_back(owner + " " + other + " " + to_string(range));
+    void on_contest(Subscriptions&, const Subscriptions::Contest& contest) override {
+        contests.push_back(contest.owner + " " + contest.other + " " +
+                           std::to_string(contest.fids) + " from " + to_string(contest.first));
     }
     void on_trouble(Subscriptions&, const std::string& what) override { troubles.push_back(what); }
     void on_ended(Subscriptions&) override { ++ended; }
@@ -204,10 +204,32 @@ TEST_P(SeveralPublishers, OneThatIsFoundLaterIsAskedForWhatItHas) {
     announce("other", other, range(8, 19));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(10, 14)));
-    EXPECT_THAT(actor.contests, ElementsAre("one other 0x8-0x9"));
+    EXPECT_THAT(actor.contests, ElementsAre("one other 2 from 0x8-0x9"));
     send(one, Fid{9});
     send(other, Fid{10});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+}
+
+TEST_P(SeveralPublishers, ALongAnnouncementIsCarriedOutInTurnsAndTheLastWordOfOthersBehindIt) {
+    Subscriptions::Options found = options({});
+    found.bus = &bus;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 99999));
+    Made& one = publisher();
+    Made& other = publisher();
+    Announcement many{.name = "long"};
+    for (std::uint64_t i = 0; i < 3000; ++i)
+        many.fids.push_back({.fids = range(2 * i, 2 * i), .meaning = {}});
+    many.addresses = {"tcp:" + to_string(one.address)};
+    bus.tell().on_announced(many);
+    announce("other", other, range(50000, 60000));
+    announce("gone", other, range(70000, 70000));
+    announce("other", other, range(50000, 50000));
+    bus.tell().on_gone("gone");
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 3001; }));
+    EXPECT_THAT(actor.subscribed["long"], SizeIs(3000));
+    EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(50000, 50000)));
+    EXPECT_THAT(all.told(), SizeIs(2));
 }
 
 TEST_P(SeveralPublishers, AFidThatMovesIsFollowedAndWhoHasExpiredIsDropped) {

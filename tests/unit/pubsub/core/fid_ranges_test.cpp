@@ -71,6 +71,46 @@ TEST(FidRanges, AgreeWithSetsOfFids) {
     }
 }
 
+TEST(FidRanges, OfTwoSetsAgreeWithSetsOfFids) {
+    std::mt19937_64 random{2};
+    const auto any_set = [&] {
+        std::vector<FidRange> ranges;
+        for (std::uint64_t i = random() % 6; i > 0; --i) {
+            const std::uint64_t first = random() % 12;
+            ranges.push_back(range(first, std::min<std::uint64_t>(first + random() % 4, 11)));
+        }
+        return normalised(ranges);
+    };
+    for (int round = 0; round < 20000; ++round) {
+        const std::vector<FidRange> one = any_set();
+        const std::vector<FidRange> other = any_set();
+        std::size_t steps = 0;
+        const std::vector<FidRange> both = common(one, other, steps);
+        const std::vector<FidRange> rest = without(one, other, steps);
+        ASSERT_TRUE(is_normal(rest));
+        ASSERT_EQ(as_set(both), as_set(one) & as_set(other));
+        ASSERT_EQ(as_set(rest), as_set(one) & ~as_set(other));
+    }
+}
+
+TEST(FidRanges, OfTwoLongSetsAreLookedAtOnceAndBesideAShortOneHardly) {
+    constexpr std::size_t many = 65536;
+    std::vector<FidRange> even, odd;
+    for (std::uint64_t i = 0; i < many; ++i) {
+        even.push_back(range(4 * i, 4 * i));
+        odd.push_back(range(4 * i + 2, 4 * i + 2));
+    }
+    std::size_t steps = 0;
+    EXPECT_THAT(without(even, odd, steps), testing::SizeIs(many));
+    EXPECT_THAT(common(even, even, steps), testing::SizeIs(many));
+    EXPECT_THAT(without(even, even, steps), IsEmpty());
+    EXPECT_LT(steps, 15 * many);
+    steps = 0;
+    EXPECT_THAT(common(std::vector{range(0, 0), range(4 * many - 4, 4 * many)}, even, steps),
+                testing::SizeIs(2));
+    EXPECT_LT(steps, 100U);
+}
+
 TEST(FidRanges, AreShownInHexadecimal) {
     EXPECT_EQ(to_string(Fid{0}), "0x0");
     EXPECT_EQ(to_string(Fid{UINT64_MAX}), "0xffffffffffffffff");
