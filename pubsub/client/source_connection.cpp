@@ -9,10 +9,10 @@ namespace netio::pubsub::inline v0_2 {
 void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
     if (socket_) return;
     SubscribeSocket::Options own = options;
-    own.publisher = parse_address(addresses_.front());
+    own.publisher = parse_address(addresses_[first_]);
     own.other_addresses.clear();
     for (std::size_t i = 1; i < addresses_.size(); ++i)
-        own.other_addresses.push_back(parse_address(addresses_[i]));
+        own.other_addresses.push_back(parse_address(addresses_[(first_ + i) % addresses_.size()]));
     own.continuity = past_.continuity;
     socket_ = std::make_unique<SubscribeSocket>(transport, std::move(own),
                                                 static_cast<SubscribeSocket::Handler&>(*this));
@@ -32,10 +32,16 @@ void SourceConnection::leave() {
     socket_.reset();
 }
 
+void SourceConnection::put_off() {
+    leave();
+    first_ = (first_ + 1) % addresses_.size();
+}
+
 void SourceConnection::come_back(SourceId id, std::vector<std::string> addresses) {
     id_ = id;
     source_.address = addresses.front();
     addresses_ = std::move(addresses);
+    first_ = 0;
     expired_ = false;
     finished_ = false;
 }
@@ -81,6 +87,7 @@ void SourceConnection::on_connected(SubscribeSocket& socket) {
     account_.begin_connection();
     open_ = true;
     provider_ = socket.provider();
+    owner_.on_source_connected(*this);
     user_.handler.on_connected(user_.subscriptions, source_, provider_);
 }
 

@@ -27,6 +27,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
         // close() was called: what has not arrived since then is not missing.
         virtual bool wants_no_more() const noexcept = 0;
 
+        virtual void on_source_connected(SourceConnection& source) = 0;
+
       protected:
         ~Owner() = default;
     };
@@ -50,6 +52,9 @@ class SourceConnection final : private SubscribeSocket::Handler {
     void open(Transport& transport, const SubscribeSocket::Options& options);
     // It is followed no more, nothing comes from it; what it has brought counts.
     void leave();
+    // It was tried for nothing but to see whether it is there, in vain; the next attempt begins at
+    // its next address.
+    void put_off();
     // The publisher that was left is followed again, from where it was, perhaps at another place.
     void come_back(SourceId id, std::vector<std::string> addresses);
     // The user has not wanted these since the connection was lost: they are not missed.
@@ -95,6 +100,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     SourceId id_;
     Subscriptions::Source source_;
     std::vector<std::string> addresses_;
+    std::size_t first_ = 0; // of the addresses: the one to be tried first
     Owner& owner_;
     User user_;
     Account account_;

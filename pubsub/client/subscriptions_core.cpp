@@ -31,10 +31,9 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
     : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
                                                                  .handler = handler},
       former_{{.publishers = options_.publisher_limit, .fids = options_.remembered_fids_limit}},
-      next_slice_{transport.loop(), [this] { go_on(); }}, ended_{transport.loop(), [this] {
-                                                                     user_.handler.on_ended(
-                                                                         user_.subscriptions);
-                                                                 }} {
+      next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
+                                                                      [this] { try_rivals(); }},
+      ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
     require_option(!options_.publishers.empty() || options_.bus != nullptr,
                    "publishers must not be empty where there is no bus");
     require_between("publisher_limit", options_.publisher_limit,
@@ -87,6 +86,8 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
         if (first.subscribe) {
             open(connection);
             connection.revive();
+            std::erase_if(trials_.going_on,
+                          [&](const Trial& each) { return each.id == first.source; });
             connection.socket()->subscribe(fids, first.policy);
         } else if (connection.socket() != nullptr) {
             for (const FidRange& range : fids)
@@ -98,6 +99,7 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
 void SubscriptionsCore::carry_out(const Assignment::Outcome& outcome) {
     carry_out(outcome.orders);
     if (!assignment_.is_settled() || !news_.empty()) next_slice_.start(Duration::zero());
+    if (!outcome.contests.empty()) look_at_rivals();
     const DestructionWatch watch{destroyed_};
     for (const Assignment::Contest& contest : outcome.contests) {
         const auto owner = sources_.find(contest.owner);
@@ -208,6 +210,76 @@ void SubscriptionsCore::drop(SourceId id) {
     if (!assignment_.is_settled()) next_slice_.start(Duration::zero());
 }
 
+// --- who is it ------------------------------------------------------------------------------
+
+// With keys only who proves himself is taken, but anybody may announce himself first, at addresses
+// that answer nothing. So those that claim the same fids are tried beside the one that they are to
+// be asked of, some at a time, and the first that is let in has them. Each attempt takes no longer
+// than one at one address; who has not answered then is left for the next.
+void SubscriptionsCore::look_at_rivals() {
+    if (!closing_ && (options_.socket.key || !next_trial_.armed()))
+        next_trial_.start(Duration::zero());
+}
+
+// Whether fids that others claim, too, are asked of it, and it has not answered.
+bool SubscriptionsCore::is_awaited(SourceId id, SourceConnection& connection) const {
+    return connection.socket() != nullptr && !connection.is_connected() &&
+           assignment_.is_contested(id) && !connection.socket()->wanted().empty();
+}
+
+// Of those whose time is over, or all.
+void SubscriptionsCore::end_trials(bool all) {
+    const TimePoint now = loop().now();
+    std::erase_if(trials_.going_on, [&](const Trial& trial) {
+        const auto found = sources_.find(trial.id);
+        if (found == sources_.end() || found->second->is_connected()) return true;
+        if (!all && now < trial.since + options_.socket.session.connect_timeout) return false;
+        found->second->put_off();
+        return true;
+    });
+}
+
+void SubscriptionsCore::try_rivals() {
+    if (closing_) return;
+    if (!options_.socket.key) return pass_on();
+    const bool wanted = std::ranges::any_of(
+        sources_, [this](const auto& each) { return is_awaited(each.first, *each.second); });
+    end_trials(!wanted);
+    if (!wanted) return;
+    // In a circle from the one behind the last.
+    auto next = sources_.upper_bound(trials_.last);
+    for (std::size_t left = sources_.size(); left > 0 && trials_.going_on.size() < trial_limit;
+         --left, ++next) {
+        if (next == sources_.end()) next = sources_.begin();
+        SourceConnection& connection = *next->second;
+        if (connection.socket() != nullptr || !assignment_.is_contested(next->first)) continue;
+        open(connection);
+        connection.revive();
+        trials_.last = next->first;
+        trials_.going_on.push_back({.id = next->first, .since = loop().now()});
+    }
+    next_trial_.start(options_.socket.session.connect_timeout);
+}
+
+// Without keys whoever answers is taken, so one after the other is asked; none for longer than an
+// attempt at one address takes.
+void SubscriptionsCore::pass_on() {
+    for (const SourceId id : std::exchange(trials_.waiting, {})) {
+        const auto found = sources_.find(id);
+        if (found != sources_.end() && is_awaited(id, *found->second))
+            carry_out(assignment_.yield(id, false).orders);
+    }
+    for (const auto& [id, connection] : sources_)
+        if (is_awaited(id, *connection)) trials_.waiting.insert(id);
+    if (!trials_.waiting.empty()) next_trial_.start(options_.socket.session.connect_timeout);
+}
+
+void SubscriptionsCore::on_source_connected(SourceConnection& source) {
+    if (!options_.socket.key || closing_) return;
+    carry_out(assignment_.reach(source.id()).orders);
+    look_at_rivals();
+}
+
 // --- the end --------------------------------------------------------------------------------
 
 void SubscriptionsCore::on_source_closed(SourceConnection& source,
@@ -222,6 +294,8 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
                              .complete = ending.complete});
     if (watch.destroyed()) return;
     if (!closing_ && sources_.count(id) > 0) {
+        assignment_.lose(id);
+        look_at_rivals();
         // An announcement is a stranger's word: who cannot be reached keeps no fid from another.
         if (dropped) {
             drop(id);

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,19 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     }
 
   private:
+    static constexpr std::size_t trial_limit = 8; // at a time
+
+    struct Trial {
+        SourceId id{};
+        TimePoint since;
+    };
+    // Who is asked for nothing, and tried to see whether it is there.
+    struct Trials {
+        std::vector<Trial> going_on;
+        SourceId last{};            // that was begun: they take turns
+        std::set<SourceId> waiting; // without keys: owners that had not answered at the last look
+    };
+
     void carry_out(std::span<const Assignment::Order> orders);
     // With what is left for the next turns. This may be destroyed.
     void carry_out(const Assignment::Outcome& outcome);
@@ -57,6 +71,14 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void drop(SourceId id);
     void check_ended();
 
+    // Claimants that are no owners yet are tried beside those that are.
+    void look_at_rivals();
+    void try_rivals();
+    void end_trials(bool all);
+    bool is_awaited(SourceId id, SourceConnection& connection) const;
+    void pass_on();
+
+    void on_source_connected(SourceConnection& source) override;
     void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
                           bool reached) override;
     bool wants_no_more() const noexcept override { return closing_; }
@@ -76,7 +98,9 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     bool closing_ = false;
     bool paused_ = false;
     bool* destroyed_ = nullptr;
+    Trials trials_;
     Timer next_slice_;
+    Timer next_trial_;
     Timer ended_; // nothing will come any more
 };
 

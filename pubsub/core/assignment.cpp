@@ -135,16 +135,57 @@ std::vector<FidRange> Assignment::owned(SourceId source, std::span<const FidRang
     return own;
 }
 
+// Those that may own what `source` gives up, in a circle; those that are there first.
+std::vector<SourceId> Assignment::heirs(SourceId source, SourceId after) const {
+    std::vector<SourceId> all;
+    const auto begin = claims_.upper_bound(after);
+    const auto add = [&](auto from, auto end) {
+        for (; from != end; ++from)
+            if (from->first != source && !from->second.leaving) all.push_back(from->first);
+    };
+    add(begin, claims_.end());
+    add(claims_.begin(), begin);
+    if (!reached_.empty())
+        std::ranges::stable_partition(all, [&](SourceId id) { return reached_.count(id) > 0; });
+    return all;
+}
+
+void Assignment::take_over(SourceId source, std::span<const FidRange> fids, Outcome& outcome) {
+    std::map<SourceId, std::vector<FidRange>> from;
+    for (const FidRange& range : fids) {
+        ++steps_;
+        for (const auto& owned : owners_.pieces(range)) {
+            ++steps_;
+            if (owned.value != source && reached_.count(owned.value) == 0)
+                from[owned.value].push_back(owned.range);
+        }
+    }
+    for (const auto& [former, taken] : from) {
+        for (const FidRange& range : taken)
+            owners_.assign(range, source);
+        order(former, false, taken, outcome);
+        order(source, true, taken, outcome);
+    }
+}
+
+Assignment::Outcome Assignment::reach(SourceId source) {
+    Outcome outcome;
+    const auto own = claims_.find(source);
+    if (own == claims_.end() || own->second.leaving) return outcome;
+    if (reached_.insert(source).second) take_over(source, own->second.fids, outcome);
+    return outcome;
+}
+
 // What it owned goes to the next one that claims it.
 void Assignment::release(SourceId source, std::span<const FidRange> fids, Outcome& outcome) {
     std::vector<FidRange> left = owned(source, fids);
     for (const FidRange& range : left)
         owners_.erase(range);
     order(source, false, left, outcome);
-    for (const auto& [other, claim] : claims_) {
+    if (left.empty()) return;
+    for (const SourceId other : heirs(source, SourceId{0})) {
         if (left.empty()) return;
-        if (other == source || claim.leaving) continue;
-        const std::vector<FidRange> taken = common(left, claim.fids, steps_);
+        const std::vector<FidRange> taken = common(left, claims_.at(other).fids, steps_);
         assign_free(other, taken, outcome);
         left = without(left, taken, steps_);
     }
@@ -156,6 +197,7 @@ void Assignment::note_contests(SourceId source, Claim& claim, std::span<const Fi
         for (const auto& owned : owners_.pieces(range)) {
             ++steps_;
             if (is_leaving(owned.value)) continue;
+            contested_.insert({owned.value, source});
             if (claim.contests.size() >= contest_limit && claim.contests.count(owned.value) == 0)
                 continue;
             for (const Wishes::Piece& wanted : wanted_.pieces(owned.range)) {
@@ -181,6 +223,8 @@ Assignment::Outcome Assignment::claim(SourceId source, std::span<const FidRange>
 
 Assignment::Outcome Assignment::remove(SourceId source) {
     std::erase(known_, source);
+    reached_.erase(source);
+    contested_.erase(source);
     const auto found = claims_.find(source);
     if (found == claims_.end()) return {};
     found->second.leaving = true;
@@ -225,6 +269,7 @@ void Assignment::change(SourceId source, Claim& claim, Fid last, Outcome& outcom
     release(source, without(before, now, steps_), outcome);
     const std::vector<FidRange> fresh = without(now, before, steps_);
     note_contests(source, claim, fresh);
+    if (reached_.count(source) > 0) take_over(source, fresh, outcome);
     assign_free(source, fresh, outcome);
 }
 
@@ -234,21 +279,20 @@ Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
     if (own == claims_.end() || own->second.leaving) return outcome;
     std::vector<FidRange> left = owned(source, own->second.fids);
     // In a circle, so that each of several has its turn.
-    for (auto next = std::next(own); next != own && !left.empty(); ++next) {
-        if (next == claims_.end()) next = claims_.begin();
-        if (next == own) break;
-        if (next->second.leaving) continue;
-        const std::vector<FidRange> taken = common(left, next->second.fids, steps_);
+    for (const SourceId next : heirs(source, source)) {
+        if (left.empty()) break;
+        const std::vector<FidRange> taken = common(left, claims_.at(next).fids, steps_);
         for (const FidRange& range : taken)
-            owners_.assign(range, next->first);
+            owners_.assign(range, next);
         order(source, false, taken, outcome);
-        order(next->first, true, taken, outcome);
+        order(next, true, taken, outcome);
         left = without(left, taken, steps_);
     }
     if (!for_good) return outcome;
     for (const FidRange& range : left)
         owners_.erase(range);
     std::erase(changing_, source);
+    contested_.erase(source);
     claims_.erase(own);
     return outcome;
 }

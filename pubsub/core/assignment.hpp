@@ -17,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,12 @@ class Assignment {
     // It could not be reached, or not `for_good`: what others claim as well is asked of the next of
     // them. One that is refused for good owns nothing until it claims something again.
     Outcome yield(SourceId source, bool for_good);
+    // It has proved who it is, and is there: what it claims and others own that have not is its own
+    // from here on, and what others give up is its before theirs. Until lose().
+    Outcome reach(SourceId source);
+    void lose(SourceId source) { reached_.erase(source); }
+    // It claimed fids that another one owned, or the other way round.
+    bool is_contested(SourceId source) const { return contested_.count(source) > 0; }
     // Nothing is asked of it any more; there are no orders for it from here on. The first slice.
     Outcome remove(SourceId source);
     // The next slice of those changes that have not ended, which take turns.
@@ -92,6 +99,8 @@ class Assignment {
     void note_contests(SourceId source, Claim& claim, std::span<const FidRange> fids);
     void assign_free(SourceId source, std::span<const FidRange> fids, Outcome& outcome);
     void release(SourceId source, std::span<const FidRange> fids, Outcome& outcome);
+    void take_over(SourceId source, std::span<const FidRange> fids, Outcome& outcome);
+    std::vector<SourceId> heirs(SourceId source, SourceId after) const;
     std::vector<FidRange> owned(SourceId source, std::span<const FidRange> fids);
     bool is_leaving(SourceId source) const;
     void order(SourceId source, bool subscribe, std::span<const FidRange> fids, Outcome& outcome);
@@ -101,6 +110,8 @@ class Assignment {
     std::map<SourceId, Claim> claims_;
     std::deque<SourceId> changing_; // whose turn is next first
     FidRangeMap<SourceId> owners_;  // of what is claimed
+    std::set<SourceId> reached_;
+    std::set<SourceId> contested_;
     std::size_t slice_;
     std::size_t steps_ = 0;
 };

@@ -67,6 +67,26 @@ TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
                 UnorderedElementsAre(leave(c, range(3, 9)), ask(a, range(3, 9))));
 }
 
+TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
+    constexpr SourceId c{3};
+    want(range(0, 100));
+    claim(a, range(0, 9));
+    EXPECT_FALSE(assignment.is_contested(a));
+    claim(b, range(5, 14));
+    claim(c, range(0, 9));
+    EXPECT_TRUE(assignment.is_contested(a));
+    EXPECT_TRUE(assignment.is_contested(c));
+    EXPECT_THAT(assignment.reach(c).orders,
+                ElementsAre(leave(a, range(0, 9)), ask(c, range(0, 9))));
+    EXPECT_THAT(assignment.reach(b).orders, IsEmpty()) << "they are another's that is there";
+    EXPECT_THAT(claim(c, range(0, 20)).orders, ElementsAre(ask(c, range(15, 20))));
+    assignment.lose(c);
+    EXPECT_THAT(assignment.yield(c, false).orders,
+                UnorderedElementsAre(leave(c, range(5, 9)), ask(b, range(5, 9)),
+                                     leave(c, range(0, 4)), ask(a, range(0, 4))))
+        << "those that are there first";
+}
+
 TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
     want(range(0, 100));
     claim(a, range(0, 9));

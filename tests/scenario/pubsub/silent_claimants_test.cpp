@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Announcements of fids by some who take connections and say nothing, and by one who answers.
+
+#include "tests/scenario/pubsub/several_publishers.hpp"
+
+namespace netio::pubsub::test {
+namespace {
+
+using testing::ElementsAre;
+
+// Takes what connects, and says nothing.
+class SilentPort final : private netio::Listener::Handler, private netio::Connection::Handler {
+  public:
+    SilentPort(netio::Transport& transport, const netio::Address& at)
+        : listener_{transport.listen(transport.providers_at(at).front(), at, {.open = true},
+                                     static_cast<netio::Listener::Handler&>(*this))} {}
+    netio::Address address() const { return listener_->address(); }
+
+  private:
+    void on_request(netio::ConnectionRequest& request) override {
+        taken_.push_back(request.make_connection({.send_count = 1, .receive_count = 1},
+                                                 static_cast<netio::Connection::Handler&>(*this)));
+    }
+    void on_connected(std::span<const std::byte>) override {}
+    void on_rejected(std::span<const std::byte>) override {}
+    void on_completion(const netio::Completion&) override {}
+    void on_closed(const netio::Closed&) override {}
+
+    std::vector<std::unique_ptr<netio::Connection>> taken_;
+    std::unique_ptr<netio::Listener> listener_;
+};
+
+class SilentClaimants : public SeveralPublishers {
+  protected:
+    SilentClaimants() {
+        files_.permit(7, "services=pubsub fids=0-63:block links=8");
+        const auto key = std::make_shared<ClientKey>(
+            ClientKey::Options{.file = files_.client(7), .protection = {}});
+        Subscriptions::Options found = options({});
+        found.bus = &bus;
+        found.socket.key = key;
+        all = std::make_unique<Subscriptions>(transport(), found, actor);
+        all->subscribe(range(0, 9));
+        for (int i = 0; i < 4; ++i)
+            silent_.push_back(std::make_unique<SilentPort>(transport(), bed.address()));
+        keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files_.site()});
+    }
+    void announce_silent(int count) {
+        for (int i = 0; i < count; ++i) {
+            Announcement announcement{.name = "a.false.word." + std::to_string(i),
+                                      .fids = {{.fids = range(0, 63), .meaning = {}}}};
+            for (const auto& port : silent_)
+                announcement.addresses.push_back("tcp:" + to_string(port->address()));
+            bus.tell().on_announced(announcement);
+        }
+    }
+    void without_keys() {
+        keys.reset();
+        Subscriptions::Options found = options({});
+        found.bus = &bus;
+        all.reset();
+        all = std::make_unique<Subscriptions>(transport(), found, actor);
+        all->subscribe(range(0, 9));
+    }
+    netio::Address silent_address() const { return silent_.front()->address(); }
+    // Only virtual time is looked at.
+    bool is_reached_within(Duration limit) {
+        const TimePoint begin = loop().now();
+        if (!run_until([&] { return actor.subscriptions > 0; })) return false;
+        return bed.sim() == nullptr || loop().now() - begin <= limit;
+    }
+
+    std::unique_ptr<Subscriptions> all;
+
+  private:
+    netio::test::KeyFiles files_;
+    std::vector<std::unique_ptr<SilentPort>> silent_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, SilentClaimants, netio::test::simulated_beds(), bed_name);
+
+TEST_P(SilentClaimants, AreTriedBesideOneThatAnswersWhichHasTheFids) {
+    announce_silent(5);
+    Made& real = publisher();
+    announce("real", real, range(0, 63));
+    ASSERT_TRUE(is_reached_within(5s)) << "an attempt's time";
+    EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
+    send(real, Fid{2});
+    ASSERT_TRUE(run_until([&] { return actor.message_count > 0; }));
+    // Whoever claims them now gets none.
+    announce_silent(6);
+    bool over = false;
+    Timer later{loop(), [&] { over = true; }};
+    later.start(60s);
+    ASSERT_TRUE(run_until([&] { return over; }));
+    send(real, Fid{3});
+    ASSERT_TRUE(run_until([&] { return actor.message_count > 1; }));
+    EXPECT_EQ(actor.subscriptions, 1);
+}
+
+TEST_P(SilentClaimants, TakeTurnsAndSoDoTheAddressesOfEach) {
+    announce_silent(20);
+    Made& real = publisher();
+    elsewhere = {silent_address()};
+    announce("real", real, range(0, 63));
+    ASSERT_TRUE(is_reached_within(30s)) << "two rounds of three attempts";
+    EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
+}
+
+TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
+    Made& real = publisher();
+    announce("real", real, range(0, 4));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    announce_silent(1);
+    announce("real", real, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 4), range(5, 9)));
+}
+
+TEST_P(SilentClaimants, WithoutKeysHaveTheFidsForAnAttemptEach) {
+    without_keys();
+    announce_silent(2);
+    Made& real = publisher();
+    announce("real", real, range(0, 63));
+    ASSERT_TRUE(is_reached_within(11s));
+    EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
+}
+
+} // namespace
+} // namespace netio::pubsub::test
