@@ -60,6 +60,16 @@ Process this_process() {
     return {.host = host.data(), .pid = static_cast<int>(::getpid()), .started = started.data()};
 }
 
+void refuse_unannounceable(const PublisherConfig& config) {
+    if (config.bus.where.empty()) return;
+    const std::size_t ranges = announced(config.streams).size();
+    if (ranges <= netio::pubsub::announced_ranges_limit) return;
+    throw ConfigError{fmt::format(
+        "{}: bus: the fids are {} separate ranges, and an announcement takes {}; divide them among "
+        "publishers or loops, or publish them without a bus",
+        config.file, ranges, netio::pubsub::announced_ranges_limit)};
+}
+
 Announcement announcement_of(const PublisherConfig& config,
                              const std::vector<netio::Endpoint>& endpoints,
                              const Process& process) {
@@ -96,10 +106,14 @@ Announcement announcement_of(const PublisherConfig& config,
 }
 
 BusPlace::BusPlace(netio::EventLoop& loop, const BusConfig& config,
-                   const Announcement& announcement) {
+                   const Announcement& announcement)
+    : place_{fmt::format("{} at {}", announcement.name, config.where)} {
     announcer_ =
         netio::pubsub::announce(loop, config.where, announcement, *this, {.lease = config.lease});
-    spdlog::info("announced as {} at {}", announcement.name, config.where);
+}
+
+void BusPlace::on_written() {
+    spdlog::info("announced as {}", place_);
 }
 
 void BusPlace::on_trouble(const std::string& what) {

@@ -21,6 +21,9 @@ struct Process {
 };
 Process this_process();
 
+// Throws ConfigError: it is to be announced, and its fids do not fit into an announcement.
+void refuse_unannounceable(const PublisherConfig& config);
+
 // What a publisher says of itself. No I/O.
 netio::pubsub::Announcement announcement_of(const PublisherConfig& config,
                                             const std::vector<netio::Endpoint>& endpoints,
@@ -33,7 +36,9 @@ class BusPlace final : private netio::pubsub::Announcer::Handler {
 
   private:
     void on_trouble(const std::string& what) override;
+    void on_written() override;
 
+    std::string place_; // NAME at BUS
     std::unique_ptr<netio::pubsub::Announcer> announcer_;
 };
 

@@ -62,6 +62,9 @@ PublishConfig configured(const PublishArguments& arguments) {
         }
         refuse_shared_ports(all);
     }
+    for (const PublisherConfig& publisher : config.publishers)
+        for (const PublisherConfig& part : divided(publisher, config.loops))
+            refuse_unannounceable(part);
     return config;
 }
 

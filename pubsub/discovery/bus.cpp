@@ -123,11 +123,13 @@ class BusAnnouncer final : public Announcer {
         std::mutex mutex;
         std::optional<Announcement> update;
         std::vector<std::string> troubles; // up to Complaints::limit
+        bool written = false;              // since it was told
     };
 
     static void keep(BoardThread::Place& place, Mail& mail, const Announcement& announcement,
                      const BusOptions& options) {
         BusWriter writer{announcement, options.lease};
+        bool was_written = false;
         while (!place.ended()) {
             const TimePoint now = Clock::now();
             std::optional<Announcement> update;
@@ -138,6 +140,11 @@ class BusAnnouncer final : public Announcer {
             if (update) writer.say(std::move(*update));
             writer.refresh(place.board(), now);
             tell(place, mail, writer.take_troubles());
+            if (writer.is_written() && !std::exchange(was_written, true)) {
+                const std::lock_guard lock{mail.mutex};
+                mail.written = true;
+                place.tell();
+            }
             place.board().wait(now + options.lease / 3);
         }
         writer.withdraw(place.board());
@@ -153,11 +160,15 @@ class BusAnnouncer final : public Announcer {
 
     bool take() {
         std::vector<std::string> troubles;
+        bool written = false;
         {
             const std::lock_guard lock{mail_->mutex};
             troubles = std::exchange(mail_->troubles, {});
+            written = std::exchange(mail_->written, false);
         }
         const DestructionWatch watch{destroyed_};
+        if (written) handler_.on_written();
+        if (watch.destroyed()) return false;
         for (const std::string& trouble : troubles) {
             handler_.on_trouble(trouble);
             if (watch.destroyed()) return false;

@@ -28,6 +28,8 @@ class BusWriter {
     void refresh(Board& board, TimePoint now);
     void withdraw(Board& board);
     std::vector<std::string> take_troubles();
+    // What it says stands there.
+    bool is_written() const noexcept { return written_; }
 
   private:
     std::optional<Announcement> what_stands(Board& board) const;

@@ -52,6 +52,8 @@ class NETIO_EXPORT Announcer {
       public:
         // As Discovery::Handler's. The announcement is tried again until it succeeds.
         virtual void on_trouble(const std::string& what) = 0;
+        // It stands on the bus: told once.
+        virtual void on_written() {}
 
       protected:
         ~Handler() = default;

@@ -52,6 +52,24 @@ TEST(BusPlace, WhereItsFiguresAreShownIsSaid) {
     EXPECT_EQ(announcement_of(config, endpoints, process).metrics, "");
 }
 
+TEST(BusPlace, FidsThatNoAnnouncementTakesAreRefusedWithTheRemedyBeforeItStarts) {
+    PublisherConfig config = config_of("bus");
+    auto& fids = config.streams.front().fids;
+    for (std::uint64_t fid = 100; fids.size() < netio::pubsub::announced_ranges_limit - 1; fid += 2)
+        fids.push_back({Fid{fid}, Fid{fid}});
+    EXPECT_NO_THROW(refuse_unannounceable(config));
+    fids.push_back({Fid{1000000}, Fid{1000000}});
+    try {
+        refuse_unannounceable(config);
+        ADD_FAILURE() << "it does not fit";
+    } catch (const ConfigError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("test.yaml: bus: the fids are 65537 separate ranges"));
+        EXPECT_THAT(error.what(), HasSubstr("or publish them without a bus"));
+    }
+    config.bus.where.clear();
+    EXPECT_NO_THROW(refuse_unannounceable(config));
+}
+
 TEST(BusPlace, ItsPlaceIsConfigured) {
     EXPECT_EQ(config_of("bus").bus.where, "/folder/bus");
     const BusConfig bus = config_of("{at: /bus, name: first}").bus;

@@ -38,10 +38,13 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
     }
     void on_trouble(const std::string& what) override { troubles.push_back(what); }
 
+    void on_written() override { ++written; }
+
     std::map<std::string, Announcement> there;
     std::vector<std::string> gone;
     std::vector<std::string> troubles;
     std::uint64_t fids = 0;
+    int written = 0;
     std::unique_ptr<Discovery>* ends = nullptr; // with the first that is announced
 };
 
@@ -84,6 +87,19 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
     ASSERT_TRUE(run_until([&] { return listener.there.empty(); }));
     EXPECT_THAT(listener.troubles, testing::IsEmpty());
     EXPECT_THAT(own.troubles, testing::IsEmpty());
+}
+
+TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
+    const std::filesystem::path place = folder.path() / "bus";
+    std::ofstream{place} << "no directory";
+    Listener own;
+    const auto announcer = announce(loop, place.string(), of("a"), own, quick);
+    ASSERT_TRUE(run_until([&] { return !own.troubles.empty(); }));
+    EXPECT_EQ(own.written, 0);
+    std::filesystem::remove(place);
+    std::filesystem::create_directory(place);
+    ASSERT_TRUE(run_until([&] { return own.written > 0; }));
+    EXPECT_TRUE(std::filesystem::exists(place / "a.netio"));
 }
 
 TEST_F(Bus, WhoWatchesNoMoreIsToldNothing) {
