@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <ratio>
 
 namespace netio::inline v0_2 {
 
@@ -9,5 +11,15 @@ namespace netio::inline v0_2 {
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = std::chrono::nanoseconds;
+
+// In nanoseconds, as many as there are: milliseconds::max() would wrap round, and be over at once.
+template <typename Period>
+requires std::ratio_greater_equal_v<Period, std::nano>
+constexpr Duration clamped(std::chrono::duration<std::int64_t, Period> time) noexcept {
+    using Time = std::chrono::duration<std::int64_t, Period>;
+    if (time > std::chrono::duration_cast<Time>(Duration::max())) return Duration::max();
+    if (time < std::chrono::duration_cast<Time>(Duration::min())) return Duration::min();
+    return std::chrono::duration_cast<Duration>(time);
+}
 
 } // namespace netio::inline v0_2

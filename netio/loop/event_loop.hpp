@@ -97,6 +97,10 @@ class NETIO_EXPORT EventLoop {
     // beginning and after every call into the library from outside a handler.
     int pollable_fd();
     bool dispatch(Duration budget = std::chrono::milliseconds{5});
+    template <typename Period>
+    bool dispatch(std::chrono::duration<std::int64_t, Period> budget) {
+        return dispatch(clamped(budget));
+    }
 
     // For those who judge how long others were silent. How long this loop has not looked, in all
     // since it exists: because a handler took its time, or because the process was stopped. Nobody
@@ -166,8 +170,13 @@ class NETIO_EXPORT Timer {
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    // Counted from the clock: this turn may have begun long ago. Duration::max(): never.
+    // Counted from the clock: this turn may have begun long ago. The largest delay of any unit:
+    // never.
     void start(Duration delay);
+    template <typename Period>
+    void start(std::chrono::duration<std::int64_t, Period> delay) {
+        start(clamped(delay));
+    }
     void start_at(TimePoint due); // TimePoint::max(): never
     void cancel() noexcept;
     bool armed() const noexcept { return node_->armed(); }

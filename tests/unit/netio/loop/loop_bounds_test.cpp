@@ -286,12 +286,21 @@ TEST(LoopBounds, ATimerOfForeverNeverFires) {
     ManualLoop bed;
     bool fired = false;
     Timer never{bed.loop, [&] { fired = true; }};
-    never.start(Duration::max());
-    for (int i = 0; i < 10; ++i)
-        bed.loop.run_once(bed.poller.time + 24h);
-    EXPECT_FALSE(fired);
-    EXPECT_TRUE(never.armed());
-    EXPECT_EQ(bed.poller.time - TimePoint{1h}, 240h);
+    const auto start = [&](int unit) {
+        if (unit == 0) never.start(Duration::max());
+        if (unit == 1) never.start(std::chrono::microseconds::max());
+        if (unit == 2) never.start(std::chrono::milliseconds::max());
+        if (unit == 3) never.start(std::chrono::seconds::max());
+    };
+    for (int unit = 0; unit < 4; ++unit) {
+        const TimePoint begin = bed.poller.time;
+        start(unit);
+        for (int i = 0; i < 10; ++i)
+            bed.loop.run_once(bed.poller.time + 24h);
+        EXPECT_FALSE(fired);
+        EXPECT_TRUE(never.armed());
+        EXPECT_EQ(bed.poller.time - begin, 240h);
+    }
 }
 
 void run_a_handler_that_throws() {
