@@ -113,8 +113,10 @@ TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
     announce("real", real, range(0, 4));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     announce_silent(1);
+    const TimePoint begin = loop().now();
     announce("real", real, range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_LT(loop().now() - begin, 1s) << "in virtual time: it waits for none of their attempts";
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 4), range(5, 9)));
 }
 
