@@ -20,7 +20,7 @@ void SourceConnection::open(Transport& transport, const SubscribeSocket::Options
 
 void SourceConnection::leave() {
     if (!socket_) return;
-    account_.end_connection(socket_->arrivals(), false);
+    account_.end_connection(socket_->arrivals());
     Past past{.seen = past_.seen,
               .sums = {},
               .complete = socket_->arrivals().complete(),
@@ -46,9 +46,12 @@ void SourceConnection::come_back(SourceId id, std::vector<std::string> addresses
     finished_ = false;
 }
 
+std::shared_ptr<Continuity> SourceConnection::continuity() const {
+    return socket_ ? socket_->continuity() : past_.continuity;
+}
+
 void SourceConnection::forget(const FidRange& range) {
-    const auto continuity = socket_ ? socket_->continuity() : past_.continuity;
-    if (continuity) continuity->forget(range);
+    if (const auto books = continuity()) books->forget_tails(range);
 }
 
 std::size_t SourceConnection::known_fids() const noexcept {
@@ -57,6 +60,8 @@ std::size_t SourceConnection::known_fids() const noexcept {
 }
 
 Subscriptions::Told SourceConnection::told() const {
+    const auto books = continuity();
+    const std::uint64_t open_tails = books && books->has_open_tail() ? 1 : 0;
     Subscriptions::Told told{.source = source_,
                              .connected = is_connected(),
                              .provider = provider_,
@@ -64,7 +69,7 @@ Subscriptions::Told SourceConnection::told() const {
                              .fids = account_.fids(),
                              .connections = account_.connections(),
                              .changes = account_.changes(),
-                             .unknown_tails = account_.unknown_tails(),
+                             .unknown_tails = account_.unknown_tails() + open_tails,
                              .complete = past_.complete};
     if (!socket_) return told;
     told.fids = account_.fids(socket_->arrivals());
@@ -132,11 +137,7 @@ void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherCha
 }
 
 void SourceConnection::on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) {
-    // One that wants nothing is let go, and who closes wants nothing either, whether the publisher
-    // can confirm it or not.
-    const bool in_order = closed.reason == CloseReason::orderly ||
-                          closed.reason == CloseReason::local || owner_.wants_no_more();
-    account_.end_connection(socket.arrivals(), in_order);
+    account_.end_connection(socket.arrivals());
     finished_ = !retrying;
     const bool reached = std::exchange(open_, false);
     owner_.on_source_closed(

@@ -24,8 +24,6 @@ class SourceConnection final : private SubscribeSocket::Handler {
         // was the end of a connection, and not of an attempt at one.
         virtual void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
                                       bool reached) = 0;
-        // close() was called: what has not arrived since then is not missing.
-        virtual bool wants_no_more() const noexcept = 0;
 
         virtual void on_source_connected(SourceConnection& source) = 0;
 
@@ -57,7 +55,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
     void put_off();
     // The publisher that was left is followed again, from where it was, perhaps at another place.
     void come_back(SourceId id, std::vector<std::string> addresses);
-    // The user has not wanted these since the connection was lost: they are not missed.
+    // The user does not want these: what was not granted again since a connection was lost is not
+    // missed.
     void forget(const FidRange& range);
     bool was_connected() const noexcept { return account_.connections() > 0; }
     // Of which something is known though it has been left.
@@ -83,6 +82,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
         bool complete = false; // the last one
         std::shared_ptr<Continuity> continuity;
     };
+
+    std::shared_ptr<Continuity> continuity() const; // null: it was never opened
 
     void on_connected(SubscribeSocket& socket) override;
     void on_subscribed(SubscribeSocket& socket, const FidRange& range) override;

@@ -127,9 +127,11 @@ class NETIO_EXPORT Subscriptions final {
         FramesSeen seen;
         FidMap<Account::Row> fids;
         std::uint64_t connections = 0;
-        std::uint64_t changes = 0;       // of the publisher there
-        std::uint64_t unknown_tails = 0; // those who ended and had not told how much they published
-        bool complete = false;           // the last one has told its totals
+        std::uint64_t changes = 0; // of the publisher there
+        // Publishers that ended and had not told how much they published, and this one as long as
+        // that is not known: it is away, or has not granted again what it had.
+        std::uint64_t unknown_tails = 0;
+        bool complete = false; // the last one has told its totals
     };
     std::vector<Told> told() const;
     struct Sums {

@@ -136,7 +136,7 @@ void SubscriptionsCore::unsubscribe(const FidRange& range) {
     carry_out(assignment_.unwant(range).orders);
     former_.forget(range);
     for (const auto& [id, connection] : sources_)
-        if (!connection->is_connected()) connection->forget(range);
+        connection->forget(range);
 }
 
 void SubscriptionsCore::set_paused(bool paused) {

@@ -81,7 +81,6 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void on_source_connected(SourceConnection& source) override;
     void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
                           bool reached) override;
-    bool wants_no_more() const noexcept override { return closing_; }
     void on_announced(const Announcement& announcement) override;
     void on_gone(const std::string& name) override;
     void on_trouble(const std::string& what) override;

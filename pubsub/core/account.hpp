@@ -23,10 +23,9 @@ class Account {
     };
 
     // A connection has ended, behind what had arrived.
-    // Nothing, if there was only an attempt at one. `in_order`: nothing was on its way to us.
-    void end_connection(const ArrivalCounter& arrivals, bool in_order) {
+    // Nothing, if there was only an attempt at one.
+    void end_connection(const ArrivalCounter& arrivals) {
         if (!std::exchange(connected_, false)) return;
-        tail_known_ = in_order || arrivals.complete();
         add_to(fids_, arrivals);
     }
     void begin_connection() noexcept {
@@ -49,10 +48,9 @@ class Account {
     const FidMap<Row>& fids() const noexcept { return fids_; }
     std::uint64_t connections() const noexcept { return connections_; }
     std::uint64_t changes() const noexcept { return changes_; } // of the publish socket there
-    // Publish sockets that ended and had not told how much they had published.
-    std::uint64_t unknown_tails() const noexcept {
-        return unknown_tails_ + (connections_ > 0 && !connected_ && !tail_known_ ? 1 : 0);
-    }
+    // Publish sockets that ended and had not told how much they had published, where another one
+    // has answered since.
+    std::uint64_t unknown_tails() const noexcept { return unknown_tails_; }
 
   private:
     static void add_to(FidMap<Row>& rows, const ArrivalCounter& arrivals) {
@@ -71,7 +69,6 @@ class Account {
     std::uint64_t changes_ = 0;
     std::uint64_t unknown_tails_ = 0;
     bool connected_ = false;
-    bool tail_known_ = false; // of the last connection
 };
 
 } // namespace netio::pubsub::inline v0_2

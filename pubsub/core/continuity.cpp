@@ -6,6 +6,7 @@
 namespace netio::pubsub::inline v0_2 {
 
 std::optional<PublisherChange> Continuity::meet(std::uint64_t instance) {
+    met_ = true;
     if (instance == instance_) return std::nullopt;
     const PublisherChange change{.former = instance_, .now = instance, .tail_known = ended_};
     const bool is_first = instance_ == 0;
@@ -25,20 +26,44 @@ std::uint64_t Continuity::take(const FidCount& position) {
     return missed;
 }
 
+// Without positions nobody knows what was published since the range was covered before.
+void Continuity::begin(const FidRange& range) {
+    if (met_) return covered_.assign(range, connection_);
+    for (const FidRange& absent : covered_.absent(range))
+        covered_.assign(absent, connection_);
+}
+
 void Continuity::forget(const FidRange& range) {
     covered_.erase(range);
     positions_.erase(range);
 }
 
-void Continuity::end_connection(const ArrivalCounter& arrivals) {
+void Continuity::forget_tails(const FidRange& range) {
+    if (!open_) return forget(range);
+    for (const auto& piece : covered_.pieces(range))
+        if (piece.value != connection_) forget(piece.range);
+}
+
+void Continuity::end_connection(const ArrivalCounter& arrivals, bool in_order) {
     if (!std::exchange(open_, false)) return;
-    ended_ = arrivals.complete();
-    covered_.for_each([this](const FidRange&, std::uint64_t connection) {
-        ended_ = ended_ && connection == connection_;
-    });
+    ended_ = arrivals.complete() && !is_behind();
+    in_order_ = in_order;
     arrivals.fids().for_each([&](Fid fid, const Arrivals& arrived) {
         positions_[fid] += arrived.messages + arrivals.missed(fid);
     });
+}
+
+bool Continuity::has_open_tail() const {
+    if (ended_) return false;
+    return is_behind() || (!open_ && !in_order_ && !covered_.empty());
+}
+
+bool Continuity::is_behind() const {
+    bool behind = false;
+    covered_.for_each([&](const FidRange&, std::uint64_t connection) {
+        behind = behind || connection != connection_;
+    });
+    return behind;
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -23,6 +23,7 @@ class Continuity {
     void begin_connection() noexcept {
         ++connection_;
         open_ = true;
+        met_ = false;
     }
     // The publisher of this connection says who it is. Something: it is another one than before.
     std::optional<PublisherChange> meet(std::uint64_t instance);
@@ -30,21 +31,33 @@ class Continuity {
     // missed: none, if the fid was not subscribed to when the last connection ended.
     std::uint64_t take(const FidCount& position);
     // From here on every message of the range arrives, or is missed.
-    void begin(const FidRange& range) { covered_.assign(range, connection_); }
-    // The user does not want it any more.
+    void begin(const FidRange& range);
+    // It is not wanted any more.
     void forget(const FidRange& range);
-    // The connection has ended, behind what had arrived. Nothing, if none has begun.
-    void end_connection(const ArrivalCounter& arrivals);
+    // The same, but for what this connection has begun: that ends with the publisher's answer.
+    void forget_tails(const FidRange& range);
+    // The connection has ended, behind what had arrived. Nothing, if none has begun. `in_order`:
+    // nothing that was wanted was on its way.
+    void end_connection(const ArrivalCounter& arrivals, bool in_order);
+    // Something may have been published that neither arrived nor was told missing. That ends with
+    // the positions behind the connection that was lost, and not with a connection that has none:
+    // the subscription may be refused there.
+    bool has_open_tail() const;
 
     bool knows(Fid fid) const noexcept { return positions_.find(fid) != nullptr; }
     std::size_t fids() const noexcept { return positions_.size(); } // that it knows
     std::uint64_t instance() const noexcept { return instance_; }   // 0: none is known
 
   private:
+    // Something is covered that this connection, or the last one, has not begun.
+    bool is_behind() const;
+
     std::uint64_t instance_ = 0;
     std::uint64_t connection_ = 0; // the number of this one
     bool open_ = false;
-    bool ended_ = false; // it has told the totals of all that is covered
+    bool met_ = false;      // who is there in this one has said who it is
+    bool ended_ = false;    // it has told the totals of all that is covered
+    bool in_order_ = false; // the end of the last one
     // By the account, and since which connection without a break.
     FidRangeMap<std::uint64_t> covered_;
     FidMap<std::uint64_t> positions_; // without the arrivals of this connection; else 0

@@ -63,9 +63,10 @@ class Intake {
         arrivals_.forget_all();
         continuity_->begin_connection();
     }
-    void end_connection() {
+    // `in_order`: as Continuity's.
+    void end_connection(bool in_order) {
         reassembly_.abandon();
-        continuity_->end_connection(arrivals_);
+        continuity_->end_connection(arrivals_, in_order);
     }
     void begin_subscription(const FidRange& range) { continuity_->begin(range); }
     void end_subscription(const FidRange& range) {

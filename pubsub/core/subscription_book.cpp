@@ -149,6 +149,19 @@ void SubscriptionBook::ask_one_by_one(const Pending& pending) {
         ask(pending.request.subscribe, {&range, 1}, pending.request.policy);
 }
 
+std::vector<FidRange> SubscriptionBook::leaving() const {
+    std::vector<FidRange> ranges;
+    const auto add = [&](const Request& request) {
+        if (request.subscribe) return;
+        ranges.insert(ranges.end(), request.ranges.begin(), request.ranges.end());
+    };
+    for (const auto& [number, pending] : asked_)
+        add(pending.request);
+    for (const Pending& pending : unsent_)
+        add(pending.request);
+    return normalised(ranges);
+}
+
 std::vector<FidRange> SubscriptionBook::wanted() const {
     std::vector<FidRange> ranges;
     wanted_.for_each([&](const FidRange& range, const Wish&) { ranges.push_back(range); });

@@ -53,6 +53,8 @@ class SubscriptionBook {
     bool grants(Fid fid) const { return granted_.find(fid) != nullptr; }
     // The subscription with this number, if it waits for its answer.
     const Request* awaited(std::uint32_t number) const;
+    // Unsubscribed from, and without an answer.
+    std::vector<FidRange> leaving() const;
     bool empty() const noexcept { return wanted_.empty(); }
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
     // What it is kept as: neighbours of one policy are one range once they are granted.

@@ -82,7 +82,7 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
 
 SubscriberCore::~SubscriberCore() {
     if (destroyed_ != nullptr) *destroyed_ = true;
-    if (intake_.continuity().use_count() > 1) intake_.end_connection(); // another socket goes on
+    if (intake_.continuity().use_count() > 1) end_books(false); // another socket goes on
 }
 
 // --- connecting -----------------------------------------------------------------------------
@@ -159,11 +159,19 @@ void SubscriberCore::on_closed(Session& session, const Closed& closed) {
     const RejectCode rejection = session.rejection();
     rule_.on_closed(session.has_heard());
     session_.reset();
+    // One that wants nothing is let go, and who closes wants nothing either, whether the publisher
+    // can confirm it or not.
+    end_books(last.reason == CloseReason::orderly || last.reason == CloseReason::local || closing_);
     requests_.end();
-    intake_.end_connection();
     if (connector_.is_connecting() && !closing_) return attempt_failed(last, rejection);
     connector_.cancel();
     conclude(last);
+}
+
+void SubscriberCore::end_books(bool in_order) {
+    for (const FidRange& range : book_.leaving())
+        intake_.continuity()->forget(range); // no answer comes any more
+    intake_.end_connection(in_order);
 }
 
 // One route that cannot be used is not the last one.

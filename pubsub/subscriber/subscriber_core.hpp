@@ -51,6 +51,7 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     void retry();
     void connect();
     void attempt_failed(const Closed& closed, RejectCode rejection);
+    void end_books(bool in_order);
     // The user is to be told of the end of a connection, or of an attempt at one.
     void conclude(const Closed& closed);
 

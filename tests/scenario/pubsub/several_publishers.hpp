@@ -47,6 +47,10 @@ class SubscriptionsActor final : public Subscriptions::Handler {
         subscribed[source.name].push_back(range);
         ++subscriptions;
     }
+    void on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange&,
+                    Subscriptions::Refusal) override {
+        ++refused;
+    }
     void on_message(Subscriptions& all, Fid fid, std::span<const std::byte>,
                     std::uint8_t) override {
         ++messages[fid];
@@ -78,6 +82,7 @@ class SubscriptionsActor final : public Subscriptions::Handler {
     std::size_t message_count = 0;
     std::string reason; // of the last end
     int subscriptions = 0;
+    int refused = 0;
     int closed = 0;
     int ended = 0;
     bool retrying = false;

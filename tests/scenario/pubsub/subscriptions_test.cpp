@@ -307,6 +307,82 @@ TEST_P(SeveralPublishers, OnlyOneThatProvesItselfIsTakenWhoeverAnnouncesItself) 
     EXPECT_EQ(actor.messages, (std::map<Fid, std::uint64_t>{{Fid{2}, 1U}}));
 }
 
+// It was cut off while it had a part of the stream, and is not told how much there was.
+TEST_P(SeveralPublishers, WhatWasLostWhenTheRightsWereNarrowedIsUnknownUntilTheyAreWideAgain) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=pubsub fids=0-9:block");
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    Made& one = publisher();
+    Subscriptions::Options at_one = options({one.address});
+    at_one.socket.key =
+        std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7), .protection = {}});
+    Subscriptions all{transport(), at_one, actor};
+    all.subscribe(range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+    EXPECT_EQ(all.told().front().unknown_tails, 0U);
+
+    files.permit(7, "services=pubsub fids=20-29:block");
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is away";
+    ASSERT_TRUE(run_until([&] { return actor.refused == 1; }));
+    EXPECT_TRUE(all.told().front().connected);
+    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "it is there, and does not tell";
+    for (std::uint64_t n = 0; n < 3; ++n)
+        ASSERT_EQ(publish(*one.socket, Fid{1}, n, 40), Status::no_subscribers);
+
+    const int ends = actor.closed;
+    files.permit(7, "services=pubsub fids=0-9:block");
+    ASSERT_TRUE(run_until([&] { return actor.closed > ends; }));
+    EXPECT_EQ(all.told().front().unknown_tails, 1U);
+    all.subscribe(range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_EQ(actor.missed, (std::map<Fid, std::uint64_t>{{Fid{1}, 3U}}));
+    EXPECT_EQ(all.told().front().unknown_tails, 0U);
+    EXPECT_THAT(actor.changes, IsEmpty());
+}
+
+TEST_P(SeveralPublishers, WhoClosesBehindNarrowedRightsDoesNotKnowMore) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=pubsub fids=0-9:block");
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    Made& one = publisher();
+    Subscriptions::Options at_one = options({one.address});
+    at_one.socket.key =
+        std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7), .protection = {}});
+    Subscriptions all{transport(), at_one, actor};
+    all.subscribe(range(0, 4));
+    all.subscribe(range(6, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    files.permit(7, "services=pubsub fids=0-4:block");
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 3 && actor.refused == 1; }));
+    EXPECT_EQ(all.told().front().unknown_tails, 1U) << "of 6 to 9";
+    all.close();
+    ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
+    EXPECT_EQ(all.told().front().unknown_tails, 1U);
+}
+
+// Its connection ends before the answer, and it comes back with the others.
+TEST_P(SeveralPublishers, WhatIsUnsubscribedFromHasNoTail) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=pubsub fids=0-9:block");
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    Made& one = publisher();
+    Subscriptions::Options at_one = options({one.address});
+    at_one.socket.key =
+        std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7), .protection = {}});
+    Subscriptions all{transport(), at_one, actor};
+    all.subscribe(range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    files.permit(7, "services=pubsub fids=0-10:block");
+    ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
+    all.unsubscribe(range(5, 9)); // nobody is there to answer
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0 && all.connected_count() == 1; }));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_EQ(all.told().front().unknown_tails, 0U);
+}
+
 TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {
     Made& one = publisher();
     Made& other = publisher();

@@ -12,13 +12,14 @@ constexpr FidRange fids{.first = Fid{1}, .last = Fid{9}};
 std::uint64_t connect(Continuity& continuity, std::uint64_t position, int messages,
                       std::uint64_t gap = 0) {
     continuity.begin_connection();
+    continuity.meet(continuity.instance());
     const std::uint64_t missed = continuity.take({.fid = Fid{1}, .count = position});
     continuity.begin(fids);
     ArrivalCounter arrivals;
     for (int i = 0; i < messages; ++i)
         arrivals.add(Fid{1}, 10);
     if (gap > 0) arrivals.add_missed(Fid{1}, gap);
-    continuity.end_connection(arrivals);
+    continuity.end_connection(arrivals, false);
     return missed;
 }
 
@@ -55,7 +56,7 @@ TEST(Continuity, WhatWasNotResumedInOneConnectionIsInTheNext) {
     continuity.meet(7);
     connect(continuity, 0, 5);
     continuity.begin_connection();
-    continuity.end_connection(ArrivalCounter{});
+    continuity.end_connection(ArrivalCounter{}, false);
     EXPECT_EQ(connect(continuity, 9, 0), 4U);
 }
 
@@ -75,10 +76,10 @@ TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
     continuity.begin_connection();
     ArrivalCounter arrivals;
     arrivals.complete_books();
-    continuity.end_connection(arrivals);
+    continuity.end_connection(arrivals, false);
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     continuity.begin_connection();
-    continuity.end_connection(ArrivalCounter{});
+    continuity.end_connection(ArrivalCounter{}, false);
     EXPECT_FALSE(continuity.meet(9)->tail_known);
 }
 
@@ -90,8 +91,81 @@ TEST(Continuity, TheTailOfWhatWasNotAskedForAgainBeforeTheEndIsUnknown) {
     continuity.begin_connection();
     ArrivalCounter arrivals;
     arrivals.complete_books();
-    continuity.end_connection(arrivals);
+    continuity.end_connection(arrivals, false);
     EXPECT_FALSE(continuity.meet(8)->tail_known);
+}
+
+// The rights to it may be fewer than when it was granted.
+TEST(Continuity, ATailIsOpenUntilWhatWasCoveredIsGrantedAgain) {
+    Continuity continuity;
+    EXPECT_FALSE(continuity.has_open_tail()) << "nothing has begun";
+    continuity.begin_connection();
+    continuity.meet(7);
+    continuity.begin(fids);
+    EXPECT_FALSE(continuity.has_open_tail());
+    continuity.end_connection(ArrivalCounter{}, false);
+    EXPECT_TRUE(continuity.has_open_tail());
+    continuity.begin_connection();
+    EXPECT_TRUE(continuity.has_open_tail()) << "it is there, and has said nothing";
+    continuity.meet(7);
+    continuity.begin({.first = Fid{1}, .last = Fid{4}});
+    EXPECT_TRUE(continuity.has_open_tail()) << "of the others";
+    continuity.end_connection(ArrivalCounter{}, true);
+    EXPECT_TRUE(continuity.has_open_tail()) << "who closes does not know more";
+    continuity.begin_connection();
+    continuity.meet(7);
+    continuity.begin(fids);
+    EXPECT_FALSE(continuity.has_open_tail());
+    continuity.end_connection(ArrivalCounter{}, true);
+    EXPECT_FALSE(continuity.has_open_tail());
+}
+
+TEST(Continuity, ATailEndsWithTheTotalsOrWithTheWish) {
+    Continuity continuity;
+    continuity.meet(7);
+    continuity.begin_connection();
+    continuity.begin(fids);
+    ArrivalCounter arrivals;
+    arrivals.complete_books();
+    continuity.end_connection(arrivals, false);
+    EXPECT_FALSE(continuity.has_open_tail());
+    connect(continuity, 0, 5);
+    EXPECT_TRUE(continuity.has_open_tail());
+    continuity.forget(fids);
+    EXPECT_FALSE(continuity.has_open_tail());
+}
+
+TEST(Continuity, WhatIsUnsubscribedFromHasNoTailButGoesOnWhereItWasGranted) {
+    Continuity continuity;
+    continuity.meet(7);
+    connect(continuity, 0, 5);
+    continuity.begin_connection();
+    continuity.meet(7);
+    continuity.begin({.first = Fid{1}, .last = Fid{4}});
+    continuity.forget_tails(fids);
+    EXPECT_FALSE(continuity.has_open_tail());
+    continuity.end_connection(ArrivalCounter{}, false);
+    EXPECT_TRUE(continuity.has_open_tail()) << "of what it had, no answer had come";
+    continuity.forget_tails(fids);
+    EXPECT_FALSE(continuity.has_open_tail());
+    EXPECT_EQ(continuity.fids(), 0U);
+}
+
+// A socket that does not ask for positions, and subscribes again behind a loss.
+TEST(Continuity, WithoutPositionsATailStaysOpen) {
+    Continuity continuity;
+    for (int i = 0; i < 2; ++i) {
+        continuity.begin_connection();
+        continuity.begin(fids);
+        EXPECT_EQ(continuity.has_open_tail(), i > 0);
+        continuity.end_connection(ArrivalCounter{}, false);
+    }
+    continuity.begin_connection();
+    continuity.begin(fids);
+    ArrivalCounter arrivals;
+    arrivals.complete_books();
+    continuity.end_connection(arrivals, true);
+    EXPECT_TRUE(continuity.has_open_tail());
 }
 
 TEST(Continuity, AnAttemptThatFailedCountsNothingTwice) {
@@ -101,8 +175,8 @@ TEST(Continuity, AnAttemptThatFailedCountsNothingTwice) {
     arrivals.add(Fid{1}, 10);
     continuity.begin_connection();
     continuity.begin(fids);
-    continuity.end_connection(arrivals);
-    continuity.end_connection(arrivals);
+    continuity.end_connection(arrivals, false);
+    continuity.end_connection(arrivals, false);
     EXPECT_EQ(continuity.take({.fid = Fid{1}, .count = 2}), 1U);
 }
 

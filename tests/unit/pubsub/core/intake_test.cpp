@@ -174,7 +174,7 @@ TEST_F(IntakeTest, AFragmentedMessageIsNotInterruptedByAnother) {
 
 TEST_F(IntakeTest, HalfAMessageDoesNotSurviveItsConnection) {
     take(fragment_kind, fragment(4, 0));
-    intake.end_connection();
+    intake.end_connection(false);
     EXPECT_EQ(take(fragment_kind, fragment(4, 10)), Outcome::malformed);
     intake.begin_connection();
     EXPECT_EQ(take(page_kind, page({1})), Outcome::taken);

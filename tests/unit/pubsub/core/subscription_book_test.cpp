@@ -56,6 +56,19 @@ TEST_F(SubscriptionBookTest, NothingIsAskedForBeforeThereIsAConnection) {
     EXPECT_FALSE(book.grants(Fid{10}));
 }
 
+TEST_F(SubscriptionBookTest, WhoUnsubscribesIsLeavingUntilTheAnswerOrTheEnd) {
+    subscribe(range(0, 9));
+    connect();
+    book.unsubscribe(range(2, 3));
+    const auto requests = send();
+    book.unsubscribe(range(4, 5));
+    EXPECT_THAT(book.leaving(), ElementsAre(range(2, 5)));
+    answer(requests.at(0), Result::accepted);
+    EXPECT_THAT(book.leaving(), ElementsAre(range(4, 5)));
+    book.end();
+    EXPECT_THAT(book.leaving(), IsEmpty());
+}
+
 TEST_F(SubscriptionBookTest, AConnectionAsksForEverythingByPolicyInPartsThatFit) {
     for (std::uint64_t i = 0; i < 10; ++i)
         subscribe(range(10 * i, 10 * i), i % 2 == 0 ? SubscriptionBook::Policy{SlowPolicy::drop}
