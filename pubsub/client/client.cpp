@@ -15,7 +15,9 @@ Client::~Client() = default;
 
 void Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                        const OnAnswer& answer) {
-    if (!thread_->subscribe(std::move(fids), policy, answer)) answer(Answer::closed);
+    if (!thread_->subscribe(std::move(fids), policy, answer, TimePoint::max())) {
+        answer(Answer::closed);
+    }
 }
 
 std::future<Client::Answer> Client::subscribe(std::vector<FidRange> fids,
@@ -28,10 +30,16 @@ std::future<Client::Answer> Client::subscribe(std::vector<FidRange> fids,
 
 Client::Answer Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                                  std::chrono::milliseconds timeout) {
-    std::future<Answer> answer = subscribe(std::move(fids), policy);
-    if (thread_->is_own_thread()) timeout = std::chrono::milliseconds{0};
-    const auto status = answer.wait_for(std::min(timeout, longest_time));
-    return status == std::future_status::ready ? answer.get() : Answer::pending;
+    timeout =
+        thread_->is_own_thread() ? std::chrono::milliseconds{0} : std::min(timeout, longest_time);
+    const auto promise = std::make_shared<std::promise<Answer>>();
+    std::future<Answer> answer = promise->get_future();
+    // When the time is over nobody listens, and nothing is kept for him.
+    const bool asked = thread_->subscribe(
+        std::move(fids), policy, [promise](Answer told) { promise->set_value(told); },
+        Clock::now() + timeout);
+    if (!asked) return Answer::closed;
+    return answer.wait_for(timeout) == std::future_status::ready ? answer.get() : Answer::pending;
 }
 
 bool Client::unsubscribe(const FidRange& fids) {

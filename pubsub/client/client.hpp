@@ -65,6 +65,8 @@ class NETIO_EXPORT Client final {
         BufferedSendSocket::Options send;
         std::size_t send_queue_bytes = std::size_t{16} << 20; // as above, for each address
         std::size_t destination_limit = 256;                  // addresses that send() is given
+        // Calls of subscribe() that wait for their answer; beyond: Answer::closed.
+        std::size_t answer_limit = 65536;
     };
 
     // Throws what the sockets throw.
@@ -80,9 +82,11 @@ class NETIO_EXPORT Client final {
         accepted, // a publisher has accepted all of them
         refused,  // one has refused some of them
         pending,  // the time is over; they are wanted all the same, and may be accepted later
-        closed,   // the client has ended, or too many calls wait for its thread
+        closed,   // the client has ended, or too many calls wait for it; nothing was done
+        canceled, // unsubscribe() has taken some of them back before that
     };
     using OnAnswer = std::function<void(Answer)>; // on the client's thread
+    // The answer to no fids at all is accepted.
     void subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                    const OnAnswer& answer);
     std::future<Answer> subscribe(std::vector<FidRange> fids,

@@ -97,19 +97,19 @@ bool ClientThread::post(std::function<void()> task) {
 }
 
 bool ClientThread::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
-                             Client::OnAnswer answer) {
+                             Client::OnAnswer answer, TimePoint end) {
     for (const FidRange& range : fids)
         require_option(range.first <= range.last, "a range of fids ends before it begins");
-    return post([this, fids = std::move(fids), policy, answer = std::move(answer)] {
-        if (sockets_.closing || !sockets_.subscriptions) return answer(Client::Answer::closed);
-        answers_.add(fids, answer);
-        sockets_.subscriptions->subscribe(fids, policy);
+    return post([this, fids = std::move(fids), policy, answer = std::move(answer), end] {
+        ask(fids, policy, answer, end);
     });
 }
 
 bool ClientThread::unsubscribe(const FidRange& fids) {
     return post([this, fids] {
-        if (!sockets_.closing && sockets_.subscriptions) sockets_.subscriptions->unsubscribe(fids);
+        if (sockets_.closing || !sockets_.subscriptions) return;
+        sockets_.subscriptions->unsubscribe(fids);
+        answer(answers_.end(fids), Client::Answer::canceled);
     });
 }
 
@@ -149,6 +149,27 @@ Client::Counters ClientThread::counters() const {
 }
 
 // --- its own thread -------------------------------------------------------------------------
+
+void ClientThread::ask(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
+                       const Client::OnAnswer& answer, TimePoint end) {
+    if (sockets_.closing || !sockets_.subscriptions) return answer(Client::Answer::closed);
+    if (fids.empty()) return answer(Client::Answer::accepted);
+    const bool waits = end > Clock::now();
+    if (answers_.is_full()) drop_expired(); // their timer may come a turn later
+    if (waits && answers_.is_full()) return answer(Client::Answer::closed);
+    if (waits) {
+        const bool is_first = end != TimePoint::max() && end < answers_.next_end();
+        answers_.add(fids, answer, end);
+        if (is_first) first_expires_.start_at(end);
+    }
+    sockets_.subscriptions->subscribe(fids, policy);
+    if (!waits) answer(Client::Answer::pending);
+}
+
+void ClientThread::drop_expired() {
+    answer(answers_.expire(Clock::now()), Client::Answer::pending);
+    first_expires_.start_at(answers_.next_end());
+}
 
 void ClientThread::drain_outbox() {
     const bool empty = outbox_.drain([this](const Publication& item) {
@@ -201,7 +222,7 @@ void ClientThread::on_subscribed(Subscriptions&, const Subscriptions::Source&,
 
 void ClientThread::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
                               Subscriptions::Refusal) {
-    answer(answers_.refuse(range), Client::Answer::refused);
+    answer(answers_.end(range), Client::Answer::refused);
 }
 
 void ClientThread::on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,

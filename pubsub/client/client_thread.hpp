@@ -29,8 +29,9 @@ class ClientThread final : private Subscriptions::Handler {
 
     // Any thread. False: it will not run.
     bool post(std::function<void()> task);
+    // The answer is `pending` when it has not come until `end`.
     bool subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
-                   Client::OnAnswer answer);
+                   Client::OnAnswer answer, TimePoint end);
     bool unsubscribe(const FidRange& fids);
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
     Destinations& destinations() noexcept { return destinations_; }
@@ -76,6 +77,9 @@ class ClientThread final : private Subscriptions::Handler {
     };
 
     void run();
+    void ask(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
+             const Client::OnAnswer& answer, TimePoint end);
+    void drop_expired();
     void finish_tasks();
     void drain_outbox();
     void begin_to_close();
@@ -103,7 +107,8 @@ class ClientThread final : private Subscriptions::Handler {
 
     Client::Options options_;
     EventLoop loop_;
-    AnswerBook<Client::OnAnswer> answers_;
+    AnswerBook<Client::OnAnswer> answers_{options_.answer_limit};
+    Timer first_expires_{loop_, [this] { drop_expired(); }};
     Outbox<Publication> outbox_;
     MessageQueue queue_;
     Counted counted_;

@@ -230,6 +230,41 @@ TEST(Client, AnAnswerThatDoesNotComeInTimeIsPendingAndTheEndAnswersIt) {
     EXPECT_EQ(later.get(), Answer::closed);
 }
 
+TEST(Client, WhatIsTakenBackIsAnsweredAndSoIsNothingAtAll) {
+    Client::Options nowhere;
+    nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
+    Client client{std::move(nowhere)};
+    std::future<Answer> taken_back = client.subscribe({range(1, 9)});
+    std::future<Answer> open = client.subscribe({range(10, 19)});
+    EXPECT_TRUE(client.unsubscribe(range(9, 9)));
+    ASSERT_EQ(taken_back.wait_for(deadline), std::future_status::ready);
+    EXPECT_EQ(taken_back.get(), Answer::canceled);
+    std::future<Answer> nothing = client.subscribe(std::vector<FidRange>{});
+    ASSERT_EQ(nothing.wait_for(deadline), std::future_status::ready);
+    EXPECT_EQ(nothing.get(), Answer::accepted);
+    EXPECT_EQ(client.subscribe({}, {}, deadline), Answer::accepted);
+    EXPECT_NE(open.wait_for(0s), std::future_status::ready) << "the other one goes on waiting";
+}
+
+TEST(Client, WhoDoesNotWaitAnyMoreTakesNoPlaceAmongThoseWhoDo) {
+    Client::Options nowhere;
+    nowhere.publishers = {{.host = "127.0.0.1", .port = 1}};
+    nowhere.answer_limit = 2;
+    Client client{std::move(nowhere)};
+    std::future<Answer> open = client.subscribe({range(1, 1)});
+    for (const auto timeout : {0ms, 1ms}) {
+        for (int i = 0; i < 5; ++i)
+            EXPECT_EQ(client.subscribe({range(2, 2)}, {}, timeout), Answer::pending);
+    }
+    std::future<Answer> last = client.subscribe({range(3, 3)});
+    std::future<Answer> beyond = client.subscribe({range(4, 4)});
+    ASSERT_EQ(beyond.wait_for(deadline), std::future_status::ready);
+    EXPECT_EQ(beyond.get(), Answer::closed);
+    EXPECT_TRUE(client.unsubscribe(range(1, 1)));
+    EXPECT_EQ(open.get(), Answer::canceled);
+    EXPECT_NE(last.wait_for(0s), std::future_status::ready);
+}
+
 TEST(Client, AfterItsEndEveryCallSaysSo) {
     Client client{publishing()};
     client.close();

@@ -214,8 +214,43 @@ TEST(AnswerBook, ItIsRefusedWithTheFirstOfItsFidsThatIs) {
     const std::array fids{range(1, 9)};
     book.add(fids, 1);
     book.add(fids, 2);
-    EXPECT_THAT(book.refuse(range(10, 99)), IsEmpty());
-    EXPECT_THAT(book.refuse(range(9, 9)), ElementsAre(1, 2));
+    EXPECT_THAT(book.end(range(10, 99)), IsEmpty());
+    EXPECT_THAT(book.end(range(9, 9)), ElementsAre(1, 2));
+}
+
+TEST(AnswerBook, WhatIsAcceptedIsNotWaitedFor) {
+    AnswerBook<int> book;
+    const std::array fids{range(1, 9)};
+    book.add(fids, 1);
+    EXPECT_THAT(book.accept(range(1, 5)), IsEmpty());
+    EXPECT_THAT(book.end(range(1, 5)), IsEmpty());
+    EXPECT_THAT(book.end(range(5, 6)), ElementsAre(1));
+}
+
+TEST(AnswerBook, NobodyWaitsBeyondHisTime) {
+    AnswerBook<int> book;
+    const std::array fids{range(1, 9)};
+    const TimePoint now{};
+    EXPECT_EQ(book.next_end(), TimePoint::max());
+    book.add(fids, 1, now + std::chrono::seconds{2});
+    book.add(fids, 2, now + std::chrono::seconds{1});
+    book.add(fids, 3);
+    EXPECT_EQ(book.next_end(), now + std::chrono::seconds{1});
+    EXPECT_THAT(book.expire(now), IsEmpty());
+    EXPECT_THAT(book.expire(now + std::chrono::seconds{1}), ElementsAre(2));
+    EXPECT_THAT(book.expire(now + std::chrono::hours{1}), ElementsAre(1));
+    EXPECT_EQ(book.next_end(), TimePoint::max());
+}
+
+TEST(AnswerBook, HasALimitThatCountsThoseWhoWait) {
+    AnswerBook<int> book{2};
+    const std::array fids{range(1, 9)};
+    book.add(fids, 1);
+    EXPECT_FALSE(book.is_full());
+    book.add(fids, 2);
+    EXPECT_TRUE(book.is_full());
+    book.accept(range(1, 9));
+    EXPECT_FALSE(book.is_full());
 }
 
 TEST(AnswerBook, TheEndAnswersAllThatWait) {
