@@ -84,6 +84,7 @@ class ClientThread final : private Subscriptions::Handler {
     void drain_outbox();
     void begin_to_close();
     void check_closed();
+    void put(Subscriptions& all, Fid fid, std::span<const std::byte> message, std::uint8_t status);
     void tell(const std::string& event) const;
     static void answer(const std::vector<Client::OnAnswer>& waiters, Client::Answer answer);
 
