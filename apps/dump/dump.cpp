@@ -8,7 +8,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/shown_lines.hpp"
 #include "apps/dump/hex_lines.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
@@ -59,6 +59,7 @@ class DumpRun final : private Subscriptions::Handler {
 
     ExitStatus run() {
         loop_.run();
+        lines_.check();
         if (!reached_) return ExitStatus::unreached;
         if (shown_ == 0) return ExitStatus::nothing;
         return arguments_.messages.value_or(0) <= shown_ ? ExitStatus::done
@@ -86,12 +87,12 @@ class DumpRun final : private Subscriptions::Handler {
                     std::uint8_t status) override {
         if (ended_) return;
         const std::string with_status = status == 0 ? "" : fmt::format(", status {}", status);
-        print_report(fmt::format("{}: {} bytes{}\n{}", name_of(fid), message.size(), with_status,
+        lines_.print(fmt::format("{}: {} bytes{}\n{}", name_of(fid), message.size(), with_status,
                                  hex_lines(message, arguments_.shown_bytes)));
         if (++shown_ == arguments_.messages) end();
     }
     void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override {
-        if (!ended_) print_report(fmt::format("{}: {} messages left out\n", name_of(fid), count));
+        if (!ended_) lines_.print(fmt::format("{}: {} messages left out\n", name_of(fid), count));
     }
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal) override {
@@ -118,6 +119,7 @@ class DumpRun final : private Subscriptions::Handler {
     const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
+    ShownLines lines_{loop_};
     std::unique_ptr<netio::Transport> transport_;
     std::set<std::string> waiting_; // publishers, by name
     std::uint64_t shown_ = 0;

@@ -6,7 +6,7 @@
 #include "apps/common/exit_status.hpp"
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/option_values.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/shown_lines.hpp"
 #include "apps/list/listing.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -51,6 +51,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     ExitStatus run() {
         bus_->watch(*this);
         loop_.run();
+        lines_.check();
         if (arguments_.watch) return ExitStatus::done;
         if (!caught_up_) {
             spdlog::error("'{}' could not be read", arguments_.bus);
@@ -78,13 +79,13 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         }
         publishers_.insert_or_assign(announcement.name, announcement);
         if (!arguments_.watch) return;
-        print_report(arguments_.json
+        lines_.print(arguments_.json
                          ? listed_as_json(announcement, known ? "changed" : "found") + "\n"
                          : (known ? "changed " : "found ") + listed_as_text(announcement, layout_));
     }
     void on_gone(const std::string& name) override {
         if (publishers_.erase(name) == 0 || !arguments_.watch) return;
-        print_report(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
+        lines_.print(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
     }
     void on_trouble(const std::string& what) override { spdlog::warn("bus: {}", what); }
     void on_caught_up() override {
@@ -101,6 +102,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     const ListArguments& arguments_;
     const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
+    ShownLines lines_{loop_};
     std::vector<netio::pubsub::FidRange> wanted_;
     Publishers publishers_;
     bool caught_up_ = false;

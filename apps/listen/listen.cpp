@@ -11,7 +11,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/shown_lines.hpp"
 #include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
@@ -59,6 +59,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
 
     ExitStatus run() {
         loop_.run();
+        lines_.check();
         const auto& sums = socket_.counters();
         print_report(
             arguments_.json
@@ -80,7 +81,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
     void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
                     std::optional<std::uint64_t>) override {
         if (arguments_.print) {
-            print_report(printable({reinterpret_cast<const char*>(message.data()), message.size()},
+            lines_.print(printable({reinterpret_cast<const char*>(message.data()), message.size()},
                                    message.size()) +
                          "\n");
         }
@@ -101,6 +102,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
     const ListenArguments& arguments_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
+    ShownLines lines_{loop_};
     ServedKeys keys_;
     std::unique_ptr<netio::Transport> transport_;
     netio::DeviceWatch devices_{loop_};

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import unittest
 
-from program_case import DEADLINE, PROGRAM, UNITTEST_ARGUMENTS, Case
+from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
 
 
 class Recording(Case):
@@ -304,6 +304,29 @@ class Usage(Case):
                                    timeout=DEADLINE)
             self.assertEqual(ended.returncode, 1, ended.stderr)
             self.assertIn("cannot write the report to standard output", ended.stderr)
+
+
+    def test_lines_that_nobody_can_read_end_a_program_and_not_by_a_signal(self):
+        config = self.config("streams:\n  - {fids: 0, source: pattern, size: 40, rate: 1000}\n")
+        bus = self.path("bus")
+        os.mkdir(bus)
+        publisher = self.start("publish", config, "--bus", bus)
+        address = publisher.address()
+        publisher.wait_for("announced")
+        for arguments in (("dump", address, "--fid", "0"), ("list", "--bus", bus, "--watch")):
+            with open("/dev/full", "w") as full:
+                ended = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                       text=True, timeout=DEADLINE)
+            self.assertEqual(ended.returncode, 1, ended.stderr)
+            self.assertIn("cannot write the report to standard output: No space", ended.stderr)
+        with open("/dev/full", "w") as full:
+            listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--print"], stdout=full,
+                                        stderr=subprocess.PIPE, text=True)
+            address = listener.stderr.readline().split("listening at ")[1].split()[0]
+            subprocess.run([PROGRAM, "send", address], input="one\n", text=True,
+                           capture_output=True, timeout=DEADLINE)
+            self.assertIn("No space", listener.communicate(timeout=DEADLINE)[1])
+        self.assertEqual(listener.returncode, 1)
 
 
 class FirstPrograms(Case):
