@@ -48,8 +48,8 @@ std::string_view colour_of(spdlog::level::level_enum level) {
     }
 }
 
-// The errno, if it cannot be written there, now or ever.
-int write_all(int descriptor, std::string_view text) {
+// The errno, if it cannot be written there, now or ever: `text` is then what is left of it.
+int write_all(int descriptor, std::string_view& text) {
     while (!text.empty()) {
         const ssize_t written = ::write(descriptor, text.data(), text.size());
         if (written > 0) {
@@ -94,12 +94,16 @@ struct BackgroundLog::Queue {
                 if (lines.empty()) return;
                 writing = true;
                 missing = std::exchange(untold, 0);
+                if (torn) text = "\n";
                 if (missing > 0)
-                    text = fmt::format("{} lines of the log are left out here\n", missing);
+                    text += fmt::format("{} lines of the log are left out here\n", missing);
                 text += lines.front();
                 lines.pop_front();
             }
-            const int error = write_all(descriptor, text);
+            std::string_view left = text;
+            const int error = write_all(descriptor, left);
+            const std::size_t written = text.size() - left.size();
+            if (written > 0) torn = text[written - 1] != '\n';
             if (error == 0) continue;
             if (const OnBroken told = std::exchange(on_broken, {})) told(error);
             const std::lock_guard lock{mutex};
@@ -118,6 +122,7 @@ struct BackgroundLog::Queue {
     int descriptor;
     std::size_t limit;
     OnBroken on_broken; // only the thread's; empty: told
+    bool torn = false;  // only the thread's: the log ends within a line
     std::deque<std::string> lines;
     std::uint64_t untold = 0; // that were left out, behind the last that was written
     std::uint64_t left_out = 0;

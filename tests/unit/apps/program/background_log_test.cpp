@@ -8,10 +8,13 @@
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -116,6 +119,32 @@ TEST_F(BackgroundLogs, TellOnceOfADiskThatIsFullAndCount) {
     EXPECT_TRUE(log->finish(hours{1}));
     EXPECT_EQ(read_all(), "3 lines of the log are left out here\nlast\n");
     ::close(full);
+}
+
+// As a disk that becomes full in the middle of a line, which takes a part of it.
+TEST_F(BackgroundLogs, BeginALineAnewBehindOneThatWasWrittenInPart) {
+    std::FILE* const file = std::tmpfile();
+    ASSERT_NE(file, nullptr);
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit full{.rlim_cur = 9, .rlim_max = before.rlim_max};
+    const auto log = std::make_shared<BackgroundLog>(::fileno(file), BackgroundLog::Style::plain);
+    log_through(log);
+    ::setrlimit(RLIMIT_FSIZE, &full);
+    logger_->info("first");
+    logger_->info("second");
+    logger_->info("third");
+    EXPECT_TRUE(log->finish(hours{1}));
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    logger_->info("fourth");
+    logger_->info("last");
+    EXPECT_TRUE(log->finish(hours{1}));
+    std::array<char, 200> all{};
+    const ssize_t size = ::pread(::fileno(file), all.data(), all.size(), 0);
+    EXPECT_EQ(std::string(all.data(), static_cast<std::size_t>(size)),
+              "first\nsec\n2 lines of the log are left out here\nfourth\nlast\n");
+    std::fclose(file);
 }
 
 TEST_F(BackgroundLogs, GiveTheJournalAPriority) {
