@@ -15,6 +15,7 @@
 #include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
 
@@ -217,6 +218,7 @@ void SendRun::on_finished(const std::string& problem) {
 int send(const Arguments& arguments) {
     netio::EventLoop loop;
     const LogObserver observer{loop};
+    const netio::DeviceWatch devices{loop};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
     SendRun run{loop, *transport, arguments};
     return run.run();
@@ -238,6 +240,7 @@ std::function<void(Exposition&)> figures(const Server& server) {
 int serve(const Arguments& arguments) {
     netio::EventLoop loop;
     const LogObserver observer{loop};
+    const netio::DeviceWatch devices{loop};
     // Before threads begin, which is when a sender comes.
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});

@@ -44,8 +44,10 @@ CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments) {
     auto* const listen = command.add_option(
         "--metrics", arguments.listen,
         "Show figures at http://HOST:PORT/metrics in the format of Prometheus, port 0 for any");
-    command.add_flag("--metrics-open", arguments.open,
-                     "Show them also where other machines reach it: whoever does may read them");
+    command
+        .add_flag("--metrics-open", arguments.open,
+                  "Show them also where other machines reach it: whoever does may read them")
+        ->needs(listen);
     add_count(command, "--metrics-fids", arguments.fids, "Of so many fids at most",
               {.min = 0, .max = 1'000'000});
     return listen;

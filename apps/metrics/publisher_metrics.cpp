@@ -52,7 +52,7 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
           [](Peer peer) { return peer.idle; });
     gauge("netio_peer_gave_way", "1: it misses everything until it takes something",
           [](Peer peer) { return std::uint64_t{peer.gave_way}; });
-    gauge("netio_peer_waited_for", "1: publishing waits for it, until it is disconnected",
+    gauge("netio_peer_waited_for", "1: publishing waits for it",
           [](Peer peer) { return std::uint64_t{peer.waited_for}; });
     gauge("netio_peer_connected_seconds", "How long the subscriber has been here",
           [](Peer peer) { return peer.connected_for; });
@@ -81,12 +81,22 @@ void write(const PublisherFigures& publisher, Exposition& text) {
         .add(counters.without_subscribers);
     text.counter("netio_publisher_again_total", "Refusals, as somebody had his share")
         .add(counters.again);
+    text.counter("netio_publisher_held_up_seconds_total",
+                 "How long publishing waited, from a refusal until it was worth trying")
+        .add(publisher.snapshot.held_up);
     text.counter("netio_publisher_partial_total", "Publications that some could not take at once")
         .add(counters.partial);
     text.counter("netio_publisher_dropped_total", "Messages that slow subscribers missed")
         .add(counters.dropped);
     text.counter("netio_publisher_pages_total", "Pages sent to at least one subscriber")
         .add(counters.pages);
+    Exposition::Family left = text.counter("netio_publisher_pages_left_total",
+                                           "Of the pages of small messages, why they left: full, "
+                                           "flush_time, idle subscribers, asked for");
+    left.add({{"why", "full"}}, counters.pages_left.full);
+    left.add({{"why", "time"}}, counters.pages_left.in_time);
+    left.add({{"why", "idle"}}, counters.pages_left.idle);
+    left.add({{"why", "asked"}}, counters.pages_left.asked);
     text.counter("netio_publisher_disconnected_total", "Subscribers that did not leave in order")
         .add(publisher.disconnected);
     text.counter("netio_publisher_rejected_total", "Peers rejected for what they were")
@@ -110,8 +120,8 @@ void write(const PublisherFigures& publisher, Exposition& text) {
     write_peers(publisher.snapshot, text);
     text.gauge("netio_fids", "Fids that were published to; not all of them may be shown")
         .add(std::uint64_t{publisher.snapshot.fid_count});
-    Exposition::Family messages =
-        text.counter("netio_fid_messages_total", "Messages of the fid, accepted for somebody");
+    Exposition::Family messages = text.counter(
+        "netio_fid_messages_total", "Messages of the fid that were published, wanted or not");
     for (const FidFigures& fid : publisher.snapshot.fids)
         messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
     Exposition::Family dropped =

@@ -83,6 +83,8 @@ void add_process(Table& table) {
         "a tcp client that does not finish its handshake is cut off after one to two times this");
     table.add("strangers_per_host_limit", {whole(1, 1 << 20)},
               shown(fabric.strangers_per_host_limit), "such clients of one machine at a time");
+    table.add("windows_limit", {bytes(0, terabyte)}, shown_bytes(fabric.windows_limit),
+              "bytes to which all windows together may grow (`session.window_limit`)");
     table.add("queue_endpoint_limit", {whole(1, 1 << 20)}, shown(fabric.queue_endpoint_limit),
               "endpoints that share a completion queue");
     table.add("queue_entry_limit", {whole(1, 1 << 24)}, shown(fabric.queue_entry_limit),

@@ -22,9 +22,9 @@ constexpr std::string_view introduction =
     R"(# The configuration of `netio publish`
 
 A YAML file; [config/](../config) has examples, each with a comment for every key it has.
-`netio publish FILE --check` says whether it would start with the file, and starts nothing. A mistake
-is one line with the file, the line, the column, the key, what is wrong and what is allowed; of a
-word that is not known, also the nearest one that is.
+`netio publish FILE --check` says whether it would start with the file, and starts nothing; it does
+not look whether the ports are in use. A mistake is one line with the file, the line, the column, the
+key, what is wrong and what is allowed; of a word that is not known, also the nearest one that is.
 
 This page is what `netio publish --reference` prints, and
 [configuration.schema.json](configuration.schema.json) is what `netio publish --schema` prints: a

@@ -153,13 +153,17 @@ std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t 
     return parts;
 }
 
-void refuse_shared_ports(const std::vector<PublisherConfig>& parts) {
+void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t loops) {
     std::set<std::string> taken;
     const auto take = [&](const PublisherConfig& part, const netio::Address& address) {
         if (address.port == 0 || taken.insert(to_string(address)).second) return;
-        throw ConfigError{fmt::format("{}: loops: each has the next port of every address, and {} "
-                                      "is another's already; allowed: addresses so far apart",
-                                      part.file, to_string(address))};
+        throw ConfigError{
+            loops > 1 ? fmt::format("{}: loops: each has the next port of every address, and {} is "
+                                    "another's already; allowed: addresses so far apart",
+                                    part.file, to_string(address))
+                      : fmt::format("{}: {} is there twice; allowed: a port of its own for each "
+                                    "`listen` and each `metrics`",
+                                    part.file, to_string(address))};
     };
     for (const PublisherConfig& part : parts) {
         for (const netio::Address& each : part.listen)

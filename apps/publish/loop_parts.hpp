@@ -19,7 +19,7 @@ namespace apps {
 std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t loops);
 
 // Throws ConfigError where two of them would listen, or show figures, at the same port.
-void refuse_shared_ports(const std::vector<PublisherConfig>& parts);
+void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t loops);
 
 // What they have published together.
 PublishReport sum_of(const std::vector<PublishReport>& parts, const std::string& name);

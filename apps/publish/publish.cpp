@@ -54,17 +54,14 @@ PublishConfig configured(const PublishArguments& arguments) {
     if (config.publishers.size() > 1) refuse_for_several(arguments);
     for (PublisherConfig& publisher : config.publishers)
         apply(arguments, publisher);
-    if (config.loops > 1) {
-        std::vector<PublisherConfig> all;
-        for (const PublisherConfig& publisher : config.publishers) {
-            const std::vector<PublisherConfig> parts = divided(publisher, config.loops);
-            all.insert(all.end(), parts.begin(), parts.end());
-        }
-        refuse_shared_ports(all);
+    std::vector<PublisherConfig> all;
+    for (const PublisherConfig& publisher : config.publishers) {
+        const std::vector<PublisherConfig> parts = divided(publisher, config.loops);
+        all.insert(all.end(), parts.begin(), parts.end());
     }
-    for (const PublisherConfig& publisher : config.publishers)
-        for (const PublisherConfig& part : divided(publisher, config.loops))
-            refuse_unannounceable(part);
+    for (const PublisherConfig& part : all)
+        refuse_unannounceable(part);
+    refuse_shared_ports(all, config.loops);
     return config;
 }
 
@@ -75,8 +72,20 @@ std::string places_of(const PublisherConfig& config) {
     return places;
 }
 
-// All that a start here does, at ports that nobody knows: what a start would refuse is refused.
+// At a port that nobody knows: whether the address is one of this machine's, and may be shown at.
+void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
+    if (metrics.listen.empty()) return;
+    netio::Address address = netio::parse_address(metrics.listen);
+    address.port = 0;
+    const MetricsServer server{loop, {.address = std::move(address), .open = metrics.open}, [] {
+                                   return MetricsServer::Render{[] { return std::string{}; }};
+                               }};
+}
+
+// All that a start here does, at ports that nobody knows: what a start would refuse is refused, but
+// for ports that are in use.
 std::string check(netio::Transport& transport, PublisherConfig config) {
+    check_metrics(transport.loop(), config.metrics);
     const std::string places = places_of(config);
     for (auto* const options :
          {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {

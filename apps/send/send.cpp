@@ -12,6 +12,7 @@
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
 #include "apps/program/commands.hpp"
+#include "netio/device_watch.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -202,6 +203,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     const SendArguments& arguments_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
+    netio::DeviceWatch devices_{loop_};
     std::unique_ptr<netio::Transport> transport_;
     std::vector<std::byte> message_;
     std::uint64_t left_;

@@ -7,7 +7,7 @@
 namespace netio::pubsub::inline v0_2 {
 
 std::string SlowJudge::verdict(const Idleness& idle, const PublisherEnd& end, TimePoint now) const {
-    if (idle.waited_for && idle.time >= patience_.disconnect_after) {
+    if (idle.limited && idle.time >= patience_.disconnect_after) {
         return "took nothing for more than " + std::to_string(patience_.disconnect_after.count()) +
                " ms";
     }

@@ -21,7 +21,8 @@ struct Idleness {
     std::uint64_t progress = 0; // at the last look
     Duration time{};            // without any
     bool gave_way = false;      // nothing is kept for it until it makes progress
-    bool waited_for = false;    // publishing has to wait for it, and its policy limits that
+    bool waited_for = false;    // publishing has to wait for it
+    bool limited = false;       // and its policy limits that
 };
 
 class SlowWatch {
@@ -55,6 +56,7 @@ class SlowWatch {
         const bool taken = queue.progress != idle.progress;
         idle.progress = queue.progress;
         idle.waited_for = idle.waited_for && (queue.has_more || !taken);
+        idle.limited = idle.limited && idle.waited_for;
         const bool counts = !taken && (queue.has_more || idle.waited_for);
         idle.gave_way = idle.gave_way && counts;
         idle.time = counts ? idle.time + looked_ : Duration{};

@@ -79,7 +79,7 @@ Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t stat
 
 Status BufferedPublisher::refuse() {
     ++counters_.again;
-    capacity_wanted_ = true;
+    held_up_.begin(loop_.now());
     return Status::again;
 }
 
@@ -90,7 +90,7 @@ Status BufferedPublisher::append(Group& group, Fid fid, MessageParts parts, std:
     std::byte* const out = reserve(group, fid, status, bytes);
     if (out == nullptr) return refuse();
     copy_parts(parts, 0, {out, bytes});
-    if (open_.is_due(group)) flush_page(group.place);
+    if (open_.is_due(group)) flush_page(group.place, counters_.pages_left.full);
     return Status::ok;
 }
 
@@ -100,7 +100,7 @@ std::byte* BufferedPublisher::reserve(Group& group, Fid fid, std::uint8_t status
     if (group.place != Group::nowhere) {
         std::byte* const out = open_.append(group, fid, status, bytes);
         if (out != nullptr) return out;
-        flush_page(group.place);
+        flush_page(group.place, counters_.pages_left.full);
     }
     if (!open_page(group, bytes + page::header_bytes)) return nullptr;
     return open_.append(group, fid, status, bytes);
@@ -110,7 +110,7 @@ bool BufferedPublisher::open_page(Group& group, std::size_t record_bytes) {
     sessions_.make_others_give_way();
     if (delivery_.must_wait_for(group.members)) return false;
     if (!open_.open(group, record_bytes, sessions_.shares().piece(terms_.page_bytes()))) {
-        flush(); // what leaves makes room, sooner or later
+        flush_all(counters_.pages_left.full); // what leaves makes room, sooner or later
         sessions_.slow().note_needed(record_bytes);
         return false;
     }
@@ -120,7 +120,8 @@ bool BufferedPublisher::open_page(Group& group, std::size_t record_bytes) {
 
 Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts parts,
                                         std::size_t bytes, std::uint8_t status) {
-    if (group.place != Group::nowhere) flush_page(group.place); // the order of the fid
+    // The order of the fid.
+    if (group.place != Group::nowhere) flush_page(group.place, counters_.pages_left.full);
     sessions_.make_others_give_way(bytes);
     if (delivery_.must_wait_for(group.members, bytes)) return refuse();
     const std::vector<std::uint32_t> pages = take_pages(bytes);
@@ -140,21 +141,26 @@ std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
         free = sessions_.shares().free();
         sessions_.make_others_give_way(free + 1);
     } while (sessions_.shares().free() > free);
-    flush();
+    flush_all(counters_.pages_left.full);
     sessions_.slow().note_needed(bytes);
     return {};
 }
 
 // --- when they leave ------------------------------------------------------------------------
 
-void BufferedPublisher::flush_page(std::size_t place) {
+void BufferedPublisher::flush_page(std::size_t place, std::uint64_t& reason) {
+    ++reason;
     const OpenPages::Filled filled = open_.take(place);
     delivery_.send(filled.page, filled.bytes, filled.group->members);
     give_what_was_stuck();
 }
 
 void BufferedPublisher::flush() {
-    open_.for_each([this](std::size_t place) { flush_page(place); });
+    flush_all(counters_.pages_left.asked);
+}
+
+void BufferedPublisher::flush_all(std::uint64_t& reason) {
+    open_.for_each([&](std::size_t place) { flush_page(place, reason); });
     clock_.on_all_flushed();
 }
 
@@ -162,7 +168,7 @@ void BufferedPublisher::flush(Fid fid) {
     // What was published before the groups changed last has left with that change.
     if (sessions_.fan_out().fids().find_current(fid) == nullptr) return;
     const Group& group = *sessions_.fan_out().lookup(fid).group;
-    if (group.place != Group::nowhere) flush_page(group.place);
+    if (group.place != Group::nowhere) flush_page(group.place, counters_.pages_left.asked);
 }
 
 // All that are open have been opened since the last time, or were kept then: all of them are due.
@@ -178,7 +184,7 @@ void BufferedPublisher::flush_old() {
             return;
         }
         if (group.writer.used() < FlushPace::nearly_empty_bytes) ++pages.nearly_empty;
-        flush_page(place);
+        flush_page(place, counters_.pages_left.in_time);
     });
     clock_.on_flushed_in_time(pages);
 }
@@ -192,7 +198,7 @@ bool BufferedPublisher::must_queue(const Group& group) {
 
 void BufferedPublisher::flush_idle() {
     open_.for_each([this](std::size_t place) {
-        if (is_idle(open_.group(place))) flush_page(place);
+        if (is_idle(open_.group(place))) flush_page(place, counters_.pages_left.idle);
     });
 }
 
@@ -234,7 +240,7 @@ void BufferedPublisher::give_what_was_stuck() {
 void BufferedPublisher::on_progress() {
     clock_.on_progress();
     give_what_was_stuck();
-    if (!std::exchange(capacity_wanted_, false)) return;
+    if (!held_up_.end(loop_.now())) return;
     sessions_.slow().note_needed(0);
     handler_.on_writable(socket_);
 }

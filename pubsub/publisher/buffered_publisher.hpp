@@ -5,6 +5,7 @@
 // them, and when they leave.
 
 #include "netio/coalescing/message_parts.hpp"
+#include "pubsub/core/held_up.hpp"
 #include "pubsub/core/page_terms.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/flush_clock.hpp"
@@ -35,7 +36,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     EventLoop& loop() const noexcept { return loop_; }
     SubscriberSessions& sessions() noexcept { return sessions_; }
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
-        return sessions_.take_snapshot(limits, delivery_.drops());
+        return sessions_.take_snapshot(limits, delivery_.drops(), held_up_.time(loop_.now()));
     }
     std::size_t message_limit() const noexcept { return terms_.message_limit(); }
 
@@ -61,7 +62,9 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     Status publish_large(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
                          std::uint8_t status);
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
-    void flush_page(std::size_t place);
+    // `reason`: the counter of why it leaves.
+    void flush_page(std::size_t place, std::uint64_t& reason);
+    void flush_all(std::uint64_t& reason);
     void give_what_was_stuck();
     void flush_old();
     void flush_idle();
@@ -78,7 +81,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     PageDelivery delivery_;
     EventLoop& loop_;
     FlushClock clock_;
-    bool capacity_wanted_ = false;
+    HeldUp held_up_;
     SubscriberSessions sessions_; // last: goes first
 };
 

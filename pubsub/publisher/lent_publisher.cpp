@@ -131,7 +131,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
         return {.status = Status::ok, .ticket = {}};
     }
     ++counters_.partial;
-    capacity_wanted_ = true;
+    held_up_.begin(loop_.now());
     return {.status = Status::partial, .ticket = partial_.open(*id, fid, std::move(left))};
 }
 
@@ -150,7 +150,7 @@ Status LentPublisher::resume(PublishTicket& ticket) {
         seal(*id);
         due_timer_.start(Duration::zero()); // the fid may be published to again
     } else if (status == Status::partial) {
-        capacity_wanted_ = true;
+        held_up_.begin(loop_.now());
     }
     return status;
 }
@@ -187,7 +187,7 @@ bool LentPublisher::block_for_slow(const Group& group) {
 
 Status LentPublisher::refuse() {
     ++counters_.again;
-    capacity_wanted_ = true;
+    held_up_.begin(loop_.now());
     return Status::again;
 }
 
@@ -328,7 +328,7 @@ std::uint64_t LentPublisher::on_taken_back(Subscriber& subscriber,
 }
 
 void LentPublisher::on_progress() {
-    if (std::exchange(capacity_wanted_, false)) handler_.on_writable(socket_);
+    if (held_up_.end(loop_.now())) handler_.on_writable(socket_);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -5,6 +5,7 @@
 // of them, and when their cookies come back.
 
 #include "pubsub/core/delivery_tracker.hpp"
+#include "pubsub/core/held_up.hpp"
 #include "pubsub/core/partial_deliveries.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "pubsub/publisher/subscriber_sessions.hpp"
@@ -38,7 +39,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     SessionListener& listener() const noexcept { return sessions_.listener(); }
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
-        return sessions_.take_snapshot(limits, drops_);
+        return sessions_.take_snapshot(limits, drops_, held_up_.time(loop_.now()));
     }
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
     std::size_t segment_limit() noexcept { return sessions_.subscribers().segment_limit(); }
@@ -74,7 +75,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     std::uint32_t next_number_ = 0;
     Publisher::Counters counters_;
     DropAccount drops_;
-    bool capacity_wanted_ = false;
+    HeldUp held_up_;
     bool* destroyed_ = nullptr;
     // They end without anything having been sent last.
     std::deque<DeliveryTracker::Ended> undelivered_;

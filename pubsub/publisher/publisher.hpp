@@ -91,6 +91,16 @@ class NETIO_EXPORT Publisher {
         std::uint64_t partial = 0; // explicit publications that some could not take at once
         std::uint64_t dropped = 0; // messages that slow subscribers missed (drop, newest)
         std::uint64_t pages = 0;   // pages sent to at least one subscriber (buffered)
+        // Of the pages of small messages, why they left: they were full, or had to make room; their
+        // flush_time was over; their subscribers had nothing else to take; or the user asked for
+        // it, as do a change of subscriptions and the end.
+        struct PagesLeft {
+            std::uint64_t full = 0;
+            std::uint64_t in_time = 0;
+            std::uint64_t idle = 0;
+            std::uint64_t asked = 0;
+        };
+        PagesLeft pages_left;
         // Of the accepted messages. Not beside their number, or g++ 12 adds the two as a vector, in
         // 7 instructions a message instead of 2.
         std::uint64_t bytes = 0;

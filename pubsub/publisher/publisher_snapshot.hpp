@@ -29,7 +29,7 @@ struct SubscriberFigures {
     std::uint64_t dropped = 0; // messages that it missed
     Duration idle{};           // it has taken nothing for so long, and there was something
     bool gave_way = false;     // nothing is kept for it until it takes something
-    bool waited_for = false;   // publishing waits for it, and it is disconnected in the end
+    bool waited_for = false;   // publishing waits for it
     // Of its frames: from the queue's end until they are sent, in turns of the loop.
     Duration latency_median{};
     Duration latency_p99{};
@@ -38,7 +38,7 @@ struct SubscriberFigures {
 
 struct FidFigures {
     Fid fid{};
-    std::uint64_t messages = 0; // accepted for at least one subscriber
+    std::uint64_t messages = 0; // published, also those that nobody wanted
     std::uint64_t dropped = 0;  // that subscribers missed, all together
 };
 
@@ -52,7 +52,9 @@ struct PublisherSnapshot {
     std::size_t pool = 0; // all that may be in use
     std::size_t free = 0;
     std::size_t least_free = 0; // since the last snapshot
-    LatencyHistogram latency;   // of the frames to all subscribers, also former ones
+    // From `again` or `partial` until on_writable: all such times together, with the one going on.
+    Duration held_up{};
+    LatencyHistogram latency; // of the frames to all subscribers, also former ones
     std::vector<SubscriberFigures> subscribers; // as many as were wanted
     std::size_t subscriber_count = 0;           // of all
     std::vector<FidFigures> fids;               // as many as were wanted, in ascending order

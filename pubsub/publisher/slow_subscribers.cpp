@@ -33,8 +33,8 @@ SlowSubscribers::SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& pat
                                                                                        }} {}
 
 void SlowSubscribers::note_waited_for(Subscriber& subscriber, SlowPolicy policy) {
-    if (policy != SlowPolicy::disconnect) return;
     subscriber.idle.waited_for = true;
+    if (policy == SlowPolicy::disconnect) subscriber.idle.limited = true;
     keep_watch();
 }
 

@@ -21,8 +21,8 @@ class SlowSubscribers {
     SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& patience, const Shares& shares,
                     const PublisherEnd& end, SubscriberTable& subscribers);
 
-    // Publishing has to wait for this one: if its policy is to disconnect, its time without
-    // progress counts.
+    // Publishing has to wait for this one: if its policy is to disconnect, it has to go when it
+    // has made no progress for too long.
     void note_waited_for(Subscriber& subscriber, SlowPolicy policy);
     // Publishing waits for so much of the pool; 0: for nothing any more.
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }

@@ -254,10 +254,11 @@ void SubscriberSessions::make_others_give_way(std::size_t needed) {
 }
 
 PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits,
-                                                    const DropAccount& drops) {
+                                                    const DropAccount& drops, Duration held_up) {
     PublisherSnapshot snapshot{.pool = shares_.pool(),
                                .free = shares_.free(),
                                .least_free = shares_.take_least_free(),
+                               .held_up = held_up,
                                .latency = former_latency_,
                                .subscribers = {},
                                .subscriber_count = announced_count_,

@@ -95,7 +95,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void abort();
     bool is_closing() const noexcept { return end_.has_begun(); }
 
-    PublisherSnapshot take_snapshot(const SnapshotLimits& limits, const DropAccount& drops);
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits, const DropAccount& drops,
+                                    Duration held_up);
 
   private:
     void on_incoming(IncomingSession& incoming) override;

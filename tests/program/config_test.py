@@ -117,6 +117,20 @@ class Schema(Case):
                 self.assertRegex(refused.stderr, r"written\.yaml:\d+:\d+: .*; allowed: ")
                 self.assertEqual(refused.stderr.count("\n"), 1)
 
+    def test_what_a_start_would_refuse_of_its_places_is_refused(self):
+        twice = {**MINIMAL, "metrics": "127.0.0.1:40001"}
+        for wrong, saying in (
+                ({**MINIMAL, "metrics": "0.0.0.0:0"}, "open"),
+                ({**MINIMAL, "metrics": "192.0.2.1:0"}, r"192\.0\.2\.1"),
+                ({"publishers": [twice, twice]}, r"127\.0\.0\.1:40001 is there twice"),
+                ({**twice, "listen": "127.0.0.1:40001"}, r"127\.0\.0\.1:40001 is there twice")):
+            with self.subTest(wrong):
+                refused = check(self.written(wrong))
+                self.assertEqual(refused.returncode, 1, refused.stderr)
+                self.assertRegex(refused.stderr, saying)
+                self.assertEqual(refused.stderr.count("\n"), 1)
+        self.assertEqual(check(self.written(twice)).returncode, 0)
+
     def test_what_is_right_is_right_for_both(self):
         for right in (
                 {**MINIMAL, "x-anything": {"a": [1]}}, {**MINIMAL, "buffered": {"page_size": "64 KiB"}},

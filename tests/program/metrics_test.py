@@ -120,11 +120,14 @@ class Showing(Case):
         self.until(lambda: figures(there)["netio_peer_frames_total"][peer] > 4, "it gets something")
         stopped.process.send_signal(signal.SIGSTOP)
 
+        held_up = []
+
         def shown():
             now = figures(there)
+            held_up.append(now["netio_publisher_held_up_seconds_total"][""])
             if now.get("netio_peer_idle_seconds", {}).get(peer, 0) < 0.1:
                 return None
-            sign = {"block": now["netio_publisher_again_total"][""] > 0,
+            sign = {"block": now["netio_peer_waited_for"][peer] == 1 and held_up[-1] > held_up[0],
                     "drop": now["netio_peer_dropped_total"][peer] > 0,
                     "newest": now["netio_peer_dropped_total"][peer] > 0,
                     "disconnect": now["netio_peer_waited_for"][peer] == 1}

@@ -98,6 +98,27 @@ TEST_P(Corners, AFlushOfOneFidLeavesTheOthersPagesOpen) {
     publisher->flush(Fid{2});
     ASSERT_TRUE(run_until([&] { return two.actor.messages == 1; }));
     EXPECT_EQ(publisher->counters().pages, 2U);
+    EXPECT_EQ(publisher->counters().pages_left.asked, 2U);
+}
+
+TEST_P(Corners, PagesSayWhyTheyHaveLeft) {
+    auto publisher =
+        buffered({.page_bytes = 256, .page_count = 64, .flush_time = std::chrono::milliseconds{1}});
+    auto& one = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return one.actor.subscribed.size() == 1; }));
+    const auto& left = publisher->counters().pages_left;
+    const std::uint64_t asked = left.asked;
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
+    ASSERT_TRUE(run_until([&] { return one.actor.messages == 1; }));
+    EXPECT_EQ(left.in_time + left.idle, 1U);
+    const std::uint64_t by_itself = left.in_time + left.idle;
+    for (std::uint64_t i = 1; i <= 10; ++i)
+        ASSERT_EQ(publish(*publisher, Fid{1}, i, 100), Status::ok);
+    EXPECT_GE(left.full, 4U);
+    publisher->flush();
+    EXPECT_EQ(left.asked, asked + 1);
+    EXPECT_EQ(left.full + by_itself + 1, publisher->counters().pages);
+    ASSERT_TRUE(run_until([&] { return one.actor.messages == 11; }));
 }
 
 TEST_P(Corners, BufferedMessagesAroundAPageOfTheFirstAndTheLastFid) {

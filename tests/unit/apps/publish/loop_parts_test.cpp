@@ -34,7 +34,7 @@ PublisherConfig pattern_of(const std::string& fids, const std::string& more = ""
 
 std::string refusal_of(const PublisherConfig& config, std::size_t loops) {
     try {
-        refuse_shared_ports(divided(config, loops));
+        refuse_shared_ports(divided(config, loops), loops);
     } catch (const ConfigError& error) {
         return error.what();
     }

@@ -20,8 +20,10 @@ SlowJudge judge() {
 TEST(SlowJudge, OnlyWhoIsWaitedForIsDisconnectedForBeingSlow) {
     const PublisherEnd end;
     EXPECT_THAT(judge().verdict({.time = 1h}, end, now), IsEmpty());
-    EXPECT_THAT(judge().verdict({.time = 499ms, .waited_for = true}, end, now), IsEmpty());
-    EXPECT_THAT(judge().verdict({.time = 500ms, .waited_for = true}, end, now),
+    EXPECT_THAT(judge().verdict({.time = 1h, .waited_for = true}, end, now), IsEmpty());
+    EXPECT_THAT(judge().verdict({.time = 499ms, .waited_for = true, .limited = true}, end, now),
+                IsEmpty());
+    EXPECT_THAT(judge().verdict({.time = 500ms, .waited_for = true, .limited = true}, end, now),
                 HasSubstr("more than 500 ms"));
 }
 

@@ -46,9 +46,11 @@ TEST(SlowWatch, WhoHasTakenEverythingIsNotWaitedForAnyMore) {
     Watched watched;
     watched.look_after(0s, true, 7);
     watched.idle.waited_for = true;
+    watched.idle.limited = true;
     watched.look_after(watched.watch.period(), false, 8);
     watched.look_after(1h, false, 8);
     EXPECT_FALSE(watched.idle.waited_for);
+    EXPECT_FALSE(watched.idle.limited);
     EXPECT_EQ(watched.idle.time, 0s);
 }
 
