@@ -32,6 +32,12 @@ TimePoint later(TimePoint begin, Duration delay) noexcept {
     return delay > TimePoint::max() - begin ? TimePoint::max() : begin + delay;
 }
 
+// Destructors may retire further objects; those wait for the next turn.
+void free_all(std::vector<std::unique_ptr<Retired>>& retired) {
+    std::vector<std::unique_ptr<Retired>> now;
+    now.swap(retired);
+}
+
 } // namespace
 
 // The calling thread is the loop's while it lives.
@@ -66,7 +72,7 @@ EventLoop::EventLoop(Options options, Poller& poller)
 EventLoop::~EventLoop() {
     // Their destructors may retire others.
     while (!retired_.empty())
-        free_retired();
+        free_all(retired_);
     NETIO_CHECK_MSG(sources_.empty(),
                     "sockets, transports and watches must be destroyed before their loop");
     NETIO_CHECK_MSG(timers_.node_count() == 0, "timers must be destroyed before their loop");
@@ -151,7 +157,7 @@ bool EventLoop::turn() noexcept {
     bool worked = tasks_.run([this] { return time_is_up(); });
     worked = drain_sources() || worked;
     worked = fire_due_timers() || worked;
-    free_retired();
+    free_all(retired_);
     if (worked) turns_.add(poller_.now() - begin);
     return worked;
 }
@@ -177,12 +183,6 @@ bool EventLoop::fire_due_timers() {
         if (time_is_up()) break;
     }
     return fired;
-}
-
-void EventLoop::free_retired() {
-    // Destructors may retire further objects; those wait for the next turn.
-    std::vector<std::unique_ptr<Retired>> retired;
-    retired.swap(retired_);
 }
 
 bool EventLoop::may_wait() {

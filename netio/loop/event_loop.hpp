@@ -139,7 +139,6 @@ class NETIO_EXPORT EventLoop {
     bool turn() noexcept;
     bool drain_sources();
     bool fire_due_timers();
-    void free_retired();
     void limit_work();
     bool may_wait();
     void wait(TimePoint deadline);

@@ -15,6 +15,15 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t count) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
+void answer(const std::vector<Client::OnAnswer>& waiters, Client::Answer answer) {
+    for (const Client::OnAnswer& each : waiters)
+        each(answer);
+}
+
+void tell(const Client::Options& options, const std::string& event) {
+    if (options.on_event) options.on_event(event);
+}
+
 } // namespace
 
 ClientThread::ClientThread(Client::Options options)
@@ -30,7 +39,7 @@ ClientThread::ClientThread(Client::Options options)
                      .queue_bytes = options_.send_queue_bytes,
                      .limit = options_.destination_limit},
                     {.post = [this](std::function<void()> task) { return post(std::move(task)); },
-                     .tell = [this](const std::string& line) { tell(line); },
+                     .tell = [this](const std::string& line) { tell(options_, line); },
                      .ended = [this] { check_closed(); }}} {
     require_at_least("queue_messages", static_cast<std::int64_t>(options_.queue_messages), 1);
     require_at_least("queue_bytes", static_cast<std::int64_t>(options_.queue_bytes), 1);
@@ -70,11 +79,7 @@ void ClientThread::run() {
     loop_.run();
     outbox_.close();
     destinations_.take_no_more();
-    finish_tasks();
-}
-
-// What was posted before the end is done, and what it asks for is answered.
-void ClientThread::finish_tasks() {
+    // What was posted before the end is done, and what it asks for is answered.
     sockets_.closing = true;
     {
         const std::lock_guard lock{mutex_};
@@ -201,18 +206,9 @@ void ClientThread::check_closed() {
         loop_.stop();
 }
 
-void ClientThread::answer(const std::vector<Client::OnAnswer>& waiters, Client::Answer answer) {
-    for (const Client::OnAnswer& each : waiters)
-        each(answer);
-}
-
-void ClientThread::tell(const std::string& event) const {
-    if (options_.on_event) options_.on_event(event);
-}
-
 void ClientThread::on_connected(Subscriptions&, const Subscriptions::Source& source,
                                 const std::string& provider) {
-    tell("connected to " + source.name + " (" + provider + ")");
+    tell(options_, "connected to " + source.name + " (" + provider + ")");
 }
 
 void ClientThread::on_subscribed(Subscriptions&, const Subscriptions::Source&,
@@ -250,26 +246,27 @@ void ClientThread::on_missed(Subscriptions&, Fid, std::uint64_t count) {
 void ClientThread::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                                         const PublisherChange& change) {
     add(counted_.restarts, 1);
-    tell(source.name +
-         " is another publisher than before; what the former one published at its "
-         "end is " +
-         (change.tail_known ? "known" : "not known"));
+    tell(options_, source.name +
+                       " is another publisher than before; what the former one published at its "
+                       "end is " +
+                       (change.tail_known ? "known" : "not known"));
 }
 
 void ClientThread::on_closed(Subscriptions&, const Subscriptions::Source& source,
                              const Subscriptions::Ending& ending) {
-    tell(source.name + ": " +
-         (ending.closed.detail.empty() ? std::string{to_string(ending.closed.reason)}
-                                       : ending.closed.detail));
+    tell(options_, source.name + ": " +
+                       (ending.closed.detail.empty() ? std::string{to_string(ending.closed.reason)}
+                                                     : ending.closed.detail));
 }
 
 void ClientThread::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {
-    tell(contest.owner + " and " + contest.other + " both announce " +
-         std::to_string(contest.fids) + " fids from " + to_string(contest.first.first) + " on");
+    tell(options_, contest.owner + " and " + contest.other + " both announce " +
+                       std::to_string(contest.fids) + " fids from " +
+                       to_string(contest.first.first) + " on");
 }
 
 void ClientThread::on_trouble(Subscriptions&, const std::string& what) {
-    tell(what);
+    tell(options_, what);
 }
 
 void ClientThread::on_ended(Subscriptions&) {

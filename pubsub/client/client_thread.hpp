@@ -80,13 +80,10 @@ class ClientThread final : private Subscriptions::Handler {
     void ask(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
              const Client::OnAnswer& answer, TimePoint end);
     void drop_expired();
-    void finish_tasks();
     void drain_outbox();
     void begin_to_close();
     void check_closed();
     void put(Subscriptions& all, Fid fid, std::span<const std::byte> message, std::uint8_t status);
-    void tell(const std::string& event) const;
-    static void answer(const std::vector<Client::OnAnswer>& waiters, Client::Answer answer);
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string& provider) override;

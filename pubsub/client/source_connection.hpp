@@ -68,8 +68,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     bool is_finished() const noexcept { return finished_; } // nothing will come any more
 
     // The bus does not show it any more; it stays as long as its connection does.
-    bool is_expired() const noexcept { return expired_; }
-    void set_expired(bool expired) noexcept { expired_ = expired; }
+    bool expired = false;
 
     Subscriptions::Told told() const;
     void add_to(Subscriptions::Sums& sums) const;
@@ -107,7 +106,6 @@ class SourceConnection final : private SubscribeSocket::Handler {
     Account account_;
     Past past_;
     std::string provider_;
-    bool expired_ = false;
     bool finished_ = false;
     bool open_ = false;
     std::unique_ptr<SubscribeSocket> socket_;

@@ -181,7 +181,7 @@ void SubscriptionsCore::take(const Announcement& announcement) {
         known = found_.emplace(announcement.name, id).first;
     }
     const SourceId id = known->second;
-    sources_.at(id)->set_expired(false);
+    sources_.at(id)->expired = false;
     std::vector<FidRange> fids;
     for (const AnnouncedFids& announced : announcement.fids)
         fids.push_back(announced.fids);
@@ -193,7 +193,10 @@ void SubscriptionsCore::let_go(const std::string& name) {
     if (known == found_.end()) return;
     SourceConnection& connection = *sources_.at(known->second);
     // A bus that is lost does not end data that flows.
-    if (connection.is_connected()) return connection.set_expired(true);
+    if (connection.is_connected()) {
+        connection.expired = true;
+        return;
+    }
     drop(connection.id());
 }
 
@@ -285,7 +288,7 @@ void SubscriptionsCore::on_source_connected(SourceConnection& source) {
 void SubscriptionsCore::on_source_closed(SourceConnection& source,
                                          const Subscriptions::Ending& ending, bool reached) {
     const SourceId id = source.id();
-    const bool dropped = source.is_expired() && !closing_;
+    const bool dropped = source.expired && !closing_;
     const bool retrying = ending.retrying;
     const DestructionWatch watch{destroyed_};
     user_.handler.on_closed(user_.subscriptions, source.source(),

@@ -6,7 +6,7 @@
 namespace netio::pubsub::inline v0_2 {
 
 std::optional<PublisherChange> Continuity::meet(std::uint64_t instance) {
-    met_ = true;
+    stage_ = Stage::met;
     if (instance == instance_) return std::nullopt;
     const PublisherChange change{.former = instance_, .now = instance, .tail_known = ended_};
     const bool is_first = instance_ == 0;
@@ -28,7 +28,7 @@ std::uint64_t Continuity::take(const FidCount& position) {
 
 // Without positions nobody knows what was published since the range was covered before.
 void Continuity::begin(const FidRange& range) {
-    if (met_) return covered_.assign(range, connection_);
+    if (stage_ == Stage::met) return covered_.assign(range, connection_);
     for (const FidRange& absent : covered_.absent(range))
         covered_.assign(absent, connection_);
 }
@@ -39,13 +39,13 @@ void Continuity::forget(const FidRange& range) {
 }
 
 void Continuity::forget_tails(const FidRange& range) {
-    if (!open_) return forget(range);
+    if (stage_ == Stage::closed) return forget(range);
     for (const auto& piece : covered_.pieces(range))
         if (piece.value != connection_) forget(piece.range);
 }
 
 void Continuity::end_connection(const ArrivalCounter& arrivals, bool in_order) {
-    if (!std::exchange(open_, false)) return;
+    if (std::exchange(stage_, Stage::closed) == Stage::closed) return;
     ended_ = arrivals.complete() && !is_behind();
     in_order_ = in_order;
     arrivals.fids().for_each([&](Fid fid, const Arrivals& arrived) {
@@ -55,7 +55,7 @@ void Continuity::end_connection(const ArrivalCounter& arrivals, bool in_order) {
 
 bool Continuity::has_open_tail() const {
     if (ended_) return false;
-    return is_behind() || (!open_ && !in_order_ && !covered_.empty());
+    return is_behind() || (stage_ == Stage::closed && !in_order_ && !covered_.empty());
 }
 
 bool Continuity::is_behind() const {

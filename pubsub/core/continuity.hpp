@@ -22,8 +22,7 @@ class Continuity {
   public:
     void begin_connection() noexcept {
         ++connection_;
-        open_ = true;
-        met_ = false;
+        stage_ = Stage::open;
     }
     // The publisher of this connection says who it is. Something: it is another one than before.
     std::optional<PublisherChange> meet(std::uint64_t instance);
@@ -54,8 +53,11 @@ class Continuity {
 
     std::uint64_t instance_ = 0;
     std::uint64_t connection_ = 0; // the number of this one
-    bool open_ = false;
-    bool met_ = false;      // who is there in this one has said who it is
+    enum class Stage : std::uint8_t {
+        closed,
+        open,
+        met, // who is there has said who it is
+    } stage_ = Stage::closed;
     bool ended_ = false;    // it has told the totals of all that is covered
     bool in_order_ = false; // the end of the last one
     // By the account, and since which connection without a break.

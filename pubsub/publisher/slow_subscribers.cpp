@@ -15,6 +15,11 @@ std::size_t droppable(const Subscriber& subscriber) noexcept {
     return subscriber.queue().holding().droppable;
 }
 
+// What is kept would leave at once, and the publisher has no memory for it: others have it.
+bool waits_for_memory(const Subscriber& subscriber) noexcept {
+    return subscriber.is_turn_of_kept() && subscriber.can_send_now();
+}
+
 bool has_stalled_with_something(const Subscriber& subscriber) noexcept {
     return SlowWatch::stalled(subscriber.idle) && droppable(subscriber) > 0;
 }
@@ -49,7 +54,7 @@ void SlowSubscribers::look() {
     subscribers_.for_each([&](Subscriber& each) {
         const bool has_more = end_.has_begun() || !each.is_idle();
         const Duration before = each.idle.time;
-        watch_.see(each.idle, {.has_more = has_more && !each.waits_for_memory(),
+        watch_.see(each.idle, {.has_more = has_more && !waits_for_memory(each),
                                .progress = each.queue().progress()});
         tell_observer(loop_.observer, each.session(), before, each.idle);
         const std::string why = judge_.verdict(each.idle, end_, loop_.now());

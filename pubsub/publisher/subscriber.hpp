@@ -73,8 +73,6 @@ class Subscriber final : private Session::Handler {
 
     // The next message would leave at once.
     bool can_send_now() const noexcept;
-    // What is kept would leave at once, and the publisher has no memory for it: others have it.
-    bool waits_for_memory() const noexcept { return is_turn_of_kept() && can_send_now(); }
     // It cannot send now: the owner's on_progress follows when it can.
     void request_capacity() { static_cast<void>(session_->request_capacity()); }
     // It has everything, and the network too.

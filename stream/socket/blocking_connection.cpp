@@ -21,6 +21,12 @@ TimePoint later(TimePoint begin, std::chrono::milliseconds limit) {
     return limit.count() > 0 ? begin + std::min(limit, longest_time) : TimePoint::max();
 }
 
+// The peer has no part in it.
+void wait_for_reason(EventLoop& loop, const std::optional<Closed>& closed) {
+    run_until(
+        loop, {}, [] { return 0; }, [&closed] { return closed.has_value(); });
+}
+
 } // namespace
 
 BlockingEngine::BlockingEngine(const std::string& provider)
@@ -179,7 +185,7 @@ void BlockingStream::Connection::write(std::span<const std::byte> memory) {
 void BlockingStream::Connection::send(const Slice& slice) {
     if (socket_->send(slice, Cookie{sends_}) != Status::ok) {
         // It is gone, and what had arrived is being saved: the reason is told behind that.
-        if (!socket_->is_connected()) wait_for_reason();
+        if (!socket_->is_connected()) wait_for_reason(loop_, closed_);
         throw_closed();
     }
     ++sends_;
@@ -209,17 +215,11 @@ void BlockingStream::Connection::wait(const std::function<bool()>& done) {
         run([&] { return done() || closed_; });
     } catch (const StreamError& timeout) {
         socket_->abort();
-        wait_for_reason();
+        wait_for_reason(loop_, closed_);
         closed_->detail = std::string{"a call before timed out: "} + timeout.what();
         throw;
     }
     if (!done() || (closed_ && send_canceled_)) throw_closed();
-}
-
-// The peer has no part in it.
-void BlockingStream::Connection::wait_for_reason() {
-    run_until(
-        loop_, {}, [] { return 0; }, [this] { return closed_.has_value(); });
 }
 
 void BlockingStream::Connection::run(const std::function<bool()>& done) {

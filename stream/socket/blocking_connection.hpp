@@ -76,7 +76,6 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     void settle();
     void send(const Slice& slice);
     void wait(const std::function<bool()>& done);
-    void wait_for_reason();
     void run(const std::function<bool()>& done);
     std::uint64_t moved_bytes() const;
     [[noreturn]] void throw_closed() const;
