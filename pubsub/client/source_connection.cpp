@@ -42,7 +42,7 @@ void SourceConnection::come_back(SourceId id, std::vector<std::string> addresses
     source_.address = addresses.front();
     addresses_ = std::move(addresses);
     first_ = 0;
-    expired_ = false;
+    expired = false;
     finished_ = false;
 }
 
