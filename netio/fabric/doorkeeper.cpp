@@ -22,9 +22,17 @@ void Doorkeeper::note(int fd) {
 }
 
 void Doorkeeper::enter(const HalfOpen::Guest& guest) {
-    const auto excess = guests_.enter(guest);
-    if (!excess || !socket_.has_accepted(excess->fd)) return;
-    if (ListeningSocket::peer_of(excess->fd) == excess->peer) cut_off(excess->fd);
+    guests_.enter(guest);
+    while (const auto excess = guests_.excess(guest.peer)) {
+        const auto& [fd, peer] = excess->guest;
+        const bool is_there = socket_.has_accepted(fd) && ListeningSocket::peer_of(fd) == peer;
+        if (is_there && !excess->is_asking && ListeningSocket::has_asked(fd)) {
+            guests_.note_asking(fd);
+            continue;
+        }
+        if (is_there) cut_off(fd);
+        guests_.forget(fd);
+    }
 }
 
 KernelSocket Doorkeeper::admit(const access::GateAddress& peer) {

@@ -4,6 +4,10 @@
 // Who has connected and not finished the provider's handshake, as far as it was noticed, in the
 // order of their coming; of one machine not more than a limit. Whom it names for being cut off may
 // have gone by itself meanwhile.
+//
+// Who has sent all of its request waits for us, and not we for it: of those there may be many more.
+// A thousand that come at once while we are busy would else be cut off one after the other, each
+// when its turn is next, come back, and be cut off again.
 
 #include "netio/access/host.hpp"
 
@@ -24,9 +28,20 @@ class HalfOpen {
 
     explicit HalfOpen(std::size_t limit_per_machine) noexcept : limit_{limit_per_machine} {}
 
-    // One that has come, and who has waited longest among those of its machine if they are too many
-    // now: it is forgotten here. Who had the descriptor before is gone.
-    std::optional<Guest> enter(const Guest& guest);
+    static constexpr std::size_t asking_per_waiting = 16; // limits of a machine
+
+    // One that has come. Who had the descriptor before is gone.
+    void enter(const Guest& guest);
+    // Who has waited longest among those of its machine that are too many; note what it is, or
+    // forget it, and ask again.
+    struct Excess {
+        Guest guest;
+        bool is_asking = false;
+    };
+    std::optional<Excess> excess(const access::GateAddress& peer) const;
+    // It has sent all of its request.
+    void note_asking(int fd);
+    void forget(int fd);
     // One that has finished; the descriptor, -1: it was not noticed.
     int leave(const access::GateAddress& peer);
     bool knows(const Guest& guest) const;
@@ -39,10 +54,15 @@ class HalfOpen {
     struct Entry {
         access::GateAddress peer{};
         std::uint64_t number = 0; // the order of coming
+        bool is_asking = false;
     };
-    using Entries = std::map<int, Entry>;         // by descriptor
-    using Waiting = std::map<std::uint64_t, int>; // descriptors by number
-    using Machines = std::map<access::Host, Waiting>;
+    using Entries = std::map<int, Entry>;       // by descriptor
+    using Queue = std::map<std::uint64_t, int>; // descriptors by number
+    struct Machine {
+        Queue waiting;
+        Queue asking;
+    };
+    using Machines = std::map<access::Host, Machine>;
 
     void forget(Entries::iterator entry);
 

@@ -228,11 +228,19 @@ std::optional<access::GateAddress> ListeningSocket::peer_of(int fd) {
     return name_of(fd, ::getpeername);
 }
 
-KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int guess) const {
+bool ListeningSocket::has_asked(int fd) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    constexpr auto needed = offsetof(tcp_info, tcpi_bytes_received) + sizeof(std::uint64_t);
+    return ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && size >= needed &&
+           info.tcpi_bytes_received >= std::uint64_t{whole_request};
+}
+
+KernelSocket ListeningSocket::find_accepted(const access::GateAddress& peer, int known) const {
     const auto is_it = [&](int fd) {
         return has_accepted(fd) && name_of(fd, ::getpeername) == peer;
     };
-    if (guess >= 0 && is_it(guess)) return KernelSocket{guess};
+    if (known >= 0) return KernelSocket{is_it(known) ? known : -1};
     int found = -1;
     for_each_descriptor([&](int fd) {
         if (found < 0 && is_it(fd)) found = fd;

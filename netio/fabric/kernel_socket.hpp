@@ -79,9 +79,12 @@ class ListeningSocket {
 
     // Whether the descriptor is a socket that was accepted here and belongs to nobody yet.
     bool has_accepted(int fd) const;
-    // The socket accepted here from this peer; `guess` is looked at first.
-    KernelSocket find_accepted(const access::GateAddress& peer, int guess) const;
+    // The socket accepted here from this peer; none if it is gone. `known`: which it was; -1: all
+    // are looked at.
+    KernelSocket find_accepted(const access::GateAddress& peer, int known) const;
     static std::optional<access::GateAddress> peer_of(int fd);
+    // Whether all of a request has arrived, read or not.
+    static bool has_asked(int fd);
     // Those accepted here that belong to nobody yet.
     void for_each_stranger(
         const std::function<void(const access::GateAddress& peer, int fd)>& visit) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -15,11 +16,20 @@ access::GateAddress peer(std::uint8_t host, std::uint16_t port) {
             .port = port};
 }
 
+// Who has to go for it.
+std::optional<HalfOpen::Guest> enter(HalfOpen& guests, const HalfOpen::Guest& guest) {
+    guests.enter(guest);
+    const auto excess = guests.excess(guest.peer);
+    if (!excess) return std::nullopt;
+    guests.forget(excess->guest.fd);
+    return excess->guest;
+}
+
 TEST(HalfOpen, CutsOffWhoHasWaitedLongestOfAMachineThatSendsTooMany) {
     HalfOpen guests{2};
-    EXPECT_FALSE(guests.enter({.fd = 9, .peer = peer(1, 1)}));
-    EXPECT_FALSE(guests.enter({.fd = 5, .peer = peer(1, 2)}));
-    const auto excess = guests.enter({.fd = 7, .peer = peer(1, 3)});
+    EXPECT_FALSE(enter(guests, {.fd = 9, .peer = peer(1, 1)}));
+    EXPECT_FALSE(enter(guests, {.fd = 5, .peer = peer(1, 2)}));
+    const auto excess = enter(guests, {.fd = 7, .peer = peer(1, 3)});
     ASSERT_TRUE(excess);
     EXPECT_EQ(*excess, (HalfOpen::Guest{.fd = 9, .peer = peer(1, 1)}));
     EXPECT_FALSE(guests.knows({.fd = 9, .peer = peer(1, 1)}));
@@ -27,9 +37,9 @@ TEST(HalfOpen, CutsOffWhoHasWaitedLongestOfAMachineThatSendsTooMany) {
 
 TEST(HalfOpen, AnotherMachineIsNotWeighedWithIt) {
     HalfOpen guests{1};
-    EXPECT_FALSE(guests.enter({.fd = 1, .peer = peer(1, 1)}));
-    EXPECT_FALSE(guests.enter({.fd = 2, .peer = peer(2, 1)}));
-    EXPECT_TRUE(guests.enter({.fd = 3, .peer = peer(2, 2)}));
+    EXPECT_FALSE(enter(guests, {.fd = 1, .peer = peer(1, 1)}));
+    EXPECT_FALSE(enter(guests, {.fd = 2, .peer = peer(2, 1)}));
+    EXPECT_TRUE(enter(guests, {.fd = 3, .peer = peer(2, 2)}));
 }
 
 TEST(HalfOpen, TheAddressesOfAnIpv6NetworkAreOneMachine) {
@@ -40,19 +50,52 @@ TEST(HalfOpen, TheAddressesOfAnIpv6NetworkAreOneMachine) {
     access::GateAddress other = one;
     other.host[7] = std::byte{1};
     HalfOpen guests{1};
-    EXPECT_FALSE(guests.enter({.fd = 1, .peer = one}));
-    EXPECT_FALSE(guests.enter({.fd = 2, .peer = other}));
-    EXPECT_EQ(guests.enter({.fd = 3, .peer = same}), (HalfOpen::Guest{.fd = 1, .peer = one}));
+    EXPECT_FALSE(enter(guests, {.fd = 1, .peer = one}));
+    EXPECT_FALSE(enter(guests, {.fd = 2, .peer = other}));
+    EXPECT_EQ(enter(guests, {.fd = 3, .peer = same}), (HalfOpen::Guest{.fd = 1, .peer = one}));
 }
 
 TEST(HalfOpen, WhoHasADescriptorIsTheLastWhoCameWithIt) {
     HalfOpen guests{2};
-    EXPECT_FALSE(guests.enter({.fd = 1, .peer = peer(1, 1)}));
-    EXPECT_FALSE(guests.enter({.fd = 1, .peer = peer(1, 2)}));
-    EXPECT_FALSE(guests.enter({.fd = 2, .peer = peer(1, 3)})) << "one has gone";
+    EXPECT_FALSE(enter(guests, {.fd = 1, .peer = peer(1, 1)}));
+    EXPECT_FALSE(enter(guests, {.fd = 1, .peer = peer(1, 2)}));
+    EXPECT_FALSE(enter(guests, {.fd = 2, .peer = peer(1, 3)})) << "one has gone";
     EXPECT_EQ(guests.leave(peer(1, 1)), -1);
     EXPECT_EQ(guests.leave(peer(1, 2)), 1);
     EXPECT_EQ(guests.size(), 1U);
+}
+
+TEST(HalfOpen, WhoHasAskedWaitsForUsAndIsNotCutOffForTheOthers) {
+    HalfOpen guests{1};
+    guests.enter({.fd = 1, .peer = peer(1, 1)});
+    guests.enter({.fd = 2, .peer = peer(1, 2)});
+    const auto excess = guests.excess(peer(1, 2));
+    ASSERT_TRUE(excess);
+    EXPECT_EQ(excess->guest.fd, 1);
+    EXPECT_FALSE(excess->is_asking);
+    guests.note_asking(1);
+    EXPECT_FALSE(guests.excess(peer(1, 2)));
+    EXPECT_EQ(enter(guests, {.fd = 3, .peer = peer(1, 3)})->fd, 2);
+    EXPECT_EQ(guests.leave(peer(1, 1)), 1);
+    EXPECT_EQ(guests.leave(peer(1, 3)), 3);
+    EXPECT_EQ(guests.size(), 0U);
+}
+
+TEST(HalfOpen, EvenOfThoseWhoAskThereIsALimit) {
+    HalfOpen guests{2};
+    for (std::uint16_t i = 0; i < 2 * HalfOpen::asking_per_waiting; ++i) {
+        guests.enter({.fd = i, .peer = peer(1, i)});
+        guests.note_asking(i);
+        ASSERT_FALSE(guests.excess(peer(1, i)));
+    }
+    guests.enter({.fd = 99, .peer = peer(1, 99)});
+    guests.note_asking(99);
+    const auto excess = guests.excess(peer(1, 99));
+    ASSERT_TRUE(excess);
+    EXPECT_TRUE(excess->is_asking);
+    EXPECT_EQ(excess->guest.fd, 0) << "who asked first";
+    guests.forget(0);
+    EXPECT_FALSE(guests.excess(peer(1, 99)));
 }
 
 // The same in the order of coming, in a list.
@@ -97,7 +140,7 @@ TEST(HalfOpen, DoesWhatAPlainListDoes) {
             if (const auto what = random() % 10; what < 6) {
                 const HalfOpen::Guest guest{.fd = static_cast<int>(random() % 12),
                                             .peer = peer(host, port++)};
-                ASSERT_EQ(guests.enter(guest), model.enter(guest));
+                ASSERT_EQ(enter(guests, guest), model.enter(guest));
             } else if (what < 9) {
                 const auto who = peer(host, static_cast<std::uint16_t>(port - random() % 8));
                 ASSERT_EQ(guests.leave(who), model.leave(who));
