@@ -9,6 +9,8 @@ found it, and the rule. Fails if one is not found within N seeds (2000).
 """
 
 import argparse
+import concurrent.futures
+import os
 import pathlib
 import re
 import shutil
@@ -68,30 +70,42 @@ def first_finding(program, sound, seeds):
     return None
 
 
+def plant(build, fault, overlay, seeds):
+    """(what found it, or None; what to say besides)"""
+    shutil.rmtree(overlay, ignore_errors=True)
+    overlay.mkdir(parents=True)
+    try:
+        files = table.mutated_files(ROOT, fault.changes)
+        program = build.program("world_run", files, overlay, build.affected("world_run", files))
+        return first_finding(program, build.folder / "bin" / "world_run", seeds), ""
+    except (table.TableError, DoesNotBuild) as error:
+        return None, f"  {error}"[:300]
+    finally:
+        shutil.rmtree(overlay, ignore_errors=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--only", default="")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    build = Build(ROOT, arguments.build.resolve())
+    folder = arguments.build.resolve()
+    build = Build(ROOT, folder)
+    faults = [fault for fault in table.read_table(HERE) if re.search(arguments.only, fault.name)]
     missed = 0
-    for fault in table.read_table(HERE):
-        if not re.search(arguments.only, fault.name):
-            continue
-        overlay = arguments.build.resolve() / "world-faults"
-        shutil.rmtree(overlay, ignore_errors=True)
-        overlay.mkdir()
-        try:
-            files = table.mutated_files(ROOT, fault.changes)
-            program = build.program("world_run", files, overlay, build.affected("world_run", files))
-            found = first_finding(program, build.folder / "bin" / "world_run", arguments.seeds)
-        except (table.TableError, DoesNotBuild) as error:
-            found = None
-            print(f"  {error}"[:300])
-        missed += found is None
-        seed, rule = found or ("-", "NOT FOUND")
-        print(f"{seed:>6}  {rule:32}  {fault.name}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        tasks = {
+            pool.submit(plant, build, fault, folder / "world-faults" / str(number), arguments.seeds): fault
+            for number, fault in enumerate(faults)
+        }
+        for task in concurrent.futures.as_completed(tasks):
+            found, words = task.result()
+            missed += found is None
+            seed, rule = found or ("-", "NOT FOUND")
+            print(f"{seed:>6}  {rule:32}  {tasks[task].name}{words}", flush=True)
+    print(f"world: {len(faults)} planted, {len(faults) - missed} found")
     return 1 if missed else 0
 
 
