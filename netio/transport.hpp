@@ -106,7 +106,8 @@ class NETIO_EXPORT Connection {
 
     virtual ~Connection() = default;
 
-    // Starts connecting, or accepts. Receives are posted before it. Once.
+    // Starts connecting, or accepts. Receives are posted before it. Once. Nothing happens if the
+    // connection broke before; on_closed tells.
     virtual void open(std::span<const std::byte> data) = 0;
 
     // All slices together are one message; at most capabilities().segment_limit of them. closed

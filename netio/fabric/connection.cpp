@@ -49,8 +49,9 @@ Connection::~Connection() {
 }
 
 void Connection::open(std::span<const std::byte> data) {
-    NETIO_CHECK(state_ == State::idle);
     NETIO_CHECK(data.size() <= connection_data_limit);
+    if (state_ == State::closing) return; // a receive was refused, or a queue had failed before
+    NETIO_CHECK(state_ == State::idle);
     state_ = State::opening;
     const int result = accepting_ ? endpoint_.accept(data) : endpoint_.connect(data);
     domain_.loop().activate(domain_.fabric().events());

@@ -7,12 +7,6 @@
 #include <rdma/fi_errno.h>
 
 namespace netio::fabric {
-namespace {
-
-// Errors in a row that name nobody and concern nobody.
-constexpr std::size_t nameless_error_limit = 64;
-
-} // namespace
 
 CmReader::Result CmReader::read(::fid_eq& queue) {
     std::uint32_t type = 0;
@@ -66,6 +60,7 @@ EventQueue::~EventQueue() {
 
 void EventQueue::join(::fid_t endpoint, Connection& connection) {
     members_.emplace(endpoint, &connection);
+    if (failure_ != 0) return break_off(connection);
     loop_.activate(*this);
 }
 
@@ -76,7 +71,7 @@ void EventQueue::leave(::fid_t endpoint) noexcept {
 std::size_t EventQueue::drain(std::size_t budget) {
     std::size_t work = 0;
     unsigned empty = 0;
-    while (!failed_ && work < budget && empty < empty_reads) {
+    while (failure_ == 0 && work < budget && empty < empty_reads) {
         const auto result = reader_.read(*queue_);
         if (result == CmReader::Result::nothing) {
             ++empty;
@@ -112,15 +107,18 @@ void EventQueue::deliver_error(const CmError& error) {
 
 // The queue itself is broken, and would say so for ever.
 void EventQueue::fail(const CmError& error) {
-    failed_ = true;
-    for (const auto& [handle, connection] : members_) {
-        connection->break_off(CloseReason::failed,
-                              "the event queue failed: " + fabric_error_text(error.error));
-    }
+    failure_ = error.error;
+    for (const auto& [handle, connection] : members_)
+        break_off(*connection);
+}
+
+void EventQueue::break_off(Connection& connection) const {
+    connection.break_off(CloseReason::failed,
+                         "the event queue failed: " + fabric_error_text(failure_));
 }
 
 bool EventQueue::may_sleep() {
-    if (failed_) return true;
+    if (failure_ != 0) return true;
     ::fid* handle = &queue_->fid;
     return ::fi_trywait(&fabric_, &handle, 1) == 0;
 }

@@ -34,6 +34,9 @@ struct CmError {
 // accepts or goes on with one connection each time. So often in a row it must say so.
 inline constexpr unsigned empty_reads = 2;
 
+// Errors in a row that name nobody; after so many the queue itself is taken for broken.
+inline constexpr std::size_t nameless_error_limit = 64;
+
 // Reads one event; used by this queue and by listeners.
 class CmReader {
   public:
@@ -57,6 +60,7 @@ class EventQueue final : public EventSource {
     ~EventQueue();
 
     ::fid_eq& handle() noexcept { return *queue_; }
+    // Breaks the connection off if the queue has failed: nothing would ever be told of it.
     void join(::fid_t endpoint, Connection& connection);
     void leave(::fid_t endpoint) noexcept;
 
@@ -67,6 +71,7 @@ class EventQueue final : public EventSource {
   private:
     void deliver_error(const CmError& error);
     void fail(const CmError& error);
+    void break_off(Connection& connection) const;
 
     EventLoop& loop_;
     ::fid_fabric& fabric_;
@@ -76,7 +81,7 @@ class EventQueue final : public EventSource {
     // Events name an endpoint by its handle; one that is not here any more was destroyed.
     std::unordered_map<::fid_t, Connection*> members_;
     std::size_t nameless_errors_ = 0; // in a row, that concerned nobody
-    bool failed_ = false;             // for good: it is not read any more
+    int failure_ = 0;                 // of the queue itself, for good: it is not read any more
 };
 
 } // namespace netio::fabric

@@ -194,10 +194,18 @@ std::size_t Listener::drain(std::size_t budget) {
         if (result == CmReader::Result::event && reader_.event().type == FI_CONNREQ) {
             if (!handle_request(reader_.event())) return work;
         }
+        if (is_broken(result)) break;
         if (loop_.time_is_up()) return work;
     }
-    if (door_ && lowest_free_descriptor() < 0) rest();
+    if (nameless_errors_ >= nameless_error_limit || (door_ && lowest_free_descriptor() < 0)) rest();
     return work;
+}
+
+// It would say so each time, and is asked again after a rest.
+bool Listener::is_broken(CmReader::Result result) {
+    const bool nameless = result == CmReader::Result::error && reader_.error().handle == nullptr;
+    nameless_errors_ = nameless ? nameless_errors_ + 1 : 0;
+    return nameless_errors_ >= nameless_error_limit;
 }
 
 // The provider may accept a connection in the call.
@@ -215,7 +223,8 @@ CmReader::Result Listener::read() {
 }
 
 void Listener::rest() {
-    door_->look();
+    nameless_errors_ = 0;
+    if (door_) door_->look();
     loop_.remove(*this);
     rest_timer_.start(rest_time);
 }

@@ -4,7 +4,7 @@
 // A listening (passive) endpoint with an event queue of its own, so that strangers at its door
 // never stand in the way of connections that exist. Where connections are kernel sockets it has a
 // doorkeeper. When no descriptor is left for another peer it rests for a while: the provider cannot
-// accept then, and its listening socket stays readable.
+// accept then, and its listening socket stays readable. So it does when its queue only fails.
 
 #include "netio/fabric/connection.hpp"
 #include "netio/fabric/doorkeeper.hpp"
@@ -35,6 +35,7 @@ class Listener final : public netio::Listener, private EventSource {
     // False: the handler destroyed this listener.
     bool handle_request(const CmEvent& event);
     CmReader::Result read();
+    bool is_broken(CmReader::Result result);
     template <typename Call>
     auto noting(Call call);
     void rest();
@@ -52,7 +53,8 @@ class Listener final : public netio::Listener, private EventSource {
     CmReader reader_;
     std::optional<Doorkeeper> door_;
     Timer rest_timer_;
-    Request* pending_ = nullptr; // being handled
+    Request* pending_ = nullptr;      // being handled
+    std::size_t nameless_errors_ = 0; // in a row
 };
 
 } // namespace netio::fabric

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Queues of the provider that fail for good: each connection is told, once, and nothing is asked of
+// them without end. No provider can be made to do so, so the queues' own calls are replaced.
+
+#include "netio/fabric/domain.hpp"
+#include "tests/scenario/fabric/ends.hpp"
+
+namespace netio::test {
+namespace {
+
+using netio::fabric::Domain;
+
+std::size_t reads = 0;
+
+ssize_t fail_to_read(::fid_cq*, void*, std::size_t) {
+    ++reads;
+    return -EIO;
+}
+ssize_t fail_to_read_event(::fid_eq*, std::uint32_t*, void*, std::size_t, std::uint64_t) {
+    ++reads;
+    return -EIO;
+}
+
+class BrokenQueue : public testing::Test {
+  protected:
+    BrokenQueue() {
+        reads = 0;
+        end = std::make_unique<End>(*fabric.transport, door.listener->address());
+        EXPECT_TRUE(fabric.run_until([&] { return end->connected && other() != nullptr; }));
+    }
+    End* other() {
+        return !door.ends.empty() && door.ends.front()->connected ? door.ends.front().get()
+                                                                  : nullptr;
+    }
+    Domain& domain() { return static_cast<Domain&>(end->connection->domain()); }
+    void break_completions() {
+        ::fid_cq& queue = domain().queue_for(1, false).handle();
+        completion_calls_ = *queue.ops;
+        completion_calls_.read = fail_to_read;
+        queue.ops = &completion_calls_;
+        end->send(); // so that something is there to be read
+    }
+    void break_events() {
+        ::fid_eq& queue = domain().fabric().events().handle();
+        event_calls_ = *queue.ops;
+        event_calls_.read = fail_to_read_event;
+        queue.ops = &event_calls_;
+        fabric.loop.activate(domain().fabric().events());
+    }
+    static void expect_told_once(const End& one, const std::string& what) {
+        ASSERT_EQ(one.closed.size(), 1U);
+        EXPECT_EQ(one.closed.front().reason, CloseReason::failed);
+        EXPECT_NE(one.closed.front().detail.find(what), std::string::npos)
+            << one.closed.front().detail;
+    }
+
+  private:
+    ::fi_ops_cq completion_calls_{};
+    ::fi_ops_eq event_calls_{};
+
+  protected:
+    Fabric fabric;
+    Door door{*fabric.transport, {"127.0.0.1", 0}};
+    std::unique_ptr<End> end;
+};
+
+TEST_F(BrokenQueue, OfCompletionsEndsItsConnectionsOnceWithAllTheirOperations) {
+    break_completions();
+    ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty() && !other()->closed.empty(); }));
+    expect_told_once(*end, "completion queue failed");
+    expect_told_once(*other(), "completion queue failed");
+    EXPECT_EQ(end->completions, receive_count + 1) << "the send as well";
+    EXPECT_EQ(other()->completions, receive_count);
+}
+
+TEST_F(BrokenQueue, OfCompletionsIsReadNoMoreAndTakesNobodyIn) {
+    break_completions();
+    ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty(); }));
+    EXPECT_EQ(reads, 1U);
+    End later{*fabric.transport, door.listener->address()};
+    ASSERT_TRUE(fabric.run_until([&] { return later.connected && door.ends.back()->connected; }));
+    ASSERT_TRUE(later.send());
+    ASSERT_TRUE(fabric.run_until([&] { return door.ends.back()->messages == 1; }));
+    EXPECT_EQ(reads, 1U);
+}
+
+TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsReadNoMore) {
+    break_events();
+    ASSERT_TRUE(fabric.run_until([&] { return !end->closed.empty() && !other()->closed.empty(); }));
+    expect_told_once(*end, "event queue failed");
+    const std::size_t until_then = reads;
+    End later{*fabric.transport, door.listener->address()};
+    ASSERT_TRUE(fabric.run_until([&] { return !later.closed.empty(); }));
+    expect_told_once(later, "event queue failed");
+    EXPECT_EQ(later.completions, 0U) << "its receives were refused: it was broken when it was made";
+    EXPECT_EQ(reads, until_then);
+}
+
+} // namespace
+} // namespace netio::test
