@@ -12,7 +12,10 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 namespace pubsub = netio::pubsub;
 namespace stream = netio::stream;
@@ -77,17 +80,17 @@ class Relay final : private pubsub::SubscribeSocket::Handler,
 // From a message to the stream.
 class Uplink final : private netio::ListenSocket::Handler, private stream::StreamSocket::Handler {
   public:
-    Uplink(netio::Transport& transport, const netio::Address& end)
-        : stream_{transport, {}, *this}, listener_{transport,
-                                                   listening<netio::ListenSocket::Options>(),
-                                                   *this} {
+    // Calls `when_ready` once bytes can leave: what is sent over a stream before is refused.
+    Uplink(netio::Transport& transport, const netio::Address& end, std::function<void()> when_ready)
+        : when_ready_{std::move(when_ready)}, stream_{transport, {}, *this},
+          listener_{transport, listening<netio::ListenSocket::Options>(), *this} {
         stream_.connect(end);
     }
     netio::Address address() const { return listener_.endpoints().at(0).address; }
 
   private:
     void on_connected(netio::ReceiveSocket&) override {}
-    void on_connected(stream::StreamSocket&) override {}
+    void on_connected(stream::StreamSocket&) override { when_ready_(); }
     void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
                     std::optional<std::uint64_t>) override {
         std::memcpy(memory_.data(), message.data(), message.size()); // one is under way at a time
@@ -101,6 +104,7 @@ class Uplink final : private netio::ListenSocket::Handler, private stream::Strea
     void on_received(stream::StreamSocket&, const stream::Received&) override {}
     void on_closed(stream::StreamSocket&, const netio::Closed&) override {}
 
+    std::function<void()> when_ready_;
     netio::RegisteredBuffer memory_{4096};
     stream::StreamSocket stream_;
     netio::ListenSocket listener_;
@@ -152,8 +156,10 @@ int main() try {
     const auto transport = netio::open_fabric(loop);
     Origin origin{*transport};
     const Destination destination{*transport, origin};
-    const Uplink uplink{*transport, destination.address()};
-    const Relay relay{*transport, origin.address(), uplink.address()};
+    std::optional<Relay> relay;
+    std::optional<Uplink> uplink;
+    uplink.emplace(*transport, destination.address(),
+                   [&] { relay.emplace(*transport, origin.address(), uplink->address()); });
     loop.run();
     std::printf("%llu numbers went round\n",
                 static_cast<unsigned long long>(destination.arrived()));
