@@ -78,6 +78,25 @@ void FoundOracle::subscribed(std::uint32_t finder, std::uint64_t connection, std
 }
 
 void FoundOracle::unsubscribes(std::uint32_t finder, std::uint64_t first, std::uint64_t last) {
+    forget(finder, first, last);
+    for (const auto& [fid, source] : fids_)
+        if (fid >= first && fid <= last) ++finders_[finder].leaving[fid];
+}
+
+void FoundOracle::unsubscribed(std::uint32_t finder, std::uint64_t first, std::uint64_t last) {
+    forget(finder, first, last);
+    for (auto& [fid, count] : finders_[finder].leaving)
+        if (fid >= first && fid <= last && count > 0) --count;
+}
+
+void FoundOracle::closed(std::uint32_t finder, std::uint32_t publisher) {
+    for (auto& [fid, count] : finders_[finder].leaving) {
+        if (fids_.at(fid).publisher != publisher || std::exchange(count, 0) == 0) continue;
+        forget(finder, fid, fid);
+    }
+}
+
+void FoundOracle::forget(std::uint32_t finder, std::uint64_t first, std::uint64_t last) {
     std::erase_if(finders_[finder].known,
                   [&](const auto& entry) { return entry.first >= first && entry.first <= last; });
 }

@@ -35,8 +35,11 @@ class FoundOracle {
     // It hears the oldest answer of the connection that it has not heard.
     void subscribed(std::uint32_t finder, std::uint64_t connection, std::uint64_t first,
                     std::uint64_t last);
-    // Does not want them any more.
+    // Does not want them any more. What it is told of them until the answer, or the end of the
+    // connection in which that was to come, is of what it had taken back.
     void unsubscribes(std::uint32_t finder, std::uint64_t first, std::uint64_t last);
+    void unsubscribed(std::uint32_t finder, std::uint64_t first, std::uint64_t last);
+    void closed(std::uint32_t finder, std::uint32_t publisher);
     void message(std::uint32_t finder, std::uint64_t fid, std::span<const std::byte> bytes);
     // A gap, or between connections.
     void missing(std::uint32_t finder, std::uint64_t fid, std::uint64_t count);
@@ -60,13 +63,15 @@ class FoundOracle {
         std::uint64_t next = 0;
     };
     struct Finder {
-        std::map<std::uint64_t, Place> known; // by what it was told
+        std::map<std::uint64_t, Place> known;           // by what it was told
+        std::map<std::uint64_t, std::uint32_t> leaving; // not answered, of each fid
         std::uint64_t unknown_tails = 0;
     };
 
     using Grant = std::map<std::uint64_t, Place>; // by fid: where it begins
 
     void violate(std::uint32_t finder, std::uint64_t fid, const std::string& what);
+    void forget(std::uint32_t finder, std::uint64_t first, std::uint64_t last);
 
     Oracle& oracle_;
     std::map<std::uint64_t, Source> fids_;

@@ -89,7 +89,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     void on_unsubscribed(Subscriptions&, const Subscriptions::Source&,
                          const FidRange& range) override {
         note("unsubscribed", to_integer(range.first), to_integer(range.last));
-        world_.found().unsubscribes(number_, to_integer(range.first), to_integer(range.last));
+        world_.found().unsubscribed(number_, to_integer(range.first), to_integer(range.last));
     }
     void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
                     std::uint8_t) override {
@@ -110,13 +110,12 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                               const pubsub::PublisherChange& change) override {
         note("changed", change.tail_known);
-        world_.found().changed(number_,
-                               static_cast<std::uint32_t>(std::stoul(source.name.substr(1))),
-                               change.tail_known);
+        world_.found().changed(number_, process_of(source), change.tail_known);
     }
-    void on_closed(Subscriptions&, const Subscriptions::Source&,
+    void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
         note("closed", static_cast<std::uint64_t>(ending.closed.reason), ending.retrying);
+        world_.found().closed(number_, process_of(source));
         if (ending.closed.reason == CloseReason::protocol_error) {
             world_.oracle().violate(RuleId::no_protocol_error, ending.closed.detail);
         }
@@ -127,6 +126,10 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         if (std::exchange(ended_, true)) {
             world_.oracle().violate(RuleId::last_word, "a finder was told twice that it has ended");
         }
+    }
+
+    static std::uint32_t process_of(const Subscriptions::Source& source) {
+        return static_cast<std::uint32_t>(std::stoul(source.name.substr(1)));
     }
 
     std::set<std::uint64_t> wanted_;
