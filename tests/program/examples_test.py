@@ -25,7 +25,11 @@ class Example:
 
     def end(self):
         """(exit status, what it said)"""
-        said = self.process.communicate(timeout=DEADLINE)[0]
+        try:
+            said = self.process.communicate(timeout=DEADLINE)[0]
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "it did not end", self.process.communicate()[0]
         return self.process.returncode, said
 
 
