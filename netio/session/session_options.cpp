@@ -9,10 +9,6 @@
 #include <string>
 
 namespace netio::inline v0_2 {
-namespace {
-
-// Whoever wants to wait for ever does not mean more than this.
-} // namespace
 
 void validate(const SessionOptions& options) {
     require_option(options.receive_bytes >= least_receive_bytes &&

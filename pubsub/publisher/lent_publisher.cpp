@@ -68,7 +68,8 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
         return Status::no_subscribers;
     }
     sessions_.make_others_give_way();
-    if (partial_.holds(fid) || block_for_slow(group)) return refuse();
+    const auto takes_more = [this](const Subscriber& each) { return takes(each); };
+    if (partial_.holds(fid) || block_for_slow(group.members, takes_more)) return refuse();
     const std::optional<PublicationId> id = begin(cookie);
     if (!id) return refuse();
     ++found.published;
@@ -105,6 +106,13 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
         ++counters_.without_subscribers;
         return {.status = outlook, .ticket = {}};
     }
+    // What a user abandons waits for its subscriber in the queue: who has its share there has to
+    // take some of that first, or it would come to hold what other fids need.
+    const auto has_no_share = [this](const Subscriber& each) {
+        return each.queue().holding().waiting < options_.remainder_limit;
+    };
+    if (outlook == Status::partial && block_for_slow(members, has_no_share))
+        return {.status = refuse(), .ticket = {}};
     for (const Interest& member : members)
         if (!can_take(member)) wait_for(member);
     std::optional<PublicationId> id;
@@ -174,12 +182,13 @@ bool LentPublisher::takes(const Subscriber& subscriber) noexcept {
             (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX)));
 }
 
-bool LentPublisher::block_for_slow(const Group& group) {
+template <typename Takes>
+bool LentPublisher::block_for_slow(std::span<const Interest> members, Takes takes_more) {
     bool blocked = false;
-    for (const Interest& member : group.members) {
-        if (member.policy == SlowPolicy::drop || takes(sessions_.subscribers()[member.subscriber]))
-            continue;
-        sessions_.slow().note_waited_for(sessions_.subscribers()[member.subscriber], member.policy);
+    for (const Interest& member : members) {
+        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
+        if (member.policy == SlowPolicy::drop || takes_more(subscriber)) continue;
+        sessions_.slow().note_waited_for(subscriber, member.policy);
         blocked = true;
     }
     return blocked;

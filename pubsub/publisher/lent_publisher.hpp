@@ -53,7 +53,8 @@ class LentPublisher final : private SubscriberSessions::Owner {
     Status check(std::span<const Slice> slices, const PublishSocket::Extras& extras,
                  std::size_t& total_bytes) const;
     bool takes(const Subscriber& subscriber) noexcept;
-    bool block_for_slow(const Group& group);
+    template <typename Takes>
+    bool block_for_slow(std::span<const Interest> members, Takes takes_more);
     Status refuse();
     void wait_for(const Interest& member);
     std::optional<PublicationId> begin(Cookie cookie);

@@ -99,6 +99,7 @@ class Subscriber final : private Session::Handler {
     SubscriberAccount account{TimePoint{}};
     Idleness idle;
     bool announced = false;       // the user has been told of it
+    bool confirmed = false;       // it has gone, with everything, and has said so
     bool has_kept = false;        // something that is kept elsewhere, and is to follow the queue
     std::vector<FidRange> former; // that it had when it went
 

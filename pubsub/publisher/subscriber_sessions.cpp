@@ -106,9 +106,8 @@ void SubscriberSessions::on_subscriber_open(Subscriber& subscriber) {
 }
 
 void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
-    const bool confirmed =
+    subscriber.confirmed =
         subscriber.stage() == Subscriber::Stage::leaving && subscriber.queue().has_drained();
-    if (subscriber.announced && !confirmed) end_.note_unconfirmed();
     subscriber.set_stage(Subscriber::Stage::gone);
     owner_.before_change();
     subscriber.former = fan_out_.remove(subscriber.id());
@@ -119,6 +118,9 @@ void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Clos
     const std::unique_ptr<Subscriber> last = subscribers_.take(subscriber.id());
     if (last->announced) shares_.set_subscribers(--announced_count_);
     former_latency_.add(last->account.latency());
+    // Also of whom the user heard only after it had begun to close, where it was told what became
+    // of a message in between.
+    if (last->announced && !last->confirmed) end_.note_unconfirmed();
     check_closed();
     const DestructionWatch watch{destroyed_};
     if (last->announced) {
@@ -179,6 +181,7 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
         user_.handler.on_subscribed(user_.publisher, peer, range);
         if (watch.destroyed()) return;
     }
+    owner_.on_progress(); // by its new policy nobody may have to wait for it
 }
 
 void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
@@ -197,6 +200,7 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
         user_.handler.on_unsubscribed(user_.publisher, peer, range);
         if (watch.destroyed()) return;
     }
+    owner_.on_progress(); // nobody waits for it any more
 }
 
 void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,
@@ -240,7 +244,7 @@ void SubscriberSessions::on_turn_of_kept(Subscriber& subscriber) {
 }
 
 void SubscriberSessions::offer_what_is_kept() {
-    subscribers_.for_each([this](Subscriber& each) {
+    subscribers_.for_each([](Subscriber& each) {
         if (each.stage() != Subscriber::Stage::gone) each.offer_room();
     });
 }

@@ -2,6 +2,7 @@
 #include "tests/world/draw.hpp"
 
 #include "tests/world/dice.hpp"
+#include "tests/world/draw_copies.hpp"
 #include "tests/world/draw_faults.hpp"
 
 #include <algorithm>
@@ -12,12 +13,15 @@
 namespace netio::world {
 namespace {
 
+constexpr std::int64_t few_fids = 6;
+constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
+
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
-                                                                                      (seed << 32)},
-          copy_dice_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
+          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
+                                                                                    0x6c6f6f70} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -27,11 +31,12 @@ class Drawing {
             schedule_.world.set("window_bytes", std::int64_t{1} << dice_.between(10, 18));
         }
         if (found_dice_.percent(10)) return draw_found();
+        if (copies_.are_alone()) return draw_copied();
         const std::int64_t kind = dice_.between(0, 99);
         if (kind < 70) draw_publishing();
         if (kind >= 60 && kind < 85) draw_messages();
         if (kind >= 80) draw_streams();
-        if (copy_dice_.percent(8)) draw_copies();
+        if (copies_.are_among_others()) copies_.draw(schedule_, span_us_);
         faults_.draw(schedule_, span_us_, fids_);
         draw_names();
         draw_keys();
@@ -40,6 +45,13 @@ class Drawing {
     }
 
   private:
+    Schedule draw_copied() {
+        copies_.draw_troubled(schedule_, span_us_);
+        faults_.draw(schedule_, span_us_, fids_);
+        draw_keys();
+        std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
+        return std::move(schedule_);
+    }
     // Publishers that are found on a bus, and those who know fids only.
     Schedule draw_found() {
         const std::int64_t publishers = found_dice_.between(1, 3);
@@ -51,7 +63,7 @@ class Drawing {
         const std::int64_t cuts = found_dice_.between(0, 3);
         for (std::int64_t i = 0; i < cuts; ++i) {
             const std::uint32_t who = found_dice_.one_of(schedule_.processes).number;
-            at(found_moment(), who, "bus_cut").with.set("us", found_dice_.while_us());
+            schedule_.at(found_moment(), who, "bus_cut").with.set("us", found_dice_.while_us());
         }
         faults_.draw(schedule_, span_us_, 2 * publishers);
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
@@ -59,36 +71,37 @@ class Drawing {
     }
     std::int64_t found_moment() { return found_dice_.between(0, span_us_); }
     void draw_announced(std::int64_t first) {
-        const std::uint32_t number = next_number_;
-        Values& options = add("announced").options;
+        const std::uint32_t number = schedule_.next_number();
+        Values& options = schedule_.add("announced").options;
         options.set("first", first);
         if (found_dice_.percent(50)) options.set("pages", found_dice_.between(2, 16));
         if (loop_dice_.percent(40)) options.set("loops", 2);
         const std::int64_t flows = found_dice_.between(1, 6);
         for (std::int64_t i = 0; i < flows; ++i) {
-            Step& step = at(found_moment(), number, "publish");
+            Step& step = schedule_.at(found_moment(), number, "publish");
             step.with.set("fid", found_dice_.between(0, 1));
             step.with.set("count", found_dice_.between(1, 60));
             step.with.set("bytes", found_dice_.between(24, 2000));
         }
     }
     void draw_finder(std::int64_t last) {
-        const std::uint32_t number = next_number_;
-        Values& options = add("finder").options;
+        const std::uint32_t number = schedule_.next_number();
+        Values& options = schedule_.add("finder").options;
         if (found_dice_.percent(30)) options.set("retry_ms", found_dice_.between(1, 500));
         if (found_dice_.percent(20)) options.set("late_us", found_moment());
         draw_session(options);
-        Step& all = at(options.get("late_us"), number, "subscribe");
+        Step& all = schedule_.at(options.get("late_us"), number, "subscribe");
         all.with.set("first", 0);
         all.with.set("last", last);
         if (!found_dice_.percent(30)) return;
         const std::int64_t when = std::max(options.get("late_us"), found_moment());
         const std::int64_t fid = found_dice_.between(0, last);
-        at(when, number, "unsubscribe").with.set("first", fid);
-        at(when + found_moment(), number, "subscribe").with.set("first", fid);
+        schedule_.at(when, number, "unsubscribe").with.set("first", fid);
+        schedule_.at(when + found_moment(), number, "subscribe").with.set("first", fid);
     }
 
     bool has(const std::string& fault) const { return faults_.has(fault); }
+    bool has_many_fids() const noexcept { return fids_ > few_fids; }
     std::int64_t moment() { return dice_.between(0, span_us_); }
     // By dice of its own: the rest of a world is the same with and without it.
     void draw_names() {
@@ -97,7 +110,7 @@ class Drawing {
             if (name_dice_.percent(5)) plan.options.set("named", 1);
             if (!name_dice_.percent(5)) continue;
             const std::int64_t when = name_dice_.between(0, span_us_);
-            at(when, plan.number, "nameless").with.set("us", name_dice_.while_us());
+            schedule_.at(when, plan.number, "nameless").with.set("us", name_dice_.while_us());
         }
     }
 
@@ -111,17 +124,8 @@ class Drawing {
             if (key_dice_.percent(50)) plan.options.set("key_bytes", key_dice_.between(1, 4096));
             if (!key_dice_.percent(10)) continue;
             const std::int64_t when = key_dice_.between(0, span_us_);
-            at(when, plan.number, "revoke").with.set("us", key_dice_.while_us());
+            schedule_.at(when, plan.number, "revoke").with.set("us", key_dice_.while_us());
         }
-    }
-
-    ProcessPlan& add(const std::string& kind) {
-        schedule_.processes.push_back({.number = next_number_++, .kind = kind, .options = {}});
-        return schedule_.processes.back();
-    }
-    Step& at(std::int64_t when, std::uint32_t process, const std::string& what) {
-        schedule_.steps.push_back({.at_us = when, .process = process, .what = what, .with = {}});
-        return schedule_.steps.back();
     }
 
     void draw_session(Values& options) {
@@ -152,11 +156,11 @@ class Drawing {
     }
 
     void draw_publisher() {
-        const std::uint32_t publisher = next_number_;
+        const std::uint32_t publisher = schedule_.next_number();
         std::int64_t frame = 0;
         const std::int64_t addresses = dice_.percent(20) ? 2 : 1;
         {
-            Values& options = add("publisher").options;
+            Values& options = schedule_.add("publisher").options;
             const std::int64_t mode = dice_.percent(45) ? 0 : dice_.between(1, 2);
             if (mode != 0) options.set("mode", mode);
             if (addresses == 2) options.set("addresses", addresses);
@@ -183,15 +187,16 @@ class Drawing {
             draw_session(options);
         }
         const std::int64_t subscribers =
-            dice_.between(1, has("crowd") || dice_.percent(30) ? 5 : 2);
+            has_many_fids() ? dice_.between(2, 5)
+                            : dice_.between(1, has("crowd") || dice_.percent(30) ? 5 : 2);
         for (std::int64_t i = 0; i < subscribers; ++i)
             draw_subscriber(publisher, addresses, frame);
         draw_flows(publisher, frame);
     }
 
     void draw_subscriber(std::uint32_t publisher, std::int64_t addresses, std::int64_t frame) {
-        const std::uint32_t number = next_number_;
-        Values& options = add("subscriber").options;
+        const std::uint32_t number = schedule_.next_number();
+        Values& options = schedule_.add("subscriber").options;
         options.set("of", publisher);
         if (addresses == 2) options.set("via", dice_.between(0, 1));
         // The publisher's page and the frame around it fit; or the socket finds out by itself.
@@ -208,8 +213,8 @@ class Drawing {
         const std::int64_t requests = dice_.between(1, dice_.percent(30) ? 6 : 2);
         for (std::int64_t i = 0; i < requests; ++i) {
             const bool more = i == 0 || dice_.percent(65);
-            Step& step = at(i == 0 ? late : std::max(late, moment()), number,
-                            more ? "subscribe" : "unsubscribe");
+            Step& step = schedule_.at(i == 0 ? late : std::max(late, moment()), number,
+                                      more ? "subscribe" : "unsubscribe");
             step.with.set("first", dice_.between(0, fids_ - 1));
             step.with.set(
                 "last", dice_.percent(10) ? -1 : dice_.between(step.with.get("first"), fids_ - 1));
@@ -218,23 +223,34 @@ class Drawing {
         // Wants nothing any more, is let go, and comes back.
         if (!dice_.percent(20)) return;
         const std::int64_t when = std::max(late, moment());
-        at(when, number, "unsubscribe").with.set("last", -1);
-        Step& back =
-            at(when + (dice_.percent(50) ? dice_.between(0, 300) : moment()), number, "subscribe");
+        schedule_.at(when, number, "unsubscribe").with.set("last", -1);
+        Step& back = schedule_.at(when + (dice_.percent(50) ? dice_.between(0, 300) : moment()),
+                                  number, "subscribe");
         back.with.set("last", fids_ - 1);
     }
 
     void draw_flows(std::uint32_t publisher, std::int64_t frame) {
         const std::int64_t flows = dice_.between(1, 5);
         for (std::int64_t i = 0; i < flows; ++i) {
-            Step& step = at(moment(), publisher, "publish");
+            Step& step = schedule_.at(moment(), publisher, "publish");
             step.with.set("fid", dice_.between(0, fids_ - 1));
             step.with.set("count",
                           dice_.percent(60) ? dice_.between(1, 20) : dice_.between(20, 120));
             step.with.set("bytes", draw_size(frame));
             step.with.set("gap_us", dice_.one_of(std::vector<std::int64_t>{0, 10, 100, 1000}));
             if (dice_.percent(20)) step.with.set("status", dice_.between(1, 255));
+            if (has_many_fids()) draw_round(step);
         }
+    }
+
+    // Each message is of the next fid, so that many have gaps, and many groups an open page.
+    void draw_round(Step& step) {
+        const std::int64_t fids = dice_.between(1, fids_);
+        step.with.set("fids", fids);
+        step.with.set("fid", dice_.between(0, fids_ - fids));
+        step.with.set("count", step.with.get("count") * 4);
+        if (dice_.percent(50)) step.with.set("bytes", dice_.between(4, 64));
+        if (dice_.percent(50)) step.with.set("gap_us", 0);
     }
 
     std::int64_t draw_size(std::int64_t frame) {
@@ -254,9 +270,9 @@ class Drawing {
 
     // --- from point to point ---
     void draw_messages() {
-        const std::uint32_t receiver = next_number_;
+        const std::uint32_t receiver = schedule_.next_number();
         {
-            Values& options = add("receiver").options;
+            Values& options = schedule_.add("receiver").options;
             options.set("receive_bytes", dice_.one_of(std::vector<std::int64_t>{256, 600, 4096}));
             if (dice_.percent(20)) options.set("addresses", 2);
             if (has("slow") && dice_.percent(50)) options.set("slow_us", dice_.between(1, 5000));
@@ -264,85 +280,52 @@ class Drawing {
         }
         const std::int64_t senders = dice_.between(1, 2);
         for (std::int64_t i = 0; i < senders; ++i) {
-            const std::uint32_t number = next_number_;
-            Values& options = add("sender").options;
+            const std::uint32_t number = schedule_.next_number();
+            Values& options = schedule_.add("sender").options;
             options.set("of", receiver);
             options.set("mode", dice_.between(0, 1));
             if (dice_.percent(60)) options.set("pages", dice_.between(2, 6));
             draw_session(options);
-            at(dice_.percent(80) ? 0 : moment(), number, "connect");
+            schedule_.at(dice_.percent(80) ? 0 : moment(), number, "connect");
             const std::int64_t flows = dice_.between(1, 3);
             for (std::int64_t j = 0; j < flows; ++j) {
-                Step& step = at(moment(), number, "send");
+                Step& step = schedule_.at(moment(), number, "send");
                 step.with.set("count", dice_.between(1, 80));
                 step.with.set("bytes",
                               dice_.percent(80) ? dice_.between(0, 200) : dice_.between(200, 3000));
                 step.with.set("gap_us", dice_.one_of(std::vector<std::int64_t>{0, 10, 100, 1000}));
             }
-            if (dice_.percent(25)) at(moment(), number, "close");
+            if (dice_.percent(25)) schedule_.at(moment(), number, "close");
         }
     }
 
     // --- streams ---
     void draw_streams() {
-        const std::uint32_t server = next_number_;
+        const std::uint32_t server = schedule_.next_number();
         for (const bool serves : {true, false}) {
-            const std::uint32_t number = next_number_;
-            Values& options = add("stream").options;
+            const std::uint32_t number = schedule_.next_number();
+            Values& options = schedule_.add("stream").options;
             if (!serves) options.set("of", server);
             options.set("ring", std::int64_t{1} << dice_.between(10, 16));
             if (dice_.percent(30)) options.set("published", 1);
             if (dice_.percent(40)) options.set("grows", 1);
             draw_session(options);
-            if (!serves) at(dice_.percent(80) ? 0 : moment(), number, "connect");
+            if (dice_.percent(30)) options.set("sends", dice_.between(2, 3));
+            if (!serves) schedule_.at(dice_.percent(80) ? 0 : moment(), number, "connect");
             const std::int64_t flows = dice_.between(0, 3);
             for (std::int64_t j = 0; j < flows; ++j) {
-                Step& step = at(moment(), number, "send");
+                Step& step = schedule_.at(moment(), number, "send");
                 step.with.set("count", dice_.between(1, 40));
                 step.with.set("bytes", dice_.percent(70) ? dice_.between(1, 3000)
                                                          : dice_.between(3000, 60'000));
             }
-            Step& step = at(dice_.percent(70) ? 0 : moment(), number, "receive");
+            Step& step = schedule_.at(dice_.percent(70) ? 0 : moment(), number, "receive");
             step.with.set("depth", dice_.between(1, 4));
             step.with.set("bytes",
                           dice_.percent(50) ? dice_.between(1, 4000) : dice_.between(4000, 50'000));
             step.with.set("fill", dice_.between(0, 1));
-            if (dice_.percent(30)) at(moment(), number, "shutdown");
-            if (dice_.percent(15)) at(moment(), number, "close");
-        }
-    }
-
-    // --- copies of files, by dice of their own as well ---
-    void draw_copies() {
-        const std::uint32_t server = next_number_;
-        const bool overwrites = copy_dice_.percent(40);
-        add("copy-server").options.set("buffers", copy_dice_.between(1, 3));
-        if (copy_dice_.percent(20)) {
-            schedule_.processes.back().options.set("idle_ms", copy_dice_.between(1000, 20'000));
-        }
-        const std::int64_t copiers = copy_dice_.between(1, 2);
-        for (std::int64_t i = 0; i < copiers; ++i) {
-            const std::uint32_t number = next_number_;
-            Values& options = add("copier").options;
-            options.set("of", server);
-            options.set("buffers", copy_dice_.between(1, 3));
-            if (overwrites) options.set("overwrite", 1);
-            const std::int64_t files = copy_dice_.between(1, 4);
-            for (std::int64_t file = 0; file < files; ++file) {
-                Step& step = at(copy_dice_.percent(50) ? 0 : copy_dice_.between(0, span_us_),
-                                number, "copy");
-                // The same again is another file under its name.
-                step.with.set("file", overwrites ? copy_dice_.between(0, 2) : file);
-                step.with.set("bytes", copy_dice_.percent(70) ? copy_dice_.between(0, 5000)
-                                                              : copy_dice_.between(0, 2'500'000));
-            }
-        }
-        for (const std::uint32_t process : {server, server + 1}) {
-            if (copy_dice_.percent(30)) schedule_.processes[process].options.set("trusts", 1);
-            if (!copy_dice_.percent(30)) continue;
-            Step& step = at(copy_dice_.between(0, span_us_), process, "disk");
-            step.with.set("mode", copy_dice_.between(0, 2));
-            step.with.set("us", copy_dice_.while_us());
+            if (dice_.percent(30)) schedule_.at(moment(), number, "shutdown");
+            if (dice_.percent(15)) schedule_.at(moment(), number, "close");
         }
     }
 
@@ -350,12 +333,11 @@ class Drawing {
     Dice name_dice_;
     Dice found_dice_;
     Dice key_dice_;
-    Dice copy_dice_;
+    CopyDrawing copies_;
     Dice loop_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
-    std::uint32_t next_number_ = 0;
-    std::int64_t fids_ = dice_.between(1, 6);
+    std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);
     std::int64_t policies_ = 3; // of the publisher that was drawn last
     std::int64_t span_us_ = dice_.percent(70) ? 20'000 : 2'000'000;
 };

@@ -65,11 +65,6 @@ std::int64_t FaultDrawing::moment() {
     return dice_.one_of(schedule_->steps).at_us + dice_.between(0, 1'500);
 }
 
-Step& FaultDrawing::at(std::int64_t when, std::uint32_t process, const std::string& what) {
-    schedule_->steps.push_back({.at_us = when, .process = process, .what = what, .with = {}});
-    return schedule_->steps.back();
-}
-
 // Most of those that are served stop at about the same time.
 void FaultDrawing::draw_crowd() {
     const std::int64_t when = moment();
@@ -77,10 +72,11 @@ void FaultDrawing::draw_crowd() {
     const std::uint32_t spared = somebody();
     for (const ProcessPlan& plan : schedule_->processes) {
         if (plan.kind != "subscriber" || plan.number == spared) continue;
-        at(when + dice_.between(0, 300), plan.number, "stop").with.set("us", time);
+        schedule_->at(when + dice_.between(0, 300), plan.number, "stop").with.set("us", time);
         // What it asks for at the last moment is under way while it stops.
         if (!dice_.percent(30)) continue;
-        at(when - dice_.between(0, 100), plan.number, "unsubscribe").with.set("last", fids_ - 1);
+        schedule_->at(when - dice_.between(0, 100), plan.number, "unsubscribe")
+            .with.set("last", fids_ - 1);
     }
 }
 
@@ -88,7 +84,7 @@ void FaultDrawing::draw_crowd() {
 void FaultDrawing::draw_strike() {
     const std::uint32_t who = somebody();
     const std::uint32_t other = partner_of(who);
-    Step& step = at(0, who, "when");
+    Step& step = schedule_->at(0, who, "when");
     step.with.set("event", static_cast<std::int64_t>(dice_.one_of(events_to_strike_at)));
     step.with.set("nth", dice_.between(1, dice_.percent(60) ? 3 : 30));
     step.with.set("deed", static_cast<std::int64_t>(Deed::strike));
@@ -106,16 +102,17 @@ void FaultDrawing::draw_farewell() {
     const std::uint32_t who = somebody();
     const std::uint32_t other = partner_of(who);
     const std::int64_t when = moment();
-    at(when, who, "close");
+    schedule_->at(when, who, "close");
     const std::string what = dice_.one_of(
         std::vector<std::string>{"kill", "vanish", "sever", "destroy", "stop", "busy", "block"});
-    Step& step = at(when + dice_.between(0, dice_.percent(70) ? 300 : 100'000), other, what);
+    Step& step =
+        schedule_->at(when + dice_.between(0, dice_.percent(70) ? 300 : 100'000), other, what);
     if (what == "stop" || what == "busy" || what == "block") step.with.set("us", dice_.while_us());
     if (what == "block") step.with.set("other", who);
 }
 
 void FaultDrawing::draw_block(bool thin) {
-    Step& step = at(moment(), somebody(), "block");
+    Step& step = schedule_->at(moment(), somebody(), "block");
     step.with.set("other", dice_.percent(50) ? partner_of(step.process) : somebody());
     step.with.set("us", dice_.while_us());
     if (dice_.percent(40)) step.with.set("both", 0);
@@ -132,32 +129,33 @@ void FaultDrawing::draw_one(const std::string& kind) {
     if (kind == "farewell") return draw_farewell();
     if (kind == "block" || kind == "thin") return draw_block(kind == "thin");
     if (kind == "stop" || kind == "leap" || kind == "busy" || kind == "pause") {
-        at(moment(), who, kind).with.set("us", dice_.while_us());
+        schedule_->at(moment(), who, kind).with.set("us", dice_.while_us());
     } else if (kind == "kill" || kind == "vanish" || kind == "restart") {
         const std::int64_t when = moment();
-        at(when, who, kind == "restart" ? "kill" : kind);
+        schedule_->at(when, who, kind == "restart" ? "kill" : kind);
         if (kind == "restart" || dice_.percent(30)) {
-            at(when + dice_.while_us() % 3'000'000, who, "restart");
+            schedule_->at(when + dice_.while_us() % 3'000'000, who, "restart");
         }
     } else if (kind == "sever") {
-        at(moment(), who, "sever");
+        schedule_->at(moment(), who, "sever");
     } else if (kind == "fail") {
-        Step& step = at(dice_.percent(50) ? 0 : moment(), who, "fail");
+        Step& step = schedule_->at(dice_.percent(50) ? 0 : moment(), who, "fail");
         step.with.set("call", dice_.between(0, 4));
         step.with.set("first", dice_.between(1, dice_.percent(50) ? 3 : 40));
         step.with.set("count", dice_.percent(70) ? 1 : dice_.between(2, 1000));
     } else if (kind == "break") {
-        Step& step = at(moment(), who, "cut_next");
+        Step& step = schedule_->at(moment(), who, "cut_next");
         step.with.set("other", dice_.between(0, 1));
         step.with.set("nth", dice_.between(1, 12));
     } else if (kind == "deed") {
-        Step& step = at(0, who, "when");
+        Step& step = schedule_->at(0, who, "when");
         step.with.set("event", dice_.between(1, static_cast<std::int64_t>(Event::unsubscribed)));
         step.with.set("nth", dice_.between(1, 12));
         step.with.set("deed", dice_.between(1, static_cast<std::int64_t>(Deed::pause)));
         step.with.set("us", dice_.while_us());
     } else if (kind == "end") {
-        at(moment(), who, dice_.one_of(std::vector<std::string>{"close", "abort", "destroy"}));
+        schedule_->at(moment(), who,
+                      dice_.one_of(std::vector<std::string>{"close", "abort", "destroy"}));
     }
 }
 

@@ -34,7 +34,6 @@ class FaultDrawing {
     std::uint32_t partner_of(std::uint32_t process);
     // Half of the faults come when something has just begun.
     std::int64_t moment();
-    Step& at(std::int64_t when, std::uint32_t process, const std::string& what);
 
     Dice& dice_;
     Schedule* schedule_ = nullptr;

@@ -90,6 +90,7 @@ void PubSubOracle::peer_subscribed(std::uint32_t publisher, std::uint64_t connec
     Link& link = links_[connection];
     link.publisher = publisher;
     link.incarnation = publishers_[publisher].incarnation;
+    if (!link.since) link.since = oracle_.now();
     for (const std::uint64_t fid : fids)
         ++link.accounts[fid].requests;
     link.subscribed.insert(fids.begin(), fids.end());
@@ -218,6 +219,9 @@ void PubSubOracle::unsubscribed(std::uint32_t subscriber, const std::set<std::ui
             return one.request < answer && !one.may_miss;
         });
         if (due > 0) not_told(subscriber, fid, account, due, "unsubscribed");
+        // What had not left by then does not come any more: a gap behind this is of others.
+        std::erase_if(account.expected,
+                      [&](const Expected& one) { return one.request < answer && one.may_miss; });
     }
 }
 
@@ -355,11 +359,14 @@ TimePoint PubSubOracle::patience(std::uint32_t publisher, std::uint64_t fid,
         if (link.publisher != publisher || link.closed_at_publisher) continue;
         const auto owner = owners_.find(connection);
         if (owner == owners_.end()) return TimePoint::max(); // it is only just coming
-        if (oracle_.was_free(owner->second, since - prompt)) continue;
+        // A host that has come back does not answer for the connections that it had before.
+        const bool vanished =
+            link.since && oracle_.happened(Trouble::vanished, owner->second, *link.since);
+        if (!vanished && oracle_.was_free(owner->second, since - prompt)) continue;
         const auto subscriber = subscribers_.find(owner->second);
         if (!link.subscribed.contains(fid)) continue;
         if (it.explicitly) return TimePoint::max();
-        const bool drops = may_miss(it.policy) || (subscriber != subscribers_.end() &&
+        const bool drops = may_miss(it.policy) || (!vanished && subscriber != subscribers_.end() &&
                                                    subscriber->second.asked_to_drop.contains(fid));
         if (drops) continue;
         if (it.policy == Policy::block) return TimePoint::max();

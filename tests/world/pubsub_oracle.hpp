@@ -108,7 +108,8 @@ class PubSubOracle {
     struct Link {
         std::uint32_t publisher = 0;
         std::uint64_t incarnation = 0;
-        std::set<std::uint64_t> subscribed; // at the publisher
+        std::optional<TimePoint> since;     // the publisher knows of it
+        std::set<std::uint64_t> subscribed; // there
         std::map<std::uint64_t, Account> accounts;
         bool closed_at_publisher = false;
     };

@@ -21,7 +21,7 @@
 
 namespace netio::world {
 
-inline constexpr std::uint64_t fid_count = 8; // that a world knows: 0, 1, ...
+inline constexpr std::uint64_t fid_count = 32; // that a world knows: 0, 1, ...
 
 class Values {
   public:
@@ -55,6 +55,20 @@ struct Schedule {
     Values world;
     std::vector<ProcessPlan> processes;
     std::vector<Step> steps;
+
+    // The reference holds until the next one is added.
+    ProcessPlan& add(const std::string& kind) {
+        return processes.emplace_back(
+            ProcessPlan{.number = next_number(), .kind = kind, .options = {}});
+    }
+    Step& at(std::int64_t when, std::uint32_t process, const std::string& what) {
+        return steps.emplace_back(
+            Step{.at_us = when, .process = process, .what = what, .with = {}});
+    }
+    // Of the process that is added next.
+    std::uint32_t next_number() const noexcept {
+        return static_cast<std::uint32_t>(processes.size());
+    }
 };
 
 std::string to_text(const Schedule& schedule);

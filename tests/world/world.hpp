@@ -21,6 +21,8 @@
 #include "tests/world/schedule.hpp"
 #include "tests/world/site_keys.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -64,6 +66,10 @@ class World {
             if (plan.kind == "announced") visit(plan);
     }
     FileOracle& files() noexcept { return files_; }
+    std::size_t count_of_copiers() const {
+        return static_cast<std::size_t>(
+            std::ranges::count(schedule_.processes, "copier", &ProcessPlan::kind));
+    }
     test::SimNetwork& network() noexcept { return network_; }
     // Where a process listens; it may have several places.
     static Address address_of(std::uint32_t process, std::int64_t which = 0);

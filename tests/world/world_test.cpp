@@ -220,6 +220,83 @@ TEST(World, WhoWasLetGoComesBackWhenItWantsSomethingAgain) {
                 "at 19000 process 0 publish count=20\n");
 }
 
+TEST(World, TheHostOfAStoppedProcessHasShownThatItLivesUntilItsWayIsBlocked) {
+    expect_good("world\n"
+                "process 0 publisher dead_ms=3000 heartbeat_ms=20\n"
+                "process 1 subscriber\n"
+                "at 542183 process 1 stop us=38280130\n"
+                "at 1765206 process 1 block both=0 us=5105143\n");
+}
+
+TEST(World, WhoClosesWhenItHearsThatAMessageIsLostIsToldThatItsSubscriberHasNotEverything) {
+    expect_good("world\n"
+                "process 0 publisher mode=2\n"
+                "process 1 subscriber receive_bytes=256 slow_us=1522\n"
+                "at 0 process 1 subscribe\n"
+                "at 0 process 0 when deed=2 event=8 nth=6\n"
+                "at 3372 process 0 publish bytes=4089 count=9\n"
+                "at 11843 process 1 sever\n");
+}
+
+TEST(World, WhoWaitedForSomebodyIsToldWhenThatOneUnsubscribes) {
+    expect_good("world\n"
+                "process 0 publisher mode=2\n"
+                "process 2 subscriber\n"
+                "at 0 process 2 subscribe\n"
+                "at 18628 process 2 pause us=32964209\n"
+                "at 147335 process 0 publish count=9\n"
+                "at 1389957 process 2 unsubscribe\n"
+                "at 2976380 process 2 subscribe\n");
+}
+
+TEST(World, WhoseHostHasVanishedIsWaitedForAlsoWhenItsHostIsBack) {
+    expect_good("world\n"
+                "process 0 publisher mode=1 remainder=3\n"
+                "process 2 subscriber\n"
+                "at 0 process 2 subscribe\n"
+                "at 3141 process 2 vanish\n"
+                "at 3209 process 2 restart\n"
+                "at 12172 process 2 subscribe policy=1\n"
+                "at 16172 process 0 publish count=7\n");
+}
+
+TEST(World, AGapBehindAnUnsubscriptionIsNotOfWhatWasPublishedBefore) {
+    expect_good("world protection=2\n"
+                "process 0 publisher mode=2 slot_bytes=16448\n"
+                "process 1 subscriber reconnect=0\n"
+                "process 3 subscriber\n"
+                "at 0 process 1 subscribe last=2\n"
+                "at 0 process 3 subscribe\n"
+                "at 669 process 1 block us=3627639\n"
+                "at 2790 process 1 unsubscribe\n"
+                "at 7459 process 0 publish bytes=6925 count=7 gap_us=0\n"
+                "at 12248 process 1 subscribe policy=1\n");
+}
+
+TEST(World, WhatIsAbandonedForOneSubscriberLeavesRoomForTheFidsOfOthers) {
+    expect_good("world device=1\n"
+                "process 0 publisher abandons=1 mode=2 outstanding=11 receives=5\n"
+                "process 1 subscriber\n"
+                "process 4 subscriber receives=5\n"
+                "at 0 process 1 subscribe last=4\n"
+                "at 0 process 4 subscribe\n"
+                "at 2980 process 4 busy us=15469846\n"
+                "at 4964 process 0 publish count=18 gap_us=10\n"
+                "at 5259 process 4 busy us=12619816\n"
+                "at 6617 process 0 publish fid=4\n");
+}
+
+TEST(World, AMessageOfMoreThanAQuarterOfTheMemoryMayWaitForOthers) {
+    expect_good("world\n"
+                "process 3 publisher page_bytes=1000 pages=7\n"
+                "process 4 subscriber of=3 receives=4\n"
+                "at 0 process 4 subscribe policy=1\n"
+                "at 169 process 4 subscribe first=1 last=2\n"
+                "at 7181 process 4 vanish\n"
+                "at 11001 process 3 publish bytes=483 count=7 fid=2 gap_us=10\n"
+                "at 11551 process 3 publish bytes=3862\n");
+}
+
 TEST(World, WhoseClockLeapsInItsSleepMayTakeItForSilence) {
     expect_good("world device=2\n"
                 "process 3 publisher\n"

@@ -80,6 +80,21 @@ TEST_P(Corners, AHeaderAboveItsLimitIsAStatusAndNothingIsSent) {
     EXPECT_THAT(publisher_actor.completions, testing::IsEmpty());
 }
 
+TEST_P(Corners, APageThatReachesTheWatermarkLeavesAsAFullOne) {
+    auto publisher = buffered({.page_bytes = 256,
+                               .page_count = 64,
+                               .watermark_bytes = 100,
+                               .flush_time = std::chrono::microseconds{0}});
+    auto& one = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return one.actor.subscribed.size() == 1; }));
+    const auto& left = publisher->counters().pages_left;
+    const std::uint64_t asked = left.asked;
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok);
+    EXPECT_EQ(left.full, 1U);
+    EXPECT_EQ(left.asked, asked);
+    ASSERT_TRUE(run_until([&] { return one.actor.messages == 1; }));
+}
+
 TEST_P(Corners, AFlushOfOneFidLeavesTheOthersPagesOpen) {
     auto publisher = buffered({.flush_time = std::chrono::microseconds{0}});
     auto& one = subscribe({range(1, 1)});

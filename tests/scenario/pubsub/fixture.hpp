@@ -62,11 +62,16 @@ class PubSubScenario : public testing::TestWithParam<Bed> {
             std::make_unique<Impostor>(transport(), address, netio::Service::publish_subscribe);
         EXPECT_TRUE(run_until([&] { return peer->connected; }));
         peer->send_open();
-        std::vector<std::byte> request(request_header_bytes + range_bytes);
-        encode_request(1, std::span{&range, 1}, request, policy);
-        peer->send_frame({.kind = subscribe_kind, .sequence = 1}, request);
+        request(*peer, 1, range, policy);
         EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == before + 1; }));
         return peer;
+    }
+    // The nth that it asks for.
+    static void request(Impostor& peer, std::uint32_t nth, const FidRange& range,
+                        std::optional<SlowPolicy> policy) {
+        std::vector<std::byte> body(request_header_bytes + range_bytes);
+        encode_request(nth, std::span{&range, 1}, body, policy);
+        peer.send_frame({.kind = subscribe_kind, .sequence = nth}, body);
     }
     static netio::Status publish(BufferedPublishSocket& socket, Fid fid, std::uint64_t number,
                                  std::size_t size) {

@@ -63,6 +63,20 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
     EXPECT_EQ(subscriber.actor.lost, 1U) << "the one it was told of";
 }
 
+TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
+    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
+    auto slow = stuck(range(1, 1));
+    netio::RegisteredBuffer memory{10000}; // too large to be gathered
+    std::uint64_t key = 0;
+    while (publisher->publish(Fid{1}, memory.slice(), Cookie{key}) == Status::ok)
+        ASSERT_LT(++key, 100U);
+    int told = 0;
+    publisher_actor.at_room = [&] { ++told; };
+    request(*slow, 2, range(1, 1), SlowPolicy::drop);
+    ASSERT_TRUE(run_until([&] { return told > 0; }));
+    EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{key}), Status::ok);
+}
+
 TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
     auto& lossless = subscribe({range(1, 1), range(5, 5)}, {}, SlowPolicy::block);

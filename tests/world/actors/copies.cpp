@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -125,6 +127,11 @@ class CopyActor final : public DiskActor, public apps::copy::Sender::Handler {
     bool is_undisturbed() const {
         return !closing_ && world_.serves(server_) && world_.oracle().was_calm(since_);
     }
+    // Nobody else may write what it writes, and it has not changed since this attempt began.
+    bool is_only_ours(const std::string& name) const {
+        return option("overwrite") == 0 ||
+               (world_.count_of_copiers() == 1 && !changed_.contains(name));
+    }
     void want(const std::string& name, std::uint64_t bytes);
     void attempt();
     void after();
@@ -134,7 +141,10 @@ class CopyActor final : public DiskActor, public apps::copy::Sender::Handler {
 
     std::uint32_t server_;
     std::vector<std::string> wanted_;
-    TimePoint since_; // this attempt
+    // Of this attempt:
+    TimePoint since_;
+    std::size_t files_ = 0;         // that nothing was said of yet
+    std::set<std::string> changed_; // since it began
     bool closing_ = false;
     bool finished_ = false;
     Timer next_{process_.loop, [this] { after(); }};
@@ -160,6 +170,7 @@ void CopyActor::want(const std::string& name, std::uint64_t bytes) {
     note("copy", bytes);
     const std::string its = name_of(name);
     world_.files().write(number_, its, bytes);
+    changed_.insert(its);
     if (std::ranges::find(wanted_, its) == wanted_.end()) wanted_.push_back(its);
     if (sender_ == nullptr && !next_.armed()) attempt();
 }
@@ -181,6 +192,8 @@ void CopyActor::attempt() {
                                  .flaw = {}});
     note("attempt", wanted_.size());
     since_ = world_.oracle().now();
+    files_ = wanted_.size();
+    changed_.clear();
     finished_ = false;
     sender_ = std::make_unique<apps::copy::Sender>(process_.loop, process_.transport,
                                                    std::move(options), *this);
@@ -196,10 +209,15 @@ void CopyActor::attempt() {
 void CopyActor::on_file(const apps::copy::CopiedFile& file) {
     const std::string name = file.path.substr(file.path.rfind('/') + 1);
     note("file", static_cast<std::uint64_t>(file.outcome), file.size_bytes);
+    if (files_ > 0) {
+        --files_;
+    } else {
+        world_.oracle().violate(RuleId::last_word, "more was said of files than there are");
+    }
     if (file.outcome != apps::copy::CopiedFile::Outcome::failed) {
         world_.files().said_copied(server_, name);
         std::erase(wanted_, name);
-    } else if (option("overwrite") == 0 && is_undisturbed()) {
+    } else if (is_only_ours(name) && is_undisturbed()) {
         world_.oracle().violate(RuleId::copy_succeeds,
                                 "process " + std::to_string(number_) + ": " + file.detail);
     }
@@ -209,6 +227,10 @@ void CopyActor::on_finished(const std::string& problem) {
     note("finished", problem.empty() ? 0 : 1);
     if (std::exchange(finished_, true)) {
         world_.oracle().violate(RuleId::last_word, "a sender of files has finished twice");
+    }
+    if (problem.empty() && files_ > 0) {
+        world_.oracle().violate(RuleId::last_word,
+                                std::to_string(files_) + " files were left out, without a word");
     }
     if (!problem.empty() && is_undisturbed()) {
         world_.oracle().violate(RuleId::copy_succeeds,

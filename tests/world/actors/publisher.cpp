@@ -42,7 +42,10 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     enum class Mode : std::uint8_t { buffered, unbuffered, explicitly };
     struct Flow {
         Flow(PublishActor& actor, const Step& step);
+        // Of the next message: round and round over `fids`, from `first` on.
         std::uint64_t fid;
+        std::uint64_t first;
+        std::uint64_t fids;
         std::int64_t left;
         std::size_t bytes;
         std::uint8_t status;
@@ -61,6 +64,7 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     void memory_is_free();
     Status publish(Flow& flow);
     Status publish_from_slot(Flow& flow);
+    bool waits_for_others(const Flow& flow) const;
     void resume_tickets();
     void abandon_tickets();
     void flush();
@@ -97,7 +101,8 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
 };
 
 PublishActor::Flow::Flow(PublishActor& actor, const Step& step)
-    : fid{static_cast<std::uint64_t>(step.with.get("fid"))}, left{step.with.get("count", 1)},
+    : fid{static_cast<std::uint64_t>(step.with.get("fid"))}, first{fid},
+      fids{static_cast<std::uint64_t>(step.with.get("fids", 1))}, left{step.with.get("count", 1)},
       bytes{static_cast<std::size_t>(step.with.get("bytes", 40))}, status{static_cast<std::uint8_t>(
                                                                        step.with.get("status"))},
       gap{std::chrono::microseconds{step.with.get("gap_us", 100)}}, timer{actor.process_.loop,
@@ -204,6 +209,7 @@ void PublishActor::go_on(Flow& flow) {
             return;
         }
         --flow.left;
+        flow.fid = flow.first + (flow.fid + 1 - flow.first) % flow.fids;
         if (status == Status::closed || status == Status::too_large) flow.left = 0;
         if (flow.gap > Duration{} && flow.left > 0) return flow.timer.start(flow.gap);
     }
@@ -240,8 +246,15 @@ Status PublishActor::publish(Flow& flow) {
     }
     note("publish", flow.fid, static_cast<std::uint64_t>(status));
     if (status == Status::no_subscribers) oracle.nobody_wants(number_, flow.fid);
-    if (status == Status::again) oracle.refused(number_, flow.fid);
+    if (status == Status::again && !waits_for_others(flow)) oracle.refused(number_, flow.fid);
     return status;
+}
+
+// "A message larger than a quarter of the memory may have to wait until others have taken theirs."
+// (docs/operations.md)
+bool PublishActor::waits_for_others(const Flow& flow) const {
+    const std::int64_t memory = option("page_bytes", 4096) * option("pages", 16);
+    return mode_ == Mode::buffered && 4 * static_cast<std::int64_t>(flow.bytes) > memory;
 }
 
 Status PublishActor::publish_from_slot(Flow& flow) {

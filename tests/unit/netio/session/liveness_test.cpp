@@ -47,7 +47,7 @@ TEST(Liveness, JudgesByTheBestSignThatItHas) {
                 const auto dead = [&](TimePoint sign) {
                     return Liveness{liveness}.is_dead(at(silence), sign, may_speak);
                 };
-                EXPECT_EQ(liveness.is_doubtful(at(silence)), silence > 15s);
+                EXPECT_EQ(liveness.is_doubtful(at(silence)), silence > 5s);
                 EXPECT_EQ(dead(start), silence > 30s) << "the host shows no sign";
                 EXPECT_FALSE(dead(start + silence)) << "its host lives";
                 EXPECT_EQ(dead(start + silence - 31s), silence >= 31s);
