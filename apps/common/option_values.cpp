@@ -41,6 +41,18 @@ std::uint64_t read_bytes(const std::string& name, const std::string& word, const
     refuse(name, word, allowed("a number of bytes", limits, "64k, 16M, 1G"));
 }
 
+// Nothing is 0, where that is taken.
+netio::Duration read_time(const std::string& name, const std::string& word, Zero zero) {
+    constexpr std::chrono::hours longest{24};
+    if (zero == Zero::taken && parse_count(word) == 0U) return {};
+    const auto duration = parse_duration(word);
+    if (duration && *duration >= std::chrono::milliseconds{1} && *duration <= longest)
+        return *duration;
+    refuse(name, word,
+           fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
+                       zero == Zero::taken ? "0, or " : ""));
+}
+
 template <class Value, class Read>
 CLI::Option* add_number(CLI::App& command, const std::string& name, Value& value,
                         const std::string& help, const Limits& limits, Read read) {
@@ -80,22 +92,23 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name,
 
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
                          const std::string& help, Zero zero) {
-    constexpr std::chrono::hours longest{24};
-    const auto read = [&value, name, zero, longest](const std::string& word) {
-        const auto duration = parse_duration(word);
-        const bool none = zero == Zero::taken && parse_count(word) == 0U;
-        if (!none &&
-            (!duration || *duration < std::chrono::milliseconds{1} || *duration > longest)) {
-            refuse(
-                name, word,
-                fmt::format("{}a number of seconds, also as 500ms, 10s, 2m, 1h; from 1ms to a day",
-                            zero == Zero::taken ? "0, or " : ""));
-        }
-        value = none ? 0 : std::chrono::duration<double>{*duration}.count();
+    const auto read = [&value, name, zero](const std::string& word) {
+        value = std::chrono::duration<double>{read_time(name, word, zero)}.count();
     };
     return command.add_option_function<std::string>(name, read, help)
         ->type_name("TIME")
         ->default_str(fmt::format("{}", value));
+}
+
+CLI::Option* add_milliseconds(CLI::App& command, const std::string& name,
+                              std::chrono::milliseconds& value, const std::string& help,
+                              Zero zero) {
+    const auto read = [&value, name, zero](const std::string& word) {
+        value = std::chrono::duration_cast<std::chrono::milliseconds>(read_time(name, word, zero));
+    };
+    return command.add_option_function<std::string>(name, read, help)
+        ->type_name("TIME")
+        ->default_str(fmt::format("{}ms", value.count()));
 }
 
 std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words) {

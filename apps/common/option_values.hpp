@@ -7,6 +7,7 @@
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -41,6 +42,8 @@ CLI::Option* add_bytes(CLI::App& command, const std::string& name,
 enum class Zero : std::uint8_t { refused, taken };
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& value,
                          const std::string& help, Zero zero);
+CLI::Option* add_milliseconds(CLI::App& command, const std::string& name,
+                              std::chrono::milliseconds& value, const std::string& help, Zero zero);
 // For an option whose values are these words: check(one_of({...})). What is wrong names the word
 // that was meant, where one is near.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string_view> words);

@@ -10,6 +10,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/shown_lines.hpp"
 #include "apps/dump/hex_lines.hpp"
+#include "apps/dump/message_filter.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -39,6 +40,7 @@ struct DumpArguments {
     std::string bus; // empty: none
     std::vector<std::string> fids;
     std::string decode;
+    MessageFilter filter;
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     std::size_t shown_bytes = 256;
@@ -86,6 +88,7 @@ class DumpRun final : private Subscriptions::Handler {
     void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override {
         if (ended_) return;
+        if (!arguments_.filter.wants(message, status)) return;
         const std::string with_status = status == 0 ? "" : fmt::format(", status {}", status);
         lines_.print(fmt::format("{}: {} bytes{}\n{}", name_of(fid), message.size(), with_status,
                                  hex_lines(message, arguments_.shown_bytes)));
@@ -144,7 +147,20 @@ Command add_dump(CLI::App& program) {
     });
     command->add_option("--fid", arguments->fids, "Which: 7, 0-63, {link: 3}; may be repeated")
         ->required();
-    add_count(*command, "--messages", arguments->messages, "End after so many");
+    add_count(*command, "--messages,--count", arguments->messages, "End after so many are shown");
+    command
+        ->add_option_function<std::vector<std::string>>(
+            "--filter",
+            [arguments](const std::vector<std::string>& conditions) {
+                for (const std::string& condition : conditions) {
+                    if (!arguments->filter.add(condition))
+                        throw CLI::ValidationError{
+                            "--filter",
+                            fmt::format("'{}'; allowed: {}", condition, filter_spelling)};
+                }
+            },
+            fmt::format("Show only what has this: {}; may be repeated", filter_spelling))
+        ->type_name("BYTES");
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     add_bytes(*command, "--bytes", arguments->shown_bytes, "Bytes shown of each message",
               {.min = 0, .max = 1U << 30});

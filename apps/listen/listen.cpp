@@ -11,6 +11,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
+#include "apps/common/session_values.hpp"
 #include "apps/common/shown_lines.hpp"
 #include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
@@ -39,6 +40,7 @@ struct ListenArguments {
     std::string provider = "auto";
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
+    netio::SessionOptions session = netio::ListenSocket::Options{}.session;
     KeyArguments keys;
     MetricsArguments metrics;
 };
@@ -51,6 +53,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
           socket_{*transport_,
                   {.addresses = {netio::parse_address(arguments.listen)},
                    .open = arguments.open,
+                   .session = arguments.session,
                    .keys = keys_.keys()},
                   *this} {
         if (arguments.duration) duration_timer_.start(*arguments.duration);
@@ -129,6 +132,8 @@ Command add_listen(CLI::App& program) {
     add_count(*command, "--messages", arguments->messages, "End after so many, of all senders");
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     command->add_flag("--print", arguments->print, "Each message as a line of standard output");
+    add_receive_buffers(*command, arguments->session);
+    add_session_times(*command, arguments->session);
     add_keys(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();

@@ -14,6 +14,8 @@ void write(const SenderFigures& sender, Exposition& text) {
         .add(peer, now.frames);
     text.counter("netio_sender_again_total", "Refusals, as all memory was on its way")
         .add(peer, now.again);
+    text.counter("netio_sender_connections_total", "Connections that were open, one behind another")
+        .add(peer, now.connections);
     text.gauge("netio_sender_connected", "1: it is connected")
         .add(peer, std::uint64_t{now.connected});
     text.gauge("netio_sender_waiting", "Frames that wait for a receive buffer of the peer's")
@@ -22,6 +24,9 @@ void write(const SenderFigures& sender, Exposition& text) {
         .add(peer, std::uint64_t{now.credits});
     text.gauge("netio_sender_unconfirmed", "Frames that the peer is not known to have taken")
         .add(peer, now.unconfirmed);
+    text.histogram("netio_sender_latency_seconds",
+                   "Of the frames, from the moment they were to leave until they were sent",
+                   now.latency);
 }
 
 ReceiverFigures figures_of(const netio::ListenSocket& socket, std::size_t senders) {

@@ -86,7 +86,7 @@ void End::begin_flows() {
             out.outstanding = settings_.sends;
             out.size_max = piece_bytes(header_->size_max, out.outstanding);
             out.size_min = piece_bytes(header_->size_min, out.outstanding);
-            source_.emplace(*socket_, out);
+            flows_.source.emplace(*socket_, out);
         }
         if (!is_client_ || header_->bidirectional) {
             Plan in = plan(!is_client_);
@@ -98,27 +98,27 @@ void End::begin_flows() {
                               ? std::min(settings_.receive_size_min, in.size_max)
                               : in.size_max;
             in.fill = settings_.wait_all ? netio::stream::Fill::all : netio::stream::Fill::some;
-            sink_.emplace(*socket_, in);
+            flows_.sink.emplace(*socket_, in);
         }
     } catch (const std::exception& error) {
         return decline(fmt::format("no memory for {} sends and {} receives of {} bytes: {}",
                                    settings_.sends, settings_.receives, header_->size_max,
                                    error.what()));
     }
-    if (is_client_ && (!sink_ || sink_->is_complete())) receive_report();
+    if (is_client_ && (!flows_.sink || flows_.sink->is_complete())) receive_report();
     drive();
 }
 
 void End::drive() {
     if (!header_ || finished_) return;
     as_memory_allows([this] {
-        if (source_ && !source_->drive()) later_.start(netio::Duration::zero());
-        if (sink_) sink_->drive();
+        if (flows_.source && !flows_.source->drive()) later_.start(netio::Duration::zero());
+        if (flows_.sink) flows_.sink->drive();
     });
     if (!error_.empty()) return;
-    if (source_ && !source_->all_submitted()) return;
+    if (flows_.source && !flows_.source->all_submitted()) return;
     if (!is_client_) {
-        if (!sink_->is_complete()) return;
+        if (!flows_.sink->is_complete()) return;
         send_report();
         if (!error_.empty()) return;
     }
@@ -128,7 +128,7 @@ void End::drive() {
 
 void End::on_send_completed(StreamSocket&, Cookie key, netio::Completion::Outcome outcome) {
     if (outcome != netio::Completion::Outcome::done || key == private_key) return;
-    source_->on_send_completed(key);
+    flows_.source->on_send_completed(key);
     drive();
 }
 
@@ -138,13 +138,13 @@ void End::on_received(StreamSocket&, const Received& received) {
         is_client_ ? take_report(received) : take_header(received);
         return;
     }
-    sink_->on_received(received);
-    if (sink_->is_complete()) {
+    flows_.sink->on_received(received);
+    if (flows_.sink->is_complete()) {
         measure_end();
         if (is_client_) receive_report();
     }
     if (finished_) { // the other direction may have ended before this one
-        as_memory_allows([this] { sink_->drive(); });
+        as_memory_allows([this] { flows_.sink->drive(); });
     } else {
         drive();
     }
@@ -215,13 +215,13 @@ void End::decline(const std::string& why) {
 }
 
 void End::on_end_of_stream(StreamSocket&) {
-    if (is_client_ && !sink_) measure_end();
+    if (is_client_ && !flows_.sink) measure_end();
 }
 
 void End::on_closed(StreamSocket&, const netio::Closed& closed) {
     idle_.cancel();
     later_.cancel();
-    const bool whole = finished_ && (!sink_ || sink_->is_complete());
+    const bool whole = finished_ && (!flows_.sink || flows_.sink->is_complete());
     // What the server says of it comes before what became of the connection then.
     if (error_.empty() && is_client_ && !peer_report_.empty()) error_ = problem_in(peer_report_);
     if (error_.empty() && (closed.reason != netio::CloseReason::orderly || !whole)) {
@@ -233,7 +233,7 @@ void End::on_closed(StreamSocket&, const netio::Closed& closed) {
 }
 
 std::uint64_t End::moved_bytes() const {
-    if (sink_) return sink_->received_bytes();
+    if (flows_.sink) return flows_.sink->received_bytes();
     const netio::stream::SenderCounters sent = socket_->counters().sent;
     return sent.direct_bytes + sent.indirect_bytes;
 }
@@ -245,8 +245,8 @@ StreamFigures End::figures(const std::string& peer) const {
 }
 
 std::string End::wrong_byte() const {
-    return sink_ && sink_->wrong_at()
-               ? fmt::format("a wrong byte at position {}", *sink_->wrong_at())
+    return flows_.sink && flows_.sink->wrong_at()
+               ? fmt::format("a wrong byte at position {}", *flows_.sink->wrong_at())
                : std::string{};
 }
 
@@ -256,7 +256,7 @@ nlohmann::ordered_json End::report() const {
                       .error = error_.empty() ? wrong_byte() : error_,
                       .bytes = moved_bytes(),
                       .verified = header_ && header_->verify,
-                      .receives = sink_.has_value(),
+                      .receives = flows_.sink.has_value(),
                       .measurement = measurement_,
                       .counters = socket_->counters(),
                       .peer_report = peer_report_});

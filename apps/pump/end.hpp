@@ -56,6 +56,11 @@ class End final : private netio::stream::StreamSocket::Handler {
   private:
     static constexpr netio::Cookie private_key{UINT64_MAX}; // of the header and the reports
 
+    struct Flows { // that this end has
+        std::optional<Source> source;
+        std::optional<Sink> sink;
+    };
+
     void begin_flows();
     std::size_t piece_bytes(std::uint64_t wanted, std::size_t count) const;
     void drive();
@@ -86,8 +91,7 @@ class End final : private netio::stream::StreamSocket::Handler {
     std::optional<Header> header_;
     std::function<void(End&)> when_closed_;
     std::optional<netio::RegisteredBuffer> private_memory_; // once connected
-    std::optional<Source> source_;
-    std::optional<Sink> sink_;
+    Flows flows_;
     std::string peer_report_;
     std::string provider_;
     bool finished_ = false; // has said all it has to say

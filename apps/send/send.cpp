@@ -8,6 +8,7 @@
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/report.hpp"
+#include "apps/common/session_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
@@ -40,6 +41,7 @@ struct SendArguments {
     std::size_t bytes = 64;
     std::string local;
     std::string provider = "auto";
+    netio::SessionOptions session = netio::SendSocket::Options{}.session;
     KeyArguments keys;
     MetricsArguments metrics;
     bool reconnect = false;
@@ -87,9 +89,11 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     explicit SendRun(const SendArguments& arguments)
         : arguments_{arguments}, transport_{netio::open_fabric(loop_,
                                                                {.provider = arguments.provider})},
-          message_(arguments.bytes), left_{arguments.count.value_or(0)},
+          made_up_{.message = std::vector<std::byte>(arguments.bytes),
+                   .left = arguments.count.value_or(0)},
           socket_{*transport_,
-                  {.socket = {.local_host = arguments.local,
+                  {.socket = {.session = arguments.session,
+                              .local_host = arguments.local,
                               .key = client_key(arguments.keys),
                               .reconnect = arguments.reconnect}},
                   *this} {}
@@ -125,6 +129,11 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         netio::Closed closed;                 // the last one
     };
 
+    struct MadeUp { // in place of lines
+        std::vector<std::byte> message;
+        std::uint64_t left = 0;
+    };
+
     void go_on() {
         if (!socket_.is_connected()) return is_all_sent() ? loop_.stop() : void();
         if (closing_) return;
@@ -139,9 +148,9 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         return link_.connected && !arguments_.count && lines_.ended() && !lines_.has_line();
     }
     void make_up() {
-        for (std::size_t turn = 0; left_ > 0; ++turn, --left_) {
+        for (std::size_t turn = 0; made_up_.left > 0; ++turn, --made_up_.left) {
             if (turn == messages_per_turn) return next_turn_.start(netio::Duration::zero());
-            if (!send(message_)) return;
+            if (!send(made_up_.message)) return;
         }
         close();
     }
@@ -205,8 +214,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     LogObserver observer_{loop_};
     netio::DeviceWatch devices_{loop_};
     std::unique_ptr<netio::Transport> transport_;
-    std::vector<std::byte> message_;
-    std::uint64_t left_;
+    MadeUp made_up_;
     Lines lines_;
     Link link_;
     bool closing_ = false;
@@ -235,6 +243,7 @@ Command add_send(CLI::App& program) {
     command->add_option("--local", arguments->local, "Local address or interface to connect from");
     command->add_flag("--reconnect", arguments->reconnect,
                       "Wait for the listener, and come back when its connection was lost");
+    add_session_times(*command, arguments->session);
     add_key(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();

@@ -4,6 +4,7 @@
 
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/session_values.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/subscribe/policy_words.hpp"
 #include "apps/subscribe/subscribe_run.hpp"
@@ -103,13 +104,8 @@ Command add_subscribe(CLI::App& program) {
                      "buffered publisher); never one that holds the publisher up more than its own")
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
     command->add_option("--local", arguments->local, "Local address to connect from");
-    add_count(*command, "--buffers", arguments->buffers.count, "Receive buffers",
-              {.min = 4, .max = 16384});
-    add_bytes(*command, "--buffer-size", arguments->buffers.bytes, "Bytes of each",
-              {.min = 256, .max = 1U << 30});
-    add_bytes(*command, "--window-limit", arguments->buffers.window_limit,
-              "Bytes to which all of them grow over a long way; 0: they do not",
-              {.min = 0, .max = std::size_t{1} << 40U});
+    add_receive_buffers(*command, arguments->session);
+    add_session_times(*command, arguments->session);
     add_count(*command, "--fid-limit", arguments->fids.limit,
               "Fids that have an account; a publisher that sends more of them is left",
               {.min = 1, .max = 1U << 30});

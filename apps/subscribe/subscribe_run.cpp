@@ -53,11 +53,9 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     options.bus = bus;
     options.socket.local_host = arguments.local;
     options.socket.key = client_key(arguments.key);
-    options.socket.session.receive_count = arguments.buffers.count;
-    options.socket.session.receive_bytes = arguments.buffers.bytes;
-    options.socket.session.window_limit = arguments.buffers.window_limit;
-    // Who is found goes with its lease, and not with its connection.
+    options.socket.session = arguments.session;
     options.socket.fid_limit = arguments.fids.limit;
+    // Who is found goes with its lease, and not with its connection.
     options.socket.reconnect = arguments.from.reconnect || bus != nullptr;
     return options;
 }

@@ -55,12 +55,7 @@ struct Arguments {
     std::string provider = "auto";
     std::string loop = "blocking";
     std::string policy; // empty: the publisher's own
-    struct Buffers {
-        std::size_t count = SubscribeSocket::Options{}.session.receive_count;
-        std::size_t bytes = SubscribeSocket::Options{}.session.receive_bytes;
-        std::size_t window_limit = SubscribeSocket::Options{}.session.window_limit;
-    };
-    Buffers buffers;
+    netio::SessionOptions session = SubscribeSocket::Options{}.session;
     struct Reading {
         bool verify = false;
         std::size_t header_bytes = 0;         // in front of what is verified

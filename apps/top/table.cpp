@@ -204,8 +204,12 @@ void sort(std::vector<Row>& rows, Order order) {
         switch (order) {
         case Order::rate:
             return row.rate.value_or(-1);
+        case Order::count:
+            return static_cast<double>(row.count);
         case Order::dropped:
             return static_cast<double>(row.dropped);
+        case Order::again:
+            return row.again ? static_cast<double>(*row.again) : -1;
         case Order::waiting:
             return row.waiting.value_or(-1);
         case Order::idle:

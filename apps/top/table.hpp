@@ -37,7 +37,7 @@ std::vector<Row> rows_of(std::string_view text);
 // Adds what has happened since the look before it.
 void add_rates(Look& now, const Look& before);
 
-enum class Order : std::uint8_t { as_shown, rate, dropped, waiting, idle };
+enum class Order : std::uint8_t { as_shown, rate, count, dropped, waiting, idle, again };
 void sort(std::vector<Row>& rows, Order order);
 
 // Lines of at most `width` columns, and no more than `height` of them.

@@ -121,16 +121,15 @@ Command add_top(CLI::App& program) {
                                        "where? HOST:PORT of a program's --metrics, or --bus"};
     });
     add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
-    static const std::map<std::string, Order> orders{{"rate", Order::rate},
-                                                     {"dropped", Order::dropped},
-                                                     {"waiting", Order::waiting},
-                                                     {"idle", Order::idle}};
+    static const std::map<std::string, Order> orders{
+        {"rate", Order::rate},       {"count", Order::count}, {"dropped", Order::dropped},
+        {"waiting", Order::waiting}, {"idle", Order::idle},   {"again", Order::again}};
     command
         ->add_option_function<std::string>(
             "--sort", [arguments](const std::string& word) { arguments->order = orders.at(word); },
-            "rate, dropped, waiting or idle")
+            "rate, count, waiting, idle, again or dropped")
         ->type_name("WORD")
-        ->check(one_of({"rate", "dropped", "waiting", "idle"}));
+        ->check(one_of({"rate", "count", "waiting", "idle", "again", "dropped"}));
     command->add_flag("--once", arguments->once, "Show it once, after two looks, and end");
     command->add_flag("--json", arguments->json, "A JSON object for each look");
     return [arguments] { return top::run(*arguments); };

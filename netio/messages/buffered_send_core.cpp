@@ -33,8 +33,8 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
                                    const BufferedSendSocket::Options& options,
                                    BufferedSendSocket::Handler& handler)
     : socket_{socket}, filling_{socket.filling_}, loop_{transport.loop()},
-      options_{checked(options)}, handler_{handler}, pages_{options_.page_bytes,
-                                                            options_.page_count},
+      options_{checked(options)}, handler_{handler},
+      pages_{options_.page_bytes, options_.page_count}, page_times_{options_.page_count},
       flush_pace_{options_.flush_time}, flush_timer_{loop_,
                                                      [this] {
                                                          flush_pace_.on_flushed(loop_.now());
@@ -114,6 +114,7 @@ SendSnapshot BufferedSendCore::snapshot() const noexcept {
     snapshot.frames = filling_.counters.pages;
     snapshot.again = filling_.counters.again;
     snapshot.waiting = waiting_.size();
+    snapshot.latency = page_times_.latency();
     return snapshot;
 }
 
@@ -129,6 +130,7 @@ void BufferedSendCore::flush() {
 
 void BufferedSendCore::depart(const Departure& departure) {
     ++filling_.counters.pages;
+    page_times_.on_departed(departure.page, loop_.now());
     if (waiting_.empty() && post(departure) == Status::ok) return;
     waiting_.push_back(departure);
 }
@@ -152,9 +154,11 @@ void BufferedSendCore::on_writable(SendSocket&) {
         waiting_.pop_front();
 }
 
-void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome) {
+void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome outcome) {
+    const auto page = static_cast<std::uint32_t>(cookie);
+    if (outcome == Completion::Outcome::done) page_times_.on_sent(page, loop_.now());
     // Whatever the outcome, the page is free; a connection that failed says so by on_closed.
-    pages_.release(static_cast<std::uint32_t>(cookie));
+    pages_.release(page);
     if (!is_connected()) return;
     if (close_by_) return close_when_drained();
     if (std::exchange(capacity_wanted_, false)) handler_.on_writable(socket_);

@@ -8,6 +8,7 @@
 #include "netio/memory/page_pool.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/message_frames.hpp"
+#include "netio/messages/page_times.hpp"
 #include "netio/messages/send_core.hpp"
 #include "netio/session/patient_timer.hpp"
 
@@ -74,6 +75,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     BufferedSendSocket::Options options_;
     BufferedSendSocket::Handler& handler_;
     PagePool pages_;
+    PageTimes page_times_;
     FlushPace flush_pace_;
     std::optional<std::uint32_t> open_page_;
     std::deque<Departure> waiting_;

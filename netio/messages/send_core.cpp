@@ -89,7 +89,9 @@ SendSnapshot SendCore::snapshot() const noexcept {
                           .messages = sums.messages,
                           .bytes = sums.bytes,
                           .frames = sums.messages,
-                          .again = sums.again};
+                          .again = sums.again,
+                          .connections = connections_,
+                          .latency = {}};
     if (!session_) return snapshot;
     const SessionCounters now = session_->counters();
     snapshot.credits = now.credits;
@@ -105,6 +107,7 @@ void SendCore::abort() {
 
 void SendCore::on_open(Session&) {
     connector_.cancel();
+    ++connections_;
     opened_ = transport_.loop().now();
     handler_.on_connected(socket_);
 }

@@ -61,7 +61,8 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     SendSocket::Handler& handler_;
     Connector connector_;
     std::string provider_;
-    SendSocket::Counters ended_; // of the connections before this one
+    std::uint64_t connections_ = 0; // that were open
+    SendSocket::Counters ended_;    // of the connections before this one
     Address remote_;
     TimePoint opened_{}; // this connection
     BackOff back_off_;

@@ -4,6 +4,8 @@
 // How a send socket is at a moment, for whoever shows it. A plain value: it may be taken to another
 // thread.
 
+#include "netio/base/latency_histogram.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -12,10 +14,14 @@ namespace netio::inline v0_2 {
 struct SendSnapshot {
     bool connected = false;
     // Since the socket's construction.
-    std::uint64_t messages = 0; // accepted
-    std::uint64_t bytes = 0;    // of those messages
-    std::uint64_t frames = 0;   // that they were put into; unbuffered: one for each
-    std::uint64_t again = 0;    // refusals
+    std::uint64_t messages = 0;    // accepted
+    std::uint64_t bytes = 0;       // of those messages
+    std::uint64_t frames = 0;      // that they were put into; unbuffered: one for each
+    std::uint64_t again = 0;       // refusals
+    std::uint64_t connections = 0; // that were open; with `reconnect` there may be several
+    // Of the frames (buffered): from the moment at which they were full, or were to leave, until
+    // they were sent, in turns of the loop.
+    LatencyHistogram latency;
     // Now.
     std::size_t waiting = 0;       // frames that have no credit yet (buffered)
     std::size_t credits = 0;       // receive buffers that the peer has for us

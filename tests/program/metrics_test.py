@@ -205,6 +205,9 @@ class Showing(Case):
         self.assertEqual(shown["netio_sender_bytes_total"][peer], 1200)
         self.assertGreaterEqual(shown["netio_sender_frames_total"][peer], 1)
         self.assertEqual(shown["netio_sender_connected"][peer], 1)
+        self.assertEqual(shown["netio_sender_connections_total"][peer], 1)
+        self.until(lambda: figures(here)["netio_sender_latency_seconds_count"][""] ==
+                   shown["netio_sender_frames_total"][peer], "the time of each frame is counted")
         self.assertEqual(list(arrived["netio_source_messages_total"].values()), [100])
         self.assertEqual(self.top(here)["sender", receiver.address()]["count"], 100)
         self.assertEqual(self.top(there)["receiver", ""]["count"], 100)

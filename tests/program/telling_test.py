@@ -186,6 +186,19 @@ class Dumping(Case):
             self.assertRegex(message[2], r"^  000010  ([0-9a-f]{2} ){4} +\|.{4}\|$")
             self.assertEqual(message[3], "  and 20 bytes more")
 
+    def test_only_what_passes_the_filter_is_shown_and_counted(self):
+        """A pattern's sequence number is at byte 8."""
+        publisher = self.start("publish", self.config(
+            "streams:\n  - {fids: 7, source: pattern, size: 24, rate: 5000}\n"))
+        dump = subprocess.run([PROGRAM, "dump", publisher.address(), "--fid", "7", "--count", "2",
+                               "--filter", "8:5a", "--filter", "18000000"],
+                              capture_output=True, text=True, timeout=DEADLINE, check=False)
+        self.assertEqual(dump.returncode, 0, dump.stderr)
+        shown = [line for line in dump.stdout.splitlines() if line.startswith("  000000")]
+        self.assertEqual(len(shown), 2, dump.stdout)
+        for line in shown:
+            self.assertRegex(line, r"^  000000  18 00 00 00 ..( ..){3}  5a ")
+
     def test_that_it_waits_is_said_once_however_often_it_tries(self):
         with socket.socket() as nobody:  # its port is taken, and nobody listens
             nobody.bind(("127.0.0.1", 0))
@@ -222,6 +235,7 @@ class Usage(Case):
                 (("listen", "a:1", "--protection", "privcy"), "'privcy' is unknown .*mean 'privacy'.*allowed"),
                 (("list", "--log-level", "warn"), "--log-level: 'warn' is unknown .*mean 'warning'.*allowed"),
                 (("top", "a:1", "--sort", "rates"), "--sort: 'rates' is unknown .*mean 'rate'.*allowed"),
+                (("dump", "a:1", "--fid", "7", "--filter", "status:256"), "--filter: 'status:256'; allowed: cafe"),
                 (("key", "lst", "x"), "'lst' is unknown .*mean 'list'.*allowed"),
                 (("pump", "a:1", "--remote-writes", "trust"), "'trust' is unknown .*mean 'trusted'.*allowed"),
                 (("subscribe", "a:1"), "--fid is required")):

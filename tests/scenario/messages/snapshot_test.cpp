@@ -19,6 +19,7 @@ TEST_P(SendSnapshots, BeginWithNothing) {
     EXPECT_FALSE(snapshot.connected);
     EXPECT_EQ(snapshot.messages + snapshot.frames + snapshot.again, 0U);
     EXPECT_EQ(snapshot.waiting + snapshot.credits + snapshot.unconfirmed, 0U);
+    EXPECT_EQ(snapshot.connections + snapshot.latency.count(), 0U);
 }
 
 TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
@@ -41,6 +42,13 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
     EXPECT_EQ(full.again, socket->counters().again);
     EXPECT_GT(full.unconfirmed, 0U);
     EXPECT_LE(full.waiting + full.unconfirmed, full.frames);
+    EXPECT_EQ(full.connections, 1U);
+    const TimePoint waiting_since = bed.loop().now();
+    bool over = false;
+    Timer pause{bed.loop(), [&] { over = true; }};
+    pause.start(20ms);
+    ASSERT_TRUE(bed.run_until([&] { return over; }));
+    const Duration waited = bed.loop().now() - waiting_since;
 
     // What was confirmed is not counted any more, and nothing waits.
     for (ReceiveSocket* const peer : listener->peers())
@@ -52,6 +60,9 @@ TEST_P(SendSnapshots, ShowWhatWaitsForAReceiverThatIsPausedAndThatItGoesOn) {
         return now.waiting == 0 && now.credits > 1 && now.unconfirmed < full.unconfirmed;
     }));
     EXPECT_EQ(socket->snapshot().frames, accepted); // a message each
+    ASSERT_TRUE(bed.run_until([&] { return socket->snapshot().latency.count() == accepted; }));
+    EXPECT_GE(socket->snapshot().latency.longest(), waited);
+    EXPECT_GE(waited, 20ms);
 }
 
 TEST_P(SendSnapshots, OfAConnectionThatHasEndedKeepTheSums) {

@@ -51,6 +51,23 @@ TEST(TopTable, KnowsRatesFromTwoLooksAndSortsByThem) {
     EXPECT_EQ(now.rows[0].name, "a:1");
 }
 
+TEST(TopTable, SortsByEachOfItsColumnsTheMostFirst) {
+    const std::vector<Row> rows{
+        {.kind = "peer", .name = "none", .count = 1},
+        {.kind = "peer", .name = "more", .count = 3, .again = 4, .dropped = 5},
+        {.kind = "peer", .name = "some", .count = 2, .again = 3, .dropped = 6}};
+    const auto first = [&rows](Order order) {
+        std::vector<Row> sorted = rows;
+        sort(sorted, order);
+        EXPECT_EQ(sorted.size(), rows.size());
+        return sorted.front().name;
+    };
+    EXPECT_EQ(first(Order::as_shown), "none");
+    EXPECT_EQ(first(Order::count), "more");
+    EXPECT_EQ(first(Order::again), "more");
+    EXPECT_EQ(first(Order::dropped), "some");
+}
+
 TEST(TopTable, KeepsToTheSizeOfATerminal) {
     const std::vector<Look> looks{{.source = "x", .error = {}, .seconds = 0, .rows = rows_of(text)},
                                   {.source = "y", .error = "no answer", .seconds = 0, .rows = {}}};
