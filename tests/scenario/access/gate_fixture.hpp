@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace netio::test {
@@ -108,10 +109,9 @@ class Visitor final : private Connector::Handler, private Session::Handler {
     void on_sent(Session&, Cookie, Completion::Outcome) override { ++sent; }
     void on_writable(Session&) override {}
     void on_closed(Session&, const Closed& why) override {
-        const Closed last = why;
-        session.reset();
-        if (connector_.is_connecting()) return connector_.try_next(last);
-        closed.push_back(last);
+        const std::unique_ptr<Session> ended = std::move(session); // `why` may be its own
+        if (connector_.is_connecting()) return connector_.try_next(why);
+        closed.push_back(why);
     }
 
     Transport& transport_;
