@@ -65,7 +65,7 @@ struct Arguments {
     std::size_t senders_per_host = Server::Options{}.host_limit_count;
     bool overwrite = false;
     TargetFile::Access access = TargetFile::Access::full; // of senders to what is there
-    bool sha256 = false;
+    ChecksumKind checksum = ChecksumKind::xxh3_128;
     bool json = false;
     bool progress = false;
 };
@@ -83,8 +83,7 @@ Sender::Options sender_options(const Arguments& arguments) {
                             .local_host = arguments.local,
                             .key = client_key(arguments.keys),
                             .files = {},
-                            .checksum =
-                                arguments.sha256 ? ChecksumKind::sha256 : ChecksumKind::xxh3_128,
+                            .checksum = arguments.checksum,
                             .overwrite = arguments.overwrite,
                             .buffer_count = arguments.buffers,
                             .remote_writes = arguments.way.remote_writes};
@@ -147,7 +146,7 @@ class SendRun final : private Sender::Handler {
 };
 
 int SendRun::run() {
-    report_.checksum = arguments_.sha256 ? ChecksumKind::sha256 : ChecksumKind::xxh3_128;
+    report_.checksum = arguments_.checksum;
     const netio::TimePoint begin = netio::Clock::now();
     shown_at_ = begin;
     const bool shows = arguments_.progress || (terminal_ && !arguments_.json);
@@ -349,8 +348,9 @@ Command add(CLI::App& program) {
     command->add_flag("--overwrite", arguments->overwrite, "Replace files that exist there")
         ->excludes(serve);
     command
-        ->add_flag("--sha256", arguments->sha256,
-                   "Checksum of the whole file by SHA-256 instead of XXH3")
+        ->add_flag_callback(
+            "--sha256", [arguments] { arguments->checksum = ChecksumKind::sha256; },
+            "Checksum of the whole file by SHA-256 instead of XXH3")
         ->excludes(serve);
     command->add_option("--local", arguments->local, "Local address to connect from")
         ->excludes(serve);

@@ -125,16 +125,18 @@ std::string check_all(const PublishConfig& asked) {
     return text;
 }
 
-ExitStatus run(const PublishArguments& arguments) {
-    if (arguments.reference || arguments.schema) {
-        print_report(arguments.reference ? config_reference() : config_schema());
-        return ExitStatus::done;
-    }
+enum class Task : std::uint8_t { publish, check, print_reference, print_schema };
+
+ExitStatus print(const std::string& text) {
+    print_report(text);
+    return ExitStatus::done;
+}
+
+ExitStatus run(Task task, const PublishArguments& arguments) {
+    if (task == Task::print_reference) return print(config_reference());
+    if (task == Task::print_schema) return print(config_schema());
     const PublishConfig asked = configured(arguments);
-    if (arguments.check) {
-        print_report(check_all(asked));
-        return ExitStatus::done;
-    }
+    if (task == Task::check) return print(check_all(asked));
     return PublishProcess{asked, arguments}.run();
 }
 
@@ -143,12 +145,15 @@ ExitStatus run(const PublishArguments& arguments) {
 Command add_publish(CLI::App& program) {
     auto* command = program.add_subcommand("publish", "Publish streams as a YAML file describes");
     const auto arguments = std::make_shared<PublishArguments>();
+    const auto task = std::make_shared<Task>(Task::publish);
+    const auto instead = [task](Task other) { return [task, other] { *task = other; }; };
     auto* const config = command->add_option("config", arguments->config, "YAML file, see config/");
     auto* const reference =
-        command->add_flag("--reference", arguments->reference,
-                          "Only print what a configuration may hold, in Markdown");
-    auto* const schema = command->add_flag("--schema", arguments->schema,
-                                           "Only print the same as a JSON schema, for editors");
+        command->add_flag_callback("--reference", instead(Task::print_reference),
+                                   "Only print what a configuration may hold, in Markdown");
+    auto* const schema =
+        command->add_flag_callback("--schema", instead(Task::print_schema),
+                                   "Only print the same as a JSON schema, for editors");
     command->callback([config, reference, schema] {
         if (config->empty() && reference->empty() && schema->empty())
             throw CLI::RequiredError{"config"};
@@ -164,11 +169,12 @@ Command add_publish(CLI::App& program) {
     add_provider(*command, arguments->provider);
     add_decoding(*command, arguments->decode);
     add_metrics(*command, arguments->metrics);
-    command->add_flag("--check", arguments->check,
-                      "Only look whether it would start, with this file and these options");
+    command->add_flag_callback(
+        "--check", instead(Task::check),
+        "Only look whether it would start, with this file and these options");
     command->add_flag("--progress", arguments->progress, "Log what moves, once a second");
     command->add_flag("--json", arguments->json, "One JSON object as the last line of output");
-    return [arguments] { return to_integer(run(*arguments)); };
+    return [arguments, task] { return to_integer(run(*task, *arguments)); };
 }
 
 } // namespace apps

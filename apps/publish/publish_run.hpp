@@ -35,9 +35,6 @@ struct PublishArguments {
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     std::optional<std::uint64_t> wait_subscribers;
-    bool check = false;     // nothing else
-    bool reference = false; // nothing else
-    bool schema = false;    // nothing else
     bool json = false;
     bool progress = false;
 };

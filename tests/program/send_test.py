@@ -96,7 +96,7 @@ class Sending(Case):
         sender = self.start("send", listener.address(), stdin=subprocess.PIPE)
         self.addCleanup(sender.process.stdin.close)
         sender.wait_for("connected to")
-        listener.wait_for("is connected")  # whom it does not know yet it cannot say goodbye to
+        listener.wait_for("is connected")  # whom it does not know yet it cannot end in order
         self.end(listener)
         self.assertEqual(sender.end()[1]["end"], "closed in order")
 

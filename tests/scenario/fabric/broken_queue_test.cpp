@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Queues of the provider that fail for good: each connection is told, once, and nothing is asked of
-// them without end. No provider can be made to do so, so the queues' own calls are replaced.
+// them without end; and an endpoint that is refused. No provider can be made to do so, so its own
+// calls are replaced.
 
 #include "netio/fabric/domain.hpp"
 #include "tests/scenario/fabric/ends.hpp"
+
+#include <cerrno>
 
 namespace netio::test {
 namespace {
@@ -95,6 +98,43 @@ TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsReadNoMore) {
     expect_told_once(later, "event queue failed");
     EXPECT_EQ(later.completions, 0U) << "its receives were refused: it was broken when it was made";
     EXPECT_EQ(reads, until_then);
+}
+
+int refuse_to_control(::fid*, int, void*) {
+    return -ENOMEM;
+}
+const ::fi_ops_domain* domain_calls = nullptr; // the provider's
+::fi_ops endpoint_calls;
+// Gives the provider's own endpoint, which cannot be enabled.
+int open_endpoint(::fid_domain* domain, ::fi_info* info, ::fid_ep** endpoint, void* context) {
+    const int result = domain_calls->endpoint(domain, info, endpoint, context);
+    if (result == 0) {
+        endpoint_calls = *(*endpoint)->fid.ops;
+        endpoint_calls.control = refuse_to_control;
+        (*endpoint)->fid.ops = &endpoint_calls;
+    }
+    return result;
+}
+
+TEST(RefusedEndpoint, LeavesItsPlaceInTheQueueToTheNext) {
+    Fabric fabric{{.queue_endpoint_limit = 3}}; // one place is free when two ends are connected
+    Door door{*fabric.transport, {"127.0.0.1", 0}};
+    const End end{*fabric.transport, door.listener->address()};
+    ASSERT_TRUE(fabric.run_until([&] { return end.connected && door.ends.front()->connected; }));
+    auto& domain = static_cast<Domain&>(end.connection->domain());
+    const auto* const queue = &domain.queue_for(1, false);
+
+    ::fi_ops_domain* const own_calls = domain.handle().ops;
+    domain_calls = own_calls;
+    ::fi_ops_domain calls = *own_calls;
+    calls.endpoint = open_endpoint;
+    domain.handle().ops = &calls;
+    EXPECT_THROW(End(*fabric.transport, door.listener->address()), FabricError);
+    domain.handle().ops = own_calls;
+
+    EXPECT_EQ(&domain.queue_for(1, false), queue);
+    const End next{*fabric.transport, door.listener->address()};
+    EXPECT_TRUE(fabric.run_until([&] { return next.connected; }));
 }
 
 } // namespace
