@@ -21,8 +21,8 @@ class CopyDrawing {
     // Adds a server and those who copy to it, to a world in which everything happens within
     // `span_us`.
     void draw(Schedule& schedule, std::int64_t span_us);
-    // The same with files of several chunks that change while they are under way, over connections
-    // that break, from and to disks that fail.
+    // With files of several chunks that change while they are under way, over connections that
+    // break, from and to disks that fail.
     void draw_troubled(Schedule& schedule, std::int64_t span_us);
 
   private:
@@ -32,7 +32,14 @@ class CopyDrawing {
         std::int64_t troubled_percent;    // of the disks: fail for a while
     };
     void draw_all(const Terms& terms);
-    void draw_copier(const Terms& terms, bool overwrites);
+    void draw_changing();
+    void draw_rivals();
+    void draw_failing();
+    void draw_files(std::uint32_t copier, const Terms& terms, bool overwrites);
+    std::uint32_t add_server();
+    std::uint32_t add_copier(std::uint32_t server, bool overwrites);
+    void copy(std::uint32_t copier, std::int64_t when, std::int64_t file, std::int64_t bytes);
+    std::int64_t large();
     std::int64_t moment();
 
     Dice dice_;
