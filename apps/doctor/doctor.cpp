@@ -68,9 +68,24 @@ Json as_json(const PathFigures& figures) {
             {"message_bytes", figures.provider_message_bytes}};
 }
 
+// Ways that were tried first, as they might have been better.
+class FailedRoutes final : public netio::Observer {
+  public:
+    std::vector<netio::RouteFailed> all;
+
+  private:
+    void on_route_failed(const netio::RouteFailed& event) override { all.push_back(event); }
+};
+
+std::string reason_of(const netio::Closed& closed) {
+    return fmt::format("{}{}{}", to_string(closed.reason), closed.detail.empty() ? "" : ": ",
+                       closed.detail);
+}
+
 // The path's figures into the report, or the reason why there are none.
 bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
-    netio::EventLoop loop;
+    FailedRoutes failed;
+    netio::EventLoop loop{{.observer = &failed}};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.provider});
     PathProbe probe{*transport,
                     peer_address(arguments.peer),
@@ -84,7 +99,14 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
         return false;
     }
     report["path"] = as_json(*probe.figures());
+    report["path"]["failed"] = Json::array();
     lines = to_lines(*probe.figures());
+    for (const netio::RouteFailed& route : failed.all) {
+        report["path"]["failed"].push_back({{"provider", route.provider},
+                                            {"address", to_string(route.remote)},
+                                            {"why", reason_of(route.closed)}});
+        lines.push_back(fmt::format("not over {}: {}", route.provider, reason_of(route.closed)));
+    }
     return true;
 }
 

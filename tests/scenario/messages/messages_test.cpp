@@ -176,7 +176,8 @@ TEST_P(Messages, AnAddressThatAnotherOfTheSameListHasIsToldWithThat) {
     listen();
     listener.reset();
     try {
-        const ListenSocket twice{bed.transport(), {.addresses = {address, address}}, receiver};
+        const ListenSocket twice{
+            bed.transport(), {.addresses = {address, address}, .open = true}, receiver};
         FAIL() << "two listeners at one address";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("beside " + to_string(address)));
