@@ -46,12 +46,12 @@ class Liveness {
     // Nothing was sent since it was asked last.
     bool must_beat() noexcept { return !std::exchange(sent_, false) && heartbeat_ > Duration{0}; }
 
-    // Nothing has come for longer than the time between two looks: ask the provider. It may not
-    // know what the peer's host showed before it was first asked, so whoever asks late takes the
-    // silence of a process for that of its host.
+    // Nothing has come for clearly longer than the time between two looks, at which healthy peers
+    // speak: ask the provider. It may not know what the peer's host showed before it was first
+    // asked, so whoever asks late takes the silence of a process for that of its host.
     bool is_doubtful(const Look& look) const noexcept {
         return dead_after_ > Duration{0} &&
-               silence(look, heard_) > std::min(*interval(), dead_after_ / 2);
+               silence(look, heard_) > std::min(*interval() * 3 / 2, dead_after_ / 2);
     }
     // `sign`: when the peer's host showed that it lives; min(): unknown. `may_speak`: the peer has
     // credits left.

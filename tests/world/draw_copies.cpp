@@ -58,7 +58,8 @@ void CopyDrawing::draw_rivals() {
     }
 }
 
-// One of several files fails in its middle: all but the first are tried together, some 300 ms later.
+// One of several files fails in its middle: all but the first are tried together, some 300 ms
+// later.
 void CopyDrawing::draw_failing() {
     const std::uint32_t server = add_server();
     const std::uint32_t copier = add_copier(server, dice_.percent(50));

@@ -72,10 +72,20 @@ TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
         while (key < 50 && publisher->publish(Fid{1}, memory.slice(), Cookie{key}) == Status::ok)
             ++key;
     };
-    // What has been posted may still leave, which is told as well: as long as it is, it goes on.
     publisher_actor.at_room = fill;
     fill();
-    request(*slow, 2, range(1, 1), SlowPolicy::drop);
+    // What was posted has left, and been told; two messages wait for the slow one, and all others
+    // for these.
+    ASSERT_TRUE(run_until([&] { return publisher_actor.completions.size() + 2 == key; }));
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{key}), Status::again);
+    // Nor is there a credit left for the answer, whose leaving would be told too.
+    const std::uint32_t last = 6;
+    for (std::uint32_t nth = 2; nth < last; ++nth) {
+        request(*slow, nth, range(1, 1), SlowPolicy::block);
+        ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == nth; }));
+    }
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{key}), Status::again);
+    request(*slow, last, range(1, 1), SlowPolicy::drop);
     EXPECT_TRUE(run_until([&] { return key == 50; })) << key << " were taken";
 }
 
