@@ -142,10 +142,15 @@ class FabricTransport final : public Transport {
 
     std::vector<std::string> candidates(InfoRequest request) {
         std::vector<std::string> names;
+        // Not whether the port is free: the provider that has it in use says so when it is asked to
+        // listen there. Another one in its place would be a worse one, without a word.
+        const std::uint16_t port = request.address.port;
+        if (request.role == Role::listen) request.address.port = 0;
         for (const auto& provider : providers_) {
             request.provider = provider;
             if (query(request)) names.push_back(provider);
         }
+        request.address.port = port;
         if (names.empty()) throw no_offer(request);
         return names;
     }
