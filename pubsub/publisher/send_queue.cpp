@@ -142,7 +142,8 @@ bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, Rea
     if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
     if (!gathering_.begin(body_limit)) return false;
     std::size_t amount = 0;
-    for (const Item& item : items_) {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+        const Item& item = items_[i];
         const Handling& handling = item.handling;
         const bool may_be_posted = holding_.posted + amount + handling.amount <= post_limit;
         if (!is_small(item) || !(may_be_posted || gathering_.count() == 0)) break;
@@ -269,17 +270,16 @@ SendQueue::TakenBack SendQueue::take_back() {
     const auto is_gap = [&](std::size_t i) {
         return i < items_.size() && items_[i].kind == Kind::gap;
     };
-    const auto at = items_.begin() + static_cast<std::ptrdiff_t>(first);
     if (is_gap(end)) {
         taken.gap = items_[end].gap.get();
-        items_.erase(at, items_.begin() + static_cast<std::ptrdiff_t>(end));
+        items_.erase(first, end);
         return taken;
     }
-    items_.erase(at + 1, items_.begin() + static_cast<std::ptrdiff_t>(end));
+    items_.erase(first + 1, end);
     if (first > 0 && is_gap(first - 1)) {
         taken.place = first - 1;
         taken.gap = items_[first - 1].gap.get();
-        items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(first));
+        items_.erase(first, first + 1);
         return taken;
     }
     Item gap;
@@ -293,12 +293,13 @@ SendQueue::TakenBack SendQueue::take_back() {
 void SendQueue::settle(const TakenBack& taken) {
     const bool is_being_told = taken.place == 0 && telling_.has_begun();
     if (!taken.gap->empty() || is_being_told) return;
-    items_.erase(items_.begin() + static_cast<std::ptrdiff_t>(taken.place));
+    items_.erase(taken.place, taken.place + 1);
 }
 
 std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
     std::vector<Returned> rest;
-    for (const Item& item : std::exchange(items_, {})) {
+    for (; !items_.empty(); items_.pop_front()) {
+        const Item& item = items_.front();
         if (item.kind == Kind::frame) {
             rest.push_back({.cookie = item.handling.cookie, .frames = 1, .fate = Fate::lost});
         }

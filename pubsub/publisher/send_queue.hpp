@@ -13,6 +13,7 @@
 // Small messages that wait behind one another are gathered into one frame. Every cookie comes back
 // exactly as often as frames_for() says: from on_sent(), take_back() or take_rest().
 
+#include "netio/base/ring_queue.hpp"
 #include "netio/base/slot_pool.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/core/frames.hpp"
@@ -25,7 +26,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -108,10 +108,8 @@ class SendQueue {
             for (const Gathering::Held& held : gathering_.messages(*posted.page))
                 visit(held.cookie, held.amount);
         }
-        for (const Item& item : items_) {
-            if (!item.handling.begun) break;
-            visit(item.handling.cookie, item.handling.amount);
-        }
+        for (std::size_t i = 0; i < items_.size() && items_[i].handling.begun; ++i)
+            visit(items_[i].handling.cookie, items_[i].handling.amount);
     }
     // The sum of it.
     std::size_t kept() const {
@@ -158,7 +156,7 @@ class SendQueue {
     void keep_head_for_good();
     void on_head_posted();
 
-    std::deque<Item> items_;
+    RingQueue<Item> items_;
     Gathering gathering_;
     std::size_t message_bytes_ = 0; // of all that wait
     std::size_t marked_ = 0;

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A queue that keeps its memory from one element to the next, as std::deque does not: what passes
+// through it at a high rate costs no allocation. It lets go of what a burst has made it grow to
+// when it has drained. An element that has left stands for Value{}.
+
+#include "netio/base/check.hpp"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+template <class Value>
+class RingQueue {
+  public:
+    static constexpr std::size_t kept_count = 64; // of places, when it has drained
+
+    std::size_t size() const noexcept { return count_; }
+    bool empty() const noexcept { return count_ == 0; }
+    // From the head on. A reference ends with the next emplace_back() or erase().
+    Value& operator[](std::size_t i) noexcept { return slots_[place(i)]; }
+    const Value& operator[](std::size_t i) const noexcept { return slots_[place(i)]; }
+    Value& front() noexcept { return (*this)[0]; }
+    Value& back() noexcept { return (*this)[count_ - 1]; }
+
+    // A Value{} behind all others.
+    Value& emplace_back() {
+        if (count_ == slots_.size()) grow();
+        ++count_;
+        return back();
+    }
+    void pop_front() {
+        NETIO_CHECK(count_ > 0);
+        front() = Value{};
+        head_ = place(1);
+        --count_;
+        if (count_ == 0) on_drained();
+    }
+    // Those from `first` to before `last`.
+    void erase(std::size_t first, std::size_t last) {
+        NETIO_CHECK(first <= last && last <= count_);
+        if (first == last) return;
+        for (; last < count_; ++first, ++last)
+            (*this)[first] = std::move((*this)[last]);
+        for (std::size_t i = first; i < count_; ++i)
+            (*this)[i] = Value{};
+        count_ = first;
+        if (count_ == 0) on_drained();
+    }
+
+  private:
+    static constexpr std::size_t first_count = 4;
+
+    // The number of slots is a power of two.
+    std::size_t place(std::size_t i) const noexcept { return (head_ + i) & (slots_.size() - 1); }
+
+    void grow() {
+        std::vector<Value> larger(slots_.empty() ? first_count : 2 * slots_.size());
+        for (std::size_t i = 0; i < count_; ++i)
+            larger[i] = std::move((*this)[i]);
+        slots_ = std::move(larger);
+        head_ = 0;
+    }
+    void on_drained() {
+        if (slots_.size() > kept_count) slots_ = std::vector<Value>{};
+        head_ = 0;
+    }
+
+    std::vector<Value> slots_;
+    std::size_t head_ = 0;
+    std::size_t count_ = 0;
+};
+
+} // namespace netio::inline v0_2

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/base/ring_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace netio {
+namespace {
+
+using Queue = RingQueue<std::shared_ptr<int>>;
+
+void add(Queue& queue, int value) {
+    queue.emplace_back() = std::make_shared<int>(value);
+}
+
+std::vector<int> values_of(const Queue& queue) {
+    std::vector<int> values;
+    for (std::size_t i = 0; i < queue.size(); ++i)
+        values.push_back(queue[i] ? *queue[i] : -1);
+    return values;
+}
+
+TEST(RingQueue, IsEmptyAtFirst) {
+    const Queue queue;
+    EXPECT_TRUE(queue.empty());
+    EXPECT_EQ(queue.size(), 0U);
+}
+
+TEST(RingQueue, WhatHasLeftIsLetGoAtOnce) {
+    Queue queue;
+    add(queue, 1);
+    add(queue, 2);
+    const std::weak_ptr<int> first = queue.front();
+    queue.pop_front();
+    EXPECT_TRUE(first.expired());
+    EXPECT_EQ(*queue.front(), 2);
+    EXPECT_EQ(*queue.back(), 2);
+    EXPECT_FALSE(queue.emplace_back()) << "what is new stands for Value{}";
+}
+
+TEST(RingQueue, WhatIsErasedIsLetGoAtOnce) {
+    Queue queue;
+    for (int i = 0; i < 4; ++i)
+        add(queue, i);
+    const std::weak_ptr<int> last = queue[3];
+    const std::weak_ptr<int> second = queue[1];
+    queue.erase(3, 4);
+    EXPECT_TRUE(last.expired());
+    queue.erase(1, 2);
+    EXPECT_TRUE(second.expired());
+    queue.erase(1, 1);
+    EXPECT_EQ(values_of(queue), (std::vector<int>{0, 2}));
+}
+
+// Where the elements lie moves round the ring, so that each operation meets each place of the seam.
+TEST(RingQueue, DoesWhatADequeDoes) {
+    std::mt19937 random{1};
+    Queue queue;
+    std::deque<int> model;
+    for (int step = 0; step < 20'000; ++step) {
+        const std::size_t size = model.size();
+        switch (random() % (size > 9 ? 8 : 4)) {
+        case 0:
+        case 1:
+        case 2:
+            add(queue, step);
+            model.push_back(step);
+            break;
+        case 3: {
+            const std::size_t first = random() % (size + 1);
+            const std::size_t last = first + random() % (size - first + 1);
+            queue.erase(first, last);
+            model.erase(model.begin() + static_cast<std::ptrdiff_t>(first),
+                        model.begin() + static_cast<std::ptrdiff_t>(last));
+            break;
+        }
+        default:
+            queue.pop_front();
+            model.pop_front();
+        }
+        ASSERT_EQ(values_of(queue), std::vector<int>(model.begin(), model.end()));
+    }
+}
+
+// Counts the places of all queues: each has a value, used or not.
+struct Place {
+    static std::size_t count;
+    Place() { ++count; }
+    Place(const Place&) { ++count; }
+    Place& operator=(const Place&) = default;
+    ~Place() { --count; }
+};
+std::size_t Place::count = 0;
+
+TEST(RingQueue, KeepsItsMemoryFromOneElementToTheNext) {
+    RingQueue<int> queue;
+    queue.emplace_back();
+    const int* const first = &queue.front();
+    for (int i = 0; i < 3; ++i)
+        queue.emplace_back();
+    for (int i = 0; i < 100; ++i) {
+        queue.pop_front();
+        queue.emplace_back();
+    }
+    EXPECT_EQ(&queue.front(), first) << "a hundred, round a ring of four";
+    while (!queue.empty())
+        queue.pop_front();
+    EXPECT_EQ(&queue.emplace_back(), first);
+}
+
+TEST(RingQueue, LetsGoOfWhatABurstTookWhenItHasDrained) {
+    RingQueue<Place> queue;
+    for (int i = 0; i < 1'000; ++i)
+        queue.emplace_back();
+    EXPECT_GE(Place::count, 1'000U);
+    while (queue.size() > 1)
+        queue.pop_front();
+    queue.pop_front();
+    EXPECT_LE(Place::count, RingQueue<Place>::kept_count);
+    for (int i = 0; i < 1'000; ++i)
+        queue.emplace_back();
+    queue.erase(0, 1'000);
+    EXPECT_LE(Place::count, RingQueue<Place>::kept_count);
+}
+
+} // namespace
+} // namespace netio
