@@ -36,8 +36,9 @@ DRAWN_LIMIT_S = 150  # of one with a drawn fault, which runs everything
 # What is tried against a drawn fault: the quickest first. Those that do not see the file are left out.
 PROGRAMS = (
     *("netio_unit_test", "access_unit_test", "stream_unit_test", "pubsub_unit_test", "gate_model_test",
-      "exchange_model_test"),
-    *("messages_scenario_test", "stream_scenario_test", "world_test", "pubsub_scenario_test"),
+      "exchange_model_test", "stream_socket_unit_test"),
+    *("access_scenario_test", "messages_scenario_test", "stream_scenario_test", "world_test",
+      "pubsub_scenario_test", "pubsub_client_test", "pubsub_loops_test"),
     *("stream_random_test", "stream_exhaustive_test"),
 )
 # The same scenarios over a real fabric say the same, later.

@@ -71,6 +71,8 @@ TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
     EXPECT_EQ(connect(key_of(1), host_of(2)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(3)), Outcome::busy);
     EXPECT_EQ(shortage_, Shortage::links_of_key);
+    EXPECT_EQ(control_->counters().admitted, 2U);
+    EXPECT_EQ(control_->counters().busy, 1U);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::busy);

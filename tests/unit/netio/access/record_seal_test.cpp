@@ -213,6 +213,21 @@ TEST(Tagger, TagsAreOfTheFrameItsNumberAndTheDirection) {
     EXPECT_FALSE(checker.check(header, body, Bytes{first}.first(7)));
 }
 
+// The handshake opens with it, and has nobody behind it who would.
+TEST(Aead, WipesWhatItCouldNotProve) {
+    for (const Cipher cipher : ciphers) {
+        Aead sender{cipher, secret_of(1)};
+        Aead receiver{cipher, secret_of(2)};
+        const Message plain = text_of(40);
+        const Bytes part{plain};
+        Message sealed(plain.size() + seal_tag_bytes);
+        sender.seal(0, {}, {&part, 1}, sealed);
+        Message out(plain.size(), std::byte{0x5a});
+        EXPECT_FALSE(receiver.open(0, {}, sealed, out));
+        EXPECT_EQ(out, Message(plain.size()));
+    }
+}
+
 TEST(RecordSeal, BothCiphersAreThere) {
     // Whatever this processor is good at, a peer may ask for the other.
     static_cast<void>(processor_has_aes());
