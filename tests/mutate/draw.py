@@ -14,6 +14,7 @@ MOVED = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " + 1": "",
 # Words for people, checks of our own, what is decided when compiling.
 NOT_HERE = re.compile(
     r"NETIO_CHECK|static_assert|^\s*(#|//|using|template|public:|private:|friend|case |namespace|enum|\})"
+    r"|^\s*[\w.]+\.reserve\(" # costs time only
     r"|\bthrow\b|\bdetail\b|\boperator|noexcept;|= 0;$|= default|= delete|\bconstexpr std::string_view\b"
 )
 # Functions for people and for checkers: nothing of the product depends on them.

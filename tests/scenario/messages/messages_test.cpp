@@ -185,6 +185,21 @@ TEST_P(Messages, AnAddressThatAnotherOfTheSameListHasIsToldWithThat) {
     }
 }
 
+// Who has it is not in the list, though the list has its port at another address.
+TEST_P(Messages, AnAddressThatAnotherProcessHasIsNotBlamedOnTheList) {
+    if (GetParam() == netio::test::Bed::fabric_verbs) GTEST_SKIP() << "a device has one address";
+    listen();
+    const Address elsewhere{.host = "127.0.0.2", .port = address.port};
+    try {
+        const ListenSocket second{
+            bed.transport(), {.addresses = {elsewhere, address}, .open = true}, receiver};
+        FAIL() << "two listeners at one address";
+    } catch (const FabricError& error) {
+        EXPECT_THAT(error.what(), testing::Not(HasSubstr("beside")));
+        EXPECT_EQ(error.code(), std::errc::address_in_use);
+    }
+}
+
 TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
     listen({.peer_limit = 1});
     const auto first = connected(sender);

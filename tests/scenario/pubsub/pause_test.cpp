@@ -74,6 +74,7 @@ TEST_P(PausedSubscribers, TakeNothingAndThenEverythingInOrder) {
     settle();
     EXPECT_EQ(subscriber.actor.messages, 0U);
     EXPECT_TRUE(subscriber.socket->is_connected());
+    subscriber.socket->pause(); // it has
     subscriber.socket->resume();
     EXPECT_EQ(subscriber.actor.messages, 0U) << "a call never calls back";
     publisher->close();

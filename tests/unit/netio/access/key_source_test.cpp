@@ -104,6 +104,17 @@ TEST_F(KeyFileOnDisk, StaysWithItsOwnerWhenRootAddsAKey) {
     EXPECT_EQ(source_.read(path()).text, "second");
 }
 
+TEST_F(KeyFileOnDisk, IsWrittenByAnybodyInHisOwnFolder) {
+    const uid_t user = ::geteuid();
+    const uid_t writer = user == 0 ? 1234 : user;
+    ASSERT_EQ(::chown(path("").c_str(), writer, static_cast<gid_t>(-1)), 0);
+    ASSERT_EQ(::seteuid(writer), 0);
+    EXPECT_NO_THROW(write_key_file(path(), "first", false));
+    EXPECT_NO_THROW(write_key_file(path(), "second", true));
+    ASSERT_EQ(::seteuid(user), 0);
+    EXPECT_EQ(source_.look(path()).owner, writer);
+}
+
 TEST_F(KeyFileOnDisk, ThatIsNotThereHasAReason) {
     EXPECT_FALSE(source_.look(path()).exists);
     const KeySource::Content content = source_.read(path());

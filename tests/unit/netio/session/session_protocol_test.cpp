@@ -75,6 +75,11 @@ TEST_P(SessionProtocol, RefusesWhatDoesNotBeginWithAnOpenFrame) {
     expect_refused({frame_of(FrameKind::heartbeat)}, "did not send an open frame first", false);
 }
 
+TEST_P(SessionProtocol, RefusesNewsOfAWriteThatItsServiceDoesNotKnow) {
+    accept_options.remote_writes = true;
+    expect_refused({frame_of(FrameKind::written, 0, 4)}, "this service takes no remote writes");
+}
+
 TEST_P(SessionProtocol, RefusesWhatFollowsAShutdown) {
     expect_refused({frame_of(FrameKind::shutdown), {.kind = 20}}, "after its shutdown");
     expect_refused({frame_of(FrameKind::shutdown), frame_of(FrameKind::shutdown)},

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/loop/signal_handlers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+
+namespace netio {
+namespace {
+
+void of_the_program(int) {}
+
+using Handler = void (*)(int);
+
+Handler handler_of(int signal) {
+    struct sigaction action {};
+    EXPECT_EQ(::sigaction(signal, nullptr, &action), 0);
+    return action.sa_handler;
+}
+
+// What was there for a signal is there again at the end.
+class SignalHandlers : public testing::TestWithParam<Handler> {
+  protected:
+    SignalHandlers() { ::sigaction(SIGTERM, nullptr, &before_); }
+    ~SignalHandlers() override { ::sigaction(SIGTERM, &before_, nullptr); }
+
+  private:
+    struct sigaction before_ {};
+};
+
+TEST_P(SignalHandlers, OfTheProgramStayWhateverTheyAre) {
+    ASSERT_NE(std::signal(SIGTERM, GetParam()), SIG_ERR);
+    undo_foreign_signal_handlers();
+    EXPECT_EQ(handler_of(SIGTERM), GetParam());
+    {
+        const KeptSignalHandlers kept;
+        EXPECT_EQ(handler_of(SIGTERM), GetParam());
+    }
+    EXPECT_EQ(handler_of(SIGTERM), GetParam());
+}
+
+// Only a library that is known for it loses what it has taken.
+TEST_P(SignalHandlers, ThatAreInstalledMeanwhileStay) {
+    ASSERT_NE(std::signal(SIGTERM, SIG_DFL), SIG_ERR);
+    {
+        const KeptSignalHandlers kept;
+        ASSERT_NE(std::signal(SIGTERM, GetParam()), SIG_ERR);
+    }
+    EXPECT_EQ(handler_of(SIGTERM), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Handlers, SignalHandlers,
+                         testing::Values(SIG_DFL, SIG_IGN, of_the_program),
+                         [](const testing::TestParamInfo<Handler>& each) {
+                             return std::string{each.param == SIG_DFL   ? "Default"
+                                                : each.param == SIG_IGN ? "Ignored"
+                                                                        : "Own"};
+                         });
+
+} // namespace
+} // namespace netio
