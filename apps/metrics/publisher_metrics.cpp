@@ -48,6 +48,8 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
           [](Peer peer) { return std::uint64_t{peer.posted}; });
     gauge("netio_peer_credits", "Receive buffers that the subscriber has for us",
           [](Peer peer) { return std::uint64_t{peer.credits}; });
+    gauge("netio_peer_least_credits", "The least of it since the last scrape",
+          [](Peer peer) { return std::uint64_t{peer.least_credits}; });
     gauge("netio_peer_idle_seconds", "How long the subscriber has taken nothing of what waits",
           [](Peer peer) { return peer.idle; });
     gauge("netio_peer_gave_way", "1: it misses everything until it takes something",
@@ -124,6 +126,10 @@ void write(const PublisherFigures& publisher, Exposition& text) {
         "netio_fid_messages_total", "Messages of the fid that were published, wanted or not");
     for (const FidFigures& fid : publisher.snapshot.fids)
         messages.add({{"fid", to_string(fid.fid)}}, fid.messages);
+    Exposition::Family again = text.counter(
+        "netio_fid_again_total", "Refusals of a message of the fid, as somebody had his share");
+    for (const FidFigures& fid : publisher.snapshot.fids)
+        again.add({{"fid", to_string(fid.fid)}}, fid.again);
     Exposition::Family dropped =
         text.counter("netio_fid_dropped_total", "Of these, how often one was missed by somebody");
     for (const FidFigures& fid : publisher.snapshot.fids)

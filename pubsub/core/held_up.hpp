@@ -2,17 +2,25 @@
 #pragma once
 
 // For how long publishing has been held up: from the first call that a user is to repeat until he
-// is told that it is worth trying. Times in, a sum out: no I/O, no clock.
+// is told that it is worth trying. And of which fid how many calls were refused, which costs
+// nothing as long as none is. Times in, sums out: no I/O, no clock.
 
 #include "netio/base/time.hpp"
+#include "pubsub/core/fid_map.hpp"
 
+#include <cstdint>
 #include <optional>
 
 namespace netio::pubsub::inline v0_2 {
 
 class HeldUp {
   public:
-    // A call that is to be repeated.
+    // A message of the fid was not taken: `again`.
+    void refuse(Fid fid, TimePoint now) {
+        ++refused_[fid];
+        begin(now);
+    }
+    // A call that is to be repeated, of which something was taken.
     void begin(TimePoint now) noexcept {
         if (!since_) since_ = now;
     }
@@ -25,10 +33,15 @@ class HeldUp {
     }
     // With what is going on.
     Duration time(TimePoint now) const noexcept { return since_ ? past_ + (now - *since_) : past_; }
+    std::uint64_t refused(Fid fid) const noexcept {
+        const std::uint64_t* const count = refused_.find(fid);
+        return count != nullptr ? *count : 0;
+    }
 
   private:
     std::optional<TimePoint> since_;
     Duration past_{};
+    FidMap<std::uint64_t> refused_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -77,9 +77,9 @@ Status BufferedPublisher::publish(Fid fid, MessageParts parts, std::uint8_t stat
     return Status::ok;
 }
 
-Status BufferedPublisher::refuse() {
+Status BufferedPublisher::refuse(Fid fid) {
     ++counters_.again;
-    held_up_.begin(loop_.now());
+    held_up_.refuse(fid, loop_.now());
     return Status::again;
 }
 
@@ -88,7 +88,7 @@ Status BufferedPublisher::refuse() {
 Status BufferedPublisher::append(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
                                  std::uint8_t status) {
     std::byte* const out = reserve(group, fid, status, bytes);
-    if (out == nullptr) return refuse();
+    if (out == nullptr) return refuse(fid);
     copy_parts(parts, 0, {out, bytes});
     if (open_.is_due(group)) flush_page(group.place, counters_.pages_left.full);
     return Status::ok;
@@ -123,9 +123,9 @@ Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts part
     // The order of the fid.
     if (group.place != Group::nowhere) flush_page(group.place, counters_.pages_left.full);
     sessions_.make_others_give_way(bytes);
-    if (delivery_.must_wait_for(group.members, bytes)) return refuse();
+    if (delivery_.must_wait_for(group.members, bytes)) return refuse(fid);
     const std::vector<std::uint32_t> pages = take_pages(bytes);
-    if (pages.empty()) return refuse();
+    if (pages.empty()) return refuse(fid);
     delivery_.send({.fid = fid, .status = status, .parts = parts, .bytes = bytes}, pages,
                    group.members);
     return Status::ok;

@@ -36,7 +36,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     EventLoop& loop() const noexcept { return loop_; }
     SubscriberSessions& sessions() noexcept { return sessions_; }
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
-        return sessions_.take_snapshot(limits, delivery_.drops(), held_up_.time(loop_.now()));
+        return sessions_.take_snapshot(limits, delivery_.drops(), held_up_);
     }
     std::size_t message_limit() const noexcept { return terms_.message_limit(); }
 
@@ -70,7 +70,7 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     void flush_idle();
     bool is_idle(const Group& group);
     bool must_queue(const Group& group);
-    Status refuse();
+    Status refuse(Fid fid);
 
     Publisher& socket_;
     Publisher::Handler& handler_;

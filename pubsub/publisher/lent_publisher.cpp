@@ -69,9 +69,9 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
     }
     sessions_.make_others_give_way();
     const auto takes_more = [this](const Subscriber& each) { return takes(each); };
-    if (partial_.holds(fid) || block_for_slow(group.members, takes_more)) return refuse();
+    if (partial_.holds(fid) || block_for_slow(group.members, takes_more)) return refuse(fid);
     const std::optional<PublicationId> id = begin(cookie);
-    if (!id) return refuse();
+    if (!id) return refuse(fid);
     ++found.published;
     keep(*id, fid, slices, total_bytes, extras);
     for (const Interest& member : group.members) {
@@ -112,7 +112,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
         return each.queue().holding().waiting < options_.remainder_limit;
     };
     if (outlook == Status::partial && block_for_slow(members, has_no_share))
-        return {.status = refuse(), .ticket = {}};
+        return {.status = refuse(fid), .ticket = {}};
     for (const Interest& member : members)
         if (!can_take(member)) wait_for(member);
     std::optional<PublicationId> id;
@@ -120,7 +120,7 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
         sessions_.make_others_give_way();
         id = begin(cookie);
     }
-    if (!id) return {.status = refuse(), .ticket = {}};
+    if (!id) return {.status = refuse(fid), .ticket = {}};
     ++found.published;
     keep(*id, fid, slices, total_bytes, extras);
     std::vector<SubscriberId> left;
@@ -194,9 +194,9 @@ bool LentPublisher::block_for_slow(std::span<const Interest> members, Takes take
     return blocked;
 }
 
-Status LentPublisher::refuse() {
+Status LentPublisher::refuse(Fid fid) {
     ++counters_.again;
-    held_up_.begin(loop_.now());
+    held_up_.refuse(fid, loop_.now());
     return Status::again;
 }
 

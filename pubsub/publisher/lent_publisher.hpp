@@ -39,7 +39,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     SessionListener& listener() const noexcept { return sessions_.listener(); }
     const Publisher::Counters& counters() noexcept;
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits) {
-        return sessions_.take_snapshot(limits, drops_, held_up_.time(loop_.now()));
+        return sessions_.take_snapshot(limits, drops_, held_up_);
     }
     std::size_t outstanding() const noexcept { return tracker_.outstanding(); }
     std::size_t segment_limit() noexcept { return sessions_.subscribers().segment_limit(); }
@@ -55,7 +55,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     bool takes(const Subscriber& subscriber) noexcept;
     template <typename Takes>
     bool block_for_slow(std::span<const Interest> members, Takes takes_more);
-    Status refuse();
+    Status refuse(Fid fid);
     void wait_for(const Interest& member);
     std::optional<PublicationId> begin(Cookie cookie);
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,

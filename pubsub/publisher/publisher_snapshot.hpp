@@ -20,10 +20,11 @@ struct SubscriberFigures {
     SubscriberId id{};
     std::string address;
     Duration connected_for{};
-    std::size_t waiting = 0;      // in its queue
-    std::size_t most_waiting = 0; // since the last snapshot
-    std::size_t posted = 0;       // in the fabric's hands
-    std::size_t credits = 0;      // receives that it has for us
+    std::size_t waiting = 0;       // in its queue
+    std::size_t most_waiting = 0;  // since the last snapshot
+    std::size_t posted = 0;        // in the fabric's hands
+    std::size_t credits = 0;       // receives that it has for us
+    std::size_t least_credits = 0; // since the last snapshot
     std::uint64_t frames_sent = 0;
     std::uint64_t bytes_sent = 0;
     std::uint64_t dropped = 0; // messages that it missed
@@ -39,6 +40,7 @@ struct SubscriberFigures {
 struct FidFigures {
     Fid fid{};
     std::uint64_t messages = 0; // published, also those that nobody wanted
+    std::uint64_t again = 0;    // refused, for the time being
     std::uint64_t dropped = 0;  // that subscribers missed, all together
 };
 

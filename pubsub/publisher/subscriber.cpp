@@ -81,6 +81,7 @@ void Subscriber::pump() {
            queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
         queue_.posted();
+        account.note_credits(session_->credits());
     }
     if (stage_ == Stage::leaving && queue_.has_drained()) session_->close();
 }
@@ -161,6 +162,7 @@ SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
             .most_waiting = account.take_most_waiting(holding.waiting),
             .posted = holding.posted,
             .credits = sums.credits,
+            .least_credits = account.take_least_credits(sums.credits),
             .frames_sent = sums.frames_sent,
             .bytes_sent = sums.bytes_sent,
             .dropped = account.missed(),

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -19,6 +20,10 @@ class SubscriberAccount {
 
     void note_waiting(std::size_t amount) noexcept {
         most_waiting_ = std::max(most_waiting_, amount);
+    }
+    // So many receives that it has for us are left.
+    void note_credits(std::size_t count) noexcept {
+        least_credits_ = std::min(least_credits_, count);
     }
     // One of its frames was sent, so long after it entered the queue.
     void note_sent(Duration taken) noexcept { latency_.add(taken); }
@@ -32,10 +37,15 @@ class SubscriberAccount {
     std::size_t take_most_waiting(std::size_t now) noexcept {
         return std::max(std::exchange(most_waiting_, now), now);
     }
+    // And the least of its receives.
+    std::size_t take_least_credits(std::size_t now) noexcept {
+        return std::min(std::exchange(least_credits_, now), now);
+    }
 
   private:
     TimePoint since_;
     std::size_t most_waiting_ = 0;
+    std::size_t least_credits_ = std::numeric_limits<std::size_t>::max();
     std::uint64_t missed_ = 0;
     LatencyHistogram latency_;
 };

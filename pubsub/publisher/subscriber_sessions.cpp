@@ -258,11 +258,12 @@ void SubscriberSessions::make_others_give_way(std::size_t needed) {
 }
 
 PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits,
-                                                    const DropAccount& drops, Duration held_up) {
+                                                    const DropAccount& drops,
+                                                    const HeldUp& held_up) {
     PublisherSnapshot snapshot{.pool = shares_.pool(),
                                .free = shares_.free(),
                                .least_free = shares_.take_least_free(),
-                               .held_up = held_up,
+                               .held_up = held_up.time(loop_.now()),
                                .latency = former_latency_,
                                .subscribers = {},
                                .subscriber_count = announced_count_,
@@ -277,8 +278,10 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
     const auto& fids = fan_out_.fids().fids;
     fids.visit_places(0, fids.places(), [&](Fid fid, const detail::FidState& state) {
         if (snapshot.fids.size() >= limits.fids) return false;
-        snapshot.fids.push_back(
-            {.fid = fid, .messages = state.published, .dropped = drops.of(fid)});
+        snapshot.fids.push_back({.fid = fid,
+                                 .messages = state.published,
+                                 .again = held_up.refused(fid),
+                                 .dropped = drops.of(fid)});
         return true;
     });
     std::ranges::sort(snapshot.fids, {}, &FidFigures::fid);

@@ -10,6 +10,7 @@
 #include "netio/session/session_listener.hpp"
 #include "pubsub/core/drop_account.hpp"
 #include "pubsub/core/fan_out.hpp"
+#include "pubsub/core/held_up.hpp"
 #include "pubsub/core/publisher_end.hpp"
 #include "pubsub/core/shares.hpp"
 #include "pubsub/publisher/publisher.hpp"
@@ -96,7 +97,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     bool is_closing() const noexcept { return end_.has_begun(); }
 
     PublisherSnapshot take_snapshot(const SnapshotLimits& limits, const DropAccount& drops,
-                                    Duration held_up);
+                                    const HeldUp& held_up);
 
   private:
     void on_incoming(IncomingSession& incoming) override;

@@ -107,16 +107,39 @@ TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
         } else {
             EXPECT_GT(figures.waiting, 0U);
             EXPECT_GT(publisher->counters().again, 0U);
+            ASSERT_EQ(snapshot.fids.size(), 1U);
+            EXPECT_EQ(snapshot.fids[0].again, publisher->counters().again);
             EXPECT_EQ(figures.dropped, 0U);
             EXPECT_TRUE(figures.waited_for);
             EXPECT_GT(snapshot.held_up, Duration{});
         }
         EXPECT_LT(snapshot.free, snapshot.pool);
+        EXPECT_LE(figures.least_credits, 1U) << "the last is the session's own";
         stopped.reset();
         publisher->abort();
         ASSERT_TRUE(run_until([&] { return publisher_actor.ended > 0; }));
         publisher_actor = {};
     }
+}
+
+TEST_P(Snapshots, ShowTheFewestReceivesThatWereFreeMeanwhile) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    static_cast<void>(publisher->snapshot());
+    std::uint64_t number = 0;
+    const auto send = [&](std::uint64_t until) {
+        for (; number < until; ++number)
+            ASSERT_EQ(publish(*publisher, Fid{1}, number, 500), Status::ok);
+        publisher->flush();
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == until; }));
+    };
+    send(60); // at once: its receives are used up
+    while (number < 80)
+        send(number + 1); // one at a time: they come back
+    const SubscriberFigures now = publisher->snapshot().subscribers.front();
+    EXPECT_LT(now.least_credits, now.credits);
+    EXPECT_LE(now.least_credits, 2U);
 }
 
 TEST_P(Snapshots, BeginTheLeastThatWasFreeAnew) {

@@ -65,10 +65,13 @@ TEST(Exposition, CountsAHistogramUpToEachBound) {
 PublisherFigures a_publisher() {
     PublisherFigures publisher{.unit = "bytes", .counters = {}, .snapshot = {}, .disconnected = 3};
     publisher.counters.messages = 1000;
-    publisher.snapshot.fids = {{.fid = netio::pubsub::Fid{255}, .messages = 900, .dropped = 5}};
+    publisher.snapshot.fids = {
+        {.fid = netio::pubsub::Fid{255}, .messages = 900, .again = 6, .dropped = 5}};
     publisher.snapshot.subscribers = {{.id = netio::pubsub::SubscriberId{4294967296},
                                        .address = "127.0.0.1:4000",
                                        .waiting = 512,
+                                       .credits = 4,
+                                       .least_credits = 2,
                                        .dropped = 5,
                                        .idle = milliseconds{250}}};
     publisher.snapshot.subscriber_count = 1;
@@ -86,6 +89,8 @@ TEST(PublisherMetrics, NameEverySubscriberAndFid) {
     EXPECT_THAT(text, HasSubstr("netio_publisher_messages_total 1000\n"));
     EXPECT_THAT(text, HasSubstr("netio_publisher_disconnected_total 3\n"));
     EXPECT_THAT(text, HasSubstr("netio_fid_messages_total{fid=\"0xff\"} 900\n"));
+    EXPECT_THAT(text, HasSubstr("netio_fid_again_total{fid=\"0xff\"} 6\n"));
+    EXPECT_THAT(text, HasSubstr("netio_peer_least_credits{peer=\"127.0.0.1:4000\",id=\"1\"} 2"));
     EXPECT_THAT(text, HasSubstr("netio_peer_waiting{peer=\"127.0.0.1:4000\",id=\"1\"} 512"));
     EXPECT_THAT(text, HasSubstr("\"1\"} 0.25\n"));
 }

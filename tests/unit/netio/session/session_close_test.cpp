@@ -165,6 +165,20 @@ TEST_P(SimulatedClose, APeerThatFallsSilentWhileClosingLeavesItUnconfirmed) {
     EXPECT_THAT(near.closed[0].detail, HasSubstr("no sign of life"));
 }
 
+// Not even a shutdown, as the peer has no receive for it.
+TEST_P(SimulatedClose, WhatCannotEvenBeSaidIsBoundedByItsLimit) {
+    connect({.heartbeat = 10s, .dead_after = 60s, .close_timeout = 2s, .close_limit = 3s},
+            {.receive_count = 4});
+    bed.sim()->cut(1);
+    while (near.session->send({.kind = 20}, std::nullopt) == Status::ok)
+        ;
+    const TimePoint begin = bed.loop().now();
+    near.session->close();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::unconfirmed);
+    EXPECT_LT(bed.loop().now() - begin, 4s);
+}
+
 // The peer takes nothing until 1.5 s after the close, and has everything then; its user has not.
 class SlowClose : public SessionTest {
   protected:

@@ -23,5 +23,20 @@ TEST(HeldUp, GoesFromTheFirstRefusalUntilItsUserIsTold) {
     EXPECT_EQ(held_up.time(now + 20s), 5s) << "all of them together";
 }
 
+TEST(HeldUp, CountsOfEachFidWhatWasRefused) {
+    const TimePoint now{};
+    HeldUp held_up;
+    held_up.refuse(Fid{1}, now + 1s);
+    held_up.refuse(Fid{7}, now + 2s);
+    held_up.refuse(Fid{1}, now + 3s);
+    held_up.begin(now + 4s);
+    EXPECT_EQ(held_up.refused(Fid{1}), 2U);
+    EXPECT_EQ(held_up.refused(Fid{7}), 1U);
+    EXPECT_EQ(held_up.refused(Fid{2}), 0U);
+    EXPECT_EQ(held_up.time(now + 5s), 4s) << "from the first on";
+    EXPECT_TRUE(held_up.end(now + 6s));
+    EXPECT_EQ(held_up.refused(Fid{1}), 2U);
+}
+
 } // namespace
 } // namespace netio::pubsub

@@ -17,6 +17,17 @@ TEST(SubscriberAccount, TheMostThatWaitedBeginsAnewWithWhatWaitsNow) {
     EXPECT_EQ(account.take_most_waiting(4), 4U) << "though nobody has noted it";
 }
 
+TEST(SubscriberAccount, TheFewestReceivesBeginAnewWithThoseThatAreFreeNow) {
+    SubscriberAccount account{TimePoint{}};
+    EXPECT_EQ(account.take_least_credits(8), 8U) << "nothing was sent";
+    account.note_credits(5);
+    account.note_credits(2);
+    account.note_credits(6);
+    EXPECT_EQ(account.take_least_credits(7), 2U);
+    EXPECT_EQ(account.take_least_credits(8), 7U) << "which were free when it began anew";
+    EXPECT_EQ(account.take_least_credits(4), 4U) << "though nobody has noted it";
+}
+
 TEST(SubscriberAccount, AddsUpWhatWasMissedAndHowLongFramesTook) {
     SubscriberAccount account{TimePoint{std::chrono::seconds{7}}};
     account.note_missed(3);
