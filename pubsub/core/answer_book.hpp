@@ -5,6 +5,7 @@
 // whomever, and refused with the first that is; nobody waits beyond his time. No I/O, no threads.
 
 #include "netio/base/time.hpp"
+#include "pubsub/core/fid_range_map.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
@@ -26,17 +27,24 @@ class AnswerBook {
     bool is_full() const noexcept { return waiting_.size() >= limit_; }
     // Waits until `end` at most. Who asks for no fids, or beyond the limit, is none of this book's.
     void add(std::span<const FidRange> fids, Waiter waiter, TimePoint end = TimePoint::max()) {
-        waiting_.push_back({.open = normalised(fids), .waiter = std::move(waiter), .end = end});
+        Entry entry{.open = {}, .waiter = std::move(waiter), .end = end};
+        for (const FidRange& range : normalised(fids))
+            entry.open.assign(range, {});
+        waiting_.push_back(std::move(entry));
     }
-    // Those that have their answer now.
+    // Those that have their answer now. Each takes logarithmic time, and what is found, so that
+    // many ranges that are accepted one by one do not cost the square of them.
     std::vector<Waiter> accept(const FidRange& fids) {
-        for (Entry& entry : waiting_)
-            if (entry.touches(fids)) entry.open = without(entry.open, fids);
+        for (Entry& entry : waiting_) {
+            const std::size_t ranges = entry.open.size();
+            entry.open.erase(fids);
+            steps_ += 1 + ranges - std::min(ranges, entry.open.size());
+        }
         return take([](const Entry& entry) { return entry.open.empty(); });
     }
     // Those that wait for any of them: refused, or not wanted any more.
     std::vector<Waiter> end(const FidRange& fids) {
-        return take([&](const Entry& entry) { return entry.touches(fids); });
+        return take([&](const Entry& entry) { return !entry.open.pieces(fids).empty(); });
     }
     // Those whose time is over.
     std::vector<Waiter> expire(TimePoint now) {
@@ -52,18 +60,17 @@ class AnswerBook {
     std::vector<Waiter> take_all() {
         return take([](const Entry&) { return true; });
     }
+    // How many ranges accept() has looked at so far: what it has cost.
+    std::size_t steps() const noexcept { return steps_; }
 
   private:
+    struct Nothing {
+        friend bool operator==(Nothing, Nothing) = default;
+    };
     struct Entry {
-        std::vector<FidRange> open; // not accepted yet
+        FidRangeMap<Nothing> open; // not accepted yet
         Waiter waiter;
         TimePoint end;
-
-        bool touches(const FidRange& fids) const {
-            return std::ranges::any_of(open, [&](const FidRange& each) {
-                return each.first <= fids.last && fids.first <= each.last;
-            });
-        }
     };
     template <typename Has>
     std::vector<Waiter> take(Has has_answer) {
@@ -78,6 +85,7 @@ class AnswerBook {
 
     std::size_t limit_;
     std::vector<Entry> waiting_;
+    std::size_t steps_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -227,6 +227,29 @@ TEST(AnswerBook, WhatIsAcceptedIsNotWaitedFor) {
     EXPECT_THAT(book.end(range(5, 6)), ElementsAre(1));
 }
 
+TEST(AnswerBook, ManyRangesThatAreAcceptedOneByOneAreNotLookedAtEachTime) {
+    constexpr std::uint64_t count = 100'000;
+    AnswerBook<int> book;
+    std::vector<FidRange> apart;
+    for (std::uint64_t i = 0; i < count; ++i)
+        apart.push_back(range(3 * i, 3 * i + 1));
+    book.add(apart, 1);
+    for (std::uint64_t i = 0; i + 1 < count; ++i)
+        ASSERT_THAT(book.accept(apart[i]), IsEmpty());
+    EXPECT_THAT(book.accept(apart.back()), ElementsAre(1));
+    EXPECT_LE(book.steps(), 3 * count);
+}
+
+TEST(AnswerBook, OnlyTheMiddleOfARangeIsAccepted) {
+    AnswerBook<int> book;
+    const std::array fids{range(0, UINT64_MAX)};
+    book.add(fids, 1);
+    EXPECT_THAT(book.accept(range(5, 9)), IsEmpty());
+    EXPECT_THAT(book.end(range(5, 9)), IsEmpty());
+    EXPECT_THAT(book.accept(range(0, 4)), IsEmpty());
+    EXPECT_THAT(book.accept(range(10, UINT64_MAX)), ElementsAre(1));
+}
+
 TEST(AnswerBook, NobodyWaitsBeyondHisTime) {
     AnswerBook<int> book;
     const std::array fids{range(1, 9)};
