@@ -5,6 +5,7 @@
 #include "netio/base/option_check.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -30,7 +31,8 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
                                      Subscriptions::Handler& handler, Subscriptions& subscriptions)
     : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
                                                                  .handler = handler},
-      former_{{.publishers = options_.publisher_limit, .fids = options_.remembered_fids_limit}},
+      places_{options_.publisher_limit}, former_{{.publishers = options_.publisher_limit,
+                                                  .fids = options_.remembered_fids_limit}},
       next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
                                                                       [this] { try_rivals(); }},
       ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
@@ -41,6 +43,7 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
     for (const Address& publisher : options_.publishers) {
         SourceConnection& connection = enter(to_string(publisher), {to_string(publisher)});
         carry_out(assignment_.add(connection.id()).orders);
+        places_.take(connection.id()); // for ever
         open(connection);
     }
     if (options_.bus != nullptr) options_.bus->watch(static_cast<Discovery::Handler&>(*this));
@@ -53,7 +56,7 @@ SubscriptionsCore::~SubscriptionsCore() {
 
 SourceConnection& SubscriptionsCore::enter(const std::string& name,
                                            std::vector<std::string> addresses) {
-    const SourceId id{++last_id_};
+    const SourceId id{++found_.last_id};
     std::unique_ptr<SourceConnection> connection = former_.take(name);
     if (connection) {
         connection->come_back(id, std::move(addresses));
@@ -84,6 +87,11 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
         }
         SourceConnection& connection = *sources_.at(first.source);
         if (first.subscribe) {
+            if (!places_.take(first.source)) {
+                next_slice_.start(Duration::zero()); // to tell it
+                look_at_rivals();
+                continue;
+            }
             open(connection);
             connection.revive();
             std::erase_if(trials_.going_on,
@@ -115,7 +123,15 @@ void SubscriptionsCore::carry_out(const Assignment::Outcome& outcome) {
 
 void SubscriptionsCore::go_on() {
     if (closing_) return;
-    if (!assignment_.is_settled()) {
+    const auto untold = places_.untold();
+    const auto next_asked = untold ? std::nullopt : places_.next();
+    if (untold || next_asked) next_slice_.start(Duration::zero());
+    if (untold) {
+        on_trouble("more publishers than publisher_limit; " + sources_.at(*untold)->source().name +
+                   " and who else is found waits until another one is gone");
+    } else if (next_asked) {
+        carry_out(assignment_.ask(*next_asked).orders);
+    } else if (!assignment_.is_settled()) {
         carry_out(assignment_.advance());
     } else if (!news_.empty()) {
         const WaitingNews::News next = news_.take();
@@ -128,7 +144,9 @@ void SubscriptionsCore::subscribe(std::span<const FidRange> ranges,
                                   std::optional<SlowPolicy> policy) {
     for (const FidRange& range : ranges)
         require_option(range.first <= range.last, "a range of fids ends before it begins");
-    if (!closing_) carry_out(assignment_.want(ranges, policy).orders);
+    if (closing_) return;
+    carry_out(assignment_.want(ranges, policy).orders);
+    if (options_.bus != nullptr) look_at_rivals();
 }
 
 void SubscriptionsCore::unsubscribe(const FidRange& range) {
@@ -167,18 +185,14 @@ void SubscriptionsCore::on_gone(const std::string& name) {
 void SubscriptionsCore::take(const Announcement& announcement) {
     std::vector<std::string> addresses = addresses_of(announcement);
     if (addresses.empty()) return on_trouble(announcement.name + " announces no address");
-    auto known = found_.find(announcement.name);
-    if (known != found_.end() && sources_.at(known->second)->addresses() != addresses) {
+    auto known = found_.by_name.find(announcement.name);
+    if (known != found_.by_name.end() && sources_.at(known->second)->addresses() != addresses) {
         drop(known->second); // it has moved
-        known = found_.end();
+        known = found_.by_name.end();
     }
-    if (known == found_.end()) {
-        if (sources_.size() >= options_.publisher_limit) {
-            return on_trouble("more publishers than publisher_limit; " + announcement.name +
-                              " is not asked");
-        }
+    if (known == found_.by_name.end()) {
         const SourceId id = enter(announcement.name, std::move(addresses)).id();
-        known = found_.emplace(announcement.name, id).first;
+        known = found_.by_name.emplace(announcement.name, id).first;
     }
     const SourceId id = known->second;
     sources_.at(id)->expired = false;
@@ -189,8 +203,8 @@ void SubscriptionsCore::take(const Announcement& announcement) {
 }
 
 void SubscriptionsCore::let_go(const std::string& name) {
-    const auto known = found_.find(name);
-    if (known == found_.end()) return;
+    const auto known = found_.by_name.find(name);
+    if (known == found_.by_name.end()) return;
     SourceConnection& connection = *sources_.at(known->second);
     // A bus that is lost does not end data that flows.
     if (connection.is_connected()) {
@@ -206,11 +220,12 @@ void SubscriptionsCore::on_trouble(const std::string& what) {
 
 void SubscriptionsCore::drop(SourceId id) {
     auto node = sources_.extract(id);
-    found_.erase(node.mapped()->source().name);
+    found_.by_name.erase(node.mapped()->source().name);
     former_.keep(std::move(node.mapped()));
+    places_.forget(id);
     const Assignment::Outcome outcome = assignment_.remove(id);
     carry_out(outcome.orders);
-    if (!assignment_.is_settled()) next_slice_.start(Duration::zero());
+    next_slice_.start(Duration::zero()); // its place is free
 }
 
 // --- who is it ------------------------------------------------------------------------------
@@ -224,10 +239,13 @@ void SubscriptionsCore::look_at_rivals() {
         next_trial_.start(Duration::zero());
 }
 
-// Whether fids that others claim, too, are asked of it, and it has not answered.
+// Whether fids that others claim, too, are to be asked of it, and it has not answered, or there
+// is no place for it.
 bool SubscriptionsCore::is_awaited(SourceId id, SourceConnection& connection) const {
+    if (!assignment_.is_contested(id)) return false;
+    if (places_.is_passed_over(id)) return true;
     return connection.socket() != nullptr && !connection.is_connected() &&
-           assignment_.is_contested(id) && !connection.socket()->wanted().empty();
+           !connection.socket()->wanted().empty();
 }
 
 // Of those whose time is over, or all.
@@ -238,6 +256,8 @@ void SubscriptionsCore::end_trials(bool all) {
         if (found == sources_.end() || found->second->is_connected()) return true;
         if (!all && now < trial.since + options_.socket.session.connect_timeout) return false;
         found->second->put_off();
+        places_.give_back(trial.id);
+        next_slice_.start(Duration::zero());
         return true;
     });
 }
@@ -251,11 +271,12 @@ void SubscriptionsCore::try_rivals() {
     if (!wanted) return;
     // In a circle from the one behind the last.
     auto next = sources_.upper_bound(trials_.last);
-    for (std::size_t left = sources_.size(); left > 0 && trials_.going_on.size() < trial_limit;
-         --left, ++next) {
+    for (std::size_t left = sources_.size();
+         left > 0 && trials_.going_on.size() < trial_limit && places_.has_room(); --left, ++next) {
         if (next == sources_.end()) next = sources_.begin();
         SourceConnection& connection = *next->second;
         if (connection.socket() != nullptr || !assignment_.is_contested(next->first)) continue;
+        places_.take(next->first);
         open(connection);
         connection.revive();
         trials_.last = next->first;
@@ -299,6 +320,10 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
     if (!closing_ && sources_.count(id) > 0) {
         assignment_.lose(id);
         look_at_rivals();
+        if (!retrying && found_.by_name.count(source.source().name) > 0) {
+            places_.give_back(id);
+            next_slice_.start(Duration::zero());
+        }
         // An announcement is a stranger's word: who cannot be reached keeps no fid from another.
         if (dropped) {
             drop(id);

@@ -4,6 +4,7 @@
 // What a Subscriptions is made of: the publishers, given or found, and who is asked for what.
 
 #include "netio/loop/event_loop.hpp"
+#include "pubsub/client/connection_places.hpp"
 #include "pubsub/client/former_sources.hpp"
 #include "pubsub/client/source_connection.hpp"
 #include "pubsub/client/subscriptions.hpp"
@@ -58,14 +59,21 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
         std::set<SourceId> waiting; // without keys: owners that had not answered at the last look
     };
 
+    struct Found {
+        std::map<std::string, SourceId> by_name; // on the bus
+        std::uint64_t last_id = 0;               // that any source was given
+    };
+
     void carry_out(std::span<const Assignment::Order> orders);
     // With what is left for the next turns. This may be destroyed.
     void carry_out(const Assignment::Outcome& outcome);
-    // A slice of what an announcement has changed, or the next announcement.
+    // What waits for a turn: one that was passed over, a slice of what an announcement has changed,
+    // or the next announcement.
     void go_on();
     void take(const Announcement& announcement);
     void let_go(const std::string& name);
     SourceConnection& enter(const std::string& name, std::vector<std::string> addresses);
+    // There is a place for it.
     void open(SourceConnection& connection);
     // It is followed no more, but what it has brought counts, and goes on if it comes back.
     void drop(SourceId id);
@@ -90,10 +98,10 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     SourceConnection::User user_;
     Assignment assignment_;
     std::map<SourceId, std::unique_ptr<SourceConnection>> sources_;
-    std::map<std::string, SourceId> found_; // on the bus, by name
-    FormerSources former_;                  // that were dropped
-    WaitingNews news_;                      // behind what is being changed
-    std::uint64_t last_id_ = 0;
+    Found found_;
+    ConnectionPlaces places_;
+    FormerSources former_; // that were dropped
+    WaitingNews news_;     // behind what is being changed
     bool closing_ = false;
     bool paused_ = false;
     bool* destroyed_ = nullptr;

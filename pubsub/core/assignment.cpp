@@ -273,13 +273,11 @@ void Assignment::change(SourceId source, Claim& claim, Fid last, Outcome& outcom
     assign_free(source, fresh, outcome);
 }
 
-Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
-    Outcome outcome;
-    const auto own = claims_.find(source);
-    if (own == claims_.end() || own->second.leaving) return outcome;
-    std::vector<FidRange> left = owned(source, own->second.fids);
-    // In a circle, so that each of several has its turn.
-    for (const SourceId next : heirs(source, source)) {
+// To those in order, as much as each claims. What is left.
+std::vector<FidRange> Assignment::hand_over(SourceId source, std::span<const SourceId> heirs,
+                                            Outcome& outcome) {
+    std::vector<FidRange> left = owned(source, claims_.at(source).fids);
+    for (const SourceId next : heirs) {
         if (left.empty()) break;
         const std::vector<FidRange> taken = common(left, claims_.at(next).fids, steps_);
         for (const FidRange& range : taken)
@@ -288,6 +286,22 @@ Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
         order(next, true, taken, outcome);
         left = without(left, taken, steps_);
     }
+    return left;
+}
+
+Assignment::Outcome Assignment::ask(SourceId source) {
+    Outcome outcome;
+    const auto own = claims_.find(source);
+    if (own != claims_.end()) order(source, true, owned(source, own->second.fids), outcome);
+    return outcome;
+}
+
+Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
+    Outcome outcome;
+    const auto own = claims_.find(source);
+    if (own == claims_.end() || own->second.leaving) return outcome;
+    // In a circle, so that each of several has its turn.
+    const std::vector<FidRange> left = hand_over(source, heirs(source, source), outcome);
     if (!for_good) return outcome;
     for (const FidRange& range : left)
         owners_.erase(range);

@@ -67,6 +67,8 @@ class Assignment {
     // It could not be reached, or not `for_good`: what others claim as well is asked of the next of
     // them. One that is refused for good owns nothing until it claims something again.
     Outcome yield(SourceId source, bool for_good);
+    // What it is to be asked for, once more: it could not be asked before.
+    Outcome ask(SourceId source);
     // It has proved who it is, and is there: what it claims and others own that have not is its own
     // from here on, and what others give up is its before theirs. Until lose().
     Outcome reach(SourceId source);
@@ -101,6 +103,8 @@ class Assignment {
     void release(SourceId source, std::span<const FidRange> fids, Outcome& outcome);
     void take_over(SourceId source, std::span<const FidRange> fids, Outcome& outcome);
     std::vector<SourceId> heirs(SourceId source, SourceId after) const;
+    std::vector<FidRange> hand_over(SourceId source, std::span<const SourceId> heirs,
+                                    Outcome& outcome);
     std::vector<FidRange> owned(SourceId source, std::span<const FidRange> fids);
     bool is_leaving(SourceId source) const;
     void order(SourceId source, bool subscribe, std::span<const FidRange> fids, Outcome& outcome);

@@ -87,6 +87,18 @@ TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
         << "those that are there first";
 }
 
+TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
+    claim(a, range(0, 9));
+    claim(b, range(5, 14));
+    want(range(3, 100), SlowPolicy::drop);
+    EXPECT_THAT(assignment.ask(a).orders, ElementsAre(ask(a, range(3, 9), SlowPolicy::drop)));
+    EXPECT_THAT(assignment.ask(b).orders, ElementsAre(ask(b, range(10, 14), SlowPolicy::drop)));
+    EXPECT_THAT(assignment.ask(SourceId{9}).orders, IsEmpty());
+    assignment.unwant(range(0, 12));
+    EXPECT_THAT(assignment.ask(a).orders, IsEmpty());
+    EXPECT_THAT(assignment.ask(b).orders, ElementsAre(ask(b, range(13, 14), SlowPolicy::drop)));
+}
+
 TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
     want(range(0, 100));
     claim(a, range(0, 9));

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// More publishers on a bus than there may be connections, and others that answer in their places.
+
+#include "tests/scenario/pubsub/several_publishers.hpp"
+
+namespace netio::pubsub::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class FoundPublishers : public SeveralPublishers {
+  protected:
+    Subscriptions::Options found(std::size_t limit) {
+        Subscriptions::Options options = SeveralPublishers::options({});
+        options.bus = &bus;
+        options.publisher_limit = limit;
+        return options;
+    }
+    void receive(Made& from, Fid fid) {
+        const std::size_t before = actor.message_count;
+        send(from, fid);
+        ASSERT_TRUE(run_until([&] { return actor.message_count > before; }));
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, FoundPublishers, all_beds(), bed_name);
+
+TEST_P(FoundPublishers, WhoseFidsAreNotWantedTakeNoPlace) {
+    Subscriptions all{transport(), found(2), actor};
+    all.subscribe(range(20, 29));
+    announce("one", publisher(), range(0, 9));
+    announce("two", publisher(), range(10, 19));
+    Made& three = publisher();
+    announce("three", three, range(20, 29));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    receive(three, Fid{20});
+    all.subscribe(range(0, 0));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 0)));
+    EXPECT_THAT(actor.troubles, IsEmpty());
+}
+
+TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
+    Subscriptions all{transport(), found(1), actor};
+    all.subscribe(range(0, 29));
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    announce("two", publisher(), range(10, 19));
+    announce("three", publisher(), range(20, 29));
+    ASSERT_TRUE(run_until([&] { return !actor.troubles.empty(); }));
+    EXPECT_THAT(actor.troubles, ElementsAre(HasSubstr("publisher_limit; two and")));
+    receive(one, Fid{1});
+    EXPECT_THAT(actor.connected, ElementsAre("one"));
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    bus.tell().on_gone("one");
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["two"], ElementsAre(range(10, 19)));
+    // Who is asked for nothing any more is let go.
+    all.unsubscribe(range(10, 19));
+    all.unsubscribe(range(25, 29));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 3; }));
+    EXPECT_THAT(actor.subscribed["three"], ElementsAre(range(20, 24)));
+    EXPECT_THAT(actor.troubles, SizeIs(1));
+}
+
+TEST_P(FoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
+    Subscriptions::Options few = found(1);
+    few.socket.session.connect_timeout = 10ms; // for so long it has the fids
+    Subscriptions all{transport(), few, actor};
+    all.subscribe(range(0, 19));
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    announce("two", publisher(), range(10, 19));
+    announce("one", one, range(0, 19));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 9), range(10, 19)));
+}
+
+} // namespace
+} // namespace netio::pubsub::test
