@@ -42,7 +42,7 @@ void SourceConnection::come_back(SourceId id, std::vector<std::string> addresses
     source_.address = addresses.front();
     addresses_ = std::move(addresses);
     first_ = 0;
-    expired = false;
+    process.move();
     finished_ = false;
 }
 
@@ -133,6 +133,7 @@ void SourceConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count)
 
 void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {
     account_.add_change(change);
+    process.change();
     user_.handler.on_publisher_changed(user_.subscriptions, source_, change);
 }
 

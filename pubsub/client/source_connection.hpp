@@ -3,6 +3,7 @@
 
 // One of the publishers of a Subscriptions: its socket, and the account of what it has brought.
 
+#include "pubsub/client/announced_process.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/assignment.hpp"
 #include "pubsub/core/continuity.hpp"
@@ -67,8 +68,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
     bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
     bool is_finished() const noexcept { return finished_; } // nothing will come any more
 
-    // The bus does not show it any more; it stays as long as its connection does.
-    bool expired = false;
+    // Whom the bus does not show any more stays as long as its connection does.
+    AnnouncedProcess process;
 
     Subscriptions::Told told() const;
     void add_to(Subscriptions::Sums& sums) const;

@@ -5,6 +5,7 @@
 #include "netio/base/option_check.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -195,11 +196,16 @@ void SubscriptionsCore::take(const Announcement& announcement) {
         known = found_.by_name.emplace(announcement.name, id).first;
     }
     const SourceId id = known->second;
-    sources_.at(id)->expired = false;
+    SourceConnection& connection = *sources_.at(id);
+    const bool is_back = connection.process.is_expired() && connection.is_connected();
+    connection.process.announce(announcement.instance);
     std::vector<FidRange> fids;
     for (const AnnouncedFids& announced : announcement.fids)
         fids.push_back(announced.fids);
-    carry_out(assignment_.claim(id, fids));
+    Assignment::Outcome outcome = assignment_.claim(id, fids);
+    if (is_back && options_.socket.key)
+        std::ranges::move(assignment_.reach(id).orders, std::back_inserter(outcome.orders));
+    carry_out(outcome);
 }
 
 void SubscriptionsCore::let_go(const std::string& name) {
@@ -207,11 +213,12 @@ void SubscriptionsCore::let_go(const std::string& name) {
     if (known == found_.by_name.end()) return;
     SourceConnection& connection = *sources_.at(known->second);
     // A bus that is lost does not end data that flows.
-    if (connection.is_connected()) {
-        connection.expired = true;
-        return;
-    }
-    drop(connection.id());
+    if (!connection.is_connected()) return drop(connection.id());
+    connection.process.expire();
+    // But who has got its port keeps no fid from one that the bus shows.
+    if (!connection.process.is_replaced()) return;
+    carry_out(assignment_.doubt(connection.id()).orders);
+    look_at_rivals();
 }
 
 void SubscriptionsCore::on_trouble(const std::string& what) {
@@ -239,13 +246,13 @@ void SubscriptionsCore::look_at_rivals() {
         next_trial_.start(Duration::zero());
 }
 
-// Whether fids that others claim, too, are to be asked of it, and it has not answered, or there
-// is no place for it.
+// Whether fids that others claim, too, are to be asked of it, and it has not answered, or another
+// one in its place, or there is no place for it.
 bool SubscriptionsCore::is_awaited(SourceId id, SourceConnection& connection) const {
     if (!assignment_.is_contested(id)) return false;
     if (places_.is_passed_over(id)) return true;
-    return connection.socket() != nullptr && !connection.is_connected() &&
-           !connection.socket()->wanted().empty();
+    const bool answers = connection.is_connected() && !connection.process.is_replaced();
+    return connection.socket() != nullptr && !answers && !connection.socket()->wanted().empty();
 }
 
 // Of those whose time is over, or all.
@@ -309,7 +316,7 @@ void SubscriptionsCore::on_source_connected(SourceConnection& source) {
 void SubscriptionsCore::on_source_closed(SourceConnection& source,
                                          const Subscriptions::Ending& ending, bool reached) {
     const SourceId id = source.id();
-    const bool dropped = source.expired && !closing_;
+    const bool dropped = source.process.is_expired() && !closing_;
     const bool retrying = ending.retrying;
     const DestructionWatch watch{destroyed_};
     user_.handler.on_closed(user_.subscriptions, source.source(),

@@ -296,6 +296,17 @@ Assignment::Outcome Assignment::ask(SourceId source) {
     return outcome;
 }
 
+Assignment::Outcome Assignment::doubt(SourceId source) {
+    Outcome outcome;
+    lose(source);
+    const auto own = claims_.find(source);
+    if (own == claims_.end() || own->second.leaving) return outcome;
+    std::vector<SourceId> there = heirs(source, source);
+    std::erase_if(there, [this](SourceId id) { return reached_.count(id) == 0; });
+    hand_over(source, there, outcome);
+    return outcome;
+}
+
 Assignment::Outcome Assignment::yield(SourceId source, bool for_good) {
     Outcome outcome;
     const auto own = claims_.find(source);

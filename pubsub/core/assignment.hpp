@@ -73,6 +73,9 @@ class Assignment {
     // from here on, and what others give up is its before theirs. Until lose().
     Outcome reach(SourceId source);
     void lose(SourceId source) { reached_.erase(source); }
+    // Another one answers in its place. What it owns and claimants that are there do, too, is
+    // theirs; reach() ends it.
+    Outcome doubt(SourceId source);
     // It claimed fids that another one owned, or the other way round.
     bool is_contested(SourceId source) const { return contested_.count(source) > 0; }
     // Nothing is asked of it any more; there are no orders for it from here on. The first slice.

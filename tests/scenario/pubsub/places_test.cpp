@@ -20,6 +20,15 @@ class FoundPublishers : public SeveralPublishers {
         options.publisher_limit = limit;
         return options;
     }
+    // One is killed behind a subscription, and another one gets its port and is asked in its place.
+    Made& replace(const std::string& name, Made& killed) {
+        const std::size_t before = actor.changes.size();
+        killed.socket.reset();
+        Made& other = publisher(killed.address);
+        EXPECT_TRUE(run_until([&] { return actor.changes.size() > before; }));
+        announce(name, other, range(20, 29));
+        return other;
+    }
     void receive(Made& from, Fid fid) {
         const std::size_t before = actor.message_count;
         send(from, fid);
@@ -81,6 +90,72 @@ TEST_P(FoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
     announce("one", one, range(0, 19));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 9), range(10, 19)));
+}
+
+TEST_P(FoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseIsOver) {
+    for (const bool known_before : {true, false}) {
+        SCOPED_TRACE(known_before);
+        actor = {};
+        Subscriptions::Options options = found(16);
+        options.socket.session.connect_timeout = 10ms;
+        Subscriptions all{transport(), options, actor};
+        all.subscribe(range(0, 9));
+        Made& killed = publisher();
+        announce("killed", killed, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        replace("other", killed);
+        Made& heir = publisher();
+        if (known_before) announce("heir", heir, range(0, 9));
+        bus.tell().on_gone("killed");
+        if (!known_before) announce("heir", heir, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return !actor.subscribed["heir"].empty(); }));
+        EXPECT_THAT(actor.subscribed["heir"], ElementsAre(range(0, 9)));
+        receive(heir, Fid{1});
+    }
+}
+
+TEST_P(FoundPublishers, WithKeysThoseThatAreThereHaveTheFidsOfOneThatWasReplaced) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=pubsub fids=0-63:block links=8");
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    for (const bool connected_before : {true, false}) {
+        SCOPED_TRACE(connected_before);
+        actor = {};
+        Subscriptions::Options options = found(16);
+        options.socket.key = std::make_shared<ClientKey>(
+            ClientKey::Options{.file = files.client(7), .protection = {}});
+        Subscriptions all{transport(), options, actor};
+        all.subscribe(range(0, 19));
+        Made& killed = publisher();
+        announce("killed", killed, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        replace("other", killed);
+        Made& heir = publisher();
+        announce("heir", heir, connected_before ? range(0, 19) : range(0, 9));
+        if (connected_before) {
+            ASSERT_TRUE(run_until([&] { return !actor.subscribed["heir"].empty(); }));
+        }
+        bus.tell().on_gone("killed");
+        const auto has_all = [&] {
+            const auto& asked = actor.subscribed["heir"];
+            return std::ranges::find(asked, range(0, 9)) != asked.end();
+        };
+        ASSERT_TRUE(run_until(has_all));
+        receive(heir, Fid{1});
+    }
+}
+
+TEST_P(FoundPublishers, WhatAnswersInTheirPlaceIsListenedToAsLongAsNobodyElseClaimsTheFids) {
+    Subscriptions all{transport(), found(16), actor};
+    all.subscribe(range(0, 9));
+    Made& killed = publisher();
+    announce("killed", killed, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    Made& other = replace("other", killed);
+    bus.tell().on_gone("killed");
+    receive(other, Fid{1});
+    receive(other, Fid{2});
+    EXPECT_EQ(all.connected_count(), 1U);
 }
 
 } // namespace

@@ -87,6 +87,25 @@ TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
         << "those that are there first";
 }
 
+TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere) {
+    constexpr SourceId c{3};
+    want(range(0, 100));
+    claim(a, range(0, 9));
+    assignment.reach(a);
+    claim(b, range(0, 2));
+    claim(c, range(2, 4));
+    assignment.reach(c);
+    EXPECT_THAT(assignment.doubt(a).orders, ElementsAre(leave(a, range(2, 4)), ask(c, range(2, 4))))
+        << "the other is only a stranger's word";
+    EXPECT_THAT(claim(c, range(2, 5)).orders,
+                ElementsAre(leave(a, range(5, 5)), ask(c, range(5, 5))));
+    EXPECT_THAT(assignment.reach(b).orders,
+                ElementsAre(leave(a, range(0, 1)), ask(b, range(0, 1))));
+    assignment.reach(a);
+    EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is there again";
+    EXPECT_THAT(assignment.doubt(SourceId{9}).orders, IsEmpty());
+}
+
 TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
     claim(a, range(0, 9));
     claim(b, range(5, 14));

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/announced_process.hpp"
+
+#include <gtest/gtest.h>
+
+namespace netio::pubsub {
+namespace {
+
+// Whether it is taken for replaced when its lease ends now.
+bool would_be_replaced(AnnouncedProcess process) {
+    process.expire();
+    return process.is_replaced();
+}
+
+TEST(AnnouncedProcess, ThatTheBusShowsOrThatAnswersItselfIsNotReplaced) {
+    AnnouncedProcess process;
+    process.announce(1);
+    EXPECT_FALSE(would_be_replaced(process));
+    process.change();
+    EXPECT_FALSE(process.is_replaced()) << "the bus shows it";
+    EXPECT_FALSE(process.is_expired());
+}
+
+TEST(AnnouncedProcess, InWhosePlaceAnotherAnswersIsReplacedWhenItsLeaseIsOver) {
+    AnnouncedProcess process;
+    process.announce(1);
+    process.announce(1); // it says something else
+    process.change();
+    EXPECT_TRUE(would_be_replaced(process));
+    process.announce(1);
+    EXPECT_TRUE(would_be_replaced(process)) << "its last word does not make it the one there";
+}
+
+TEST(AnnouncedProcess, ThatWasStartedAnewIsTheOneThatAnswersWhicheverIsSeenFirst) {
+    AnnouncedProcess announced_first;
+    announced_first.announce(1);
+    announced_first.announce(2);
+    announced_first.change();
+    EXPECT_FALSE(would_be_replaced(announced_first));
+    AnnouncedProcess changed_first;
+    changed_first.announce(1);
+    changed_first.change();
+    changed_first.announce(2);
+    EXPECT_FALSE(would_be_replaced(changed_first));
+    for (AnnouncedProcess* each : {&announced_first, &changed_first}) {
+        each->change();
+        EXPECT_TRUE(would_be_replaced(*each)) << "one more";
+    }
+}
+
+TEST(AnnouncedProcess, ThatHasMovedIsFoundBehindTheOneInItsFormerPlace) {
+    AnnouncedProcess process;
+    process.announce(1);
+    process.change();
+    process.expire();
+    process.move();
+    process.announce(1);
+    EXPECT_FALSE(would_be_replaced(process));
+    process.change();
+    EXPECT_FALSE(would_be_replaced(process)) << "from the other to itself";
+    process.change();
+    EXPECT_TRUE(would_be_replaced(process));
+}
+
+} // namespace
+} // namespace netio::pubsub
