@@ -143,24 +143,11 @@ void EtcdBoard::look(Visitor& visitor) {
         const std::string name = whole.substr(prefix_.size());
         if (!netio::pubsub::is_announced_name(name)) continue;
         there.insert(name);
-        const auto known = known_.find(name);
-        if (known == known_.end() || known->second != number_of(each, "mod_revision")) {
-            known_[name] = number_of(each, "mod_revision");
-            changed.insert(name);
-        } else {
-            visitor.on_kept(name);
-        }
+        const std::int64_t revision = number_of(each, "mod_revision");
+        const auto known = known_.try_emplace(name, 0).first;
+        if (std::exchange(known->second, revision) != revision) changed.insert(name);
     }
-    try {
-        for (const std::string& name : changed) {
-            const auto text = get(name);
-            if (text) visitor.on_text(name, *text);
-        }
-    } catch (const BoardError&) {
-        for (const std::string& name : changed)
-            known_.erase(name); // to be read again
-        throw;
-    }
+    // First who is gone, whose place somebody else may have.
     for (auto known = known_.begin(); known != known_.end();) {
         if (there.contains(known->first)) {
             ++known;
@@ -168,6 +155,20 @@ void EtcdBoard::look(Visitor& visitor) {
         }
         visitor.on_removed(known->first);
         known = known_.erase(known);
+    }
+    const auto read = [&](const std::string& name) {
+        const auto text = get(name);
+        if (text) visitor.on_text(name, *text);
+    };
+    try {
+        for (const std::string& name : changed)
+            read(name);
+        for (const std::string& name : there)
+            if (!changed.contains(name) && !visitor.on_kept(name)) read(name);
+    } catch (const BoardError&) {
+        for (const std::string& name : changed)
+            known_.erase(name); // to be read again
+        throw;
     }
     reached_ = true;
 }

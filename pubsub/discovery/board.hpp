@@ -23,10 +23,11 @@ class NETIO_EXPORT Board {
   public:
     class Visitor {
       public:
-        // A text that is new, or another one than before.
+        // A text that is new, or another one than before. Who is removed is told first.
         virtual void on_text(const std::string& name, const std::string& text) = 0;
-        // The text is the same, and the board itself knows that its owner lives.
-        virtual void on_kept(const std::string& name) = 0;
+        // The text is the same, and the board itself knows that its owner lives. False: it had not
+        // been taken, and is to be told again as new.
+        virtual bool on_kept(const std::string& name) = 0;
         virtual void on_removed(const std::string& name) = 0;
         // Something there is none of ours, or is damaged; the others are read.
         virtual void on_unreadable(const std::string& what) = 0;

@@ -63,8 +63,8 @@ void BusReader::on_text(const std::string& name, const std::string& text) {
     }
 }
 
-void BusReader::on_kept(const std::string& name) {
-    tracker_.keep(name, now_);
+bool BusReader::on_kept(const std::string& name) {
+    return tracker_.keep(name, now_);
 }
 
 void BusReader::on_removed(const std::string& name) {

@@ -39,7 +39,7 @@ class BusReader final : private Board::Visitor {
 
   private:
     void on_text(const std::string& name, const std::string& text) override;
-    void on_kept(const std::string& name) override;
+    bool on_kept(const std::string& name) override;
     void on_removed(const std::string& name) override;
     void on_unreadable(const std::string& what) override;
     void complain(const std::string& trouble);

@@ -24,7 +24,7 @@ bool LeaseTracker::has_place(const Announcement& announcement, std::size_t in_it
 LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint now) {
     const auto known = held_.find(announcement.name);
     if (known == held_.end()) {
-        if (alive_ >= limit_ || !has_place(announcement, 0)) return Seen::refused;
+        if (alive_ >= limit_ || !has_place(announcement, 0)) return refuse();
         ++alive_;
         bytes_ += bytes_of(announcement);
         held_.emplace(announcement.name, Held{.last = announcement, .moved = now});
@@ -42,8 +42,9 @@ LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint
 
 LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announcement, TimePoint now) {
     const std::size_t before = held.alive ? bytes_of(held.last) : 0;
-    if (!held.alive && alive_ >= limit_) return Seen::refused;
-    if (!has_place(announcement, before)) return Seen::refused;
+    held.refused = (!held.alive && alive_ >= limit_) || !has_place(announcement, before);
+    if (held.refused) return refuse();
+    if (bytes_of(announcement) < before) full_ = false;
     bytes_ += bytes_of(announcement) - before;
     Seen seen = says_the_same(held.last, announcement) ? Seen::alive : Seen::changed;
     if (!std::exchange(held.alive, true)) {
@@ -55,9 +56,11 @@ LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announceme
     return seen;
 }
 
-void LeaseTracker::keep(std::string_view name, TimePoint now) {
+bool LeaseTracker::keep(std::string_view name, TimePoint now) {
     const auto known = held_.find(name);
     if (known != held_.end()) known->second.moved = now;
+    const bool refused = known == held_.end() || known->second.refused;
+    return !refused || full_;
 }
 
 bool LeaseTracker::withdrawn(std::string_view name) {
@@ -65,6 +68,7 @@ bool LeaseTracker::withdrawn(std::string_view name) {
     if (known == held_.end()) return false;
     const bool was_there = known->second.alive;
     if (was_there) {
+        full_ = false;
         --alive_;
         bytes_ -= bytes_of(known->second.last);
     }
@@ -77,6 +81,7 @@ std::vector<std::string> LeaseTracker::expire(TimePoint now) {
     for (auto& [name, held] : held_) {
         if (!held.alive || now < end_of(held)) continue;
         held.alive = false;
+        full_ = false;
         --alive_;
         bytes_ -= bytes_of(held.last);
         gone.push_back(name);

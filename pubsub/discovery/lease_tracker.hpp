@@ -35,8 +35,9 @@ class LeaseTracker {
         : lease_{lease}, limit_{limit}, bytes_limit_{bytes_limit} {}
 
     Seen saw(const Announcement& announcement, TimePoint now);
-    // A bus that keeps leases itself has it.
-    void keep(std::string_view name, TimePoint now);
+    // A bus that keeps leases itself has it. False: what it says was refused, and there may be room
+    // by now.
+    bool keep(std::string_view name, TimePoint now);
     // It was taken off the bus. Whether it was there.
     bool withdrawn(std::string_view name);
     // Who is gone now, in order of their names.
@@ -53,8 +54,13 @@ class LeaseTracker {
         TimePoint moved;
         std::uint64_t predecessor = 0; // the instance that this one has replaced
         bool alive = true;
+        bool refused = false; // what it said last
     };
     bool has_place(const Announcement& announcement, std::size_t in_its_place) const;
+    Seen refuse() noexcept {
+        full_ = true;
+        return Seen::refused;
+    }
     Seen take(Held& held, const Announcement& announcement, TimePoint now);
     TimePoint end_of(const Held& held) const {
         return held.moved + (held.last.lease.count() > 0 ? Duration{held.last.lease} : lease_);
@@ -65,6 +71,7 @@ class LeaseTracker {
     std::size_t bytes_limit_;
     std::size_t alive_ = 0;
     std::size_t bytes_ = 0; // of those who are alive
+    bool full_ = false;     // somebody was refused, and nobody has gone since
     std::map<std::string, Held, std::less<>> held_;
 };
 

@@ -190,6 +190,21 @@ TEST_F(EtcdBus, APublisherIsFoundKeptUpdatedAndGone) {
     EXPECT_THAT(own.troubles, IsEmpty());
 }
 
+TEST_F(EtcdBus, OneForWhomThereWasNoRoomIsFoundWhenAnotherIsGone) {
+    BusOptions one_only = options;
+    one_only.publisher_limit = 1;
+    const auto bus = open_bus(loop, etcd.where(), one_only);
+    bus->watch(listener);
+    auto first = announce(loop, etcd.where(), of("a"), own, options);
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
+    const auto second = announce(loop, etcd.where(), of("b"), own, options);
+    ASSERT_TRUE(run_until([&] { return !listener.troubles.empty(); }));
+    EXPECT_FALSE(listener.there.contains("b"));
+    first.reset();
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("b"); }));
+    EXPECT_FALSE(listener.there.contains("a"));
+}
+
 TEST_F(EtcdBus, AKilledPublisherIsGoneAfterItsLease) {
     const pid_t killed = ::fork();
     ASSERT_GE(killed, 0);

@@ -45,8 +45,9 @@ class MemoryBoard final : public Board {
         for (const auto& [name, text] : texts) {
             if (!seen_.contains(name) || seen_[name] != text) {
                 visitor.on_text(name, text);
-            } else if (keeps_leases) {
-                visitor.on_kept(name);
+            } else if (keeps_leases && !visitor.on_kept(name)) {
+                ++readings;
+                visitor.on_text(name, text);
             }
         }
         seen_ = texts;
@@ -56,6 +57,7 @@ class MemoryBoard final : public Board {
 
     std::map<std::string, std::string> texts;
     int puts = 0;
+    int readings = 0; // of what stands there unchanged
     bool keeps_leases = false;
     bool broken = false;
 
@@ -144,6 +146,25 @@ TEST_F(BusTexts, ABoardThatKeepsLeasesIsNotWrittenAgain) {
     }
     EXPECT_EQ(board.puts, 1);
     EXPECT_TRUE(look(start + seconds{30}).empty());
+}
+
+// It writes its text once, and would not be read again.
+TEST_F(BusTexts, WhoWasRefusedOnABoardThatKeepsLeasesIsFoundWhenThereIsRoom) {
+    board.keeps_leases = true;
+    std::vector<BusWriter> writers;
+    for (const char* name : {"a", "b", "c", "d"})
+        writers.emplace_back(of(name, 1), seconds{10}).refresh(board, start);
+    EXPECT_EQ(look(start).publishers.size(), 2U);
+    EXPECT_TRUE(look(start + seconds{1}).publishers.empty());
+    EXPECT_EQ(board.readings, 0) << "nobody has gone";
+    writers[0].withdraw(board);
+    const BusNews news = look(start + seconds{2});
+    EXPECT_EQ(news.publishers.at("a"), std::nullopt);
+    EXPECT_TRUE(news.publishers.at("c").has_value());
+    EXPECT_FALSE(news.publishers.contains("d"));
+    EXPECT_EQ(board.readings, 2);
+    look(start + seconds{3});
+    EXPECT_EQ(board.readings, 2);
 }
 
 TEST_F(BusTexts, WhatAPublisherSaysAnewIsWrittenAtOnce) {

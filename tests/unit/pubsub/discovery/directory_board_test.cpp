@@ -30,7 +30,10 @@ using testing::Pair;
 class Seen final : public Board::Visitor {
   public:
     void on_text(const std::string& name, const std::string& text) override { texts[name] = text; }
-    void on_kept(const std::string& name) override { removed.push_back("kept " + name); }
+    bool on_kept(const std::string& name) override {
+        removed.push_back("kept " + name);
+        return true;
+    }
     void on_removed(const std::string& name) override { removed.push_back(name); }
     void on_unreadable(const std::string& what) override { unreadable.push_back(what); }
 

@@ -130,6 +130,24 @@ TEST_F(Leases, OnlySoManyAreTaken) {
     EXPECT_FALSE(tracker.withdrawn("b"));
 }
 
+TEST_F(Leases, WhoseBusKeepsThemAreTakenOnceThereIsRoom) {
+    const TimePoint later = start + seconds{9};
+    for (const char* name : {"a", "b", "c", "d"})
+        tracker.saw(of(name, 1, 1), start);
+    for (const char* name : {"a", "b", "d"})
+        EXPECT_TRUE(tracker.keep(name, later)) << "to read it again would not help";
+    EXPECT_THAT(tracker.expire(start + seconds{10}), ElementsAre("c"));
+    EXPECT_TRUE(tracker.keep("a", later));
+    EXPECT_FALSE(tracker.keep("d", later));
+    EXPECT_EQ(tracker.saw(of("d", 1, 1), later), Seen::found);
+    EXPECT_EQ(tracker.saw(of("c", 1, 2), later), Seen::refused);
+    EXPECT_TRUE(tracker.keep("c", later));
+    tracker.withdrawn("a");
+    EXPECT_FALSE(tracker.keep("c", later)) << "it was known, and its last word was refused";
+    EXPECT_EQ(tracker.saw(of("c", 1, 2), later), Seen::found);
+    EXPECT_TRUE(tracker.keep("c", later));
+}
+
 TEST_F(Leases, NobodyIsJudgedByATimeInWhichNothingCouldBeRead) {
     tracker.saw(of("a", 1, 1), start);
     tracker.excuse_all(start + seconds{30});
