@@ -44,7 +44,7 @@ class NETIO_EXPORT Subscriptions final {
         // Of each connection; the publisher's addresses do not count. Without `reconnect` a
         // connection that was lost is not made again.
         SubscribeSocket::Options socket = {.publisher = {}, .reconnect = true};
-        std::size_t publisher_limit = 4096; // connections; who is found beyond is not asked
+        std::size_t publisher_limit = 4096; // connections; others wait for a place
         // A publisher that is gone from the bus and comes back goes on in its books: what was
         // missed is told. So many fids of publishers that are gone are remembered, together, and as
         // many publishers as there may be connections; who was gone first is forgotten first.
