@@ -154,6 +154,10 @@ bool Channel::send(const Message& message) {
     return true;
 }
 
+bool Channel::has_sent_all_messages() const noexcept {
+    return free_messages_.size() == message_count;
+}
+
 void Channel::expect() {
     const netio::Slice slice = messages_->slice(message_count * message_bytes, prelude_bytes);
     // A connection that has ended says so by on_closed.

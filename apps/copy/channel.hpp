@@ -79,6 +79,8 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     // False: the connection has ended, or the peer does not take what it was sent before. If there
     // is no memory for a message, the connection ends, and on_closed says why.
     bool send(const Message& message);
+    // Nothing that was sent before is still under way.
+    bool has_sent_all_messages() const noexcept;
     // Asks for the next message; one at a time.
     void expect();
     Kind kind() const noexcept { return prelude_.kind; }

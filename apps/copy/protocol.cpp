@@ -136,6 +136,10 @@ Message encode(const Start& start) {
     return Writer{Kind::start}.put(start.offset_bytes).take();
 }
 
+Message encode(const Comparing& comparing) {
+    return Writer{Kind::comparing}.put(comparing.position).take();
+}
+
 Message encode(const End& end) {
     return Writer{Kind::end}.put(std::span<const std::byte>{end.digest}).take();
 }
@@ -162,7 +166,7 @@ Flaw decode(std::span<const std::byte> prelude, Prelude& out) {
         return Flaw::other_version;
     }
     out.kind = netio::wire::load<Kind>(prelude.data() + 6);
-    if (out.kind < Kind::open || out.kind > Kind::verdict) return Flaw::unknown_kind;
+    if (out.kind < Kind::open || out.kind > Kind::comparing) return Flaw::unknown_kind;
     out.body_bytes = netio::wire::load<std::uint32_t>(prelude.data() + 8);
     if (out.body_bytes == 0 || out.body_bytes > body_limit_bytes) return Flaw::bad_length;
     if (netio::wire::load<std::uint32_t>(prelude.data() + 12) != 0) return Flaw::bad_value;
@@ -203,6 +207,12 @@ Flaw decode(std::span<const std::byte> body, Answer& out) {
 Flaw decode(std::span<const std::byte> body, Start& out) {
     Reader reader{body};
     out.offset_bytes = reader.get<std::uint64_t>();
+    return reader.is_complete() ? Flaw::none : Flaw::bad_length;
+}
+
+Flaw decode(std::span<const std::byte> body, Comparing& out) {
+    Reader reader{body};
+    out.position = reader.get<std::uint64_t>();
     return reader.is_complete() ? Flaw::none : Flaw::bad_length;
 }
 

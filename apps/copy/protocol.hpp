@@ -7,6 +7,7 @@
 //     sender                        receiver
 //     open    name, size, ...   ->
 //                               <-  answer   accepted from an offset, present, or refused
+//     comparing  so far         ->           now and then, while it reads what is there already
 //     start   from an offset    ->
 //     chunk   header, bytes     ->           until the size is reached; how long each is follows
 //     ...                                    from the size and from where it began
@@ -25,6 +26,10 @@
 // The checksum of the end is of the whole file. The answer's is of the first `offset` bytes that
 // the receiver already has: a sender that has other bytes there starts from 0. `present` says that
 // a whole file of this size is there, and the sender compares. An interrupted sender just leaves.
+//
+// To compare may take longer than a server waits for a silent sender, so the sender says how far it
+// has come. Who came before this message neither sends nor takes it: a sender sends it to servers
+// only that offer to take it in the text of their answer, which the others have always passed over.
 //
 // The decoders take anything: they check every length and every value, and answer with a
 // Flaw; `out` is meaningful only if that is `none`. No I/O.
@@ -48,7 +53,16 @@ inline constexpr std::size_t text_limit_bytes = 1024;
 // So that positions fit a file offset.
 inline constexpr std::uint64_t size_limit_bytes = std::uint64_t{1} << 62;
 
-enum class Kind : std::uint16_t { open = 1, answer = 2, start = 3, end = 4, verdict = 5 };
+enum class Kind : std::uint16_t {
+    open = 1,
+    answer = 2,
+    start = 3,
+    end = 4,
+    verdict = 5,
+    comparing = 6,
+};
+// The text of an answer that does not refuse.
+inline constexpr std::string_view takes_comparing = "takes comparing";
 
 enum class Flaw : std::uint8_t {
     none,
@@ -81,7 +95,7 @@ struct Answer {
     Outcome outcome = Outcome::refused;
     std::uint64_t offset_bytes = 0;
     Digest digest{};  // of the bytes before the offset
-    std::string text; // refused: why
+    std::string text; // refused: why; else what more the receiver takes
 
     friend bool operator==(const Answer&, const Answer&) = default;
 };
@@ -90,6 +104,13 @@ struct Start {
     std::uint64_t offset_bytes = 0;
 
     friend bool operator==(const Start&, const Start&) = default;
+};
+
+// The bytes before the position have been read.
+struct Comparing {
+    std::uint64_t position = 0;
+
+    friend bool operator==(const Comparing&, const Comparing&) = default;
 };
 
 struct End {
@@ -119,6 +140,7 @@ using Message = std::vector<std::byte>;
 Message encode(const Open& open);
 Message encode(const Answer& answer);
 Message encode(const Start& start);
+Message encode(const Comparing& comparing);
 Message encode(const End& end);
 Message encode(const Verdict& verdict);
 void encode(const Chunk& chunk, std::span<std::byte, chunk_header_bytes> out);
@@ -128,6 +150,7 @@ Flaw decode(std::span<const std::byte> prelude, Prelude& out);
 Flaw decode(std::span<const std::byte> body, Open& out);
 Flaw decode(std::span<const std::byte> body, Answer& out);
 Flaw decode(std::span<const std::byte> body, Start& out);
+Flaw decode(std::span<const std::byte> body, Comparing& out);
 Flaw decode(std::span<const std::byte> body, End& out);
 Flaw decode(std::span<const std::byte> body, Verdict& out);
 Flaw decode(std::span<const std::byte> header, Chunk& out);

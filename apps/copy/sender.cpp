@@ -163,33 +163,46 @@ void Sender::take_answer() {
         settle(CopiedFile::Outcome::failed, "refused by the server: " + printable(answer.text));
         return next_file();
     }
-    compare(answer);
+    state_ = State::comparing;
+    compare(answer, 0);
 }
 
-// Whether what the server has is the beginning, or the whole, of this file.
-void Sender::compare(const Answer& answer) {
-    state_ = State::comparing;
-    const bool whole = answer.offset_bytes == on_disk_.open.size_bytes;
-    const bool present = answer.outcome == Answer::Outcome::present;
+// Whether what the server has is the beginning, or the whole, of this file: a step after the other,
+// and between them the server hears of it.
+void Sender::compare(const Answer& answer, std::uint64_t position) {
+    const std::uint64_t step = std::min(answer.offset_bytes - position, compare_step_bytes);
+    const bool last = position + step == answer.offset_bytes;
+    const bool whole = last && answer.outcome == Answer::Outcome::present &&
+                       answer.offset_bytes == on_disk_.open.size_bytes;
     run_on_disk(
-        [this, bytes = answer.offset_bytes, last = whole && present](const std::stop_token& stop) {
-            on_disk_.digest = on_disk_.source->skip(bytes, stop);
+        [this, step, whole](const std::stop_token& stop) {
+            on_disk_.digest = on_disk_.source->skip(step, stop);
             // Nothing of it will be sent, so nobody asks later whether it has stayed the same.
-            if (last) on_disk_.digest = on_disk_.source->finish(stop);
+            if (whole) on_disk_.digest = on_disk_.source->finish(stop);
         },
-        [this, answer, whole, present] {
-            const bool same = on_disk_.digest == answer.digest;
-            if (!present) return begin(same ? answer.offset_bytes : 0);
-            current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
-            if (same && whole) {
-                settle(CopiedFile::Outcome::present);
-            } else {
-                settle(CopiedFile::Outcome::failed,
-                       "refused: " + on_disk_.open.name +
-                           " exists there already, and is another; --overwrite replaces it");
+        [this, answer, last, next = position + step] {
+            if (last) return take_comparison(answer);
+            // While the last word is under way the server has not heard that one yet.
+            if (answer.text == takes_comparing && channel_.has_sent_all_messages()) {
+                send(encode(Comparing{next}));
+                if (state_ != State::comparing) return;
             }
-            next_file();
+            compare(answer, next);
         });
+}
+
+void Sender::take_comparison(const Answer& answer) {
+    const bool same = on_disk_.digest == answer.digest;
+    if (answer.outcome != Answer::Outcome::present) return begin(same ? answer.offset_bytes : 0);
+    current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
+    if (same && answer.offset_bytes == on_disk_.open.size_bytes) {
+        settle(CopiedFile::Outcome::present);
+    } else {
+        settle(CopiedFile::Outcome::failed,
+               "refused: " + on_disk_.open.name +
+                   " exists there already, and is another; --overwrite replaces it");
+    }
+    next_file();
 }
 
 void Sender::take_verdict() {

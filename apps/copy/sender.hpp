@@ -58,6 +58,10 @@ class Sender final : private Channel::Handler {
         std::uint64_t moved_bytes = 0; // of all files
     };
 
+    // Between two words to the server while what it has is compared: short enough that a slow disk
+    // is no silence.
+    static constexpr std::uint64_t compare_step_bytes = std::uint64_t{16} << 20;
+
     class Handler {
       public:
         virtual void on_file(const CopiedFile& file) = 0;
@@ -114,7 +118,8 @@ class Sender final : private Channel::Handler {
 
     void next_file();
     void take_answer();
-    void compare(const Answer& answer);
+    void compare(const Answer& answer, std::uint64_t position);
+    void take_comparison(const Answer& answer);
     void begin(std::uint64_t offset);
     void read_chunks();
     void send_chunk(Channel::Buffer buffer, std::size_t bytes);

@@ -17,7 +17,6 @@ namespace {
 
 // A sender that was told of a failure has nothing left to do but to leave.
 constexpr std::chrono::seconds patience{10};
-constexpr std::uint64_t slow_disk_bytes_per_ms = 20'000;
 
 } // namespace
 
@@ -31,19 +30,15 @@ Session::Session(netio::EventLoop& loop, const ServedFolder& folder, const Optio
 
 // A sender's place, and the name of the file it has begun, are others' as well.
 void Session::wait_for_peer() {
-    wait_for_peer(options_.idle_limit);
-}
-
-void Session::wait_for_peer(std::chrono::milliseconds limit) {
-    seen_bytes_ = channel_.arrived_bytes();
-    patience_.start(limit);
+    progress_.seen_bytes = done_bytes();
+    patience_.start(options_.idle_limit);
 }
 
 // A chunk may take longer than that over a slow way: what counts is that it comes.
 void Session::look_for_progress() {
     if (state_ == State::failing) return channel_.abort();
     if (state_ == State::examining) return examine();
-    const std::uint64_t bytes = channel_.arrived_bytes() - seen_bytes_;
+    const std::uint64_t bytes = done_bytes() - progress_.seen_bytes;
     const auto wanted =
         static_cast<std::uint64_t>(static_cast<double>(options_.least_bytes_per_s) *
                                    std::chrono::duration<double>(options_.idle_limit).count());
@@ -84,6 +79,7 @@ void Session::on_message() {
     if (state_ == State::failing || state_ == State::closed) return;
     const Kind kind = channel_.kind();
     if (kind == Kind::open && state_ == State::idle) return take_open();
+    if (kind == Kind::comparing && may_compare()) return take_comparing();
     if (kind == Kind::start && state_ == State::accepted) return take_start();
     if (kind == Kind::end && state_ == State::receiving) return take_end();
     refuse_peer("sent a message out of turn");
@@ -94,7 +90,8 @@ void Session::take_open() {
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
     patience_.cancel();
     state_ = State::examining;
-    moved_bytes_ = arrived_position_ = 0;
+    moved_bytes_ = arrived_position_ = progress_.compared_bytes = 0;
+    answer_.reset();
     if (options_.rights && !options_.rights->may_write(open_.name, open_.overwrite)) {
         return answer({.outcome = Answer::Outcome::refused,
                        .offset_bytes = 0,
@@ -136,11 +133,25 @@ void Session::answer(const Answer& answer) {
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     }
     say(encode(answer));
-    // What is there already it compares with its own file first, which may lie on a slow disk.
-    const std::uint64_t reading_ms = answer.offset_bytes / slow_disk_bytes_per_ms;
-    if (state_ == State::accepted || state_ == State::idle) {
-        wait_for_peer(options_.idle_limit + std::chrono::milliseconds{reading_ms});
+}
+
+// What is there already the sender compares with its own file first, which may lie on a slow disk.
+bool Session::may_compare() const noexcept {
+    return state_ == State::accepted ||
+           (state_ == State::idle && answer_ && answer_->outcome == Answer::Outcome::present);
+}
+
+// The patience goes on: only who comes further is waited for.
+void Session::take_comparing() {
+    Comparing comparing;
+    const Flaw flaw = decode(channel_.body(), comparing);
+    if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
+    if (comparing.position <= progress_.compared_bytes ||
+        comparing.position > answer_->offset_bytes) {
+        return refuse_peer("compares what was not offered");
     }
+    progress_.compared_bytes = comparing.position;
+    channel_.expect();
 }
 
 // And goes on to the next message. Who does not read what it asked for is not answered without end.

@@ -42,7 +42,8 @@ class Session final : private Channel::Handler {
     struct Options {
         std::size_t buffer_count = 8; // of a chunk each
         // A sender whose turn it is, and of whom in this time not a byte has come, or fewer than
-        // the rate below asks for, is sent away.
+        // the rate below asks for, is sent away. What it says to have compared of a file that is
+        // there already counts as having come.
         std::chrono::milliseconds idle_limit{60'000};
         std::uint64_t least_bytes_per_s = 0;
         TargetFile::Access access = TargetFile::Access::full;
@@ -80,10 +81,18 @@ class Session final : private Channel::Handler {
     void on_end() override;
     void on_closed(const netio::Closed& closed) override;
 
+    // What the sender has done so far.
+    struct Progress {
+        std::uint64_t seen_bytes = 0;     // when the patience began
+        std::uint64_t compared_bytes = 0; // of what is there already
+    };
+
     // It is the sender's turn.
     void wait_for_peer();
-    void wait_for_peer(std::chrono::milliseconds limit);
+    std::uint64_t done_bytes() const { return channel_.arrived_bytes() + progress_.compared_bytes; }
     void look_for_progress();
+    bool may_compare() const noexcept;
+    void take_comparing();
     void take_open();
     void examine();
     void answer(const Answer& answer);
@@ -111,7 +120,7 @@ class Session final : private Channel::Handler {
     std::uint64_t arrived_position_ = 0; // behind those that have arrived
     std::uint64_t moved_bytes_ = 0;
     Channel channel_;
-    std::uint64_t seen_bytes_ = 0; // had arrived when the patience began
+    Progress progress_;
     netio::Timer patience_;
     std::unique_ptr<Disk> disk_; // the last: it is gone before what it uses
 };

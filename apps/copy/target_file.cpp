@@ -150,7 +150,7 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
         return Answer{.outcome = Answer::Outcome::present,
                       .offset_bytes = request_.size_bytes,
                       .digest = checksum_.digest(),
-                      .text = {}};
+                      .text = std::string{takes_comparing}};
     }
     struct stat status {};
     if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
@@ -165,7 +165,7 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
     return Answer{.outcome = Answer::Outcome::accepted,
                   .offset_bytes = position_,
                   .digest = checksum_.digest(),
-                  .text = {}};
+                  .text = std::string{takes_comparing}};
 }
 
 void TargetFile::start(std::uint64_t offset) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // A copy server, senders, and peers that say whatever a test wants, on the fabric: disks do not
-// know the simulator's time.
+// know the simulator's time, unless a test brings some that do (tests/world/actors/sim_disk.hpp).
 
 #include "apps/copy/sender.hpp"
 #include "apps/copy/server.hpp"
@@ -98,7 +98,7 @@ class RawPeer final : public netio::stream::StreamSocket::Handler {
 
 class CopyBed : public testing::Test {
   protected:
-    CopyBed() {
+    explicit CopyBed(netio::test::Bed where = netio::test::Bed::fabric_tcp) : bed{where} {
         fs::create_directories(root + "/served");
         fs::create_directories(root + "/source");
     }
@@ -152,7 +152,7 @@ class CopyBed : public testing::Test {
     }
 
     std::string root = testing::TempDir() + "netio_copy_" + std::to_string(::getpid());
-    netio::test::TestBed bed{netio::test::Bed::fabric_tcp};
+    netio::test::TestBed bed;
     std::unique_ptr<Server> server;
 };
 

@@ -5,6 +5,7 @@
 #include "tests/scenario/copy/copy_bed.hpp"
 
 #include <random>
+#include <utility>
 
 namespace apps::copy::test {
 namespace {
@@ -193,29 +194,32 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
             netio::stream::StreamListener::Options{.addresses = {bed.address()}, .open = true},
             static_cast<netio::stream::StreamListener::Handler&>(*this));
     }
-    Outcome copy_from_it() {
-        Sender::Options what{.server = listener_->endpoints().front().address,
-                             .files = {{.path = root + "/source/a", .name = "a"},
-                                       {.path = root + "/source/b", .name = "b"}}};
-        return copy(std::move(what));
+    Sender::Options copied_from_it() const {
+        return {.server = listener_->endpoints().front().address,
+                .files = {{.path = root + "/source/a", .name = "a"},
+                          {.path = root + "/source/b", .name = "b"}}};
     }
+    Outcome copy_from_it() { return copy(copied_from_it()); }
     std::function<void(RawPeer&)> say;
+    bool is_asked_first = false;
 
   private:
-    // Says its part as soon as it is connected.
+    // Says its part as soon as it is connected, or asked.
     struct Speaker final : netio::stream::StreamSocket::Handler {
         RawPeer peer;
         std::function<void(RawPeer&)> say;
+        bool is_asked_first = false;
 
         void on_connected(netio::stream::StreamSocket& socket) override {
             peer.on_connected(socket);
-            say(peer);
+            if (!is_asked_first) say(peer);
         }
         void on_send_completed(netio::stream::StreamSocket&, netio::Cookie,
                                netio::Completion::Outcome) override {}
         void on_received(netio::stream::StreamSocket& socket,
                          const netio::stream::Received& got) override {
             peer.on_received(socket, got);
+            if (std::exchange(is_asked_first, false)) say(peer);
         }
         void on_end_of_stream(netio::stream::StreamSocket& socket) override { socket.close(); }
         void on_closed(netio::stream::StreamSocket&, const netio::Closed&) override {}
@@ -223,6 +227,7 @@ class HostileServer : public HostilePeer, private netio::stream::StreamListener:
     void on_incoming(netio::stream::IncomingStream& incoming) override {
         Speaker& speaker = *speakers_.emplace_back(std::make_unique<Speaker>());
         speaker.say = say;
+        speaker.is_asked_first = is_asked_first;
         speaker.peer.socket = incoming.accept({}, speaker);
     }
 
@@ -254,6 +259,26 @@ TEST_F(HostileServer, AVerdictBeforeTheEndIsNotBelieved) {
     const Outcome outcome = copy_from_it();
     ASSERT_FALSE(outcome.files.empty());
     EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
+}
+
+// It would take the message for one that cannot be.
+TEST_F(HostileServer, AServerThatDoesNotOfferItIsNotToldHowFarAComparisonIs) {
+    fs::resize_file(put("source/a", ""), 3 * Sender::compare_step_bytes);
+    RawPeer* old_server = nullptr;
+    is_asked_first = true;
+    say = [&](RawPeer& peer) {
+        old_server = &peer;
+        peer.send(encode(Answer{.outcome = Answer::Outcome::present,
+                                .offset_bytes = 3 * Sender::compare_step_bytes,
+                                .digest = {},
+                                .text = {}}));
+    };
+    Sender::Options what = copied_from_it();
+    what.files.pop_back();
+    EXPECT_EQ(copy(std::move(what)).files.at(0).outcome, CopiedFile::Outcome::failed);
+    ASSERT_NE(old_server, nullptr);
+    EXPECT_EQ(wait_for<Open>(*old_server).name, "a");
+    EXPECT_EQ(old_server->received, "");
 }
 
 TEST_F(HostileServer, ASenderOutlivesAnything) {

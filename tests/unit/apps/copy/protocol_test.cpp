@@ -49,6 +49,7 @@ TEST(CopyProtocol, MessagesComeOutAsTheyWentIn) {
     expect_survives(some_open, Kind::open);
     expect_survives(some_answer, Kind::answer);
     expect_survives(Start{.offset_bytes = 1}, Kind::start);
+    expect_survives(Comparing{.position = std::uint64_t{1} << 40}, Kind::comparing);
     expect_survives(End{.digest = some_digest()}, Kind::end);
     expect_survives(Verdict{.kept = true, .text = {}}, Kind::verdict);
     expect_survives(Verdict{.kept = false, .text = "why"}, Kind::verdict);
@@ -86,7 +87,7 @@ TEST(CopyProtocol, ThePreludeOfAnotherProtocolOrVersionIsRefused) {
     EXPECT_EQ(flaw_with(0, 'X'), Flaw::no_copy_protocol);
     EXPECT_EQ(flaw_with(4, 2), Flaw::other_version);
     EXPECT_EQ(flaw_with(6, 0), Flaw::unknown_kind);
-    EXPECT_EQ(flaw_with(6, 6), Flaw::unknown_kind);
+    EXPECT_EQ(flaw_with(6, 7), Flaw::unknown_kind);
     EXPECT_EQ(flaw_with(8, 0), Flaw::bad_length);
     EXPECT_EQ(flaw_with(10, 1), Flaw::bad_length) << "65544 bytes";
     EXPECT_EQ(flaw_with(12, 1), Flaw::bad_value);
@@ -110,6 +111,7 @@ TEST(CopyProtocol, BodiesOfAWrongLengthAreRefused) {
     expect_every_other_length_refused(some_open);
     expect_every_other_length_refused(some_answer);
     expect_every_other_length_refused(Start{});
+    expect_every_other_length_refused(Comparing{});
     expect_every_other_length_refused(End{});
     expect_every_other_length_refused(Verdict{.kept = false, .text = "why"});
 }

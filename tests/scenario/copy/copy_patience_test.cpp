@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How long a copy server waits for a sender whose turn it is, in virtual time.
+
+#include "tests/scenario/copy/copy_bed.hpp"
+#include "tests/world/actors/sim_disk.hpp"
+
+namespace apps::copy::test {
+namespace {
+
+using netio::world::DiskState;
+using netio::world::SimDisk;
+using std::chrono::seconds;
+
+class CopyPatience : public CopyBed {
+  protected:
+    static constexpr seconds idle_limit{10};
+    static constexpr std::uint64_t large_bytes = 6 * Sender::compare_step_bytes + 1;
+
+    CopyPatience() : CopyBed{netio::test::Bed::sim_tcp} {
+        serve(16, {.buffer_count = 3,
+                   .idle_limit = idle_limit,
+                   .least_bytes_per_s = 1000,
+                   .disk = disk_of(std::make_shared<DiskState>())});
+    }
+    static MakeDisk disk_of(std::shared_ptr<DiskState> state) {
+        return [state = std::move(state)](netio::EventLoop& loop) {
+            return std::make_unique<SimDisk>(loop, state);
+        };
+    }
+    // Of zeroes, which take no place.
+    void put_large(const std::string& name) const {
+        put(name, "");
+        fs::resize_file(root + "/" + name, large_bytes);
+    }
+    Message open_large() const {
+        return encode(Open{.name = "large", .size_bytes = large_bytes, .mode = 0600});
+    }
+    // Asks for it, and says nothing any more.
+    void expect_silence_ends_it(Answer::Outcome outcome) {
+        RawPeer peer;
+        connect(peer);
+        peer.send(open_large());
+        const Answer answer = wait_for<Answer>(peer);
+        EXPECT_EQ(answer.outcome, outcome);
+        EXPECT_EQ(answer.offset_bytes, large_bytes);
+        const netio::TimePoint answered = bed.loop().now();
+        ASSERT_TRUE(bed.run_until([&] { return peer.closed; }));
+        EXPECT_LT(bed.loop().now() - answered, idle_limit + seconds{1});
+        ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
+    }
+    // Its disk takes longer for all of it than the server waits, and not for a step.
+    CopiedFile copy_slowly() {
+        auto slow = std::make_shared<DiskState>();
+        slow->per_task = idle_limit / 3;
+        Sender::Options what = options({"large"});
+        what.disk = disk_of(std::move(slow));
+        const Outcome outcome = copy(std::move(what));
+        EXPECT_EQ(*outcome.problem, "");
+        return outcome.files.at(0);
+    }
+};
+
+TEST_F(CopyPatience, ALargeFileThatIsThereGivesNobodyAPlaceForLonger) {
+    put_large("served/large");
+    expect_silence_ends_it(Answer::Outcome::present);
+}
+
+TEST_F(CopyPatience, ALargePartThatIsThereGivesNobodyAPlaceForLonger) {
+    put_large("served/.large.netio-part");
+    expect_silence_ends_it(Answer::Outcome::accepted);
+}
+
+TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargeFileIsWaitedFor) {
+    put_large("source/large");
+    put_large("served/large");
+    const CopiedFile file = copy_slowly();
+    EXPECT_EQ(file.outcome, CopiedFile::Outcome::present) << file.detail;
+}
+
+TEST_F(CopyPatience, ASenderWhoseSlowDiskComparesALargePartIsWaitedFor) {
+    put_large("source/large");
+    put_large("served/.large.netio-part");
+    const CopiedFile file = copy_slowly();
+    EXPECT_EQ(file.outcome, CopiedFile::Outcome::copied) << file.detail;
+    EXPECT_EQ(file.resumed_bytes, large_bytes);
+}
+
+TEST_F(CopyPatience, WhoSaysTheSameAgainOrMoreThanThereIsHasNothingToCompare) {
+    put_large("served/large");
+    for (const std::uint64_t second : {std::uint64_t{5}, large_bytes + 1}) {
+        RawPeer early;
+        connect(early);
+        early.send(encode(Comparing{5}));
+        ASSERT_TRUE(bed.run_until([&] { return early.closed; })) << "before anything was offered";
+        RawPeer peer;
+        connect(peer);
+        peer.send(open_large());
+        EXPECT_EQ(wait_for<Answer>(peer).text, takes_comparing);
+        peer.send(encode(Comparing{5}));
+        const netio::TimePoint said = bed.loop().now();
+        peer.send(encode(Comparing{second}));
+        ASSERT_TRUE(bed.run_until([&] { return peer.closed; }));
+        EXPECT_LT(bed.loop().now() - said, seconds{1});
+    }
+}
+
+} // namespace
+} // namespace apps::copy::test
