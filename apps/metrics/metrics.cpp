@@ -5,6 +5,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/metrics/device_metrics.hpp"
 #include "netio/base/version.hpp"
+#include "netio/fabric.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -53,10 +54,16 @@ CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments) {
     return listen;
 }
 
+netio::Address metrics_address(const MetricsArguments& arguments) {
+    netio::Address address = netio::parse_address(arguments.listen);
+    address.host = netio::host_at_interface(address.host);
+    return address;
+}
+
 std::unique_ptr<MetricsServer> show_metrics(netio::EventLoop& loop,
                                             const MetricsArguments& arguments, Collect collect) {
     if (arguments.listen.empty()) return nullptr;
-    const netio::Address address = netio::parse_address(arguments.listen);
+    const netio::Address address = metrics_address(arguments);
     auto server = std::make_unique<MetricsServer>(
         loop, MetricsServer::Options{.address = address, .open = arguments.open},
         [&loop, collect = std::move(collect)]() -> MetricsServer::Render {

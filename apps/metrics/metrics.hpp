@@ -19,12 +19,16 @@ class Option;
 namespace apps {
 
 struct MetricsArguments {
-    std::string listen; // HOST:PORT; empty: nothing is shown
+    std::string listen; // HOST:PORT or INTERFACE:PORT; empty: nothing is shown
     bool open = false;
     std::size_t fids = 1000; // at most so many
 };
 // --metrics, --metrics-open and --metrics-fids; the first of them.
 CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments);
+
+// Where they are shown, an interface by its address. Throws std::invalid_argument for what is no
+// address, and FabricError: the interface has none.
+netio::Address metrics_address(const MetricsArguments& arguments);
 
 // Shows what `collect` returns, and how the loop is; nullptr where that was not asked for. What
 // collect() returns writes what it has collected; in any thread. Throws as MetricsServer.

@@ -75,7 +75,7 @@ std::string places_of(const PublisherConfig& config) {
 // At a port that nobody knows: whether the address is one of this machine's, and may be shown at.
 void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
     if (metrics.listen.empty()) return;
-    netio::Address address = netio::parse_address(metrics.listen);
+    netio::Address address = metrics_address(metrics);
     address.port = 0;
     const MetricsServer server{loop, {.address = std::move(address), .open = metrics.open}, [] {
                                    return MetricsServer::Render{[] { return std::string{}; }};

@@ -199,6 +199,10 @@ class FabricTransport final : public Transport {
 
 namespace netio::inline v0_2 {
 
+std::string host_at_interface(const std::string& host) {
+    return fabric::host_at_interface(host);
+}
+
 std::unique_ptr<Transport> open_fabric(EventLoop& loop, FabricOptions options) {
     return std::make_unique<fabric::FabricTransport>(loop, std::move(options));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/metrics_server.hpp"
 
+#include "apps/metrics/metrics.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -183,6 +185,14 @@ TEST(MetricsServer, ReadsNoMoreThanARequest) {
         }
         ::close(socket);
     }
+}
+
+TEST(MetricsServer, AnInterfaceStandsForItsAddress) {
+    EXPECT_EQ(metrics_address({.listen = "lo:9345"}), (netio::Address{"127.0.0.1", 9345}));
+    EXPECT_EQ(metrics_address({.listen = "[::1]:1"}), (netio::Address{"::1", 1}));
+    EXPECT_EQ(metrics_address({.listen = "localhost:0"}), (netio::Address{"localhost", 0}));
+    netio::EventLoop loop;
+    EXPECT_NE(show_metrics(loop, {.listen = "lo:0"}, nullptr), nullptr);
 }
 
 TEST(MetricsServer, GoesWhileSomebodyIsBeingAnswered) {
