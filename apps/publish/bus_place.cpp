@@ -50,14 +50,14 @@ std::vector<AnnouncedFids> announced(const std::vector<StreamConfig>& streams) {
 } // namespace
 
 Process this_process() {
-    std::array<char, 256> host{};
-    if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
     const std::time_t now = std::time(nullptr);
     std::tm utc{};
     ::gmtime_r(&now, &utc);
     std::array<char, 32> started{};
     std::strftime(started.data(), started.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return {.host = host.data(), .pid = static_cast<int>(::getpid()), .started = started.data()};
+    return {.host = netio::pubsub::this_host(),
+            .pid = static_cast<int>(::getpid()),
+            .started = started.data()};
 }
 
 void refuse_unannounceable(const PublisherConfig& config) {
@@ -123,9 +123,12 @@ void BusPlace::on_trouble(const std::string& what) {
 std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
                                              const std::vector<netio::Endpoint>& endpoints) {
     if (config.bus.where.empty()) return nullptr;
+    PublisherConfig shown = config;
+    if (!config.metrics.listen.empty()) // the name of an interface is of this machine only
+        shown.metrics.listen = to_string(metrics_address(config.metrics));
     try {
         return std::make_unique<BusPlace>(loop, config.bus,
-                                          announcement_of(config, endpoints, this_process()));
+                                          announcement_of(shown, endpoints, this_process()));
     } catch (const netio::pubsub::AnnouncementError& error) {
         throw ConfigError{fmt::format("{}: bus: {}; allowed: at most {} ranges of fids",
                                       config.file, error.what(),

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/top/bus_sources.hpp"
 
+#include "apps/common/option_values.hpp"
+#include "pubsub/discovery/bus.hpp"
+
 #include <spdlog/spdlog.h>
 
 namespace apps::top {
+namespace {
+
+// What cannot be read is kept: to ask there says what is wrong with it.
+bool leads_there(const netio::pubsub::Announcement& announcement) {
+    try {
+        return netio::pubsub::leads_there_from(netio::pubsub::this_host(), announcement,
+                                               peer_address(announcement.metrics));
+    } catch (const std::invalid_argument&) {
+        return true;
+    }
+}
+
+} // namespace
 
 BusSources::BusSources(const std::string& where) : bus_{netio::pubsub::open_bus(loop_, where)} {
     bus_->watch(*this);
@@ -30,10 +46,13 @@ std::vector<std::string> BusSources::addresses() const {
 }
 
 void BusSources::on_announced(const netio::pubsub::Announcement& announcement) {
-    if (announcement.metrics.empty()) {
-        addresses_.erase(announcement.name);
-    } else {
+    addresses_.erase(announcement.name);
+    if (announcement.metrics.empty()) return;
+    if (leads_there(announcement)) {
         addresses_[announcement.name] = announcement.metrics;
+    } else {
+        spdlog::info("{} shows its figures at {} on {} only", announcement.name,
+                     announcement.metrics, announcement.host);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/option_check.hpp"
+#include "pubsub/discovery/bus.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -12,12 +13,14 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-// Those that can be understood, in order; one that several providers serve counts once.
+// Those that can be understood and lead there from here, in order; one that several providers
+// serve counts once.
 std::vector<std::string> addresses_of(const Announcement& announcement) {
+    const std::string here = this_host();
     std::vector<std::string> addresses;
     for (const std::string& announced : announcement.addresses) {
         const auto endpoint = parse_announced_address(announced);
-        if (!endpoint) continue;
+        if (!endpoint || !leads_there_from(here, announcement, endpoint->address)) continue;
         std::string text = to_string(endpoint->address);
         if (std::ranges::find(addresses, text) == addresses.end()) {
             addresses.push_back(std::move(text));
@@ -185,7 +188,10 @@ void SubscriptionsCore::on_gone(const std::string& name) {
 
 void SubscriptionsCore::take(const Announcement& announcement) {
     std::vector<std::string> addresses = addresses_of(announcement);
-    if (addresses.empty()) return on_trouble(announcement.name + " announces no address");
+    if (addresses.empty()) {
+        return on_trouble(announcement.name + " on '" + announcement.host +
+                          "' announces no address that leads there from here");
+    }
     auto known = found_.by_name.find(announcement.name);
     if (known != found_.by_name.end() && sources_.at(known->second)->addresses() != addresses) {
         drop(known->second); // it has moved

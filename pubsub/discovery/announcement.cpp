@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/discovery/announcement.hpp"
 
+#include "netio/access/reach.hpp"
 #include "netio/base/unseen.hpp"
 
+#include <arpa/inet.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace netio::pubsub::inline v0_2 {
@@ -36,6 +39,15 @@ void check_count(const std::string& place, std::size_t count, std::size_t limit)
 
 std::string numbered(const char* list, std::size_t at) {
     return std::string{list} + "[" + std::to_string(at) + "]";
+}
+
+bool is_loopback(const std::string& host) {
+    if (host == "localhost") return true;
+    std::array<std::byte, 4> ipv4{};
+    if (::inet_pton(AF_INET, host.c_str(), ipv4.data()) == 1)
+        return access::is_loopback(access::host_of_ipv4(ipv4));
+    access::Host ipv6{};
+    return ::inet_pton(AF_INET6, host.c_str(), ipv6.data()) == 1 && access::is_loopback(ipv6);
 }
 
 // --- reading --------------------------------------------------------------------------------
@@ -257,6 +269,12 @@ Announcement parse_announcement(std::string_view text) {
     }
     validate(announcement);
     return announcement;
+}
+
+bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
+                      const Address& address) {
+    const bool elsewhere = !announcement.host.empty() && announcement.host != reader_host;
+    return !elsewhere || !is_loopback(address.host);
 }
 
 bool says_the_same(const Announcement& one, const Announcement& other) {

@@ -72,6 +72,11 @@ NETIO_EXPORT bool is_announced_name(std::string_view name) noexcept;
 // Of PROVIDER:HOST:PORT; nothing if it is none.
 NETIO_EXPORT std::optional<Endpoint> parse_announced_address(std::string_view text);
 NETIO_EXPORT std::string to_announced_address(const Endpoint& endpoint);
+// Whether an address of this announcement leads to its publisher from a program on `reader_host`,
+// which is named as announcements name theirs. What only one machine reaches (127.0.0.0/8, ::1,
+// localhost) is another program's own elsewhere. Where no host is announced nobody knows better.
+NETIO_EXPORT bool leads_there_from(std::string_view reader_host, const Announcement& announcement,
+                                   const Address& address);
 // Whether nothing differs but the lease.
 NETIO_EXPORT bool says_the_same(const Announcement& one, const Announcement& other);
 

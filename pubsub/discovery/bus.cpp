@@ -8,9 +8,11 @@
 #include "pubsub/discovery/bus_writer.hpp"
 #include "pubsub/discovery/directory_board.hpp"
 
+#include <array>
 #include <mutex>
 #include <optional>
 #include <random>
+#include <unistd.h>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -236,6 +238,12 @@ void add_bus_kind(const BusKind& kind) {
     BusKinds& kinds = BusKinds::of_the_process();
     const std::lock_guard lock{kinds.mutex};
     kinds.list.push_back(kind);
+}
+
+std::string this_host() {
+    std::array<char, 256> host{};
+    if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+    return host.data();
 }
 
 std::uint64_t draw_instance() {

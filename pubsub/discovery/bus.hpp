@@ -47,6 +47,8 @@ NETIO_EXPORT std::unique_ptr<Announcer> announce(EventLoop& loop, std::string_vi
                                                  const Announcement& announcement,
                                                  Announcer::Handler& handler,
                                                  BusOptions options = {});
+// What this machine is called where a publisher announces its host.
+NETIO_EXPORT std::string this_host();
 // One that is not found in any other process of this or any other host.
 NETIO_EXPORT std::uint64_t draw_instance();
 

@@ -45,6 +45,21 @@ TEST(Announcement, ComesBackAsItWasWritten) {
     EXPECT_EQ(parse_announcement(to_text(full())), full());
 }
 
+TEST(Announcement, WhatOnlyItsOwnMachineReachesLeadsThereFromThatMachineOnly) {
+    const auto leads = [](const std::string& from, const std::string& host) {
+        return leads_there_from(from, {.host = "felix01"}, {.host = host, .port = 1});
+    };
+    for (const std::string own :
+         {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost"}) {
+        EXPECT_TRUE(leads("felix01", own)) << own;
+        EXPECT_FALSE(leads("felix02", own)) << own;
+        EXPECT_FALSE(leads("", own)) << own;
+        EXPECT_TRUE(leads_there_from("felix02", {}, {.host = own, .port = 1})) << own;
+    }
+    for (const std::string others : {"10.0.0.1", "128.0.0.1", "fe80::1", "felix01", "::"})
+        EXPECT_TRUE(leads("felix02", others)) << others;
+}
+
 TEST(Announcement, RangesOfOneMeaningStandTogether) {
     EXPECT_THAT(to_text(full()),
                 HasSubstr(R"([{"meaning":"hits","ranges":["0x10-0x1f","0x30"]},)"));
