@@ -55,40 +55,42 @@ Descriptor connected_to(const netio::Address& address, netio::TimePoint until) {
 }
 
 // Until the other side ends it.
-std::string read_all(const Descriptor& socket, std::size_t limit, netio::TimePoint until) {
-    std::string text;
+void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answer) {
     std::vector<char> piece(65536);
     for (;;) {
-        wait_for(socket, POLLIN, until);
+        wait_for(socket, POLLIN, limits.until);
         const ssize_t got = ::recv(socket.get(), piece.data(), piece.size(), 0);
-        if (got == 0) return text;
+        if (got == 0) return;
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
         if (got < 0) fail_with_errno();
-        if (text.size() + static_cast<std::size_t>(got) > limit) fail("it is too long");
-        text.append(piece.data(), static_cast<std::size_t>(got));
+        const std::string_view news{piece.data(), static_cast<std::size_t>(got)};
+        if (answer.text().size() + news.size() > limits.answer_bytes || !answer.append(news))
+            fail("it is too long");
     }
 }
 
 } // namespace
 
-std::string fetch_figures(const netio::Address& address, const FetchLimits& limits) {
-    const netio::TimePoint until = netio::Clock::now() + limits.patience;
-    const Descriptor socket = connected_to(address, until);
+void fetch_figures(const netio::Address& address, const FetchLimits& limits,
+                   const std::function<void(std::string_view text)>& show) {
+    const Descriptor socket = connected_to(address, limits.until);
     // Of HTTP 1.0: so it answers in one piece, and ends the connection behind it.
     constexpr std::string_view request = "GET /metrics HTTP/1.0\r\n\r\n";
     if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(request.size()))
         fail_with_errno();
-    std::string answer = read_all(socket, limits.answer_bytes, until);
-    const std::size_t head = answer.find("\r\n\r\n");
-    if (!answer.starts_with("HTTP/1.") || head == std::string::npos) fail("it speaks no HTTP");
-    const std::string status = answer.substr(std::min<std::size_t>(head, 9), 3);
+    Answer answer{limits.room};
+    read_all(socket, limits, answer);
+    const std::string_view text = answer.text();
+    const std::size_t head = text.find("\r\n\r\n");
+    if (!text.starts_with("HTTP/1.") || head == std::string::npos) fail("it speaks no HTTP");
+    const std::string status{text.substr(std::min<std::size_t>(head, 9), 3)};
     if (status != "200") {
         const bool is_number =
             std::ranges::all_of(status, [](char c) { return c >= '0' && c <= '9'; });
         throw std::runtime_error{"answers " + (is_number ? status : "nonsense")};
     }
-    return answer.substr(head + 4);
+    show(text.substr(head + 4));
 }
 
 } // namespace apps::top

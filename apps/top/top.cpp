@@ -6,8 +6,8 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
+#include "apps/top/asking.hpp"
 #include "apps/top/bus_sources.hpp"
-#include "apps/top/fetch.hpp"
 #include "apps/top/table.hpp"
 #include "netio/base/status.hpp"
 
@@ -36,26 +36,13 @@ struct Arguments {
     bool json = false;
 };
 
-// Its address may be somebody's announcement.
-Look look_at(const std::string& source) {
-    Look look{.source = source};
-    try {
-        look.rows = rows_of(fetch_figures(peer_address(source)));
-    } catch (const std::exception& error) {
-        look.error = error.what();
-    }
-    look.seconds = std::chrono::duration<double>(netio::Clock::now().time_since_epoch()).count();
-    return look;
-}
-
 std::vector<Look> look_at_all(const std::vector<std::string>& sources, Order order,
                               const std::vector<Look>& before) {
-    std::vector<Look> looks;
-    for (const std::string& source : sources) {
-        looks.push_back(look_at(source));
-        const auto last = std::ranges::find(before, source, &Look::source);
-        if (last != before.end()) add_rates(looks.back(), *last);
-        sort(looks.back().rows, order);
+    std::vector<Look> looks = look_at(sources);
+    for (Look& look : looks) {
+        const auto last = std::ranges::find(before, look.source, &Look::source);
+        if (last != before.end()) add_rates(look, *last);
+        sort(look.rows, order);
     }
     return looks;
 }

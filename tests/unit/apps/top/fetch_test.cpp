@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 std::string problem_with(const netio::Address& address, const FetchLimits& limits = {}) {
     try {
-        fetch_figures(address, limits);
+        fetch_figures(address, limits, [](std::string_view) {});
     } catch (const std::runtime_error& error) {
         return error.what();
     }
@@ -33,7 +33,10 @@ TEST(Fetch, TakesWhatAProgramShows) {
                 paths.size(), {.text = std::make_shared<const std::string>("a 1\nb 2\n")});
         });
     }};
-    EXPECT_EQ(fetch_figures({.host = "127.0.0.1", .port = door.port()}), "a 1\nb 2\n");
+    std::string shown;
+    fetch_figures({.host = "127.0.0.1", .port = door.port()}, {},
+                  [&](std::string_view text) { shown = text; });
+    EXPECT_EQ(shown, "a 1\nb 2\n");
     door.stop();
     thread.join();
 }
@@ -42,15 +45,30 @@ TEST(Fetch, ReadsNoMoreThanItsLimitOfWhateverIsEndless) {
     for (const char* const endless :
          {"HTTP/1.1 200 OK\r\n\r\nxxxxxxxxxx", "HTTP/1.1 200 OK\r\nX: y\r\n", "x"}) {
         const Liar liar{endless, true};
-        EXPECT_THAT(problem_with(liar.address(),
-                                 {.patience = milliseconds{60'000}, .answer_bytes = 1 << 14}),
-                    HasSubstr("too long"));
+        EXPECT_THAT(
+            problem_with(liar.address(), {.until = netio::Clock::now() + milliseconds{60'000},
+                                          .answer_bytes = 1 << 14}),
+            HasSubstr("too long"));
     }
+}
+
+TEST(Fetch, ReadsNoMoreThanThereIsRoomForBesideOthersAndGivesItBack) {
+    AnswerRoom room{1 << 14};
+    for (int i = 0; i < 3; ++i) {
+        const Liar liar{"x", true};
+        EXPECT_THAT(
+            problem_with(liar.address(),
+                         {.until = netio::Clock::now() + milliseconds{60'000}, .room = &room}),
+            HasSubstr("too long"));
+    }
+    EXPECT_TRUE(room.take(1 << 14));
+    EXPECT_FALSE(room.take(1));
 }
 
 TEST(Fetch, WaitsNoLongerThanItsPatienceForWhoSaysNothingMore) {
     const Liar liar{"HTTP/1.1 200 OK\r\n\r\nx", false};
-    EXPECT_THAT(problem_with(liar.address(), {.patience = milliseconds{20}}), HasSubstr("in time"));
+    EXPECT_THAT(problem_with(liar.address(), {.until = netio::Clock::now() + milliseconds{20}}),
+                HasSubstr("in time"));
 }
 
 TEST(Fetch, SaysWhyThereAreNoFigures) {
