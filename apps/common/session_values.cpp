@@ -33,4 +33,23 @@ void add_receive_buffers(CLI::App& command, netio::SessionOptions& session) {
               {.min = 0, .max = std::size_t{1} << 40U});
 }
 
+void add_largest_message(CLI::App& command, std::size_t& bytes) {
+    add_bytes(command, "--largest-message", bytes,
+              "Bytes of the largest that is put together; who may send larger ones is told",
+              {.min = 1, .max = (1U << 30) - 1});
+}
+
+void add_buffer_limit(CLI::App& command, std::size_t& bytes) {
+    add_bytes(command, "--buffer-size-limit", bytes,
+              "Bytes to which each receive buffer grows where a publisher's pages are larger",
+              {.min = 256, .max = 1U << 30});
+}
+
+void add_retry_times(CLI::App& command, std::chrono::milliseconds& interval,
+                     std::chrono::milliseconds& limit) {
+    add_milliseconds(command, "--retry", interval,
+                     "Before the second attempt; about twice as long each time", Zero::refused);
+    add_milliseconds(command, "--retry-limit", limit, "The longest of these times", Zero::refused);
+}
+
 } // namespace apps

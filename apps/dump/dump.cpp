@@ -8,6 +8,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/session_values.hpp"
 #include "apps/common/shown_lines.hpp"
 #include "apps/dump/hex_lines.hpp"
 #include "apps/dump/message_filter.hpp"
@@ -44,6 +45,7 @@ struct DumpArguments {
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
     std::size_t shown_bytes = 256;
+    netio::pubsub::SubscribeSocket::Options socket; // but for what stands beside it
     std::string provider = "auto";
     KeyArguments key;
 };
@@ -74,6 +76,7 @@ class DumpRun final : private Subscriptions::Handler {
         for (const std::string& publisher : arguments_.publishers)
             options.publishers.push_back(peer_address(publisher));
         options.bus = bus_.get();
+        options.socket = arguments_.socket;
         options.socket.key = client_key(arguments_.key);
         options.socket.reconnect = bus_ != nullptr; // who is found goes with its lease
         return options;
@@ -164,6 +167,8 @@ Command add_dump(CLI::App& program) {
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     add_bytes(*command, "--bytes", arguments->shown_bytes, "Bytes shown of each message",
               {.min = 0, .max = 1U << 30});
+    add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
+    add_largest_message(*command, arguments->socket.largest_message_bytes);
     add_decoding(*command, arguments->decode);
     add_key(*command, arguments->key);
     add_provider(*command, arguments->provider)->capture_default_str();

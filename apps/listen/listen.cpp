@@ -40,7 +40,7 @@ struct ListenArguments {
     std::string provider = "auto";
     std::optional<std::uint64_t> messages;
     std::optional<netio::Duration> duration;
-    netio::SessionOptions session = netio::ListenSocket::Options{}.session;
+    netio::ListenSocket::Options socket; // but for the address, --open and the keys
     KeyArguments keys;
     MetricsArguments metrics;
 };
@@ -49,13 +49,10 @@ class ListenRun final : private netio::ListenSocket::Handler {
   public:
     explicit ListenRun(const ListenArguments& arguments)
         : arguments_{arguments}, keys_{loop_, arguments.keys},
-          transport_{netio::open_fabric(loop_, {.provider = arguments.provider})},
-          socket_{*transport_,
-                  {.addresses = {netio::parse_address(arguments.listen)},
-                   .open = arguments.open,
-                   .session = arguments.session,
-                   .keys = keys_.keys()},
-                  *this} {
+          transport_{netio::open_fabric(loop_, {.provider = arguments.provider})}, socket_{
+                                                                                       *transport_,
+                                                                                       options(),
+                                                                                       *this} {
         if (arguments.duration) duration_timer_.start(*arguments.duration);
         tell_listening(socket_.endpoints());
     }
@@ -78,6 +75,13 @@ class ListenRun final : private netio::ListenSocket::Handler {
     }
 
   private:
+    netio::ListenSocket::Options options() const {
+        netio::ListenSocket::Options options = arguments_.socket;
+        options.addresses = {netio::parse_address(arguments_.listen)};
+        options.open = arguments_.open;
+        options.keys = keys_.keys();
+        return options;
+    }
     void on_connected(netio::ReceiveSocket& sender) override {
         log_.note(fmt::format("{} is connected", sender.peer_address()));
     }
@@ -132,8 +136,11 @@ Command add_listen(CLI::App& program) {
     add_count(*command, "--messages", arguments->messages, "End after so many, of all senders");
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     command->add_flag("--print", arguments->print, "Each message as a line of standard output");
-    add_receive_buffers(*command, arguments->session);
-    add_session_times(*command, arguments->session);
+    add_count(*command, "--senders", arguments->socket.peer_limit, "Senders connected at once",
+              {.min = 1, .max = UINT32_MAX});
+    add_receive_buffers(*command, arguments->socket.session);
+    add_largest_message(*command, arguments->socket.largest_message_bytes);
+    add_session_times(*command, arguments->socket.session);
     add_keys(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();

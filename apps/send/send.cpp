@@ -41,7 +41,7 @@ struct SendArguments {
     std::size_t bytes = 64;
     std::string local;
     std::string provider = "auto";
-    netio::SessionOptions session = netio::SendSocket::Options{}.session;
+    netio::BufferedSendSocket::Options sending; // but for what stands beside it
     KeyArguments keys;
     MetricsArguments metrics;
     bool reconnect = false;
@@ -91,12 +91,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
                                                                {.provider = arguments.provider})},
           made_up_{.message = std::vector<std::byte>(arguments.bytes),
                    .left = arguments.count.value_or(0)},
-          socket_{*transport_,
-                  {.socket = {.session = arguments.session,
-                              .local_host = arguments.local,
-                              .key = client_key(arguments.keys),
-                              .reconnect = arguments.reconnect}},
-                  *this} {}
+          socket_{*transport_, options(arguments), *this} {}
 
     ExitStatus run() {
         socket_.connect(peer_address(arguments_.peer));
@@ -134,6 +129,13 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         std::uint64_t left = 0;
     };
 
+    static netio::BufferedSendSocket::Options options(const SendArguments& arguments) {
+        netio::BufferedSendSocket::Options options = arguments.sending;
+        options.socket.local_host = arguments.local;
+        options.socket.key = client_key(arguments.keys);
+        options.socket.reconnect = arguments.reconnect;
+        return options;
+    }
     void go_on() {
         if (!socket_.is_connected()) return is_all_sent() ? loop_.stop() : void();
         if (closing_) return;
@@ -239,11 +241,18 @@ Command add_send(CLI::App& program) {
     add_count(*command, "--messages", arguments->count,
               "So many instead of standard input's lines");
     add_bytes(*command, "--size", arguments->bytes, "Bytes of each of them",
-              {.min = 1, .max = std::size_t{16} << 20});
+              {.min = 1, .max = (1U << 30) - 1});
     command->add_option("--local", arguments->local, "Local address or interface to connect from");
     command->add_flag("--reconnect", arguments->reconnect,
                       "Wait for the listener, and come back when its connection was lost");
-    add_session_times(*command, arguments->session);
+    add_bytes(*command, "--page-size", arguments->sending.page_bytes,
+              "Bytes of messages that leave together, at most",
+              {.min = 256, .max = (1U << 30) - 1});
+    add_count(*command, "--pages", arguments->sending.page_count,
+              "Pages that wait or are under way", {.min = 2, .max = 1U << 20});
+    netio::SendSocket::Options& socket = arguments->sending.socket;
+    add_retry_times(*command, socket.retry_interval, socket.retry_limit);
+    add_session_times(*command, socket.session);
     add_key(*command, arguments->keys);
     add_metrics(*command, arguments->metrics);
     add_provider(*command, arguments->provider)->capture_default_str();

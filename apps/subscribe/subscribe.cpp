@@ -104,9 +104,12 @@ Command add_subscribe(CLI::App& program) {
                      "buffered publisher); never one that holds the publisher up more than its own")
         ->check(one_of({subscribe::policy_words.begin(), subscribe::policy_words.end()}));
     command->add_option("--local", arguments->local, "Local address to connect from");
-    add_receive_buffers(*command, arguments->session);
-    add_session_times(*command, arguments->session);
-    add_count(*command, "--fid-limit", arguments->fids.limit,
+    add_receive_buffers(*command, arguments->socket.session);
+    add_buffer_limit(*command, arguments->socket.receive_bytes_limit);
+    add_largest_message(*command, arguments->socket.largest_message_bytes);
+    add_session_times(*command, arguments->socket.session);
+    add_retry_times(*command, arguments->socket.retry_interval, arguments->socket.retry_limit);
+    add_count(*command, "--fid-limit", arguments->socket.fid_limit,
               "Fids that have an account; a publisher that sends more of them is left",
               {.min = 1, .max = 1U << 30});
     add_key(*command, arguments->key);

@@ -39,7 +39,9 @@ Slowness slowness_of(const Arguments::Reading& reading) {
     return slowness;
 }
 
-constexpr std::uint64_t missed_fids_shown = 20; // the report has all
+// So long after the first of an outage its fids are summed up: what was missed is told as the
+// publishers answer, range by range.
+constexpr std::chrono::seconds outage_told{1};
 
 std::string shown(const Subscriptions::Source& source) {
     return source.name == source.address ? source.name
@@ -51,10 +53,9 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     for (const std::string& publisher : arguments.from.publishers)
         options.publishers.push_back(peer_address(publisher));
     options.bus = bus;
+    options.socket = arguments.socket;
     options.socket.local_host = arguments.local;
     options.socket.key = client_key(arguments.key);
-    options.socket.session = arguments.session;
-    options.socket.fid_limit = arguments.fids.limit;
     // Who is found goes with its lease, and not with its connection.
     options.socket.reconnect = arguments.from.reconnect || bus != nullptr;
     return options;
@@ -63,10 +64,16 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
 } // namespace
 
 Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
-    : contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }},
+    : layout{find_layout(decode)}, missed{layout}, end_missed{loop,
+                                                              [this] {
+                                                                  if (const auto line =
+                                                                          missed.end())
+                                                                      spdlog::warn("{}", *line);
+                                                              }},
+      contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }},
       bus{loop, [](const std::string& line) { spdlog::warn("bus: {}", line); }},
       tell_subscribed{loop, [this] { spdlog::info("subscribed to {}", subscribed.take()); }} {
-    subscribed.decode_by(find_layout(decode));
+    subscribed.decode_by(layout);
 }
 
 Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
@@ -103,6 +110,7 @@ ExitStatus Run::run() {
             }};
         loop_.run();
     }
+    if (const auto line = logged_.missed.end()) spdlog::warn("{}", *line);
     SubscribeReport result = report();
     finish_recording(result);
     result.end = ended_.how;
@@ -235,18 +243,19 @@ void Run::on_subscribed(Subscriptions&, const Subscriptions::Source&, const FidR
 
 void Run::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
                      Subscriptions::Refusal why) {
+    const std::string fids = apps::shown(range, logged_.layout);
     switch (why) {
     case Subscriptions::Refusal::no_room:
-        return refuse("the publisher has no room for the subscription to " + to_string(range));
+        return refuse("the publisher has no room for the subscription to " + fids);
     case Subscriptions::Refusal::policy:
         return refuse(fmt::format(
-            "the publisher does not treat a slow subscriber to {} by '{}', {}", to_string(range),
+            "the publisher does not treat a slow subscriber to {} by '{}', {}", fids,
             arguments_.policy,
             arguments_.policy == "newest"
                 ? "since it is not buffered; use --policy drop"
                 : "which would hold it up more than its own slow_subscribers; leave out --policy"));
     case Subscriptions::Refusal::not_permitted:
-        return refuse("the key does not permit to subscribe to " + to_string(range) +
+        return refuse("the key does not permit to subscribe to " + fids +
                       (arguments_.policy.empty() ? "" : " with this --policy"));
     }
 }
@@ -293,9 +302,8 @@ void Run::on_gap(Subscriptions&, Fid, std::uint64_t count) {
 
 void Run::on_missed(Subscriptions&, Fid fid, std::uint64_t count) {
     logged_.missing += count;
-    if (++logged_.missed_fids <= missed_fids_shown) {
-        spdlog::warn("missed {} messages of {} while not connected", count, to_string(fid));
-    }
+    if (!logged_.end_missed.armed()) logged_.end_missed.start(outage_told);
+    if (const auto line = logged_.missed.note(fid, count)) spdlog::warn("{}", *line);
 }
 
 void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,

@@ -9,6 +9,7 @@
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/subscribe/contest_log.hpp"
+#include "apps/subscribe/missed_log.hpp"
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/prescale.hpp"
 #include "apps/subscribe/recorder.hpp"
@@ -42,7 +43,6 @@ struct Arguments {
     struct Fids {
         std::vector<std::string> wanted;
         std::string decode; // in the log: a layout, or empty
-        std::size_t limit = netio::pubsub::SubscribeSocket::Options{}.fid_limit;
     };
     Fids fids;
     std::optional<std::uint64_t> messages;
@@ -54,8 +54,8 @@ struct Arguments {
     MetricsArguments metrics;
     std::string provider = "auto";
     std::string loop = "blocking";
-    std::string policy; // empty: the publisher's own
-    netio::SessionOptions session = SubscribeSocket::Options{}.session;
+    std::string policy;              // empty: the publisher's own
+    SubscribeSocket::Options socket; // but for what stands above
     struct Reading {
         bool verify = false;
         std::size_t header_bytes = 0;         // in front of what is verified
@@ -78,9 +78,11 @@ class Run final : public Subscriptions::Handler {
     // What was told as it came.
     struct Logged {
         Logged(netio::EventLoop& loop, const std::string& decode);
-        std::set<std::string> waiting; // for whom
+        const netio::pubsub::FidLayout* layout; // by whose fields fids are shown; null: numbers
+        std::set<std::string> waiting;          // for whom
         std::uint64_t missing = 0;
-        std::uint64_t missed_fids = 0;
+        MissedLog missed;
+        netio::Timer end_missed; // one after another they belong together
         ContestLog contests;
         LimitedLog bus;       // troubles with it
         RangeLine subscribed; // not told yet

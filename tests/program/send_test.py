@@ -55,6 +55,28 @@ class Sending(Case):
         self.assertEqual(status, 0, log)
         self.assertEqual(listener.end()[1]["bytes"], 3 << 20)
 
+    def test_a_listener_says_how_large_a_message_and_how_many_senders_it_takes(self):
+        listener = self.listener("--largest-message", "20M", "--senders", 1)
+        status, _, log = self.send(listener, "--messages", "1", "--size", "20M", "--page-size", "32k", "--pages", "1024")
+        self.assertEqual(status, 0, log)
+        status, _, log = self.send(listener, "--messages", "1", "--size", "21M", "--pages", "1024")
+        self.assertNotEqual(status, 0)
+        self.assertRegex(log, "larger than the 20971520")
+        self.assertEqual(self.end(listener)[1]["bytes"], 20 << 20)
+
+    def test_a_sender_beyond_the_limit_is_rejected(self):
+        listener = self.listener("--senders", 1)
+        address = listener.address()
+        first = subprocess.Popen([PROGRAM, "send", address], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True)
+        for stream in (first.stderr, first.wait, first.kill, first.stdin):
+            self.addCleanup(stream if callable(stream) else stream.close)
+        self.assertIn("connected to", first.stderr.readline())
+        status, _, log = self.send(listener, "--messages", "1")
+        self.assertNotEqual(status, 0, log)
+        self.assertRegex(log, "rejected")
+        self.end(listener)
+
     def test_a_file_is_sent_to_its_end(self):
         path = self.path("lines", "x" * 50 + "\n" + "y\n" * 10000)
         listener = self.listener()

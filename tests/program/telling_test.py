@@ -250,6 +250,13 @@ class Usage(Case):
                     *((("copy", "--serve", "."), option) for option in (
                         "--senders", "--senders-per-host", "--idle-limit", "--least-rate", "--buffers")),
                     (("cat", "a:1"), "--timeout"), (("send", "a:1"), "--size"),
+                    *((("subscribe", "a:1", "--fid", "1"), option) for option in (
+                        "--largest-message", "--buffer-size-limit", "--retry", "--retry-limit")),
+                    *((("dump", "a:1", "--fid", "1"), option) for option in (
+                        "--largest-message", "--buffer-size-limit")),
+                    *((("listen", "a:1"), option) for option in ("--senders", "--largest-message")),
+                    *((("send", "a:1"), option) for option in (
+                        "--page-size", "--pages", "--retry", "--retry-limit")),
                     (("key", "new", "x"), "--id"), (("subscribe", "a:1", "--fid", "1"), "--buffers")):
                 with self.subTest(command=command, option=option, word=word):
                     self.check_usage(*command, option, word, saying=f"{option}: .*{word}")
@@ -261,6 +268,20 @@ class Usage(Case):
             for command in (("subscribe", "a:1", "--fid", "1"), ("publish", "x.yaml")):
                 self.check_usage(*command, "--duration", word,
                                  saying=f"--duration: '{word}'; allowed: a number of seconds")
+
+    def test_a_publisher_of_larger_messages_is_read_by_who_asks_for_them(self):
+        publisher = self.start("publish", self.config("largest_message: 100M\n" + self.LARGE, "unbuffered"))
+        for command in (("subscribe",), ("dump",)):
+            arguments = (*command, publisher.address(), "--fid", "0", "--messages", 1)
+            has_report = command == ("subscribe",)
+            rejected = self.start(*arguments, "--duration", 30, json_report=has_report)
+            status, _, log = rejected.end()
+            self.assertNotEqual(status, 0, log)
+            self.assertRegex(log, "104857600")
+            taken = self.start(*arguments, "--largest-message", "100M", "--buffer-size-limit", "32M",
+                               json_report=has_report)
+            status, _, log = taken.end()
+            self.assertEqual(status, 0, log)
 
     def test_the_newest_of_an_unbuffered_publisher_is_refused_with_what_to_do(self):
         publisher = self.start("publish", self.config(self.LARGE, "unbuffered"))
