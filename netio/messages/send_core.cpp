@@ -17,7 +17,7 @@ SendCore::SendCore(SendSocket& socket, Transport& transport, SendSocket::Options
                                                .limit = std::max(options_.retry_interval,
                                                                  options_.retry_limit),
                                                .seed = transport.draw_number()}},
-      retry_timer_{transport.loop(), [this] { retry(); }} {
+      outlook_{proof()}, retry_timer_{transport.loop(), [this] { retry(); }} {
     validate(options_.session);
     require_time("retry_interval", options_.retry_interval);
     require_option(options_.retry_limit <= longest_time, "retry_limit must be at most a year");
@@ -31,11 +31,12 @@ void SendCore::connect(const Address& remote) {
     retry_timer_.cancel();
     closing_ = false;
     remote_ = remote;
+    outlook_ = Outlook{proof()};
     start();
 }
 
 void SendCore::start() {
-    may_pass_ = false;
+    outlook_.begin_attempt();
     connector_.connect(remote_, options_.local_host, options_.key);
 }
 
@@ -52,10 +53,7 @@ void SendCore::on_route(const Session::Target& target) {
 }
 
 void SendCore::on_connect_failed(const Closed& closed) {
-    // What stays wrong until somebody changes the configuration is not tried again.
-    conclude(closed, closed.reason != CloseReason::protocol_error &&
-                         closed.reason != CloseReason::not_admitted &&
-                         (closed.reason != CloseReason::rejected || may_pass_));
+    conclude(closed, outlook_.may_change(closed));
 }
 
 void SendCore::conclude(const Closed& closed, bool may_change) {
@@ -107,6 +105,7 @@ void SendCore::abort() {
 
 void SendCore::on_open(Session&) {
     connector_.cancel();
+    outlook_.on_let_in();
     ++connections_;
     opened_ = transport_.loop().now();
     handler_.on_connected(socket_);
@@ -125,7 +124,7 @@ void SendCore::on_writable(Session&) {
 }
 
 void SendCore::on_closed(Session& session, const Closed& closed) {
-    may_pass_ = may_pass_ || may_pass(session.rejection());
+    outlook_.on_refused(refusal_of(session.rejection()));
     // Who has served us, or stood for a while, is asked again soon.
     const bool stood =
         !connector_.is_connecting() && transport_.loop().now() - opened_ >= options_.retry_limit;

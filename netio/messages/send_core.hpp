@@ -5,6 +5,7 @@
 // Private to netio/messages.
 
 #include "netio/base/back_off.hpp"
+#include "netio/base/outlook.hpp"
 #include "netio/messages/send_socket.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
@@ -43,6 +44,9 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     SendSnapshot snapshot() const noexcept;
 
   private:
+    Outlook::Proof proof() const noexcept {
+        return options_.key ? Outlook::Proof::by_key : Outlook::Proof::none;
+    }
     void start();
     void retry();
     // The user is to be told of the end of a connection, or of an attempt at one.
@@ -66,7 +70,7 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     Address remote_;
     TimePoint opened_{}; // this connection
     BackOff back_off_;
-    bool may_pass_ = false; // we may be accepted later on a route of this attempt
+    Outlook outlook_; // of attempts at remote_
     bool closing_ = false;
     Timer retry_timer_;
     std::unique_ptr<Session> session_;

@@ -3,6 +3,7 @@
 
 // The handshake's connection data (docs/wire-formats.md, "Connection data"). No I/O.
 
+#include "netio/base/outlook.hpp"
 #include "netio/transport.hpp"
 
 #include <array>
@@ -61,9 +62,11 @@ enum class RejectCode : std::uint8_t {
     not_admitted = 9, // whatever the reason
 };
 std::string_view to_string(RejectCode code) noexcept;
-// The peer may accept later, though nothing is changed here.
-constexpr bool may_pass(RejectCode code) noexcept {
-    return code == RejectCode::full || code == RejectCode::no_resources;
+// What it means for later attempts, if it comes from whom we want.
+constexpr Outlook::Refusal refusal_of(RejectCode code) noexcept {
+    if (code == RejectCode::not_admitted) return Outlook::Refusal::by_gate;
+    const bool may_pass = code == RejectCode::full || code == RejectCode::no_resources;
+    return may_pass ? Outlook::Refusal::passing : Outlook::Refusal::lasting;
 }
 
 struct Rejection {

@@ -64,7 +64,7 @@ class NETIO_EXPORT SubscribeSocket final {
         std::size_t fid_limit = 2000000;
         // Try again until a publisher has answered, also where its name does not resolve yet, and
         // where it has no room or lacks the means for us at the moment; and after its connection
-        // was lost.
+        // was lost; then, with a key, whatever is answered by who has not proved that it has it.
         bool wait_for_publisher = true;
         bool reconnect = false;
         // Between two attempts: about twice as long each time, up to the limit, and never as long

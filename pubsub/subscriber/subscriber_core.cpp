@@ -28,12 +28,6 @@ void check(const SubscribeSocket::Options& options) {
     require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
 
-RetryRule::Refusal refusal_of(RejectCode code) {
-    using Refusal = RetryRule::Refusal;
-    if (code == RejectCode::not_admitted) return Refusal::by_gate;
-    return may_pass(code) ? Refusal::passing : Refusal::lasting;
-}
-
 } // namespace
 
 // Gives the handler what is found, as long as it lets us.
@@ -71,6 +65,8 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
                                                     options_.continuity},
       rule_{{.wait_for_publisher = options_.wait_for_publisher,
              .reconnect = options_.reconnect,
+             .proof = options_.key ? Outlook::Proof::by_key : Outlook::Proof::none,
+             .receive_bytes = options_.session.receive_bytes,
              .receive_bytes_limit = options_.receive_bytes_limit,
              .back_off = {.first = options_.retry_interval,
                           .limit = std::max(options_.retry_interval, options_.retry_limit),
@@ -105,6 +101,7 @@ void SubscriberCore::retry() {
 
 void SubscriberCore::on_route(const Session::Target& target) {
     target_ = target;
+    rule_.begin_route();
     connect();
 }
 
@@ -117,7 +114,9 @@ void SubscriberCore::connect() {
     wire::store(hello.service_data.bytes.data(),
                 static_cast<std::uint32_t>(options_.largest_message_bytes));
     hello.service_data.size = 4;
-    session_ = std::make_unique<Session>(transport_, target_, hello, options_.session,
+    SessionOptions options = options_.session;
+    options.receive_bytes = rule_.receive_bytes();
+    session_ = std::make_unique<Session>(transport_, target_, hello, options,
                                          static_cast<Session::Handler&>(*this));
     if (paused_) session_->pause();
 }
@@ -177,10 +176,7 @@ void SubscriberCore::end_books(bool in_order) {
 // One route that cannot be used is not the last one.
 void SubscriberCore::attempt_failed(const Closed& closed, RejectCode rejection) {
     rule_.on_refused(refusal_of(rejection));
-    if (!rule_.may_enlarge(closed, options_.session.receive_bytes)) {
-        return connector_.try_next(closed);
-    }
-    options_.session.receive_bytes = closed.required_receive_bytes;
+    if (!rule_.may_enlarge(closed)) return connector_.try_next(closed);
     try {
         connect();
     } catch (const FabricError& error) {
@@ -190,13 +186,10 @@ void SubscriberCore::attempt_failed(const Closed& closed, RejectCode rejection) 
 
 void SubscriberCore::conclude(const Closed& closed) {
     Closed last = closed;
-    std::size_t& receive_bytes = options_.session.receive_bytes;
     const RetryRule::Wishes wishes{.any = !book_.empty(), .totals = intake_.arrivals().complete()};
-    const RetryRule::Next next =
-        closing_ ? RetryRule::Next::nothing : rule_.next(last, receive_bytes, wishes);
+    const RetryRule::Next next = closing_ ? RetryRule::Next::nothing : rule_.next(last, wishes);
     const bool retrying = next != RetryRule::Next::nothing;
     if (retrying) {
-        if (rule_.wants_larger(last, receive_bytes)) receive_bytes = last.required_receive_bytes;
         retry_timer_.start(rule_.wait(next));
     } else if (last.required_receive_bytes > options_.receive_bytes_limit) {
         last.detail += "; receive_bytes_limit is " + std::to_string(options_.receive_bytes_limit);

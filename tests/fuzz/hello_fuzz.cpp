@@ -28,7 +28,7 @@ const Target hello{
         }
         const Rejection rejection = decode_rejection(data);
         NETIO_CHECK(!to_string(rejection.code).empty());
-        static_cast<void>(may_pass(rejection.code));
+        static_cast<void>(refusal_of(rejection.code));
     }};
 
 } // namespace

@@ -3,11 +3,16 @@
 // Send sockets that come back by themselves.
 
 #include "netio/messages/buffered_send_socket.hpp"
+#include "netio/session/client_key.hpp"
+#include "netio/session/server_keys.hpp"
 #include "netio/session/session_listener.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
+#include "tests/support/key_files.hpp"
+#include "tests/support/squatter.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -55,6 +60,13 @@ class ReconnectingSender : public Messages {
         const std::array<std::byte, 3> message{};
         return socket->send_inline(message) == Status::ok &&
                bed.run_until([&] { return receiver.messages.size() > before; });
+    }
+
+    bool has_ended_with(CloseReason reason) const {
+        return std::ranges::count(sender.closed, reason, &Closed::reason) > 0;
+    }
+    std::shared_ptr<ServerKeys> keys_of(const KeyFiles& site) {
+        return std::make_shared<ServerKeys>(bed.loop(), ServerKeys::Options{.file = site.site()});
     }
 
     std::unique_ptr<SendSocket> socket;
@@ -154,6 +166,46 @@ TEST_P(ReconnectingSender, MayBeDestroyedWhileItWaits) {
     sender.at_closed = [&] { socket.reset(); };
     ASSERT_TRUE(closed(1));
     EXPECT_EQ(socket, nullptr);
+}
+
+// The listener went away, and somebody has taken its port before it came back.
+TEST_P(ReconnectingSender, WithAKeyIsNotEndedByAStrangerAtTheAddress) {
+    KeyFiles files;
+    files.permit(7, "services=messages");
+    listen({.keys = keys_of(files)});
+    SendSocket::Options with_key = options();
+    with_key.retry_limit = with_key.retry_interval = 1ms; // it asks many times
+    with_key.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
+    socket = std::make_unique<SendSocket>(bed.transport(), with_key, sender);
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    listener.reset();
+    auto stranger = std::make_unique<Squatter>(bed.transport(), address, Service::messages);
+    bool goes_on = true;
+    sender.at_closed = [&] { goes_on = goes_on && socket->is_retrying(); };
+    ASSERT_TRUE(bed.run_until([&] { return !goes_on || stranger->requests > Squatter::answers; }));
+    ASSERT_TRUE(goes_on) << sender.closed.back().detail;
+    sender.at_closed = {};
+    EXPECT_TRUE(has_ended_with(CloseReason::rejected));
+    EXPECT_TRUE(has_ended_with(CloseReason::not_admitted));
+    EXPECT_TRUE(has_ended_with(CloseReason::protocol_error));
+    stranger.reset();
+    listen_again({.keys = keys_of(files)});
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+    EXPECT_TRUE(arrives());
+}
+
+TEST_P(ReconnectingSender, WithAKeyThatNeverLetItInGivesUp) {
+    KeyFiles files;
+    files.permit(7, "services=messages");
+    listen({.keys = keys_of(files)});
+    SendSocket::Options with_key = options();
+    with_key.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.forged(7)});
+    socket = std::make_unique<SendSocket>(bed.transport(), with_key, sender);
+    socket->connect(address);
+    ASSERT_TRUE(closed(1));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::rejected);
+    EXPECT_FALSE(socket->is_retrying());
 }
 
 TEST_P(ReconnectingSender, WithPagesItComesBackAndTellsWhatDidNotLeave) {

@@ -6,6 +6,7 @@
 #include "netio/session/server_keys.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 #include "tests/support/key_files.hpp"
+#include "tests/support/squatter.hpp"
 
 #include <gmock/gmock.h>
 
@@ -221,6 +222,35 @@ TEST_P(Rights, OfAPublisherThatHadTheWrongFileForAWhileEndNoSubscription) {
     ASSERT_TRUE(run_until([&] { return rejections(subscription) >= 2; }));
     EXPECT_TRUE(subscription.actor.last_retrying);
     publisher.reset();
+    restart(files);
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 2; }));
+    publish_one(Fid{5});
+    ASSERT_TRUE(run_until([&] { return subscription.actor.messages == 1; }));
+}
+
+// It went away, and somebody has taken its port before it came back.
+TEST_P(Rights, AStrangerAtThePublishersAddressEndsNoSubscription) {
+    serve("services=pubsub fids=0-9");
+    SubscribeSocket::Options options = returning(files.client(7));
+    options.retry_limit = options.retry_interval; // it asks many times
+    Subscription& subscription = subscribe({range(0, 9)}, options);
+    ASSERT_TRUE(run_until([&] { return answers(subscription) == 1; }));
+    publisher.reset();
+    using netio::test::Squatter;
+    auto stranger =
+        std::make_unique<Squatter>(transport(), address, netio::Service::publish_subscribe);
+    const std::vector<netio::Closed>& closed = subscription.actor.closed;
+    const auto has_ended_with = [&](CloseReason reason) {
+        return std::ranges::count(closed, reason, &netio::Closed::reason) > 0;
+    };
+    ASSERT_TRUE(run_until([&] {
+        return (!closed.empty() && !subscription.actor.last_retrying) ||
+               (stranger->requests > Squatter::answers && has_ended_with(CloseReason::rejected) &&
+                has_ended_with(CloseReason::not_admitted) &&
+                has_ended_with(CloseReason::protocol_error));
+    }));
+    EXPECT_TRUE(subscription.actor.last_retrying) << closed.back().detail;
+    stranger.reset();
     restart(files);
     ASSERT_TRUE(run_until([&] { return answers(subscription) == 2; }));
     publish_one(Fid{5});

@@ -7,7 +7,8 @@ namespace netio::pubsub {
 namespace {
 
 using Next = RetryRule::Next;
-using Refusal = RetryRule::Refusal;
+using Proof = Outlook::Proof;
+using Refusal = Outlook::Refusal;
 
 Closed ended(CloseReason reason, std::uint32_t required = 0) {
     return {.reason = reason, .detail = {}, .required_receive_bytes = required};
@@ -18,8 +19,7 @@ constexpr RetryRule::Wishes some{.any = true};
 TEST(RetryRule, BeforeAPublisherHasAnsweredItWaitsForOneOnlyIfToldTo) {
     for (const bool wait : {false, true}) {
         const RetryRule rule{{.wait_for_publisher = wait, .reconnect = !wait}};
-        EXPECT_EQ(rule.next(ended(CloseReason::refused), 1000, some),
-                  wait ? Next::wait : Next::nothing);
+        EXPECT_EQ(rule.next(ended(CloseReason::refused), some), wait ? Next::wait : Next::nothing);
     }
 }
 
@@ -29,12 +29,11 @@ TEST(RetryRule, AfterAConnectionItReconnectsOnlyIfToldTo) {
         rule.on_open();
         rule.on_closed(true);
         const Next expected = reconnect ? Next::wait : Next::nothing;
-        EXPECT_EQ(rule.next(ended(CloseReason::lost), 1000, some), expected);
-        EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, {.any = true, .totals = true}),
-                  expected);
-        EXPECT_EQ(rule.next(ended(CloseReason::local), 1000, some), Next::nothing);
+        EXPECT_EQ(rule.next(ended(CloseReason::lost), some), expected);
+        EXPECT_EQ(rule.next(ended(CloseReason::orderly), {.any = true, .totals = true}), expected);
+        EXPECT_EQ(rule.next(ended(CloseReason::local), some), Next::nothing);
         rule.conclude();
-        EXPECT_EQ(rule.next(ended(CloseReason::refused), 1000, some),
+        EXPECT_EQ(rule.next(ended(CloseReason::refused), some),
                   reconnect ? Next::nothing : Next::wait);
     }
 }
@@ -43,8 +42,8 @@ TEST(RetryRule, WhoWasLetGoComesBackAtOnceIfItWantsSomethingAgain) {
     RetryRule rule{{}};
     rule.on_open();
     rule.on_closed(true);
-    EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, some), Next::at_once);
-    EXPECT_EQ(rule.next(ended(CloseReason::orderly), 1000, {}), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), some), Next::at_once);
+    EXPECT_EQ(rule.next(ended(CloseReason::orderly), {}), Next::nothing);
 }
 
 TEST(RetryRule, WhoIsLetGoAgainBeforeItWasServedWaits) {
@@ -62,23 +61,23 @@ TEST(RetryRule, APublisherThatNeverSaidAWordIsNotThereYet) {
     RetryRule rule{{}};
     rule.on_open();
     rule.on_closed(false);
-    EXPECT_EQ(rule.next(ended(CloseReason::lost), 1000, some), Next::wait);
+    EXPECT_EQ(rule.next(ended(CloseReason::lost), some), Next::wait);
 }
 
 TEST(RetryRule, WhatOnlyAnotherConfigurationWouldMendIsNotTriedAgain) {
-    RetryRule rule{{.receive_bytes_limit = 5000}};
+    RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
     rule.begin_attempt();
-    EXPECT_EQ(rule.next(ended(CloseReason::protocol_error), 1000, some), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::protocol_error), some), Next::nothing);
     rule.on_refused(Refusal::lasting);
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5001), 1000, some), Next::nothing);
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5000), 1000, some), Next::wait);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5001), some), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected, 5000), some), Next::wait);
     rule.on_refused(Refusal::passing);
     rule.on_refused(Refusal::lasting);
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::wait)
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::wait)
         << "on one of the routes we may be accepted later";
     rule.begin_attempt();
-    EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
+    EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
 }
 
 TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
@@ -94,29 +93,63 @@ TEST(RetryRule, AGateThatHasLetUsInBeforeIsTriedAgainIfWeAreToReconnect) {
             for (int each = 0; each < 3; ++each) {
                 rule.begin_attempt();
                 rule.on_refused(Refusal::by_gate);
-                EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), expected);
+                EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), expected);
                 rule.conclude();
             }
             rule.begin_attempt();
             rule.on_refused(Refusal::lasting);
-            EXPECT_EQ(rule.next(ended(CloseReason::rejected), 1000, some), Next::nothing);
-            EXPECT_EQ(rule.next(ended(CloseReason::not_admitted), 1000, some), Next::nothing)
+            EXPECT_EQ(rule.next(ended(CloseReason::rejected), some), Next::nothing);
+            EXPECT_EQ(rule.next(ended(CloseReason::not_admitted), some), Next::nothing)
                 << "who cannot prove itself to us is not the publisher";
         }
     }
 }
 
-TEST(RetryRule, BuffersAreEnlargedOnceInAnAttemptAndWithinTheLimit) {
-    RetryRule rule{{.receive_bytes_limit = 5000}};
-    rule.begin_attempt();
-    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 1000), 1000));
-    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::lost, 2000), 1000));
-    EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 2000), 1000));
-    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 3000), 2000));
-    rule.begin_attempt();
-    EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 3000), 2000));
+TEST(RetryRule, WhoHasNoKeyEndsNothingOnceThePublisherHasProvedItself) {
+    for (const bool reconnect : {false, true}) {
+        RetryRule rule{{.reconnect = reconnect, .proof = Proof::by_key}};
+        rule.on_open();
+        rule.on_closed(true);
+        rule.conclude();
+        const Next expected = reconnect ? Next::wait : Next::nothing;
+        for (const CloseReason reason :
+             {CloseReason::rejected, CloseReason::not_admitted, CloseReason::protocol_error}) {
+            rule.begin_attempt();
+            rule.on_refused(Refusal::lasting);
+            EXPECT_EQ(rule.next(ended(reason), some), expected);
+            rule.conclude();
+        }
+        EXPECT_EQ(rule.next(ended(CloseReason::local), some), Next::nothing);
+    }
+}
+
+TEST(RetryRule, BuffersAreEnlargedOnceOnARouteAndWithinTheLimit) {
+    RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
+    for (int route = 0; route < 2; ++route) {
+        rule.begin_route();
+        EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 1000)));
+        EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 5001)));
+        EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::lost, 2000)));
+        EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 2000)));
+        EXPECT_EQ(rule.receive_bytes(), 2000U);
+        EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 3000)));
+    }
     rule.on_open();
-    EXPECT_FALSE(rule.wants_larger(ended(CloseReason::rejected, 4000), 3000));
+    EXPECT_FALSE(rule.may_enlarge(ended(CloseReason::rejected, 4000)));
+}
+
+TEST(RetryRule, LargerBuffersAreKeptOnlyForWhomTheyLetIn) {
+    RetryRule rule{{.receive_bytes = 1000, .receive_bytes_limit = 5000}};
+    rule.begin_attempt();
+    rule.begin_route();
+    EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 5000)));
+    rule.begin_route();
+    EXPECT_EQ(rule.receive_bytes(), 1000U) << "anybody may ask for more";
+    EXPECT_TRUE(rule.may_enlarge(ended(CloseReason::rejected, 3000)));
+    rule.on_open();
+    rule.conclude();
+    rule.begin_route();
+    EXPECT_EQ(rule.receive_bytes(), 3000U);
 }
 
 } // namespace
