@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Who is connected: how many connections a key has, and how many a host. No I/O.
+// Who is connected: how many connections a key has, and how many a host: of IPv6
+// a network of 64 bits. No I/O.
 
 #include "netio/access/gate_transcript.hpp"
 #include "netio/access/key_ring.hpp"
+#include "netio/access/machine.hpp"
 
 #include <cstdint>
 #include <map>
@@ -21,16 +23,16 @@ class Attendance {
         if (of_key(id) >= rights.links) return Entry::key_has_enough;
         if (of_host(source) >= per_host_) return Entry::host_has_enough;
         ++keys_[id];
-        ++hosts_[source];
+        ++hosts_[machine_of(source)];
         return Entry::entered;
     }
     void leave(KeyId id, const Host& source) {
         drop(keys_, id);
-        drop(hosts_, source);
+        drop(hosts_, machine_of(source));
     }
 
     std::uint32_t of_key(KeyId id) const { return count(keys_, id); }
-    std::uint32_t of_host(const Host& source) const { return count(hosts_, source); }
+    std::uint32_t of_host(const Host& source) const { return count(hosts_, machine_of(source)); }
 
   private:
     template <typename Map, typename Name>
@@ -46,7 +48,7 @@ class Attendance {
 
     std::uint32_t per_host_;
     std::map<KeyId, std::uint32_t> keys_;
-    std::map<Host, std::uint32_t> hosts_;
+    std::map<Host, std::uint32_t> hosts_; // by machine
 };
 
 } // namespace netio::access::inline v0_2

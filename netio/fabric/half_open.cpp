@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/half_open.hpp"
 
-#include <algorithm>
+#include "netio/access/machine.hpp"
+
 #include <utility>
 
 namespace netio::fabric {
-namespace {
-
-// A machine has one IPv4 address here, and as many IPv6 addresses of its network as it likes.
-access::Host machine_of(const access::Host& host) {
-    const access::Host ipv4 = access::host_of_ipv4(std::array<std::byte, 4>{});
-    if (std::equal(host.begin(), host.begin() + 12, ipv4.begin())) return host;
-    access::Host network = host;
-    std::fill(network.begin() + 8, network.end(), std::byte{});
-    return network;
-}
-
-} // namespace
+using access::machine_of;
 
 void HalfOpen::enter(const Guest& guest) {
     forget(guest.fd);

@@ -42,8 +42,7 @@ class NETIO_EXPORT SendSocket final {
         std::string local_host;               // empty: any
         std::shared_ptr<const ClientKey> key; // to be let in with; null: none
         // After connect(), until close() or abort(): try again until a listener has accepted, and
-        // after its connection was lost or ended there. Who refuses for good is not asked again,
-        // unless this side was let in with a key before, and the refusal is not proved.
+        // after its connection was lost or ended there. docs/options.md says who is asked no more.
         bool reconnect = false;
         // Between two attempts: about twice as long each time, up to the limit, and never as long
         // as others wait.

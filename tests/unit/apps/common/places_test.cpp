@@ -16,6 +16,28 @@ TEST(Places, OneHostTakesHalfOfThemAtMost) {
     EXPECT_EQ(places.enter("10.0.0.3:1"), "5 peers are here already");
 }
 
+// Who has a network of IPv6 has more addresses than there are places.
+TEST(Places, TheAddressesOfAnIpv6NetworkAreOneHost) {
+    Places places{6, 2};
+    EXPECT_EQ(places.enter("[2001:db8:0:1::1]:1"), "");
+    EXPECT_EQ(places.enter("[2001:db8:0:1:ffff::2]:1"), "");
+    EXPECT_EQ(places.enter("[2001:db8:0:1::3]:1"), "2 peers of that host are here already");
+    EXPECT_EQ(places.enter("[2001:db8:0:2::1]:1"), "") << "another network";
+    places.leave("[2001:db8:0:1::1]:1");
+    EXPECT_EQ(places.enter("[2001:db8:0:1::3]:1"), "");
+    EXPECT_EQ(places.enter("[fe80::1%eth0]:1"), "");
+    EXPECT_EQ(places.enter("[fe80::2%eth0]:1"), "");
+    EXPECT_EQ(places.enter("[fe80::3%eth0]:1"), "2 peers of that host are here already");
+}
+
+TEST(Places, AnIpv4AddressIsTheSameInEitherNotation) {
+    Places places{6, 2};
+    EXPECT_EQ(places.enter("10.0.0.1:1"), "");
+    EXPECT_EQ(places.enter("[::ffff:10.0.0.1]:1"), "");
+    EXPECT_NE(places.enter("10.0.0.1:2"), "");
+    EXPECT_EQ(places.enter("[::ffff:10.0.0.2]:1"), "") << "another host";
+}
+
 TEST(Places, WhoLeavesMakesPlaceForAnother) {
     Places places{1};
     EXPECT_EQ(places.enter("a:1"), "");

@@ -440,5 +440,23 @@ TEST(Attendance, CountsTheConnectionsOfAKeyAndOfAHost) {
     EXPECT_EQ(attendance.of_host(host_of(2)), 0U);
 }
 
+TEST(Attendance, TheAddressesOfAnIpv6NetworkAreOneHost) {
+    Attendance attendance{1};
+    const Rights rights = parse_rights("services=all");
+    using Entry = Attendance::Entry;
+    Host one{};
+    one[0] = std::byte{0x20};
+    one[15] = std::byte{1};
+    Host same = one;
+    same[8] = std::byte{1};
+    Host other = one;
+    other[7] = std::byte{1};
+    EXPECT_EQ(attendance.enter(1, rights, one), Entry::entered);
+    EXPECT_EQ(attendance.enter(2, rights, same), Entry::host_has_enough);
+    EXPECT_EQ(attendance.enter(2, rights, other), Entry::entered);
+    attendance.leave(1, same);
+    EXPECT_EQ(attendance.enter(2, rights, same), Entry::entered);
+}
+
 } // namespace
 } // namespace netio::access
