@@ -2,14 +2,15 @@
 
 // netio cat: standard input to a stream, and the stream to standard output.
 
+#include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
+#include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/remote_writes.hpp"
 #include "apps/program/commands.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
 #include <CLI/CLI.hpp>
-#include <spdlog/spdlog.h>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -116,7 +117,8 @@ int run(const Arguments& arguments) {
     }
     options.open = arguments.open;
     netio::stream::BlockingListener listener{arguments.listen, options};
-    spdlog::info("listening at {}", to_string(listener.address()));
+    const LogObserver observer{listener.loop()};
+    tell_listening(listener.endpoints());
     auto peer = listener.accept();
     listener.stop(); // a second one is refused
     converse(peer);

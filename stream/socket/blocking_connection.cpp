@@ -63,6 +63,7 @@ BlockingStream::Connection::Connection(std::string_view address,
       socket_{std::make_unique<StreamSocket>(*engine_->transport,
                                              without_heartbeats(options.stream),
                                              static_cast<StreamSocket::Handler&>(*this))} {
+    loop_.observer = options.observer;
     socket_->connect(parse_address(address));
     wait([this] { return connected_; });
 }

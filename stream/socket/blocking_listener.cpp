@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/blocking_connection.hpp"
 
-#include "netio/base/observer.hpp"
-
 #include <algorithm>
 #include <deque>
 #include <utility>
+#include <vector>
 
 namespace netio::stream::inline v0_2 {
 
-class BlockingListener::Acceptor final : private StreamListener::Handler, private Observer {
+class BlockingListener::Acceptor final : private StreamListener::Handler {
   public:
     Acceptor(std::string_view address, const BlockingStream::Options& options)
         : options_{options}, engine_{options.provider} {
-        engine_.loop.observer = this;
+        engine_.loop.observer = options.observer;
         std::shared_ptr<ServerKeys> keys;
         if (options.keys) keys = std::make_shared<ServerKeys>(engine_.loop, *options.keys);
         listener_ = std::make_unique<StreamListener>(
@@ -22,7 +21,7 @@ class BlockingListener::Acceptor final : private StreamListener::Handler, privat
                                     .open = options.open,
                                     .keys = std::move(keys)},
             static_cast<StreamListener::Handler&>(*this));
-        address_ = listener_->endpoints().front().address;
+        endpoints_ = listener_->endpoints();
     }
 
     std::unique_ptr<BlockingStream::Connection> accept() {
@@ -42,7 +41,8 @@ class BlockingListener::Acceptor final : private StreamListener::Handler, privat
         listener_.reset();
         waiting_.clear();
     }
-    const Address& address() const noexcept { return address_; }
+    const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
+    EventLoop& loop() noexcept { return engine_.loop; }
 
   private:
     static constexpr std::size_t waiting_limit = 64; // connected, and not yet accepted
@@ -56,9 +56,8 @@ class BlockingListener::Acceptor final : private StreamListener::Handler, privat
         waiting_.push_back(
             std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
     }
-    void on_accept_failed(const AcceptFailed& event) override {
-        accept_failed_.emplace(event.why.code(),
-                               "cannot accept " + event.peer + ": " + event.why.what());
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+        accept_failed_.emplace(why.code(), "cannot accept " + peer_address + ": " + why.what());
     }
 
     BlockingStream::Options options_;
@@ -66,7 +65,7 @@ class BlockingListener::Acceptor final : private StreamListener::Handler, privat
     std::deque<std::unique_ptr<BlockingStream::Connection>> waiting_;
     std::optional<FabricError> accept_failed_; // the last one, until a call has said so
     std::unique_ptr<StreamListener> listener_;
-    Address address_;
+    std::vector<Endpoint> endpoints_;
 };
 
 BlockingListener::BlockingListener(std::string_view address, const BlockingStream::Options& options)
@@ -82,7 +81,15 @@ void BlockingListener::stop() {
 }
 
 Address BlockingListener::address() const {
-    return acceptor_->address();
+    return acceptor_->endpoints().front().address;
+}
+
+std::vector<Endpoint> BlockingListener::endpoints() const {
+    return acceptor_->endpoints();
+}
+
+EventLoop& BlockingListener::loop() noexcept {
+    return acceptor_->loop();
 }
 
 } // namespace netio::stream::inline v0_2

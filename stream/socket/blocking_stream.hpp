@@ -20,7 +20,9 @@
 // them. Nothing is sent or received between the calls, so heartbeats are off, and a stream that is
 // not used holds its peer up. One that was moved from may only be destroyed or assigned to.
 
+#include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/session/server_keys.hpp"
 #include "stream/socket/stream_listener.hpp"
 
@@ -32,6 +34,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace netio::stream::inline v0_2 {
 
@@ -61,6 +64,9 @@ class NETIO_EXPORT BlockingStream {
         // A read that tells the end of the stream waits so long, once, for a peer that is closing
         // to hear that all of it was read: this may be the last call. 0: not at all.
         std::chrono::milliseconds farewell_timeout{2'000};
+        // Told what happens at the listener and the streams it has accepted, or at the stream that
+        // connects: within their calls, on the thread that makes them. Outlives them. Null: nobody.
+        Observer* observer = nullptr;
     };
 
     // Throws FabricError (no provider reaches the address), std::invalid_argument (the address or
@@ -125,6 +131,9 @@ class NETIO_EXPORT BlockingListener {
     void stop();
     // With the port that was really bound.
     Address address() const;
+    std::vector<Endpoint> endpoints() const; // the same, over each provider
+    // Runs within the calls only. For an observer that needs the loop that it observes.
+    EventLoop& loop() noexcept;
 
   private:
     class Acceptor;

@@ -58,6 +58,10 @@ class StreamAcceptor final : private SessionListener::Handler {
         if (!incoming.is_answered()) incoming.reject({.code = RejectCode::full});
     }
 
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
+        handler_.on_accept_failed(peer_address, why);
+    }
+
     Transport& transport_;
     StreamListener::Handler& handler_;
     SessionListener listener_;

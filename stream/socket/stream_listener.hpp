@@ -66,6 +66,10 @@ class NETIO_EXPORT StreamListener final {
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
+        // A peer was rejected for want of memory or descriptors here, as the loop's observer is
+        // told, too. May destroy the listener.
+        virtual void on_accept_failed(const std::string& /*peer_address*/,
+                                      const FabricError& /*why*/) {}
 
       protected:
         ~Handler() = default;

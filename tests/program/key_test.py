@@ -225,6 +225,20 @@ class KeyedPrograms(Case):
         _, report, _ = self.start("doctor", answering.address()).end()
         self.assertIn("it asks for a key", report["path"]["failure"])
 
+    def test_cat_tells_who_is_not_admitted(self):
+        key = self.new("services=stream")
+        other = self.new("services=probe", "other")
+        listening = self.start("cat", "--listen", f"{HOST}:0", "--keys", self.path("site.keys"),
+                               stdin=subprocess.DEVNULL, json_report=False)
+        stranger, chat = ((self.start("cat", listening.address(), "--key", each,
+                                      stdin=subprocess.DEVNULL, json_report=False).end())
+                          for each in (other, key))
+        self.assertNotEqual(stranger[0], 0)
+        self.assertEqual(chat[0], 0)
+        status, _, log = listening.end()
+        self.assertEqual(status, 0, log)
+        self.assertIn("is not admitted", log)
+
     def test_what_travels_is_sealed_where_both_sides_say_so(self):
         key = self.new("services=all fids=0-63:drop folder=incoming")
         os.mkdir(self.path("served"))

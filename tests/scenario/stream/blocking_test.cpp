@@ -4,6 +4,10 @@
 
 #include "stream/socket/blocking_stream.hpp"
 
+#include "netio/session/client_key.hpp"
+#include "tests/support/key_files.hpp"
+#include "tests/support/seen.hpp"
+
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -138,6 +142,38 @@ TEST_F(Blocking, ADeadPeerIsAnErrorThatSaysSo) {
 TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
     EXPECT_THROW(BlockingListener{"0.0.0.0:0"}, std::invalid_argument);
     EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
+}
+
+// Within the calls, as everything: so there is no race for what it has seen.
+TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=stream");
+    netio::test::Seen seen;
+    BlockingStream::Options options = patient;
+    options.keys = ServerKeys::Options{.file = files.site()};
+    options.observer = &seen;
+    BlockingListener listener{"127.0.0.1:0", options};
+    const std::string address = to_string(listener.address());
+    netio::test::Seen seen_by_stranger;
+    std::thread client{[&] {
+        BlockingStream::Options with_key = patient;
+        with_key.stream.key =
+            std::make_shared<ClientKey>(ClientKey::Options{.file = files.forged(7)});
+        with_key.observer = &seen_by_stranger;
+        EXPECT_THROW(BlockingStream::connect(address, with_key), StreamError);
+        with_key.stream.key =
+            std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
+        BlockingStream::connect(address, with_key).close();
+    }};
+    BlockingStream peer = listener.accept();
+    std::byte none{};
+    EXPECT_EQ(peer.read({&none, 1}), 0U);
+    client.join();
+    ASSERT_FALSE(seen.not_admitted.empty());
+    EXPECT_THAT(seen.not_admitted.front(), testing::StartsWith("7: "));
+    EXPECT_THAT(seen.connected, testing::SizeIs(1));
+    EXPECT_THAT(seen_by_stranger.routes_failed, testing::SizeIs(1));
+    EXPECT_EQ(listener.endpoints().front().provider, "tcp");
 }
 
 TEST(BlockingConnect, IsRefusedWithTheAddress) {
