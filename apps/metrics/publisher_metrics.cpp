@@ -59,11 +59,11 @@ void write_peers(const PublisherSnapshot& snapshot, Exposition& text) {
     gauge("netio_peer_connected_seconds", "How long the subscriber has been here",
           [](Peer peer) { return peer.connected_for; });
     gauge("netio_peer_latency_median_seconds", "Of its frames, from the queue's end until sent",
-          [](Peer peer) { return peer.latency_median; });
+          [](Peer peer) { return peer.latency.median; });
     gauge("netio_peer_latency_p99_seconds", "What one in a hundred of its frames exceeds",
-          [](Peer peer) { return peer.latency_p99; });
+          [](Peer peer) { return peer.latency.p99; });
     gauge("netio_peer_latency_longest_seconds", "The longest of all its frames",
-          [](Peer peer) { return peer.latency_longest; });
+          [](Peer peer) { return peer.latency.longest; });
     counter("netio_peer_frames_total", "Frames sent to the subscriber",
             [](Peer peer) { return peer.frames_sent; });
     counter("netio_peer_bytes_total", "Bytes of these frames",

@@ -292,7 +292,7 @@ CreditError SendWindow::on_received(std::uint32_t credits) {
 
 SessionCounters SendWindow::counters() const noexcept {
     SessionCounters counters = counters_;
-    counters.credits = credits();
+    counters.credits = credits_ ? credits_->available() : 0;
     counters.unconfirmed = ledger_.outstanding();
     return counters;
 }

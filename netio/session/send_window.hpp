@@ -79,8 +79,6 @@ class SendWindow {
     bool is_idle() const noexcept { return free_slots_.size() == slots_.size(); }
     std::size_t body_limit() const noexcept { return body_limit_; }
     const SendLedger& ledger() const noexcept { return ledger_; }
-    // Receives that the peer has for us.
-    std::size_t credits() const noexcept { return credits_ ? credits_->available() : 0; }
     // Of what was sent.
     SessionCounters counters() const noexcept;
 

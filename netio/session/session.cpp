@@ -57,10 +57,6 @@ bool Session::request_write_capacity() {
     return core_->send_.request_write() && core_->is_open();
 }
 
-std::size_t Session::credits() const noexcept {
-    return core_->send_.credits();
-}
-
 // --- receiving ------------------------------------------------------------------------------
 
 void Session::pause() {

@@ -145,8 +145,6 @@ class Session final {
     // Bytes of extension and payload that fit into one frame to this peer.
     std::size_t body_limit() const noexcept;
     SessionCounters counters() const noexcept;
-    // Of them: receives that the peer has for us.
-    std::size_t credits() const noexcept;
 
   private:
     std::unique_ptr<SessionCore> core_;

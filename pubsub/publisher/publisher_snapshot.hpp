@@ -31,10 +31,13 @@ struct SubscriberFigures {
     Duration idle{};           // it has taken nothing for so long, and there was something
     bool gave_way = false;     // nothing is kept for it until it takes something
     bool waited_for = false;   // publishing waits for it
-    // Of its frames: from the queue's end until they are sent, in turns of the loop.
-    Duration latency_median{};
-    Duration latency_p99{};
-    Duration latency_longest{};
+    struct Latency {
+        Duration median{};
+        Duration p99{};
+        Duration longest{};
+    };
+    Latency
+        latency; // of its frames: from the queue's end until they are sent, in turns of the loop
 };
 
 struct FidFigures {

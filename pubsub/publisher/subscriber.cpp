@@ -81,7 +81,7 @@ void Subscriber::pump() {
            queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
         queue_.posted();
-        account.note_credits(session_->credits());
+        account.note_credits(session_->counters().credits);
     }
     if (stage_ == Stage::leaving && queue_.has_drained()) session_->close();
 }
@@ -169,9 +169,9 @@ SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
             .idle = subscriber.idle.time,
             .gave_way = subscriber.idle.gave_way,
             .waited_for = subscriber.idle.waited_for,
-            .latency_median = account.latency().quantile(0.5),
-            .latency_p99 = account.latency().quantile(0.99),
-            .latency_longest = account.latency().longest()};
+            .latency = {.median = account.latency().quantile(0.5),
+                        .p99 = account.latency().quantile(0.99),
+                        .longest = account.latency().longest()}};
 }
 
 } // namespace netio::pubsub::inline v0_2
