@@ -6,7 +6,7 @@
 // nothing as long as none is. Times in, sums out: no I/O, no clock.
 
 #include "netio/base/time.hpp"
-#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/fid_tally.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ class HeldUp {
   public:
     // A message of the fid was not taken: `again`.
     void refuse(Fid fid, TimePoint now) {
-        ++refused_[fid];
+        refused_.add(fid);
         begin(now);
     }
     // A call that is to be repeated, of which something was taken.
@@ -33,15 +33,12 @@ class HeldUp {
     }
     // With what is going on.
     Duration time(TimePoint now) const noexcept { return since_ ? past_ + (now - *since_) : past_; }
-    std::uint64_t refused(Fid fid) const noexcept {
-        const std::uint64_t* const count = refused_.find(fid);
-        return count != nullptr ? *count : 0;
-    }
+    const FidTally& refused() const noexcept { return refused_; }
 
   private:
     std::optional<TimePoint> since_;
     Duration past_{};
-    FidMap<std::uint64_t> refused_;
+    FidTally refused_;
 };
 
 } // namespace netio::pubsub::inline v0_2

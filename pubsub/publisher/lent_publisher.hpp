@@ -75,7 +75,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     std::vector<LentMessage> publications_; // by the tracker's place
     std::uint32_t next_number_ = 0;
     Publisher::Counters counters_;
-    DropAccount drops_;
+    FidTally drops_;
     HeldUp held_up_;
     bool* destroyed_ = nullptr;
     // They end without anything having been sent last.

@@ -5,7 +5,7 @@
 // share misses the page, or makes the publisher wait, or has the newest message of each fid kept
 // until it has taken everything else.
 
-#include "pubsub/core/drop_account.hpp"
+#include "pubsub/core/fid_tally.hpp"
 #include "pubsub/core/gap_ledger.hpp"
 #include "pubsub/core/newest_book.hpp"
 #include "pubsub/core/page_terms.hpp"
@@ -60,7 +60,7 @@ class PageDelivery {
     // Since the last time there was no memory for what is kept.
     bool take_stuck() noexcept { return std::exchange(stuck_, false); }
 
-    const DropAccount& drops() const noexcept { return drops_; }
+    const FidTally& drops() const noexcept { return drops_; }
 
   private:
     PageTerms::Turn turn_of(const Interest& member, std::size_t message_bytes = 0);
@@ -82,7 +82,7 @@ class PageDelivery {
     OpenPages& open_;
     SubscriberSessions& sessions_;
     Publisher::Counters& counters_;
-    DropAccount drops_;
+    FidTally drops_;
     NewestBook newest_;
     std::uint32_t next_number_ = 0; // differs between one large message and the next
     bool stuck_ = false;

@@ -81,8 +81,8 @@ void Subscriber::pump() {
            queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
         queue_.posted();
-        account.note_credits(session_->counters().credits);
     }
+    account.note_credits(session_->counters().credits); // they have only become fewer
     if (stage_ == Stage::leaving && queue_.has_drained()) session_->close();
 }
 

@@ -258,8 +258,7 @@ void SubscriberSessions::make_others_give_way(std::size_t needed) {
 }
 
 PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits,
-                                                    const DropAccount& drops,
-                                                    const HeldUp& held_up) {
+                                                    const FidTally& drops, const HeldUp& held_up) {
     PublisherSnapshot snapshot{.pool = shares_.pool(),
                                .free = shares_.free(),
                                .least_free = shares_.take_least_free(),
@@ -280,7 +279,7 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
         if (snapshot.fids.size() >= limits.fids) return false;
         snapshot.fids.push_back({.fid = fid,
                                  .messages = state.published,
-                                 .again = held_up.refused(fid),
+                                 .again = held_up.refused().of(fid),
                                  .dropped = drops.of(fid)});
         return true;
     });

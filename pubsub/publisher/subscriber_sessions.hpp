@@ -8,8 +8,8 @@
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
-#include "pubsub/core/drop_account.hpp"
 #include "pubsub/core/fan_out.hpp"
+#include "pubsub/core/fid_tally.hpp"
 #include "pubsub/core/held_up.hpp"
 #include "pubsub/core/publisher_end.hpp"
 #include "pubsub/core/shares.hpp"
@@ -96,7 +96,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void abort();
     bool is_closing() const noexcept { return end_.has_begun(); }
 
-    PublisherSnapshot take_snapshot(const SnapshotLimits& limits, const DropAccount& drops,
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits, const FidTally& drops,
                                     const HeldUp& held_up);
 
   private:

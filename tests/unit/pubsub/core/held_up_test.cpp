@@ -30,12 +30,12 @@ TEST(HeldUp, CountsOfEachFidWhatWasRefused) {
     held_up.refuse(Fid{7}, now + 2s);
     held_up.refuse(Fid{1}, now + 3s);
     held_up.begin(now + 4s);
-    EXPECT_EQ(held_up.refused(Fid{1}), 2U);
-    EXPECT_EQ(held_up.refused(Fid{7}), 1U);
-    EXPECT_EQ(held_up.refused(Fid{2}), 0U);
+    EXPECT_EQ(held_up.refused().of(Fid{1}), 2U);
+    EXPECT_EQ(held_up.refused().of(Fid{7}), 1U);
+    EXPECT_EQ(held_up.refused().of(Fid{2}), 0U);
     EXPECT_EQ(held_up.time(now + 5s), 4s) << "from the first on";
     EXPECT_TRUE(held_up.end(now + 6s));
-    EXPECT_EQ(held_up.refused(Fid{1}), 2U);
+    EXPECT_EQ(held_up.refused().of(Fid{1}), 2U);
 }
 
 } // namespace
