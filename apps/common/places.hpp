@@ -5,10 +5,8 @@
 // bits), so that one host does not keep all the others out. No I/O.
 
 #include "netio/access/machine.hpp"
+#include "netio/session/parse_host.hpp"
 
-#include <arpa/inet.h>
-
-#include <array>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -43,15 +41,9 @@ class Places {
         const std::string host = address.substr(0, address.rfind(':'));
         const bool has_brackets = host.starts_with('[') && host.ends_with(']');
         const std::string bare = has_brackets ? host.substr(1, host.size() - 2) : host;
-        netio::access::Host found{};
-        std::array<std::byte, 4> four{};
-        if (::inet_pton(AF_INET, bare.c_str(), four.data()) == 1) {
-            found = netio::access::host_of_ipv4(four);
-        } else if (::inet_pton(AF_INET6, bare.substr(0, bare.find('%')).c_str(), found.data()) !=
-                   1) {
-            return host;
-        }
-        const netio::access::Host machine = netio::access::machine_of(found);
+        const auto found = netio::parse_host(bare.substr(0, bare.find('%')));
+        if (!found) return host;
+        const netio::access::Host machine = netio::access::machine_of(*found);
         return {reinterpret_cast<const char*>(machine.data()), machine.size()};
     }
 

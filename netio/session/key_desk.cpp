@@ -4,12 +4,10 @@
 #include "netio/access/aead.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
+#include "netio/session/parse_host.hpp"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
-#include <array>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,15 +16,10 @@ namespace netio::inline v0_2 {
 namespace {
 
 access::GateAddress in_numbers(const Address& address) {
-    access::GateAddress found{.port = address.port};
-    std::array<std::byte, 4> four{};
-    const bool is_four = ::inet_pton(AF_INET, address.host.c_str(), four.data()) == 1;
-    if (is_four) found.host = access::host_of_ipv4(four);
-    require_option(
-        (is_four || ::inet_pton(AF_INET6, address.host.c_str(), found.host.data()) == 1) &&
-            address.port != 0,
-        "dialled_as: " + to_string(address) + " must be an address in numbers, and a port");
-    return found;
+    const std::optional<access::Host> host = parse_host(address.host);
+    require_option(host && address.port != 0, "dialled_as: " + to_string(address) +
+                                                  " must be an address in numbers, and a port");
+    return {.host = *host, .port = address.port};
 }
 
 std::vector<access::GateAddress> in_numbers(const std::vector<Address>& addresses) {

@@ -3,12 +3,11 @@
 
 #include "netio/access/reach.hpp"
 #include "netio/base/unseen.hpp"
+#include "netio/session/parse_host.hpp"
 
-#include <arpa/inet.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 namespace netio::pubsub::inline v0_2 {
@@ -43,11 +42,8 @@ std::string numbered(const char* list, std::size_t at) {
 
 bool is_loopback(const std::string& host) {
     if (host == "localhost") return true;
-    std::array<std::byte, 4> ipv4{};
-    if (::inet_pton(AF_INET, host.c_str(), ipv4.data()) == 1)
-        return access::is_loopback(access::host_of_ipv4(ipv4));
-    access::Host ipv6{};
-    return ::inet_pton(AF_INET6, host.c_str(), ipv6.data()) == 1 && access::is_loopback(ipv6);
+    const std::optional<access::Host> address = parse_host(host);
+    return address && access::is_loopback(*address);
 }
 
 // --- reading --------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/sim_network.hpp"
 
+#include "netio/session/parse_host.hpp"
 #include "tests/support/sim_connection.hpp"
 #include "tests/support/sim_listener.hpp"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cstring>
 
 namespace netio::test {
@@ -23,10 +23,9 @@ access::Host SimNetwork::host_of(std::uint32_t process) {
 
 access::GateAddress SimNetwork::gate_address_of(const Address& address) {
     access::GateAddress result{.host = {}, .port = address.port};
-    std::array<std::byte, 4> ipv4{};
-    if (::inet_pton(AF_INET, address.host.c_str(), ipv4.data()) == 1) {
-        result.host = access::host_of_ipv4(ipv4);
-    } else if (::inet_pton(AF_INET6, address.host.c_str(), result.host.data()) != 1) {
+    if (const auto host = parse_host(address.host)) {
+        result.host = *host;
+    } else {
         const std::uint64_t number = std::hash<std::string>{}(address.host);
         std::memcpy(result.host.data() + 8, &number, sizeof number);
         result.host[0] = std::byte{0xfd};
