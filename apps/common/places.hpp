@@ -38,7 +38,7 @@ class Places {
   private:
     // A name that is no address in numbers stands for itself.
     static std::string host_of(const std::string& address) {
-        const std::string host = address.substr(0, address.rfind(':'));
+        std::string host = address.substr(0, address.rfind(':'));
         const bool has_brackets = host.starts_with('[') && host.ends_with(']');
         const std::string bare = has_brackets ? host.substr(1, host.size() - 2) : host;
         const auto found = netio::parse_host(bare.substr(0, bare.find('%')));

@@ -79,7 +79,7 @@ std::string behind(std::string prefix) {
 
 } // namespace
 
-EtcdBoard::EtcdBoard(EtcdPlace place, std::chrono::milliseconds lease,
+EtcdBoard::EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
                      std::chrono::milliseconds retry)
     : client_{place}, prefix_{"/" + place.prefix + "/"}, lease_{lease}, retry_{retry} {}
 

@@ -21,7 +21,8 @@ namespace apps {
 class EtcdBoard final : public netio::pubsub::Board {
   public:
     // `retry`: how often it is asked again while it does not answer.
-    EtcdBoard(EtcdPlace place, std::chrono::milliseconds lease, std::chrono::milliseconds retry);
+    EtcdBoard(const EtcdPlace& place, std::chrono::milliseconds lease,
+              std::chrono::milliseconds retry);
 
     void put(const std::string& name, const std::string& text) override;
     bool keep(const std::string& name) override;

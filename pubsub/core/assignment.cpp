@@ -145,8 +145,10 @@ std::vector<SourceId> Assignment::heirs(SourceId source, SourceId after) const {
     };
     add(begin, claims_.end());
     add(claims_.begin(), begin);
-    if (!reached_.empty())
-        std::ranges::stable_partition(all, [&](SourceId id) { return reached_.count(id) > 0; });
+    if (!reached_.empty()) { // not of std::ranges, whose answer clang 14 does not compile
+        std::stable_partition(all.begin(), all.end(),
+                              [&](SourceId id) { return reached_.count(id) > 0; });
+    }
     return all;
 }
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace apps::copy::test {
@@ -110,7 +111,7 @@ class CopyBed : public testing::Test {
                                                           .addresses = {bed.address()},
                                                           .open = true,
                                                           .sender_limit_count = sender_limit,
-                                                          .session = session});
+                                                          .session = std::move(session)});
     }
     netio::Address address() const { return server->endpoints().front().address; }
     std::string put(const std::string& name, const std::string& text) const {
@@ -121,7 +122,7 @@ class CopyBed : public testing::Test {
         std::ifstream in{root + "/" + name, std::ios::binary};
         return {std::istreambuf_iterator<char>{in}, {}};
     }
-    Sender::Options options(std::vector<std::string> names) const {
+    Sender::Options options(const std::vector<std::string>& names) const {
         Sender::Options options{.server = address(), .buffer_count = 3};
         for (const std::string& name : names)
             options.files.push_back({.path = root + "/source/" + name, .name = name});

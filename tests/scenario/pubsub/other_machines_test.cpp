@@ -21,7 +21,7 @@ class OtherMachines : public SeveralPublishers {
         all->subscribe(range(0, 9));
     }
     void announce_on(const std::string& host, const std::string& name,
-                     std::vector<netio::Address> addresses) {
+                     const std::vector<netio::Address>& addresses) {
         Announcement announcement{
             .name = name,
             .instance = 1,

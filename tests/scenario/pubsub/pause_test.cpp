@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 namespace netio::pubsub::test {
 namespace {
 
@@ -30,7 +32,7 @@ class PausedSubscribers : public PubSubScenario {
     Subscription& paused(const std::vector<FidRange>& ranges, SubscribeSocket::Options options = {},
                          std::optional<SlowPolicy> policy = {}) {
         const std::size_t before = publisher_actor.subscribed.size();
-        Subscription& subscriber = subscribe(ranges, options, policy);
+        Subscription& subscriber = subscribe(ranges, std::move(options), policy);
         EXPECT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == ranges.size(); }));
         EXPECT_EQ(publisher_actor.subscribed.size(), before + ranges.size());
         subscriber.socket->pause();

@@ -117,7 +117,7 @@ TEST(CopyProtocol, BodiesOfAWrongLengthAreRefused) {
 }
 
 TEST(CopyProtocol, ValuesThatCannotBeAreRefused) {
-    const auto flaw_of = [](Open open) {
+    const auto flaw_of = [](const Open& open) {
         Open out;
         return read(encode(open), Kind::open, out);
     };
