@@ -14,7 +14,6 @@ namespace netio::test {
 namespace {
 
 using access::Protection;
-using testing::HasSubstr;
 using testing::SizeIs;
 
 constexpr std::array sealed_levels{Protection::integrity, Protection::privacy};
@@ -27,7 +26,7 @@ Data text_of(std::size_t size, std::size_t seed) {
 }
 
 bool holds(const Data& message, const Data& what) {
-    return std::ranges::search(message, what).begin() != message.end();
+    return std::search(message.begin(), message.end(), what.begin(), what.end()) != message.end();
 }
 
 class Seals : public GateTest {
