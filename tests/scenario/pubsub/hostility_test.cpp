@@ -146,11 +146,27 @@ TEST_P(MalformedFrames, RandomBytesAfterAGoodHandshakeToo) {
     expect_service();
 }
 
-TEST_P(MalformedFrames, AnotherServiceOrVersionIsAcceptFailed) {
+TEST_P(MalformedFrames, AnotherServiceIsAcceptFailed) {
     start();
     Impostor impostor{transport(), address, Service::messages};
     ASSERT_TRUE(run_until([&] { return impostor.closed; }));
     EXPECT_FALSE(impostor.connected);
+    EXPECT_EQ(impostor.rejected, netio::RejectCode::other_service);
+    expect_service();
+}
+
+TEST_P(MalformedFrames, AnEarlierAndALaterVersionAreRejectedAndTheUserIsTold) {
+    start();
+    for (const int step : {-1, 1}) {
+        const auto version = static_cast<std::uint16_t>(netio::wire_version + step);
+        SCOPED_TRACE(version);
+        Impostor impostor{transport(), address, Service::publish_subscribe, UINT32_MAX, version};
+        ASSERT_TRUE(run_until([&] { return impostor.closed; }));
+        EXPECT_FALSE(impostor.connected);
+        EXPECT_EQ(impostor.rejected, netio::RejectCode::not_this_protocol);
+        ASSERT_FALSE(bed.seen().rejected.empty());
+        EXPECT_THAT(bed.seen().rejected.back(), testing::HasSubstr("another protocol or version"));
+    }
     expect_service();
 }
 

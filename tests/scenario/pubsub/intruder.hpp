@@ -5,6 +5,7 @@
 // then says whatever it likes.
 
 #include "netio/base/frame.hpp"
+#include "netio/base/wire.hpp"
 #include "netio/session/hello.hpp"
 #include "netio/transport.hpp"
 
@@ -78,7 +79,7 @@ class Impostor final : private netio::Connection::Handler {
                    service == netio::Service::publish_subscribe ? UINT32_MAX : 0} {}
     // `largest_bytes`: what its hello says of the largest message.
     Impostor(netio::Transport& transport, const netio::Address& address, netio::Service service,
-             std::uint32_t largest_bytes)
+             std::uint32_t largest_bytes, std::uint16_t version = netio::wire_version)
         : memory_{count * bytes}, send_memory_{count * bytes},
           connection_{transport.make_connection(transport.providers_to(address).front(), address,
                                                 {}, {.send_count = count, .receive_count = count},
@@ -97,10 +98,12 @@ class Impostor final : private netio::Connection::Handler {
         hello.service_data.size = sizeof largest_bytes;
         netio::ConnectionData data;
         const std::size_t size = netio::encode(hello, data);
+        netio::wire::store(data.data() + sizeof(std::uint32_t), version); // behind the magic
         connection_->open(std::span{data}.first(size));
     }
 
     bool connected = false;
+    netio::RejectCode rejected = netio::RejectCode::none;
     bool closed = false;
     std::size_t sent = 0;
 
@@ -129,7 +132,9 @@ class Impostor final : private netio::Connection::Handler {
     static constexpr std::size_t count = 8;
 
     void on_connected(std::span<const std::byte>) override { connected = true; }
-    void on_rejected(std::span<const std::byte>) override {}
+    void on_rejected(std::span<const std::byte> data) override {
+        rejected = netio::decode_rejection(data).code;
+    }
     void on_completion(const netio::Completion& completion) override {
         if (completion.kind == netio::Completion::Kind::send) ++sent;
     }
