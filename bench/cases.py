@@ -175,6 +175,13 @@ def w14():
             yield Case("W14", "netio", "netio", {"size": size, "loops": loops}, arguments)
 
 
+def w15():
+    """A client for all threads, and the ways it has to hand messages over, beside the socket of one thread."""
+    for size in (40, 1024):
+        for form in ("buffered", "callback", "batches", "messages"):
+            yield Case("W15", "netio", "netio", {"size": size, "form": form}, {"size": size, "form": form})
+
+
 def all_cases(short):
     yield from w1()
     yield from w2(short)
@@ -190,6 +197,7 @@ def all_cases(short):
     yield from w12()
     yield from w13()
     yield from w14()
+    yield from w15()
 
 
 def not_measured():

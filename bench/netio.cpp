@@ -4,8 +4,10 @@
 // (BufferedPublishSocket) and `unbuffered` (PublishSocket). Round trips: `unbuffered` takes a
 // publisher and a subscriber on either side, and so two connections; `session` one connection. The
 // pattern `idle` opens connections on which nothing happens, `groups` publishes to many groups of
-// subscribers, `loops` on one loop or two.
+// subscribers, `loops` on one loop or two. Forms of a Client that subscribes to the buffered one:
+// `callback`, `batches`, `messages`.
 
+#include "bench/netio_client.hpp"
 #include "bench/netio_groups.hpp"
 #include "bench/netio_loops.hpp"
 #include "bench/netio_session.hpp"
@@ -220,6 +222,10 @@ int main(int argc, char** argv) {
     ::setrlimit(RLIMIT_NOFILE, &files);
     if (arguments.pattern == "loops" && arguments.publish) {
         bench::publish_on_loops(arguments);
+        return 0;
+    }
+    if (bench::is_by_client(arguments) && !arguments.publish) {
+        bench::subscribe_by_client(arguments);
         return 0;
     }
     netio::EventLoop loop{{.mode = mode_of(arguments)}};

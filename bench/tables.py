@@ -136,13 +136,15 @@ def scale(rows):
 
 def hard_cases(rows):
     metrics = (("W10", "gbit_per_s", "Gb/s"), ("W11", "messages_per_s", "messages/s"), ("W12", "wall_ms", "ms"),
-               ("W13", "gbit_per_s", "Gb/s"), ("W14", "publisher_cpu_s_per_million", "s of CPU per million"))
+               ("W13", "gbit_per_s", "Gb/s"), ("W14", "publisher_cpu_s_per_million", "s of CPU per million"),
+               ("W15", "messages_per_s", "messages/s"))
     lines = [
         [workload, row["subject"], parameters_text(row["parameters"]), f"{cell(row)} {unit}"]
         for workload, metric, unit in metrics
         for row in rows.find(workload, metric)
     ]
-    return "W10 to W14: pieces, groups, starting, a long way, loops", table(("", "subject", "", "measured"), lines)
+    title = "W10 to W15: pieces, groups, starting, a long way, loops, a client"
+    return title, table(("", "subject", "", "measured"), lines)
 
 
 def markdown(rows):

@@ -84,6 +84,12 @@ def throughput(results):
         one, two = (results.least("W14", "netio", "publisher_cpu_s_per_million", size=size, loops=loops)
                     for loops in (1, 2))
         yield "W14", f"{size} B, two loops: CPU per message, of one", "at most", 1.05, ratio(two, one)
+    for size in results.values("W15", "size"):
+        socket = results.best("W15", "netio", "messages_per_s", size=size, form="buffered")
+        for form, least in (("callback", 0.9 if size == 40 else None), ("batches", 0.5 if size == 40 else 0.8),
+                            ("messages", None)):
+            found = ratio(results.best("W15", "netio", "messages_per_s", size=size, form=form), socket)
+            yield "W15", f"{size} B, a client, {form}: of the socket of one thread", "at least", least, found
 
 
 def sizes(results, fraction):

@@ -89,6 +89,9 @@ class Casting(unittest.TestCase):
             "64 B, adaptive, unbuffered: p50 of plain libfabric",
             "64 B, busy, unbuffered: p50 of plain libfabric", "the same, of raw TCP coalesced",
             "p99, us", "1280 groups, of 64", "--help: ms", "--version: ms",
+            "40 B, a client, callback: of the socket of one thread",
+            "40 B, a client, batches: of the socket of one thread",
+            "1024 B, a client, batches: of the socket of one thread",
         ):
             self.assertIn(what, told)
 
