@@ -46,14 +46,17 @@ std::span<const Fid> NewestStore::put(Fid fid, MessageParts parts, std::uint8_t 
     return dropped_;
 }
 
-bool NewestStore::put_older(Fid fid, MessageParts parts, std::uint8_t status) {
+NewestStore::Older NewestStore::put_older(Fid fid, MessageParts parts, std::uint8_t status) {
+    if (places_.find(fid) != nullptr || missed_.find(fid) != nullptr) return Older::not_last;
     const std::size_t cost = cost_of(size_of(parts));
-    const bool is_last = places_.find(fid) == nullptr && missed_.find(fid) == nullptr;
-    if (!is_last || bytes_ + cost > limit_) return false;
+    if (bytes_ + cost > limit_) {
+        ++missed_[fid];
+        return Older::missed;
+    }
     fill(kept_.emplace_front(), fid, parts, status);
     places_[fid] = kept_.begin();
     bytes_ += cost;
-    return true;
+    return Older::kept;
 }
 
 std::vector<FidCount> NewestStore::take_missed() {

@@ -36,9 +36,14 @@ class NewestStore {
     // The newest of its fid. Returns the fid of each message that is missed for it, which may be
     // its own; good until the next call.
     std::span<const Fid> put(Fid fid, MessageParts parts, std::uint8_t status);
-    // One that was published before whatever has been put of its fid and is not told yet. False: it
-    // is not the last of its fid, or there is no room; it is not counted here.
-    bool put_older(Fid fid, MessageParts parts, std::uint8_t status);
+    // What became of a message that was published before whatever has been put of its fid and is
+    // not told yet.
+    enum class Older : std::uint8_t {
+        kept,
+        missed,  // there is no room. It is counted, so that one before it is not taken for the last
+        not_last // of its fid; it is not counted here
+    };
+    Older put_older(Fid fid, MessageParts parts, std::uint8_t status);
 
     // The counts of what was missed, in the order of the fids; then messages, those of the fids
     // first that have had none for the longest time. Who takes a message has taken the counts.

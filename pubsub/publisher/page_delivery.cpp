@@ -170,13 +170,13 @@ void PageDelivery::drop_page(std::uint32_t page, Subscriber& subscriber) {
 std::uint64_t PageDelivery::take_back(Subscriber& subscriber, const SendQueue::TakenBack& taken) {
     const std::uint64_t before = counters_.dropped;
     const auto keep_or_miss = [&](Fid fid, MessageParts parts, std::uint8_t status) {
+        using Older = NewestStore::Older;
         NewestStore* const store = newest_.store_of(subscriber.id(), fid, taken.mark);
-        if (store != nullptr && store->put_older(fid, parts, status)) {
-            subscriber.has_kept = true;
-            return;
-        }
-        taken.gap->add(fid, 1);
-        count_dropped(fid);
+        const Older older =
+            store != nullptr ? store->put_older(fid, parts, status) : Older::not_last;
+        if (older != Older::not_last) subscriber.has_kept = true;
+        if (older == Older::not_last) taken.gap->add(fid, 1);
+        if (older != Older::kept) count_dropped(fid);
     };
     const auto first = static_cast<std::uint32_t>(taken.cookies.front());
     if (newest_.store_of(subscriber.id()) == nullptr) {

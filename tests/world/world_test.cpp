@@ -448,6 +448,19 @@ TEST(World, WhoWaitsForMemoryWhileThePublisherEndsIsNotTakenForSlow) {
                 "at 14148 process 0 close\n");
 }
 
+// The last message of a fid in it is too large to be kept: then the one before it is no last one.
+TEST(World, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
+    expect_good("world seed=1795550000000446\n"
+                "process 6 publisher newest=357 page_bytes=1000\n"
+                "process 9 subscriber of=6\n"
+                "process 10 subscriber of=6\n"
+                "at 0 process 9 subscribe\n"
+                "at 0 process 10 subscribe last=15 policy=3\n"
+                "at 8857 process 6 publish bytes=245 count=468 fid=8 fids=22 gap_us=10\n"
+                "at 11663 process 6 publish count=158 fid=5 fids=8 gap_us=10\n"
+                "at 12812 process 6 publish bytes=3861 count=3 gap_us=10\n");
+}
+
 TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
     for (const char* const whose : {"0", "1"}) {
         for (const char* const which : {"1", "2", "3", "4", "5", "6", "7", "8"}) {

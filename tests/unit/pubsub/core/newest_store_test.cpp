@@ -29,7 +29,9 @@ std::vector<Fid> put(NewestStore& store, std::uint64_t fid, const std::string& t
     const std::span<const Fid> missed = store.put(Fid{fid}, {&part, 1}, status);
     return {missed.begin(), missed.end()};
 }
-bool put_older(NewestStore& store, std::uint64_t fid, const std::string& text) {
+using Older = NewestStore::Older;
+
+Older put_older(NewestStore& store, std::uint64_t fid, const std::string& text) {
     const std::vector<std::byte> bytes = bytes_of(text);
     const std::span<const std::byte> part{bytes};
     return store.put_older(Fid{fid}, {&part, 1}, 0);
@@ -94,14 +96,25 @@ TEST(NewestStore, OneThatIsLargerThanTheLimitIsMissedWithTheOneBeforeIt) {
 TEST(NewestStore, AnOlderOneIsKeptOnlyIfItIsTheLastOfItsFid) {
     NewestStore store{3 * (overhead + 1)};
     put(store, 1, "b");
-    EXPECT_FALSE(put_older(store, 1, "a")) << "there is a newer one";
-    EXPECT_TRUE(put_older(store, 2, "c"));
-    EXPECT_FALSE(put_older(store, 2, "d"));
+    EXPECT_EQ(put_older(store, 1, "a"), Older::not_last) << "there is a newer one";
+    EXPECT_EQ(put_older(store, 2, "c"), Older::kept);
+    EXPECT_EQ(put_older(store, 2, "d"), Older::not_last);
     put(store, 3, "e");
-    EXPECT_FALSE(put_older(store, 4, "f")) << "there is no room, and nobody gives way for it";
     EXPECT_THAT(put(store, 5, "g"), ElementsAre(Fid{2})) << "it is older than all others";
-    EXPECT_FALSE(put_older(store, 2, "h")) << "a newer one has been missed";
+    EXPECT_EQ(put_older(store, 2, "h"), Older::not_last) << "a newer one has been missed";
     EXPECT_EQ(take(store), "1:b");
+}
+
+TEST(NewestStore, BeforeAnOlderOneThatFindsNoRoomNoneIsKeptForTheLast) {
+    NewestStore store{overhead + 10};
+    EXPECT_EQ(put_older(store, 1, std::string(11, 'c')), Older::missed)
+        << "nobody gives way for it";
+    EXPECT_FALSE(store.empty()) << "it is to be told";
+    EXPECT_EQ(put_older(store, 1, "b"), Older::not_last) << "it would come behind what is newer";
+    EXPECT_EQ(put_older(store, 2, "a"), Older::kept);
+    EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 1}));
+    EXPECT_EQ(take(store), "2:a");
+    EXPECT_TRUE(store.empty());
 }
 
 TEST(NewestStore, ForgetsFidsAndTellsWhatIsMissedOfThem) {
@@ -149,9 +162,17 @@ TEST(NewestStore, AgreesWithAPlainModel) {
                 break;
             }
             case 0:
-                if (!put_older(store, fid, text)) break;
-                ASSERT_TRUE(due[Fid{fid}].empty()) << seed;
-                due[Fid{fid}].push_front(text);
+                switch (put_older(store, fid, text)) {
+                case Older::not_last:
+                    ASSERT_FALSE(due[Fid{fid}].empty()) << seed;
+                    break;
+                case Older::missed:
+                    ++missed[Fid{fid}];
+                    [[fallthrough]];
+                case Older::kept:
+                    ASSERT_TRUE(due[Fid{fid}].empty()) << seed;
+                    due[Fid{fid}].push_front(text);
+                }
                 break;
             case 1: {
                 const FidRange range{.first = Fid{fid}, .last = Fid{fid + random() % 2}};
