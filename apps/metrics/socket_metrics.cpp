@@ -25,7 +25,7 @@ void write(const SenderFigures& sender, Exposition& text) {
     text.gauge("netio_sender_unconfirmed", "Frames that the peer is not known to have taken")
         .add(peer, now.unconfirmed);
     text.histogram("netio_sender_latency_seconds",
-                   "Of the frames, from the moment they were to leave until they were sent",
+                   "Of messages from the call, of pages from when they were to leave, until sent",
                    now.latency);
 }
 
@@ -87,10 +87,17 @@ void write(std::span<const StreamFigures> streams, Exposition& text) {
             [](const Counters& all) { return all.sent.waits_for_advert; });
     counter("netio_stream_waits_for_capacity_total", "Waits for a credit or a place to send from",
             [](const Counters& all) { return all.waits_for_capacity; });
-    Exposition::Family waiting =
-        text.gauge("netio_stream_waiting", "Bytes handed to send() that are not on their way");
-    for (const StreamFigures& each : streams)
-        waiting.add({{"peer", each.peer}}, each.queued_bytes);
+    const auto gauge = [&](std::string_view name, std::string_view help, auto value) {
+        Exposition::Family family = text.gauge(name, help);
+        for (const StreamFigures& each : streams)
+            family.add({{"peer", each.peer}}, value(each));
+    };
+    gauge("netio_stream_waiting", "Bytes handed to send() that are not on their way",
+          [](const StreamFigures& each) { return each.queued_bytes; });
+    gauge("netio_stream_latency_median_seconds", "Of sends, from the call until all was on its way",
+          [](const StreamFigures& each) { return each.counters.latency.quantile(0.5); });
+    gauge("netio_stream_latency_p99_seconds", "What one in a hundred of them exceeds",
+          [](const StreamFigures& each) { return each.counters.latency.quantile(0.99); });
 }
 
 } // namespace apps

@@ -89,7 +89,7 @@ SendSnapshot SendCore::snapshot() const noexcept {
                           .frames = sums.messages,
                           .again = sums.again,
                           .connections = connections_,
-                          .latency = {}};
+                          .latency = times_.latency()};
     if (!session_) return snapshot;
     const SessionCounters now = session_->counters();
     snapshot.credits = now.credits;
@@ -116,6 +116,7 @@ void SendCore::on_frame(Session& session, const IncomingFrame&) {
 }
 
 void SendCore::on_sent(Session&, Cookie cookie, Completion::Outcome outcome) {
+    outcome == Completion::Outcome::done ? times_.on_sent(loop().now()) : times_.on_canceled();
     handler_.on_send_completed(socket_, cookie, outcome);
 }
 

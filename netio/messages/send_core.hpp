@@ -8,6 +8,7 @@
 #include "netio/base/outlook.hpp"
 #include "netio/messages/send_socket.hpp"
 #include "netio/session/connector.hpp"
+#include "netio/session/send_times.hpp"
 #include "netio/session/session.hpp"
 
 #include <memory>
@@ -31,7 +32,9 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     // The end of this connection is the last one.
     void connect_no_more() noexcept { closing_ = true; }
     Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
-        return session_ ? session_->send(frame, cookie) : Status::closed;
+        const Status status = session_ ? session_->send(frame, cookie) : Status::closed;
+        if (cookie && status == Status::ok) times_.on_posted(loop().now());
+        return status;
     }
 
     EventLoop& loop() const noexcept { return transport_.loop(); }
@@ -71,6 +74,7 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     TimePoint opened_{}; // this connection
     BackOff back_off_;
     Outlook outlook_; // of attempts at remote_
+    SendTimes times_; // of what completes
     bool closing_ = false;
     Timer retry_timer_;
     std::unique_ptr<Session> session_;

@@ -19,8 +19,9 @@ struct SendSnapshot {
     std::uint64_t frames = 0;      // that they were put into; unbuffered: one for each
     std::uint64_t again = 0;       // refusals
     std::uint64_t connections = 0; // that were open; with `reconnect` there may be several
-    // Of the frames (buffered): from the moment at which they were full, or were to leave, until
-    // they were sent, in turns of the loop.
+    // Until they were sent, in turns of the loop: of messages from the call to send() on (but not
+    // of those sent inline, which have no completion); buffered: of frames from the moment at which
+    // they were full, or were to leave.
     LatencyHistogram latency;
     // Now.
     std::size_t waiting = 0;       // frames that have no credit yet (buffered)

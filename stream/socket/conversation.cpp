@@ -198,7 +198,8 @@ void Conversation::fail(const std::string& what) {
 
 Status Conversation::send(const Slice& slice, Cookie cookie) {
     if (state_ != State::open) return Status::closed;
-    const Status status = out_.send(slice, cookie, session_->domain());
+    const Status status =
+        out_.send(slice, cookie, session_->domain(), core_.transport().loop().now());
     if (status == Status::again) delivery_.owe_writable();
     if (status == Status::ok) wake();
     return status;
@@ -233,7 +234,8 @@ StreamSocket::Counters Conversation::counters() const {
     return {.sent = out_.counters(),
             .received = in_.counters(),
             .waits_for_capacity = out_.waits_for_capacity(),
-            .controls = controls_.sent_count()};
+            .controls = controls_.sent_count(),
+            .latency = out_.latency()};
 }
 
 // --- one turn -------------------------------------------------------------------------------

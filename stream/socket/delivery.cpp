@@ -35,7 +35,7 @@ bool Delivery::received() {
 
 bool Delivery::sent() {
     const DestructionWatch watch{destroyed_};
-    while (const auto cookie = out_.next_done()) {
+    while (const auto cookie = out_.next_done(core_.transport().loop().now())) {
         core_.handler().on_send_completed(core_.socket(), *cookie, Outcome::done);
         if (watch.destroyed()) return false;
     }

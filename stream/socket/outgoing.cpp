@@ -19,11 +19,12 @@ ProtocolError Outgoing::open(const SenderOptions& options, const RemoteRing& rin
     return carrier_->on_ring(ring);
 }
 
-Status Outgoing::send(const Slice& slice, Cookie cookie, MemoryDomain& domain) {
+Status Outgoing::send(const Slice& slice, Cookie cookie, MemoryDomain& domain, TimePoint now) {
     if (shut_down_) return Status::closed;
     if (sends_.is_full()) return Status::again;
     if (slice.size > 0) carrier_->prepare(slice, domain);
     sender_->submit(SendId{sends_.push(slice, cookie)}, slice.size);
+    times_.on_posted(now);
     return Status::ok;
 }
 
@@ -69,13 +70,15 @@ bool Outgoing::take(const Transfer& transfer, std::span<const Piece> pieces, Ses
     return carrier_->take(transfer, std::span{slices}.first(pieces.size()), session);
 }
 
-std::optional<Cookie> Outgoing::next_done() {
+std::optional<Cookie> Outgoing::next_done(TimePoint now) {
     if (!sender_ || !sender_->next_completion()) return std::nullopt;
+    times_.on_sent(now);
     return sends_.pop_front();
 }
 
 std::optional<Cookie> Outgoing::next_canceled() {
     if (sends_.empty()) return std::nullopt;
+    times_.on_canceled();
     return sends_.pop_front();
 }
 

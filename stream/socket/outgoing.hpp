@@ -12,6 +12,7 @@
 #include "stream/socket/lent_queue.hpp"
 
 #include "netio/base/status.hpp"
+#include "netio/session/send_times.hpp"
 #include "netio/session/session.hpp"
 
 #include <cstddef>
@@ -32,7 +33,7 @@ class Outgoing {
 
     // ok, again (as many as may be are outstanding), closed (after shutdown). Throws FabricError if
     // the memory cannot be registered.
-    Status send(const Slice& slice, Cookie cookie, MemoryDomain& domain);
+    Status send(const Slice& slice, Cookie cookie, MemoryDomain& domain, TimePoint now);
     // No more sends. Twice is legal.
     void shutdown();
 
@@ -51,8 +52,8 @@ class Outgoing {
         return carrier_->waiting_bytes() == 0 ? sender_->next_fin() : std::nullopt;
     }
 
-    // The next send that is done.
-    std::optional<Cookie> next_done();
+    // The next send that is done, by now.
+    std::optional<Cookie> next_done(TimePoint now);
     // The next one that will never be: the connection has ended.
     std::optional<Cookie> next_canceled();
 
@@ -67,6 +68,7 @@ class Outgoing {
     }
     SenderCounters counters() const { return sender_ ? sender_->counters() : SenderCounters{}; }
     std::uint64_t waits_for_capacity() const noexcept { return waits_for_capacity_; }
+    const LatencyHistogram& latency() const noexcept { return times_.latency(); }
 
   private:
     bool take(const Transfer& transfer, std::span<const Piece> pieces, Session& session);
@@ -74,6 +76,7 @@ class Outgoing {
     std::optional<Sender> sender_;
     std::unique_ptr<Carrier> carrier_;
     LentQueue sends_;
+    SendTimes times_;
     bool shut_down_ = false;
     bool waiting_for_capacity_ = false;
     std::uint64_t waits_for_capacity_ = 0;

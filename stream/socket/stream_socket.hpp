@@ -29,6 +29,7 @@
 // be destroyed in any of its handlers, and frees all lent memory then.
 
 #include "netio/base/export.hpp"
+#include "netio/base/latency_histogram.hpp"
 #include "stream/core/counters.hpp"
 #include "stream/core/options.hpp"
 
@@ -98,6 +99,8 @@ class NETIO_EXPORT StreamSocket final {
         ReceiverCounters received;
         std::uint64_t waits_for_capacity = 0; // times that bytes waited for credits or a send slot
         std::uint64_t controls = 0;           // control messages sent
+        // Of sends, from the call until all was on its way, in turns of the loop.
+        LatencyHistogram latency;
     };
 
     class Handler {

@@ -125,6 +125,17 @@ TEST(GateMetrics, AreShownInFrontOfTheRestWhereThereAreKeys) {
                 HasSubstr("netio_gate_admitted_total"));
 }
 
+TEST(StreamMetrics, ShowWhatWaitsAndHowLongSendsTook) {
+    StreamFigures stream{.peer = "10.0.0.1:7", .counters = {}, .queued_bytes = 5};
+    for (int i = 0; i < 99; ++i)
+        stream.counters.latency.add(std::chrono::milliseconds{1});
+    stream.counters.latency.add(std::chrono::seconds{2});
+    const std::string text = shown(std::span<const StreamFigures>{&stream, 1});
+    EXPECT_THAT(text, HasSubstr("netio_stream_waiting{peer=\"10.0.0.1:7\"} 5\n"));
+    EXPECT_THAT(text, HasSubstr("netio_stream_latency_median_seconds{peer=\"10.0.0.1:7\"} 0.001"));
+    EXPECT_THAT(text, HasSubstr("netio_stream_latency_p99_seconds{peer=\"10.0.0.1:7\"} 0.001"));
+}
+
 // Our names in a query; a histogram is asked for by its buckets.
 std::vector<std::string> names_in(std::string_view query) {
     constexpr std::string_view start = "netio_";

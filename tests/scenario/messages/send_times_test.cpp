@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How long the messages of a send socket took: of those that left, and of no others.
+
+#include "tests/scenario/messages/messages_fixture.hpp"
+
+#include <chrono>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SendTimesOfMessages : public Messages {
+  protected:
+    LatencyHistogram latency(const SendSocket& socket) const { return socket.snapshot().latency; }
+    void wait(Duration time) {
+        bool over = false;
+        Timer timer{bed.loop(), [&] { over = true; }};
+        timer.start(time);
+        ASSERT_TRUE(bed.run_until([&] { return over; }));
+    }
+    RegisteredBuffer memory{1000};
+};
+
+TEST_P(SendTimesOfMessages, AreCountedOnceTheyHaveLeft) {
+    listen();
+    const auto socket = connected(sender);
+    EXPECT_EQ(latency(*socket).count(), 0U);
+    for (std::uint64_t i = 0; i < 5; ++i)
+        ASSERT_EQ(socket->send(memory.slice(), Cookie{i}), Status::ok);
+    EXPECT_EQ(latency(*socket).count(), 0U);
+    // One without a completion is none of them.
+    ASSERT_EQ(socket->send_inline(std::vector<std::byte>(8)), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == 6; }));
+    EXPECT_EQ(sender.done, 5U);
+    EXPECT_EQ(latency(*socket).count(), 5U);
+}
+
+TEST_P(SendTimesOfMessages, LeaveOutWhatWasCanceledAndGoOnWithTheNextConnection) {
+    listen();
+    const auto socket = connected(sender);
+    std::uint64_t sent = 0;
+    while (socket->send(memory.slice(), Cookie{sent}) == Status::ok)
+        ++sent;
+    socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    ASSERT_EQ(sender.completions.size(), sent);
+    EXPECT_EQ(latency(*socket).count(), sender.done);
+    wait(1min * (GetParam() < Bed::fabric_tcp)); // where it costs nothing
+    const std::size_t done = sender.done;
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+    ASSERT_EQ(socket->send(memory.slice(), Cookie{sent}), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return sender.done == done + 1; }));
+    EXPECT_EQ(latency(*socket).count(), done + 1);
+    EXPECT_LT(latency(*socket).longest(), 30s); // its own time, not that of one before
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SendTimesOfMessages, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
