@@ -265,6 +265,12 @@ TEST(Client, WhoDoesNotWaitAnyMoreTakesNoPlaceAmongThoseWhoDo) {
     EXPECT_NE(last.wait_for(0s), std::future_status::ready);
 }
 
+TEST(Client, WhoOnlyPublishesHasNobodyToAsk) {
+    Client client{publishing()};
+    EXPECT_EQ(client.subscribe({range(1, 1)}).get(), Answer::closed);
+    EXPECT_TRUE(client.unsubscribe(range(1, 1)));
+}
+
 TEST(Client, AfterItsEndEveryCallSaysSo) {
     Client client{publishing()};
     client.close();

@@ -2,6 +2,7 @@
 
 // Announcements of fids by some who take connections and say nothing, and by one who answers.
 
+#include "tests/scenario/pubsub/false_publisher.hpp"
 #include "tests/scenario/pubsub/several_publishers.hpp"
 
 namespace netio::pubsub::test {
@@ -118,6 +119,27 @@ TEST_P(SilentClaimants, TakeNoFidsThatTheOneWhoAnswersClaimsLater) {
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
     EXPECT_LT(loop().now() - begin, 1s) << "in virtual time: it waits for none of their attempts";
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 4), range(5, 9)));
+}
+
+// One of its connections does not confirm its end, so that an attempt's time passes meanwhile.
+TEST_P(SilentClaimants, AreFollowedByNobodyOnceTheSubscriberCloses) {
+    without_keys();
+    FalsePublisher unmoved{transport(), bed.address()};
+    bus.tell().on_announced({.name = "unmoved",
+                             .fids = {{.fids = range(64, 64), .meaning = {}}},
+                             .addresses = {"tcp:" + to_string(unmoved.address())}});
+    all->subscribe(range(64, 64));
+    ASSERT_TRUE(run_until([&] { return unmoved.has_granted(); }));
+    announce_silent(1);
+    Made& real = publisher();
+    announce("real", real, range(0, 63));
+    bool over = false;
+    Timer later{loop(), [&] { over = true; }};
+    later.start(4900ms); // an attempt takes 5 s
+    ASSERT_TRUE(run_until([&] { return over; }));
+    all->close();
+    ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
+    EXPECT_TRUE(real.actor.subscribed.empty());
 }
 
 TEST_P(SilentClaimants, WithoutKeysHaveTheFidsForAnAttemptEach) {

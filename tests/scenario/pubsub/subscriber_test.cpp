@@ -60,6 +60,21 @@ TEST_P(Subscribing, AbortEndsAtOnceAndIsTheLastWord) {
     EXPECT_FALSE(subscriber.actor.last_retrying);
 }
 
+TEST_P(Subscribing, WhoTakesAsMuchAsThePublishersMemoryHoldsNeedNotTakeMore) {
+    BufferedPublishSocket::Options small;
+    small.page_bytes = 1024;
+    small.page_count = 4;
+    auto publisher = buffered(small);
+    ASSERT_LT(publisher->message_limit(), small.publisher.largest_message_bytes);
+    SubscribeSocket::Options exact;
+    exact.largest_message_bytes = publisher->message_limit();
+    auto& subscriber = subscribe({range(1, 1)}, exact);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, exact.largest_message_bytes), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty());
+}
+
 // --- what is refused ------------------------------------------------------------------------
 
 TEST_P(Subscribing, ARefusedUnsubscriptionIsToldAsSuchAndLeavesEverythingAsItWas) {
