@@ -60,7 +60,7 @@ void Transport::require_reach(const access::Host& host, const Address& shown,
                               const ListenOptions& options) {
     const std::string problem =
         access::refuse_listening(host, to_string(shown), options.has_keys, options.open,
-                                 "open (--open; in YAML `open: true`)");
+                                 "open (--open; in YAML `open: true`; in C++ `.open = true`)");
     if (!problem.empty()) throw std::invalid_argument{problem};
 }
 

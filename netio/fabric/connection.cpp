@@ -26,6 +26,17 @@ CloseReason reason_of(int error, bool opening) {
     }
 }
 
+// The tcp provider reports whatever errno was left where the other side did not speak its protocol,
+// or ended the connection in the middle of an answer or before it.
+std::string text_of(int error, bool opening) {
+    if (opening && error == ENOPROTOOPT) return "what listens there does not speak this protocol";
+    if (opening && error == EINPROGRESS) {
+        return "the connection was ended there without an answer; what listens there may not speak "
+               "this protocol";
+    }
+    return fabric_error_text(error);
+}
+
 } // namespace
 
 Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origin origin,
@@ -226,12 +237,7 @@ void Connection::on_event_error(const CmError& error) {
         handler_.on_rejected(error.data);
         return;
     }
-    // tcp reports whatever errno was left when the other side did not speak its protocol.
-    const bool stranger = opening && error.error == ENOPROTOOPT;
-    break_off(reason_of(error.error, opening),
-              where + ": " +
-                  (stranger ? "what listens there does not speak this protocol"
-                            : fabric_error_text(error.error)));
+    break_off(reason_of(error.error, opening), where + ": " + text_of(error.error, opening));
 }
 
 // --- the end --------------------------------------------------------------------------------

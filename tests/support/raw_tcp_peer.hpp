@@ -94,6 +94,7 @@ class RawTcpPeer {
         const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
         return sent > 0 ? static_cast<std::size_t>(sent) : 0;
     }
+    void shutdown_send() const { ::shutdown(fd_, SHUT_WR); }
     // What has arrived, of so many bytes at most.
     std::size_t receive(std::size_t limit) const {
         std::vector<std::byte> bytes(limit);

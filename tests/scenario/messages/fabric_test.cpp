@@ -6,6 +6,7 @@
 #include "netio/fabric.hpp"
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
+#include "tests/support/raw_tcp_peer.hpp"
 
 #include <gmock/gmock.h>
 
@@ -73,6 +74,40 @@ TEST(Fabric, ANameThatDoesNotResolveIsNamed) {
         FAIL() << "it was resolved";
     } catch (const FabricError& error) {
         EXPECT_THAT(error.what(), HasSubstr("no.such.host.invalid"));
+    }
+}
+
+TEST(Fabric, WhoAnswersInAnotherLanguageOrNotAtAllIsSaidNotToSpeakOurs) {
+    struct Sender final : SendSocket::Handler {
+        void on_send_completed(SendSocket&, Cookie, Completion::Outcome) override {}
+        void on_closed(SendSocket&, const Closed& closed) override { detail = closed.detail; }
+        std::string detail;
+    };
+    const std::string zeros(300, '\0');
+    for (const std::string& answer :
+         {std::string{"SSH-2.0-OpenSSH_9.2p1\r\n"}, std::string{}, zeros,
+          std::string{"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"}}) {
+        SCOPED_TRACE(answer.substr(0, 10));
+        RawTcpHost host;
+        EventLoop loop;
+        const auto transport = open_fabric(loop, {.provider = "tcp"});
+        Sender sender;
+        SendSocket socket{*transport, {}, sender};
+        socket.connect(host.address());
+        std::optional<RawTcpPeer> peer;
+        Timer look{loop, [&] {
+                       if (!peer) host.accept(peer);
+                       look.start(std::chrono::milliseconds{1});
+                   }};
+        look.start(Duration::zero());
+        while (!peer || peer->receive(1) == 0) // it has asked
+            loop.run_once();
+        EXPECT_EQ(peer->send(std::as_bytes(std::span{answer})), answer.size());
+        peer->shutdown_send();
+        while (sender.detail.empty())
+            loop.run_once();
+        EXPECT_THAT(sender.detail, HasSubstr("speak this protocol"));
+        EXPECT_THAT(sender.detail, HasSubstr(to_string(host.address())));
     }
 }
 

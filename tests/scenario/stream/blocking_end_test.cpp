@@ -271,6 +271,7 @@ TEST_F(BlockingEnd, AListenerThatStopsRefusesAndItsStreamsGoOn) {
     listener.stop();
     const auto [kind, what] = error_of([&] { BlockingStream::connect(address, patient); });
     EXPECT_EQ(kind, StreamError::Kind::closed) << what;
+    EXPECT_THAT(what, testing::HasSubstr("refused")) << "and not left without an answer";
     std::thread closing{[&] {
         client->write(std::vector<std::byte>(10));
         client->close();
