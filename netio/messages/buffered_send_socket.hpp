@@ -34,7 +34,7 @@ class BufferedSendCore;
 class NETIO_EXPORT BufferedSendSocket final {
   public:
     struct Options {
-        SendSocket::Options socket;
+        SendSocket::Options socket{};
         std::size_t page_bytes = 64 * 1024; // less if the receiver's buffers are smaller
         std::size_t page_count = 128;
         std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full

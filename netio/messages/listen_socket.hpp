@@ -62,13 +62,13 @@ class NETIO_EXPORT ReceiveSocket final {
 class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
-        std::vector<Address> addresses;
+        std::vector<Address> addresses{};
         bool open = false; // other machines may reach them, and whoever does may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // senders connected at once
         // Of a buffered sender's message that is larger than a page; a larger one is refused there.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
-        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
+        std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
     };
 
     class Handler {

@@ -39,8 +39,8 @@ class NETIO_EXPORT SendSocket final {
         SessionOptions session = {.receive_bytes = 256,
                                   .receive_count = 16, // only credits come back
                                   .window_limit = 0};
-        std::string local_host;               // empty: any
-        std::shared_ptr<const ClientKey> key; // to be let in with; null: none
+        std::string local_host{};               // empty: any
+        std::shared_ptr<const ClientKey> key{}; // to be let in with; null: none
         // After connect(), until close() or abort(): try again until a listener has accepted, and
         // after its connection was lost or ended there. docs/options.md says who is asked no more.
         bool reconnect = false;

@@ -21,7 +21,7 @@ namespace netio::inline v0_2 {
 class NETIO_EXPORT ClientKey final {
   public:
     struct Options {
-        std::string file; // with one key, made by `netio key new --client`
+        std::string file{}; // with one key, made by `netio key new --client`
         // Asked for, and never less than this.
         access::Protection protection = access::Protection::none;
     };

@@ -30,7 +30,7 @@ class KeyDesk;
 class NETIO_EXPORT ServerKeys final {
   public:
     struct Options {
-        std::string file; // made by `netio key new`
+        std::string file{}; // made by `netio key new`
         // What clients have to ask for at least.
         access::Protection least = access::Protection::none;
         std::uint32_t links_per_host = 64;             // at once, whatever their keys

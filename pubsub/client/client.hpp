@@ -47,22 +47,22 @@ class NETIO_EXPORT Client final {
         std::function<void(Fid fid, std::span<const std::byte> message, std::uint8_t status)>;
 
     struct Options {
-        std::vector<Address> publishers;
-        std::string bus;                 // empty: none
-        SubscribeSocket::Options socket; // of each connection; it comes back whatever this says
-        std::optional<BufferedPublishSocket::Options> publish; // where it publishes itself
-        FabricOptions fabric;
-        EventLoop::Options loop; // post_limit: of all calls that wait for the client's thread
-        OnMessage on_message;    // empty: into the queue
+        std::vector<Address> publishers{};
+        std::string bus{};                 // empty: none
+        SubscribeSocket::Options socket{}; // of each connection; it comes back whatever this says
+        std::optional<BufferedPublishSocket::Options> publish{}; // where it publishes itself
+        FabricOptions fabric{};
+        EventLoop::Options loop{}; // post_limit: of all calls that wait for the client's thread
+        OnMessage on_message{};    // empty: into the queue
         // One line for people, on the client's thread: who came and went, troubles of the bus.
-        std::function<void(const std::string&)> on_event;
+        std::function<void(const std::string&)> on_event{};
         std::size_t queue_messages = 65536;
         std::size_t queue_bytes = std::size_t{64} << 20;
         SlowPolicy when_full = SlowPolicy::block; // or drop
         // What publish() has taken and the thread has not.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;
         // Of each connection that send() makes; it comes back whatever this says.
-        BufferedSendSocket::Options send;
+        BufferedSendSocket::Options send{};
         std::size_t send_queue_bytes = std::size_t{16} << 20; // as above, for each address
         std::size_t destination_limit = 256;                  // addresses that send() is given
         // Calls of subscribe() that wait for their answer; beyond: Answer::closed.

@@ -39,7 +39,7 @@ class SubscriptionsCore;
 class NETIO_EXPORT Subscriptions final {
   public:
     struct Options {
-        std::vector<Address> publishers;
+        std::vector<Address> publishers{};
         Discovery* bus = nullptr; // must outlive it, and nobody else watches it
         // Of each connection; the publisher's addresses do not count. Without `reconnect` a
         // connection that was lost is not made again.

@@ -38,17 +38,18 @@ struct AnnouncedFids {
 };
 
 struct Announcement {
-    std::string name; // unique on the bus: letters, digits and ._- , the first a letter or a digit
+    // Unique on the bus: letters, digits and ._- , the first a letter or a digit.
+    std::string name{};
     std::uint64_t instance = 0; // drawn at start-up; another one is another process
     std::uint64_t counter = 0;  // the lease: it moves as long as the publisher lives
-    std::vector<AnnouncedFids> fids;
-    std::vector<std::string> addresses;            // PROVIDER:HOST:PORT, in order of preference
-    std::string mode;                              // buffered, unbuffered
-    std::map<std::string, std::string> parameters; // page_size, ...
-    std::string host;
+    std::vector<AnnouncedFids> fids{};
+    std::vector<std::string> addresses{};            // PROVIDER:HOST:PORT, in order of preference
+    std::string mode{};                              // buffered, unbuffered
+    std::map<std::string, std::string> parameters{}; // page_size, ...
+    std::string host{};
     int pid = 0;
-    std::string started; // for people: UTC
-    std::string metrics; // HOST:PORT, or empty
+    std::string started{}; // for people: UTC
+    std::string metrics{}; // HOST:PORT, or empty
     // Who has not moved the counter for so long is gone; 0: as long as the reader's own lease.
     std::chrono::milliseconds lease{0};
 

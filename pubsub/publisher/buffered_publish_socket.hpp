@@ -33,7 +33,7 @@ class BufferedPublisher;
 class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
   public:
     struct Options {
-        Publisher::Options publisher;
+        Publisher::Options publisher{};
         // A subscriber's receive buffers are a little larger. Pages of this size cost few calls per
         // byte, and few enough are under way for all of them to stay in a processor's cache.
         std::size_t page_bytes = 256 * 1024;

@@ -45,7 +45,7 @@ class LentPublisher;
 class NETIO_EXPORT PublishSocket final : public Publisher {
   public:
     struct Options {
-        Publisher::Options publisher;
+        Publisher::Options publisher{};
         // Publications whose memory is lent at once; beyond: again.
         std::size_t outstanding_limit = 256;
         // Publications that may wait for one subscriber beyond what its session takes; then its

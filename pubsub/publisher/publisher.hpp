@@ -37,13 +37,13 @@ struct SubscriberPeer {
 class NETIO_EXPORT Publisher {
   public:
     struct Options {
-        std::vector<Address> addresses;
+        std::vector<Address> addresses{};
         bool open = false; // other machines may reach them, and whoever does may connect
-        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
+        std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
         // The fids that are this socket's, where several loops publish
         // (pubsub/core/fid_shards.hpp): publishing another is refused with not_owned, and of a
         // subscription to more it sends these. Absent: every fid.
-        std::optional<std::vector<FidRange>> owned;
+        std::optional<std::vector<FidRange>> owned{};
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
         // A subscriber may ask, for some of its fids, for a policy that holds the publisher up

@@ -46,10 +46,10 @@ class SubscriberCore;
 class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
-        Address publisher;
-        std::vector<Address> other_addresses; // of the same publisher, tried behind it in order
-        std::string local_host;               // empty: any
-        std::shared_ptr<const ClientKey> key; // to be let in with; null: none
+        Address publisher{};
+        std::vector<Address> other_addresses{}; // of the same publisher, tried behind it in order
+        std::string local_host{};               // empty: any
+        std::shared_ptr<const ClientKey> key{}; // to be let in with; null: none
         // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
         // size.
         SessionOptions session = {
@@ -73,7 +73,7 @@ class NETIO_EXPORT SubscribeSocket final {
         std::chrono::milliseconds retry_limit{4000};
         // continuity() of a socket that is gone, for one in its place, at another address perhaps:
         // what was published between the two is told as behind a lost connection. Null: none.
-        std::shared_ptr<Continuity> continuity;
+        std::shared_ptr<Continuity> continuity{};
     };
 
     class Handler {

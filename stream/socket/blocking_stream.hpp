@@ -58,7 +58,7 @@ class NETIO_EXPORT BlockingStream {
         StreamSocket::Options stream = {};
         std::string provider = "auto";
         bool open = false; // a listener's address: other machines may reach it
-        std::optional<ServerKeys::Options> keys;   // of those a listener lets in; none: everybody
+        std::optional<ServerKeys::Options> keys{}; // of those a listener lets in; none: everybody
         std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
         std::chrono::milliseconds progress_timeout{0}; // of a call while no byte moves; 0: none
         // A read that tells the end of the stream waits so long, once, for a peer that is closing

@@ -58,9 +58,9 @@ class StreamAcceptor;
 class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
-        std::vector<Address> addresses;
+        std::vector<Address> addresses{};
         bool open = false; // other machines may reach them, and whoever does may connect
-        std::shared_ptr<ServerKeys> keys; // of those who are let in; null: everybody
+        std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
     };
 
     class Handler {

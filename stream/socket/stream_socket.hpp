@@ -90,8 +90,8 @@ class NETIO_EXPORT StreamSocket final {
         std::uint64_t copy_step_bytes = 256 * 1024; // copied from the ring before others' turn
         // To the peer and back, for a ring that may grow (P11); 0: as measured when connecting.
         std::chrono::nanoseconds round_trip{0};
-        std::string local_host;               // to connect from; empty: any
-        std::shared_ptr<const ClientKey> key; // to connect with; null: none
+        std::string local_host{};               // to connect from; empty: any
+        std::shared_ptr<const ClientKey> key{}; // to connect with; null: none
     };
 
     struct Counters {

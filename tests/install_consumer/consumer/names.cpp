@@ -3,6 +3,7 @@
 #include "every_public_header.hpp"
 
 #include <fstream>
+#include <tuple>
 
 std::ofstream stream;
 namespace pubsub {
@@ -20,6 +21,29 @@ int version = 0;
 #if NETIO_VERSION < NETIO_MAKE_VERSION(0, 2, 0)
 #error "the headers are of another version"
 #endif
+
+// Options are named, some of them, and the others are left as they are.
+[[maybe_unused]] void name_some_options() {
+    using namespace netio::pubsub;
+    const Publisher::Options publisher{.open = true};
+    const PublishSocket::Options lent{.publisher = {.open = true}};
+    const BufferedPublishSocket::Options buffered{.page_bytes = 1024};
+    const SubscribeSocket::Options subscriber{.reconnect = true};
+    const netio::SendSocket::Options sender{.reconnect = true};
+    const netio::BufferedSendSocket::Options pages{.page_bytes = 1024};
+    const netio::ListenSocket::Options listener{.open = true};
+    const Client::Options client{.queue_messages = 1};
+    const Subscriptions::Options several{.publisher_limit = 1};
+    const netio::stream::StreamSocket::Options stream{.frame_bytes = 2048};
+    const netio::stream::StreamListener::Options streams{.open = true};
+    const netio::stream::BlockingStream::Options blocking{.open = true};
+    const netio::FabricOptions fabric{.provider = "tcp"};
+    const netio::EventLoop::Options loop{.mode = netio::LoopMode::busy};
+    const Announcement announcement{.pid = 1};
+    static_cast<void>(std::tie(publisher, lent, buffered, subscriber, sender, pages, listener,
+                               client, several, stream, streams, blocking, fabric, loop,
+                               announcement));
+}
 
 int main() {
     stream << pubsub::messages << loop << version;
