@@ -146,7 +146,7 @@ Status BufferedSendCore::post(const Departure& departure) {
         frame.kind = messages::fragment_kind;
         frame.extension = extension;
     }
-    return session().send(frame, Cookie{departure.page});
+    return connection_.core_->send(frame, Cookie{departure.page});
 }
 
 void BufferedSendCore::on_writable(SendSocket&) {

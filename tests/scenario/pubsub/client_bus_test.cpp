@@ -44,30 +44,30 @@ class AnnouncedPublisher final : private Publisher::Handler, private Announcer::
     AnnouncedPublisher(const Place& place, std::string name, const FidRange& fids)
         : name_{std::move(name)}, thread_{[this, place, fids] { run(place, fids); }} {}
     ~AnnouncedPublisher() {
-        loop_.get_future().get()->stop();
+        runs_.get_future().wait();
+        loop_.stop();
         thread_.join();
     }
 
   private:
     void run(const Place& place, const FidRange& fids) {
-        EventLoop loop;
-        const auto transport = open_fabric(loop, {.provider = "tcp"});
+        const auto transport = open_fabric(loop_, {.provider = "tcp"});
         BufferedPublishSocket::Options options;
         options.publisher.addresses = {{.host = "127.0.0.1", .port = 0}};
         if (!place.key_file.empty())
             options.publisher.keys =
-                std::make_shared<ServerKeys>(loop, ServerKeys::Options{.file = place.key_file});
+                std::make_shared<ServerKeys>(loop_, ServerKeys::Options{.file = place.key_file});
         BufferedPublishSocket socket{*transport, options, static_cast<Publisher::Handler&>(*this)};
         socket_ = &socket;
         const auto announcer =
-            announce(loop, place.bus,
+            announce(loop_, place.bus,
                      {.name = name_,
                       .instance = draw_instance(),
                       .fids = {{.fids = fids, .meaning = {}}},
                       .addresses = {to_announced_address(socket.endpoints().front())}},
                      static_cast<Announcer::Handler&>(*this));
-        loop_.set_value(&loop);
-        loop.run();
+        runs_.set_value();
+        loop_.run();
     }
     void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange& fids) override {
         EXPECT_EQ(socket_->publish(fids.first, std::as_bytes(std::span{name_})), Status::ok);
@@ -77,7 +77,8 @@ class AnnouncedPublisher final : private Publisher::Handler, private Announcer::
     void on_trouble(const std::string& what) override { ADD_FAILURE() << what; }
 
     std::string name_;
-    std::promise<EventLoop*> loop_;
+    EventLoop loop_; // outlives its thread, which is told to stop through it
+    std::promise<void> runs_;
     BufferedPublishSocket* socket_ = nullptr;
     std::thread thread_;
 };

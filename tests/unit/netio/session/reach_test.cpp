@@ -45,7 +45,8 @@ class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handl
 TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
     const std::string problem = problem_of({{.host = "0.0.0.0", .port = 0}});
     EXPECT_THAT(problem, HasSubstr("0.0.0.0:0 can be reached from other machines"));
-    EXPECT_THAT(problem, HasSubstr("say open (--open; in YAML `open: true`)"));
+    EXPECT_THAT(problem,
+                HasSubstr("say open (--open; in YAML `open: true`; in C++ `.open = true`)"));
     const auto meant = listen({{.host = "0.0.0.0", .port = 0}}, true);
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
 }
