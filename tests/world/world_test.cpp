@@ -461,6 +461,19 @@ TEST(World, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
                 "at 12812 process 6 publish bytes=3861 count=3 gap_us=10\n");
 }
 
+// So many at once that several of the pages that they are gathered in are under way.
+TEST(World, SmallMessagesThatAreLentInABurstArriveOnce) {
+    for (const char* const device : {"0", "1"}) {
+        expect_good((std::string{"world device="} + device +
+                     "\n"
+                     "process 0 publisher mode=1 slot_bytes=16448\n"
+                     "process 1 subscriber receive_bytes=66000\n"
+                     "at 0 process 1 subscribe last=3\n"
+                     "at 5000 process 0 publish count=200 bytes=4000 gap_us=0\n")
+                        .c_str());
+    }
+}
+
 TEST(World, WhoeverMayLockNoMoreMemoryEndsThatCopyOnly) {
     for (const char* const whose : {"0", "1"}) {
         for (const char* const which : {"1", "2", "3", "4", "5", "6", "7", "8"}) {
