@@ -205,6 +205,13 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
     EXPECT_EQ(one.opened, 1);
     EXPECT_EQ(two.opened, 0);
     EXPECT_THAT(bed.seen().rejected, ElementsAre(HasSubstr("its host has as many connections")));
+    // The next one is told for a reason of its own.
+    Hello other = gate_hello();
+    other.service = Service::stream;
+    ConnectionData data;
+    const std::size_t size = encode(other, data);
+    EXPECT_EQ(dial(std::span{data}.first(size))->code(), RejectCode::other_service);
+    EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("another service"));
 }
 
 TEST_P(Gate, HasAPlaceAgainWhenARequestWasRejectedForAnotherReason) {
