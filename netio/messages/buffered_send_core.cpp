@@ -33,8 +33,8 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
                                    const BufferedSendSocket::Options& options,
                                    BufferedSendSocket::Handler& handler)
     : socket_{socket}, filling_{socket.filling_}, loop_{transport.loop()},
-      options_{checked(options)}, handler_{handler},
-      pages_{options_.page_bytes, options_.page_count}, page_times_{options_.page_count},
+      options_{checked(options)}, handler_{handler}, pages_{options_.page_bytes,
+                                                            options_.page_count},
       flush_pace_{options_.flush_time}, flush_timer_{loop_,
                                                      [this] {
                                                          flush_pace_.on_flushed(loop_.now());
@@ -101,6 +101,7 @@ Status BufferedSendCore::send_large(MessageParts parts, std::size_t bytes) {
         copy_parts(parts, offset, pages_.memory(page).first(part));
         depart({.page = page,
                 .bytes = part,
+                .since = loop_.now(),
                 .fragment = FragmentPlace{.offset = static_cast<std::uint32_t>(offset),
                                           .total = static_cast<std::uint32_t>(bytes)}});
     }
@@ -114,7 +115,6 @@ SendSnapshot BufferedSendCore::snapshot() const noexcept {
     snapshot.frames = filling_.counters.pages;
     snapshot.again = filling_.counters.again;
     snapshot.waiting = waiting_.size();
-    snapshot.latency = page_times_.latency();
     return snapshot;
 }
 
@@ -125,12 +125,11 @@ void BufferedSendCore::flush() {
     flush_timer_.cancel();
     const std::uint32_t page = *std::exchange(open_page_, std::nullopt);
     const std::size_t bytes = std::exchange(filling_.writer, PageWriter{}).used();
-    depart({.page = page, .bytes = bytes, .fragment = std::nullopt});
+    depart({.page = page, .bytes = bytes, .since = loop_.now(), .fragment = std::nullopt});
 }
 
 void BufferedSendCore::depart(const Departure& departure) {
     ++filling_.counters.pages;
-    page_times_.on_departed(departure.page, loop_.now());
     if (waiting_.empty() && post(departure) == Status::ok) return;
     waiting_.push_back(departure);
 }
@@ -146,7 +145,7 @@ Status BufferedSendCore::post(const Departure& departure) {
         frame.kind = messages::fragment_kind;
         frame.extension = extension;
     }
-    return connection_.core_->send(frame, Cookie{departure.page});
+    return connection_.core_->send(frame, Cookie{departure.page}, departure.since);
 }
 
 void BufferedSendCore::on_writable(SendSocket&) {
@@ -154,9 +153,8 @@ void BufferedSendCore::on_writable(SendSocket&) {
         waiting_.pop_front();
 }
 
-void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome outcome) {
+void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion::Outcome) {
     const auto page = static_cast<std::uint32_t>(cookie);
-    if (outcome == Completion::Outcome::done) page_times_.on_sent(page, loop_.now());
     // Whatever the outcome, the page is free; a connection that failed says so by on_closed.
     pages_.release(page);
     if (!is_connected()) return;

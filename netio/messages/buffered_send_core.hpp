@@ -8,7 +8,6 @@
 #include "netio/memory/page_pool.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/message_frames.hpp"
-#include "netio/messages/page_times.hpp"
 #include "netio/messages/send_core.hpp"
 #include "netio/session/patient_timer.hpp"
 
@@ -44,6 +43,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     struct Departure {
         std::uint32_t page = 0;
         std::size_t bytes = 0;
+        TimePoint since{};                     // it was full, or was to leave
         std::optional<FragmentPlace> fragment; // of a large message
     };
 
@@ -75,7 +75,6 @@ class BufferedSendCore final : private SendSocket::Handler {
     BufferedSendSocket::Options options_;
     BufferedSendSocket::Handler& handler_;
     PagePool pages_;
-    PageTimes page_times_;
     FlushPace flush_pace_;
     std::optional<std::uint32_t> open_page_;
     std::deque<Departure> waiting_;

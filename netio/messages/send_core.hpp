@@ -31,9 +31,10 @@ class SendCore final : private Session::Handler, private Connector::Handler {
     void abort();
     // The end of this connection is the last one.
     void connect_no_more() noexcept { closing_ = true; }
-    Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie) {
+    // since: when it was to leave, from which its time counts.
+    Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie, TimePoint since) {
         const Status status = session_ ? session_->send(frame, cookie) : Status::closed;
-        if (cookie && status == Status::ok) times_.on_posted(loop().now());
+        if (cookie && status == Status::ok) times_.on_posted(since);
         return status;
     }
 

@@ -51,7 +51,7 @@ Status SendSocket::sendv(std::span<const Slice> slices, Cookie cookie,
                         .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
                         .extension = std::span{extension}.first(immediate ? extension.size() : 0),
                         .slices = slices},
-                       cookie);
+                       cookie, core_->loop().now());
 }
 
 Status SendSocket::send_inline(std::span<const std::byte> message,
@@ -66,7 +66,7 @@ Status SendSocket::send_inline(std::span<const std::byte> message,
                         .flags = immediate ? messages::immediate_flag : std::uint8_t{0},
                         .extension = std::span{body}.first(head + message.size()),
                         .slices = {}},
-                       std::nullopt);
+                       std::nullopt, core_->loop().now());
 }
 
 bool SendSocket::is_connected() const noexcept {

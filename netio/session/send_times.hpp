@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How long the sends of a socket took, from the call until they were sent, in the time of its loop:
-// what is posted and sent in one turn took no time. They come back in the order of the calls. Those
-// that are canceled are not counted.
+// How long the sends of a socket took, from the moment at which they were to leave until they were
+// sent, in the time of its loop: what leaves in the turn that wanted it took no time. They come
+// back in the order in which they were posted. Those that are canceled are not counted.
 
 #include "netio/base/latency_histogram.hpp"
 #include "netio/base/ring_queue.hpp"
@@ -13,7 +13,7 @@ namespace netio::inline v0_2 {
 
 class SendTimes {
   public:
-    void on_posted(TimePoint now) { posted_.emplace_back() = now; }
+    void on_posted(TimePoint since) { posted_.emplace_back() = since; }
     void on_sent(TimePoint now) {
         latency_.add(now - posted_.front());
         posted_.pop_front();
