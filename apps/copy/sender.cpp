@@ -114,9 +114,7 @@ void Sender::on_closed(const netio::Closed& closed) {
         }
     }
     if (state_ != State::leaving && problem_.empty()) {
-        problem_ =
-            to_string(options_.server) + ": " +
-            (closed.detail.empty() ? std::string{netio::to_string(closed.reason)} : closed.detail);
+        problem_ = to_string(options_.server) + ": " + to_string(closed);
     }
     disk_->drop();
     if (!current_.file.path.empty()) settle(CopiedFile::Outcome::failed, problem_);

@@ -77,11 +77,6 @@ class FailedRoutes final : public netio::Observer {
     void on_route_failed(const netio::RouteFailed& event) override { all.push_back(event); }
 };
 
-std::string reason_of(const netio::Closed& closed) {
-    return fmt::format("{}{}{}", to_string(closed.reason), closed.detail.empty() ? "" : ": ",
-                       closed.detail);
-}
-
 // The path's figures into the report, or the reason why there are none.
 bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
     FailedRoutes failed;
@@ -104,8 +99,8 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
     for (const netio::RouteFailed& route : failed.all) {
         report["path"]["failed"].push_back({{"provider", route.provider},
                                             {"address", to_string(route.remote)},
-                                            {"why", reason_of(route.closed)}});
-        lines.push_back(fmt::format("not over {}: {}", route.provider, reason_of(route.closed)));
+                                            {"why", to_string(route.closed)}});
+        lines.push_back(fmt::format("not over {}: {}", route.provider, to_string(route.closed)));
     }
     return true;
 }

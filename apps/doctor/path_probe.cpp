@@ -36,10 +36,6 @@ std::byte pattern_at(std::size_t position) {
     return static_cast<std::byte>(position * 13 + position / 251);
 }
 
-std::string reason_of(const netio::Closed& closed) {
-    return closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
-}
-
 double microseconds(netio::Duration duration) {
     return std::chrono::duration<double, std::micro>(duration).count();
 }
@@ -148,7 +144,7 @@ void PathProbe::on_route(const netio::Session::Target& target) {
 }
 
 void PathProbe::on_connect_failed(const netio::Closed& closed) {
-    failure_ = reason_of(closed);
+    failure_ = to_string(closed);
     at_end_();
 }
 
@@ -247,7 +243,7 @@ void PathProbe::on_closed(netio::Session&, const netio::Closed& closed) {
     if (step_ == Step::done) {
         figures_ = std::move(running_);
     } else if (failure_.empty()) {
-        failure_ = reason_of(closed);
+        failure_ = to_string(closed);
     }
     at_end_();
 }

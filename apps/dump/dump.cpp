@@ -106,9 +106,7 @@ class DumpRun final : private Subscriptions::Handler {
     }
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
-        const netio::Closed& closed = ending.closed;
-        const std::string why =
-            closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+        const std::string why = to_string(ending.closed);
         // Once, however often it is tried.
         if (ending.retrying && !waiting_.insert(source.name).second) return;
         spdlog::info("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why);

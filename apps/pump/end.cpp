@@ -225,7 +225,7 @@ void End::on_closed(StreamSocket&, const netio::Closed& closed) {
     // What the server says of it comes before what became of the connection then.
     if (error_.empty() && is_client_ && !peer_report_.empty()) error_ = problem_in(peer_report_);
     if (error_.empty() && (closed.reason != netio::CloseReason::orderly || !whole)) {
-        error_ = closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+        error_ = to_string(closed);
     }
     if (error_.empty()) error_ = wrong_byte();
     if (error_.empty() && is_client_) error_ = problem_in(peer_report_); // there must be one

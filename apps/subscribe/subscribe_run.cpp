@@ -320,8 +320,7 @@ void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& sour
 void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
                     const Subscriptions::Ending& ending) {
     const netio::Closed& closed = ending.closed;
-    const std::string why =
-        closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+    const std::string why = to_string(closed);
     if (ending.retrying) {
         if (!logged_.waiting.insert(source.name).second) return;
         return spdlog::info("waiting for the publisher: {}", why);

@@ -63,6 +63,10 @@ std::string_view to_string(CloseReason reason) noexcept {
     return "unknown reason";
 }
 
+std::string to_string(const Closed& closed) {
+    return closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
+}
+
 Address parse_address(std::string_view text) {
     const auto fail = [&](std::string_view why) -> std::invalid_argument {
         return std::invalid_argument{"'" + std::string{text} + "' is not an address: " +

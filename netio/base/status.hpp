@@ -71,6 +71,9 @@ struct Closed {
     std::uint64_t unconfirmed_frames{};
 };
 
+// One line for people: the detail, or what the reason means where there is none.
+NETIO_EXPORT std::string to_string(const Closed& closed);
+
 // "HOST:PORT", with an IPv6 address in brackets. Port 0 asks for any free port when listening.
 struct Address {
     std::string host;

@@ -83,9 +83,7 @@ Closed Shutdown::judge(const Closed& cause, std::uint64_t sent, std::uint64_t ou
         closed.detail = "the peer has left " + count + " unread";
     } else {
         closed.reason = CloseReason::unconfirmed;
-        const std::string why =
-            cause.detail.empty() ? std::string{to_string(cause.reason)} : cause.detail;
-        closed.detail = why + "; " + count + " unconfirmed";
+        closed.detail = to_string(cause) + "; " + count + " unconfirmed";
     }
     return closed;
 }

@@ -254,9 +254,7 @@ void ClientThread::on_publisher_changed(Subscriptions&, const Subscriptions::Sou
 
 void ClientThread::on_closed(Subscriptions&, const Subscriptions::Source& source,
                              const Subscriptions::Ending& ending) {
-    tell(options_, source.name + ": " +
-                       (ending.closed.detail.empty() ? std::string{to_string(ending.closed.reason)}
-                                                     : ending.closed.detail));
+    tell(options_, source.name + ": " + to_string(ending.closed));
 }
 
 void ClientThread::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {

@@ -96,8 +96,7 @@ void Destination::on_writable(BufferedSendSocket&) {
 
 void Destination::on_closed(BufferedSendSocket& socket, const Closed& closed) {
     if (closed.reason != CloseReason::local && closed.reason != CloseReason::orderly) {
-        all_.tell(to_string(address_) + ": " +
-                  (closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail));
+        all_.tell(to_string(address_) + ": " + to_string(closed));
     }
     all_.counted_.unconfirmed_frames.fetch_add(closed.unconfirmed_frames,
                                                std::memory_order_relaxed);

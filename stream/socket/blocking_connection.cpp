@@ -235,12 +235,8 @@ std::uint64_t BlockingStream::Connection::moved_bytes() const {
 }
 
 void BlockingStream::Connection::throw_closed() const {
-    std::string why = "the connection is closed";
-    if (closed_) {
-        why += ": " + std::string{to_string(closed_->reason)};
-        if (!closed_->detail.empty()) why = closed_->detail;
-    }
-    throw StreamError{StreamError::Kind::closed, why};
+    throw StreamError{StreamError::Kind::closed,
+                      closed_ ? to_string(*closed_) : "the connection is closed"};
 }
 
 std::string BlockingStream::Connection::peer_address() const {

@@ -10,6 +10,11 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST(Closed, IsShownAsItsDetailOrElseAsItsReason) {
+    EXPECT_EQ(to_string(Closed{.reason = CloseReason::silent, .detail = {}}), "peer silent");
+    EXPECT_EQ(to_string(Closed{.reason = CloseReason::silent, .detail = "for 2 s"}), "for 2 s");
+}
+
 TEST(Address, IsParsedAndShown) {
     EXPECT_EQ(parse_address("10.0.0.1:1234"), (Address{.host = "10.0.0.1", .port = 1234}));
     EXPECT_EQ(parse_address("host.example:0"), (Address{.host = "host.example", .port = 0}));
