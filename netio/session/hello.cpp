@@ -25,13 +25,13 @@ std::string_view to_string(RejectCode code) noexcept {
     case RejectCode::other_service:
         return "it offers another service at this address";
     case RejectCode::receive_too_small:
-        return "the receive buffers are too small for it";
+        return "the receive buffers (receive_bytes) are too small for it";
     case RejectCode::full:
         return "it has no room for another peer";
     case RejectCode::service_data:
         return "it does not accept what this side asks for";
     case RejectCode::messages_too_large:
-        return "it sends messages larger than this side takes";
+        return "it sends messages larger than this side's largest_message_bytes";
     case RejectCode::no_resources:
         return "it lacks the memory or the descriptors for another peer";
     case RejectCode::prove_key:

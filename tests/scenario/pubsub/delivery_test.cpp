@@ -283,7 +283,8 @@ TEST_P(Delivery, ASubscriberThatCannotTakeTheMessagesIsToldTheSize) {
     ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
     EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::rejected);
     EXPECT_FALSE(subscriber.actor.last_retrying);
-    EXPECT_THAT(subscriber.actor.closed[0].detail, testing::HasSubstr("1048576 bytes required"));
+    EXPECT_THAT(subscriber.actor.closed[0].detail,
+                testing::HasSubstr("largest_message_bytes (1048576 bytes required)"));
 }
 
 TEST_P(Delivery, SubscriptionsBeyondTheLimitAreRefusedWhole) {
