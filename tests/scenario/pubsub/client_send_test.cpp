@@ -177,6 +177,12 @@ TEST(SendingClient, AMessageThatTheReceiverDoesNotTakeIsRefusedOrTold) {
     EXPECT_EQ(narrow.send(there.address(), huge), Status::too_large);
     ASSERT_EQ(send(narrow, there.address(), 1, 0), Status::ok);
     wait_until([&] { return there.count == 1; });
+    std::vector<std::byte> largest(512); // both pages
+    largest[0] = std::byte{2};
+    ASSERT_EQ(narrow.send(there.address(), largest), Status::ok);
+    wait_until([&] { return there.count == 2; });
+    largest.resize(513);
+    EXPECT_EQ(narrow.send(there.address(), largest), Status::too_large);
 }
 
 TEST(SendingClient, TheNumberOfAddressesIsLimited) {

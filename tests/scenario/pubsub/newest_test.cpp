@@ -247,6 +247,28 @@ TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
     }
 }
 
+// Then there is nothing to send but what was missed, and it is told without a message behind it.
+TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
+    auto publisher = buffered(
+        {.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024, .newest_bytes = 1});
+    auto& subscriber = paused({range(1, 3)});
+    publish_all(*publisher, 3, 0, 60); // fewer than its share
+    ASSERT_EQ(publisher->counters().dropped, 0U);
+    auto greedy = stuck(range(10, 10), SlowPolicy::drop);
+    auto another = stuck(range(11, 11), SlowPolicy::drop);
+    for (std::uint64_t number = 0; number < 100; ++number)
+        for (const std::uint64_t fid : {10U, 11U})
+            ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok);
+    subscriber.socket->resume();
+    for (std::uint64_t fid = 1; fid <= 3; ++fid) {
+        ASSERT_TRUE(run_until([&] {
+            return subscriber.actor.by_fid[Fid{fid}].size() + subscriber.actor.gaps[Fid{fid}] == 60;
+        }));
+        expect_exact_account(subscriber.actor, Fid{fid}, 60);
+        EXPECT_NE(last_of(subscriber, fid), 59U) << "the test must take back the last of them";
+    }
+}
+
 // What waits of the subscription before is no part of the one that follows.
 TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
