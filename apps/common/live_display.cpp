@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/live_display.hpp"
 
+#include "apps/common/terminal_line.hpp"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,14 +15,6 @@
 namespace apps {
 namespace {
 constexpr std::chrono::seconds interval{1};
-
-// As much of a line as the terminal shows in one: what is longer would stay there each time.
-std::string fitted(const std::string& line) {
-    winsize size{};
-    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return line.substr(0, (known ? size.ws_col : 80U) - 1U);
-}
-
 } // namespace
 
 LiveDisplay::LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()> sums)
@@ -47,8 +40,7 @@ void LiveDisplay::show() {
     if (form_ == Form::log) {
         spdlog::info("progress {}", line);
     } else {
-        // Back to the beginning, and what was longer before is cleared.
-        fmt::print("\r{}\x1b[K", fitted(line));
+        fmt::print("{}", in_its_place(line, terminal_columns()));
         std::fflush(stdout);
         shown_ = true;
     }

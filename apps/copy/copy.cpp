@@ -8,6 +8,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/remote_writes.hpp"
+#include "apps/common/terminal_line.hpp"
 #include "apps/copy/path.hpp"
 #include "apps/copy/report.hpp"
 #include "apps/copy/sender.hpp"
@@ -23,7 +24,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -104,12 +104,6 @@ Sender::Options sender_options(const Arguments& arguments) {
     return options;
 }
 
-std::size_t terminal_columns() {
-    winsize size{};
-    const bool known = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return known ? size.ws_col : 80;
-}
-
 class SendRun final : private Sender::Handler {
   public:
     SendRun(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
@@ -157,6 +151,8 @@ int SendRun::run() {
     report_.seconds = std::chrono::duration<double>(netio::Clock::now() - begin).count();
     report_.provider = sender_.provider();
     report_.moved_bytes = sender_.progress().moved_bytes;
+    for (const Sender::File& file : sender_.left())
+        report_.files.push_back({.path = file.path, .detail = "not tried"});
     const bool all_well = report_.detail.empty() && !interrupted_ &&
                           std::ranges::none_of(report_.files, [](const CopiedFile& file) {
                               return file.outcome == CopiedFile::Outcome::failed;
@@ -180,9 +176,7 @@ void SendRun::show() {
         if (arguments_.progress) {
             spdlog::info("progress {}", line);
         } else {
-            // Back to the beginning, and what was longer before is cleared. A line that is wider
-            // than the terminal could not be taken back.
-            fmt::print("\r{}\x1b[K", printable(line, terminal_columns() - 1));
+            fmt::print("{}", in_its_place(line, terminal_columns()));
             std::fflush(stdout);
             shown_ = true;
         }

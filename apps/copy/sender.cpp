@@ -35,6 +35,10 @@ Sender::Progress Sender::progress() const {
             .moved_bytes = moved_bytes_};
 }
 
+std::span<const Sender::File> Sender::left() const {
+    return std::span{options_.files}.subspan(position_);
+}
+
 // --- one file after another -----------------------------------------------------------------
 
 void Sender::on_open() {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,8 @@ class Sender final : private Channel::Handler {
 
     Progress progress() const;
     const std::string& provider() const noexcept { return provider_; } // empty: not connected yet
+    // Of the files, those that on_file has not told: their turn has not come.
+    std::span<const File> left() const;
 
   private:
     enum class State : std::uint8_t {

@@ -241,6 +241,18 @@ class RefusingCopies(CopyCase):
                               saying="cannot read .*missing: No such file")
         self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
 
+    def test_files_whose_turn_never_came_are_counted(self):
+        server, address = self.serve()
+        server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(server.end()[0], 0)
+        paths = [self.path(name, "content") for name in ("a", "b", "c")]
+        status, report, log = self.copy(address, *paths)
+        self.assertEqual((status, report["end"]), (1, "failed"), log)
+        self.assertEqual([(file["path"], file["outcome"]) for file in report["files"]],
+                         [(path, "failed") for path in paths])
+        text = self.start("copy", *paths, address, json_report=False).process.stdout.read()
+        self.assertIn(": failed, 0 of 3 files,", text)
+
 
 if __name__ == "__main__":
     unittest.main(argv=UNITTEST_ARGUMENTS)
