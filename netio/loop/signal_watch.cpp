@@ -16,14 +16,16 @@ namespace {
 // Signals that watches of this thread keep blocked, each as long as some watch wants it.
 class BlockedSignals {
   public:
-    explicit BlockedSignals(const std::vector<int>& signals) : signals_{signals} {
-        for (const int signal : signals) {
-            if (watchers[index(signal)]++ == 0) ours[index(signal)] = change(SIG_BLOCK, signal);
+    explicit BlockedSignals(const std::vector<int>& signals) : signals_{checked(signals)} {
+        for (const int signal : signals_) {
+            const auto index = static_cast<std::size_t>(signal);
+            if (watchers[index]++ == 0) ours[index] = change(SIG_BLOCK, signal);
         }
     }
     ~BlockedSignals() {
         for (const int signal : signals_) {
-            if (--watchers[index(signal)] == 0 && ours[index(signal)]) change(SIG_UNBLOCK, signal);
+            const auto index = static_cast<std::size_t>(signal);
+            if (--watchers[index] == 0 && ours[index]) change(SIG_UNBLOCK, signal);
         }
     }
     BlockedSignals(const BlockedSignals&) = delete;
@@ -38,12 +40,14 @@ class BlockedSignals {
     }
 
   private:
-    static std::size_t index(int signal) {
-        if (signal < 1 || signal >= NSIG) {
+    // All, before the first of them is blocked.
+    static const std::vector<int>& checked(const std::vector<int>& signals) {
+        for (const int signal : signals) {
+            if (signal >= 1 && signal < NSIG) continue;
             throw FabricError{{EINVAL, std::system_category()},
                               "there is no signal " + std::to_string(signal)};
         }
-        return static_cast<std::size_t>(signal);
+        return signals;
     }
     // Whether it was not blocked before.
     static bool change(int how, int signal) noexcept {

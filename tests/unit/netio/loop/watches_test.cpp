@@ -2,6 +2,7 @@
 
 // Foreign descriptors and operating-system signals as events of a real loop.
 
+#include "netio/base/status.hpp"
 #include "netio/loop/signal_watch.hpp"
 
 #include <gmock/gmock.h>
@@ -142,6 +143,19 @@ TEST(SignalWatch, ASignalThatTwoWantStaysBlockedUntilBothAreGone) {
     EXPECT_TRUE(is_blocked(SIGUSR1));
     two.reset();
     EXPECT_FALSE(is_blocked(SIGUSR1));
+}
+
+TEST(SignalWatch, OneThatIsRefusedBlocksNothing) {
+    EventLoop loop;
+    for (const int wrong : {9999, NSIG, 0, -1}) {
+        EXPECT_THROW(SignalWatch(loop, {SIGUSR1, wrong}, [](int) {}), FabricError) << wrong;
+        EXPECT_FALSE(is_blocked(SIGUSR1)) << wrong;
+    }
+    {
+        const SignalWatch good{loop, {SIGUSR1}, [](int) {}};
+        EXPECT_TRUE(is_blocked(SIGUSR1));
+    }
+    EXPECT_FALSE(is_blocked(SIGUSR1)) << "no other counts as one that wants it";
 }
 
 TEST(SignalWatch, WhatTheUserHasBlockedStaysBlocked) {
