@@ -204,6 +204,16 @@ class Chatting(Case):
                 self.assertEqual(outputs[listening], back)
                 self.assertEqual((listening.returncode, connecting.returncode), (0, 0))
 
+    def test_who_has_no_standard_input_sends_an_end_at_once(self):
+        """Its descriptor would be given to the connection, which would be read as if it were."""
+        listening, address = self.listening(stdin=subprocess.DEVNULL)
+        connecting = subprocess.run(["sh", "-c", 'exec "$0" cat "$1" <&-', PROGRAM, address],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    timeout=DEADLINE)
+        self.assertEqual((connecting.returncode, connecting.stdout), (0, b""), connecting.stderr)
+        out, log = listening.communicate(timeout=DEADLINE)
+        self.assertEqual((listening.returncode, out), (0, b""), log)
+
     def listening(self, **options):
         process = self.cat("--listen", f"{HOST}:0", "--open", **options)
         line = process.stderr.readline().decode()

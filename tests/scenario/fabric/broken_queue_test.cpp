@@ -5,6 +5,7 @@
 // calls are replaced.
 
 #include "netio/fabric/domain.hpp"
+#include "netio/fabric/event_queue.hpp"
 #include "tests/scenario/fabric/ends.hpp"
 
 #include <cerrno>
@@ -98,6 +99,38 @@ TEST_F(BrokenQueue, OfEventsEndsItsConnectionsOnceAndIsReadNoMore) {
     expect_told_once(later, "event queue failed");
     EXPECT_EQ(later.completions, 0U) << "its receives were refused: it was broken when it was made";
     EXPECT_EQ(reads, until_then);
+}
+
+const ::fi_ops_fabric* fabric_calls = nullptr; // the provider's
+::fid_eq* last_opened = nullptr;
+int remember_event_queue(::fid_fabric* fabric, ::fi_eq_attr* attributes, ::fid_eq** queue,
+                         void* context) {
+    const int result = fabric_calls->eq_open(fabric, attributes, queue, context);
+    last_opened = *queue;
+    return result;
+}
+
+TEST_F(BrokenQueue, OfAListenerIsLeftAloneForAWhileAndLetsInWhoCameMeanwhile) {
+    ::fid_fabric& provider = domain().fabric().handle();
+    fabric_calls = provider.ops;
+    ::fi_ops_fabric calls = *provider.ops;
+    calls.eq_open = remember_event_queue;
+    provider.ops = &calls;
+    const Door later{*fabric.transport, {"127.0.0.1", 0}};
+    provider.ops = const_cast<::fi_ops_fabric*>(fabric_calls);
+    ASSERT_NE(last_opened, nullptr);
+    ::fi_ops_eq* const own_calls = last_opened->ops;
+    ::fi_ops_eq broken = *own_calls;
+    broken.read = fail_to_read_event;
+    last_opened->ops = &broken;
+
+    const End newcomer{*fabric.transport, later.listener->address()};
+    const TimePoint begin = Clock::now();
+    ASSERT_TRUE(fabric.run_until([] { return reads >= 3 * fabric::nameless_error_limit; }));
+    EXPECT_GE(Clock::now() - begin, 200ms) << "two rests";
+    last_opened->ops = own_calls;
+    EXPECT_TRUE(fabric.run_until([&] { return newcomer.connected; }));
+    EXPECT_TRUE(end->closed.empty()) << "the others have a queue of their own";
 }
 
 int refuse_to_control(::fid*, int, void*) {

@@ -24,10 +24,7 @@ RawFrame frame_of(FrameKind kind, std::uint8_t flags = 0, std::size_t body_bytes
 
 class SessionProtocol : public SessionTest {
   protected:
-    // Lets an impostor in, which sends these behind its open frame, and expects its end.
-    void expect_refused(const std::vector<RawFrame>& frames, const std::string& why,
-                        bool with_open = true) {
-        SCOPED_TRACE(why);
+    void serve() {
         far = {};
         listener.reset();
         listener = std::make_unique<SessionListener>(
@@ -35,6 +32,12 @@ class SessionProtocol : public SessionTest {
             SessionListener::Options{
                 .service = Service::messages, .addresses = {bed.address()}, .open = true},
             static_cast<SessionListener::Handler&>(*this));
+    }
+    // Lets an impostor in, which sends these behind its open frame, and expects its end.
+    void expect_refused(const std::vector<RawFrame>& frames, const std::string& why,
+                        bool with_open = true) {
+        SCOPED_TRACE(why);
+        serve();
         Impostor impostor{bed.transport(), listener->endpoints().front().address,
                           Service::messages};
         ASSERT_TRUE(bed.run_until([&] { return impostor.connected; }));
@@ -84,6 +87,26 @@ TEST_P(SessionProtocol, RefusesWhatFollowsAShutdown) {
     expect_refused({frame_of(FrameKind::shutdown), {.kind = 20}}, "after its shutdown");
     expect_refused({frame_of(FrameKind::shutdown), frame_of(FrameKind::shutdown)},
                    "shut down twice");
+}
+
+TEST_P(SessionProtocol, RefusesWhatComesBehindTheConfirmationOfTheEnd) {
+    serve();
+    far.confirms = false; // else the end would be complete
+    Impostor impostor{bed.transport(), listener->endpoints().front().address, Service::messages};
+    ASSERT_TRUE(bed.run_until([&] { return impostor.connected; }));
+    impostor.send_open();
+    ASSERT_TRUE(bed.run_until([&] { return far.opened == 1; }));
+    far.session->close();
+    const auto send = [&](FrameKind kind, std::uint32_t sequence, std::size_t body_bytes = 0) {
+        impostor.send_frame({.kind = static_cast<std::uint8_t>(kind), .sequence = sequence},
+                            std::vector<std::byte>(body_bytes));
+    };
+    send(FrameKind::shutdown, 1);
+    ASSERT_TRUE(bed.run_until([&] { return far.shut_down == 1; }));
+    send(FrameKind::shutdown_ack, 2, 4); // it has left nothing unread
+    send(FrameKind::heartbeat, 3);
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+    EXPECT_THAT(far.closed[0].detail, HasSubstr("sent after it had confirmed the end"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionProtocol, all_beds(), bed_name);
