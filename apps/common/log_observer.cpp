@@ -33,8 +33,8 @@ LogObserver::LogObserver(netio::EventLoop& loop)
 
 LogObserver::LogObserver(netio::EventLoop& loop, const Levels& levels)
     : loop_{loop}, sessions_{loop, levels.debug}, rejected_{loop, levels.warning, 1},
-      accept_failed_{loop, levels.warning, 1},
-      not_admitted_{loop, levels.warning}, routes_{loop, levels.info}, stalled_{loop, levels.info},
+      accept_failed_{loop, levels.warning, 1}, not_admitted_{loop, levels.warning},
+      refused_{loop, levels.warning}, routes_{loop, levels.info}, stalled_{loop, levels.info},
       warnings_{loop, levels.warning}, news_{loop, levels.info}, errors_{loop, levels.error} {
     loop_.observer = this;
 }
@@ -63,6 +63,10 @@ void LogObserver::on_accept_failed(const netio::AcceptFailed& event) {
 void LogObserver::on_not_admitted(const netio::NotAdmitted& event) {
     const std::string claimed = event.key == 0 ? "" : fmt::format(" (key {})", event.key);
     not_admitted_.note(fmt::format("{}{} is not admitted: {}", event.peer, claimed, event.why));
+}
+
+void LogObserver::on_request_refused(const netio::RequestRefused& event) {
+    refused_.note(fmt::format("{} is refused what it asks for: {}", event.peer, event.why));
 }
 
 void LogObserver::on_key_file_problem(const std::string& problem) {

@@ -36,6 +36,7 @@ class LogObserver final : public netio::Observer {
     void on_peer_rejected(const netio::PeerRejected& event) override;
     void on_accept_failed(const netio::AcceptFailed& event) override;
     void on_not_admitted(const netio::NotAdmitted& event) override;
+    void on_request_refused(const netio::RequestRefused& event) override;
     void on_key_file_problem(const std::string& problem) override;
     void on_key_revoked(const netio::KeyRevoked& event) override;
     void on_route_failed(const netio::RouteFailed& event) override;
@@ -49,6 +50,7 @@ class LogObserver final : public netio::Observer {
     LimitedLog rejected_;
     LimitedLog accept_failed_;
     LimitedLog not_admitted_;
+    LimitedLog refused_;
     LimitedLog routes_;
     LimitedLog stalled_;
     LimitedLog warnings_;

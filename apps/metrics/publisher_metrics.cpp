@@ -105,6 +105,9 @@ void write(const PublisherFigures& publisher, Exposition& text) {
         .add(counters.rejected);
     text.counter("netio_publisher_accept_failed_total", "Peers rejected for want of means")
         .add(counters.accept_failed);
+    text.counter("netio_publisher_requests_refused_total",
+                 "Requests of subscribers that were refused: no room, policy, rights")
+        .add(counters.requests_refused);
     text.gauge("netio_publisher_subscribers", "Subscribers that are connected")
         .add(std::uint64_t{publisher.snapshot.subscriber_count});
     Exposition::Family outcomes = text.counter(

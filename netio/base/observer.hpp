@@ -59,6 +59,12 @@ struct NotAdmitted {
     unsigned key = 0; // of whom it says it is; 0: nobody
 };
 
+// A peer that is connected is refused what it asks for: subscriptions. Its own side tells it, too.
+struct RequestRefused {
+    std::string peer;
+    std::string why;
+};
+
 // A key is not what it was in the file: its sessions end.
 struct KeyRevoked {
     unsigned key = 0;
@@ -112,6 +118,7 @@ class Observer {
     virtual void on_peer_rejected(const PeerRejected&) {}
     virtual void on_accept_failed(const AcceptFailed&) {}
     virtual void on_not_admitted(const NotAdmitted&) {}
+    virtual void on_request_refused(const RequestRefused&) {}
     // The file of a server's keys, or of a client's, has changed and cannot be used; once for each
     // state of it. The keys of before stay in force.
     virtual void on_key_file_problem(const std::string& /*problem*/) {}

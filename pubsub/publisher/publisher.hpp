@@ -108,6 +108,7 @@ class NETIO_EXPORT Publisher {
         // As the loop's observer is told (netio/base/observer.hpp).
         std::uint64_t rejected = 0;
         std::uint64_t accept_failed = 0;
+        std::uint64_t requests_refused = 0;
     };
 
     Publisher() = default;

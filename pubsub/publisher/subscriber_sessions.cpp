@@ -2,6 +2,7 @@
 #include "pubsub/publisher/subscriber_sessions.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
 #include "pubsub/publisher/subscription_rights.hpp"
 
@@ -21,6 +22,21 @@ ServiceData service_data(std::size_t largest_message_bytes) {
     wire::store(data.bytes.data(), static_cast<std::uint32_t>(largest_message_bytes));
     data.size = service_bytes;
     return data;
+}
+
+std::string_view reason_for_operators(SubscriptionResult result) {
+    switch (result) {
+    case SubscriptionResult::table_full:
+        return "it has as many ranges as ranges_per_subscriber_limit allows";
+    case SubscriptionResult::policy_refused:
+        return "its policy would hold up more than slow_policy does, or is one that only buffered "
+               "publishers have";
+    case SubscriptionResult::not_permitted:
+        return "its key does not permit it";
+    case SubscriptionResult::accepted:
+        break;
+    }
+    return "it is accepted";
 }
 
 } // namespace
@@ -173,6 +189,7 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
     if (positions && result == SubscriptionResult::accepted) {
         told = fan_out_.positions(subscriber.id(), request.ranges);
     }
+    if (result != SubscriptionResult::accepted) note_refused(subscriber, result);
     answer(subscriber, request.request, result, std::move(told));
     if (result != SubscriptionResult::accepted) return;
     const SubscriberPeer peer = subscriber.peer();
@@ -189,6 +206,7 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
     const FanOut::Removal removal = fan_out_.unsubscribe(subscriber.id(), request.ranges);
     for (const FidRange& range : removal.removed)
         owner_.on_asked(subscriber, range, std::nullopt);
+    if (removal.result != SubscriptionResult::accepted) note_refused(subscriber, removal.result);
     answer(subscriber, request.request, removal.result);
     if (removal.result != SubscriptionResult::accepted) return;
     for (const FidRange& range : removal.removed)
@@ -201,6 +219,14 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
         if (watch.destroyed()) return;
     }
     owner_.on_progress(); // nobody waits for it any more
+}
+
+void SubscriberSessions::note_refused(const Subscriber& subscriber, SubscriptionResult why) {
+    ++turned_away_.requests;
+    if (Observer* const observer = loop_.observer) {
+        observer->on_request_refused(
+            {.peer = subscriber.peer().address, .why = std::string{reason_for_operators(why)}});
+    }
 }
 
 void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,

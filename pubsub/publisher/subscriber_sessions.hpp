@@ -75,6 +75,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
         counters.subscribers = announced_count_;
         counters.rejected = turned_away_.rejected;
         counters.accept_failed = turned_away_.accept_failed;
+        counters.requests_refused = turned_away_.requests;
     }
 
     // Who gets what. The next of the loop's events may change it.
@@ -116,6 +117,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
                 std::optional<std::vector<FidCount>> positions = {});
+    void note_refused(const Subscriber& subscriber, SubscriptionResult why);
     void ask(Subscriber& subscriber);
     void check_closed();
 
@@ -131,6 +133,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     struct {
         std::uint64_t rejected = 0;
         std::uint64_t accept_failed = 0;
+        std::uint64_t requests = 0;
     } turned_away_;
     LatencyHistogram former_latency_; // of those who have gone
     bool* destroyed_ = nullptr;

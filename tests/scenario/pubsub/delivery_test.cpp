@@ -293,6 +293,9 @@ TEST_P(Delivery, SubscriptionsBeyondTheLimitAreRefusedWhole) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     subscriber.socket->subscribe(std::array{range(3, 3), range(5, 5)});
     ASSERT_TRUE(run_until([&] { return subscriber.actor.refused.size() == 2; }));
+    EXPECT_EQ(publisher->counters().requests_refused, 1U) << "one request of both";
+    ASSERT_EQ(bed.seen().refused.size(), 1U);
+    EXPECT_THAT(bed.seen().refused[0].why, testing::HasSubstr("ranges_per_subscriber_limit"));
     netio::RegisteredBuffer memory{64};
     EXPECT_EQ(publisher->publish(Fid{3}, memory.slice(), Cookie{1}), Status::no_subscribers);
     EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{2}), Status::ok);

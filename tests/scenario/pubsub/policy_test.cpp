@@ -98,6 +98,10 @@ TEST_P(PoliciesAskedFor, OneThatHoldsThePublisherUpMoreIsRefused) {
         return lossless.actor.policy_refused.size() == 2 &&
                impatient.actor.policy_refused.size() == 1 && modest.actor.subscribed.size() == 1;
     }));
+    EXPECT_EQ(publisher->counters().requests_refused, 2U);
+    ASSERT_EQ(bed.seen().refused.size(), 2U);
+    EXPECT_THAT(bed.seen().refused[0].why, testing::HasSubstr("slow_policy"));
+    EXPECT_NE(bed.seen().refused[0].peer, bed.seen().refused[1].peer);
     netio::RegisteredBuffer memory{64};
     EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{1}), Status::no_subscribers);
     EXPECT_EQ(publisher->publish(Fid{2}, memory.slice(), Cookie{2}), Status::no_subscribers);

@@ -63,6 +63,15 @@ TEST_F(LogObserverTest, AFloodOfThoseWhoAreRejectedHidesNoShortage) {
     EXPECT_EQ(lines.size(), 2U);
 }
 
+TEST_F(LogObserverTest, ARefusedRequestIsAWarningOfItsOwnKind) {
+    told().on_request_refused({.peer = "10.0.0.9:1", .why = "its key does not permit it"});
+    told().on_not_admitted({.peer = "10.0.0.8:1", .why = "no key", .key = 0});
+    EXPECT_THAT(
+        lines,
+        ElementsAre("warning: 10.0.0.9:1 is refused what it asks for: its key does not permit it",
+                    HasSubstr("10.0.0.8:1")));
+}
+
 TEST_F(LogObserverTest, ThoseThatFollowAreALineAnIntervalThatCountsThem) {
     note("first");
     for (int i = 0; i < 40; ++i) {
