@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
@@ -44,9 +43,7 @@ detail::FidState& FanOut::refresh(Fid fid) {
 }
 
 bool FanOut::owns(Fid fid) const {
-    if (!owned_) return true;
-    const auto after = std::ranges::upper_bound(*owned_, fid, {}, &FidRange::first);
-    return after != owned_->begin() && contains(*std::prev(after), fid);
+    return !owned_ || contains(*owned_, fid);
 }
 
 void FanOut::void_groups() {
@@ -88,12 +85,13 @@ SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wi
         std::vector<FidRange> fresh;
         for (std::size_t i = moved; i < steps.size(); ++i)
             fresh.push_back(steps[i].range);
+        std::vector<FidRange> had;
         for (std::size_t i = before; i < moved; ++i)
-            fresh = without(fresh, steps[i].range);
+            had.push_back(steps[i].range);
+        fresh = without(fresh, normalised(had), steps_);
         added.insert(added.end(), fresh.begin(), fresh.end());
     }
-    for (const FidRange& range : added)
-        note_published_before(subscriber, range);
+    note_published_before(subscriber, normalised(added));
     return SubscriptionResult::accepted;
 }
 
@@ -181,45 +179,20 @@ SlowPolicy FanOut::policy_of(SubscriberId subscriber, Fid fid) const {
 
 // --- totals ---------------------------------------------------------------------------------
 
-void FanOut::note_published_before(SubscriberId subscriber, const FidRange& range) {
+void FanOut::note_published_before(SubscriberId subscriber, std::span<const FidRange> fids) {
     FidMap<std::uint64_t>& before = published_before_[subscriber];
-    const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
-    if (width < fids_.fids.size()) {
-        for (std::uint64_t i = 0; i <= width; ++i) {
-            const Fid fid{to_integer(range.first) + i};
-            const detail::FidState* const state = fids_.fids.find(fid);
-            if (state != nullptr && state->published > 0) before[fid] = state->published;
-        }
-    } else {
-        const auto note = [&](Fid fid, const detail::FidState& state) {
-            if (state.published > 0 && contains(range, fid)) before[fid] = state.published;
-            return true;
-        };
-        fids_.fids.visit_places(0, fids_.fids.places(), note);
-    }
+    visit_within(fids_.fids, fids, steps_, [&](Fid fid, const detail::FidState& state) {
+        if (state.published > 0) before[fid] = state.published;
+    });
 }
 
-std::vector<FidCount> FanOut::positions(SubscriberId subscriber,
-                                        std::span<const FidRange> ranges) const {
+std::vector<FidCount> FanOut::positions(SubscriberId subscriber, std::span<const FidRange> ranges) {
     std::vector<FidCount> list;
     const auto found = published_before_.find(subscriber);
     if (found == published_before_.end()) return list;
-    const FidMap<std::uint64_t>& before = found->second;
-    for (const FidRange& range : normalised(ranges)) {
-        const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
-        if (width < before.size()) {
-            for (std::uint64_t i = 0; i <= width; ++i) {
-                const Fid fid{to_integer(range.first) + i};
-                const std::uint64_t* const count = before.find(fid);
-                if (count != nullptr) list.push_back({.fid = fid, .count = *count});
-            }
-        } else {
-            before.visit_places(0, before.places(), [&](Fid fid, std::uint64_t count) {
-                if (contains(range, fid)) list.push_back({.fid = fid, .count = count});
-                return true;
-            });
-        }
-    }
+    visit_within(found->second, normalised(ranges), steps_, [&](Fid fid, std::uint64_t count) {
+        list.push_back({.fid = fid, .count = count});
+    });
     return list;
 }
 

@@ -79,10 +79,11 @@ class FanOut {
 
     // How many messages of each of these fids, which the subscriber wants, had been published when
     // it subscribed; those of which there were none are left out.
-    std::vector<FidCount> positions(SubscriberId subscriber,
-                                    std::span<const FidRange> ranges) const;
+    std::vector<FidCount> positions(SubscriberId subscriber, std::span<const FidRange> ranges);
     // Fids that have been looked up.
     std::size_t fid_count() const noexcept { return fids_.fids.size(); }
+    // What was looked at for the requests so far: fids, places of them, and ranges.
+    std::size_t steps() const noexcept { return steps_; }
 
     // The totals of a subscriber: of every fid that it wants, the messages published since it
     // subscribed, in no order. Nothing is looked up and nobody subscribes meanwhile. Each call
@@ -104,7 +105,7 @@ class FanOut {
     bool remove(Interest interest, const FidRange& range, std::vector<Step>& steps);
     void undo(std::span<const Step> steps);
     std::size_t range_count(SubscriberId subscriber) const;
-    void note_published_before(SubscriberId subscriber, const FidRange& range);
+    void note_published_before(SubscriberId subscriber, std::span<const FidRange> fids);
 
     SlowPolicy own_policy_;
     bool keeps_newest_;
@@ -117,6 +118,7 @@ class FanOut {
     std::vector<std::unique_ptr<Group>> groups_; // by GroupId; made when first looked up
     // Messages published before the subscription, where there were any.
     std::unordered_map<SubscriberId, FidMap<std::uint64_t>> published_before_;
+    std::size_t steps_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_2

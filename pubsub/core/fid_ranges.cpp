@@ -2,6 +2,7 @@
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -65,6 +66,22 @@ std::vector<FidRange> without(std::span<const FidRange> from, const FidRange& ra
         }
     }
     return rest;
+}
+
+bool contains(std::span<const FidRange> set, Fid fid) {
+    const auto after = std::ranges::upper_bound(set, fid, {}, &FidRange::first);
+    return after != set.begin() && contains(*std::prev(after), fid);
+}
+
+std::size_t count_fids(std::span<const FidRange> set, std::size_t limit) {
+    std::size_t count = 0;
+    for (const FidRange& range : set) {
+        // Written so that the number of all fids, which is no number, does not come up.
+        const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
+        if (width >= limit - count) return limit;
+        count += static_cast<std::size_t>(width) + 1;
+    }
+    return count;
 }
 
 std::vector<FidRange> without(std::span<const FidRange> from, std::span<const FidRange> set,

@@ -7,6 +7,7 @@
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/continuity.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/page.hpp"
 #include "pubsub/core/reassembly.hpp"
@@ -182,17 +183,13 @@ Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
     const auto positions = decode_counts(body.subspan(positions_extension_bytes));
     const SubscriptionBook::Request* const request = book.awaited(extension->request);
     if (!positions || request == nullptr) return Outcome::malformed;
-    const std::vector<FidRange> asked = request->ranges;
+    const std::vector<FidRange> asked = normalised(request->ranges);
     if (const auto change = continuity_->meet(extension->instance)) {
         if (!sink.take_change(*change)) return Outcome::taken;
     }
-    auto range = asked.begin(); // neighbours often have the same
     for (const FidCount& position : *positions) {
         const Fid fid = position.fid;
-        if (!contains(*range, fid)) {
-            range = std::ranges::find_if(asked, [&](const auto& r) { return contains(r, fid); });
-            if (range == asked.end()) return Outcome::malformed;
-        }
+        if (!contains(asked, fid)) return Outcome::malformed;
         if (book.grants(fid)) continue; // only its policy changes
         if (continuity_->fids() >= fid_limit_ && !continuity_->knows(fid)) {
             return Outcome::too_many_fids;

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <random>
@@ -126,6 +127,90 @@ TEST(FanOut, OnePartOfTheTotalsLooksAtFewFidsHoweverManyThereAre) {
         ASSERT_GT(next, before);
     }
     EXPECT_EQ(found, 1U);
+}
+
+// A request of as many ranges as a frame takes, each of them nearly as wide as the table is large.
+TEST(FanOut, ARequestLooksAtEachFidOnceHoweverManyWideRangesItHas) {
+    constexpr std::uint64_t fids = 100000;
+    constexpr std::uint64_t ranges = 255;
+    constexpr std::uint64_t width = 65536;
+    FanOut fan_out{SlowPolicy::block, ranges};
+    for (std::uint64_t i = 0; i < fids; ++i)
+        ++fan_out.lookup(Fid{i * (ranges * width / fids)}).published;
+    SubscriptionRequest request = wanting({});
+    for (std::uint64_t i = 0; i < ranges; ++i) // with one fid between them that nobody wants
+        request.ranges.push_back(range(i * width, (i + 1) * width - 2));
+    ASSERT_EQ(fan_out.subscribe(a, request), SubscriptionResult::accepted);
+    EXPECT_GT(fan_out.positions(a, request.ranges).size(), fids * 9 / 10);
+    EXPECT_LT(fan_out.steps(), 8 * fids);
+}
+
+TEST(FanOut, ARequestOfFewFidsLooksAtNoMoreHoweverManyThereAre) {
+    FanOut fan_out{SlowPolicy::block, 255};
+    for (std::uint64_t fid = 0; fid < 100000; ++fid)
+        ++fan_out.lookup(Fid{fid}).published;
+    SubscriptionRequest request = wanting({});
+    for (std::uint64_t i = 0; i < 255; ++i)
+        request.ranges.push_back(range(300 * i, 300 * i));
+    ASSERT_EQ(fan_out.subscribe(a, request), SubscriptionResult::accepted);
+    EXPECT_EQ(fan_out.positions(a, request.ranges).size(), 255U);
+    EXPECT_LT(fan_out.steps(), 1000U);
+}
+
+TEST(FanOut, AnotherPolicyForManyFidsLooksAtEachAFewTimes) {
+    constexpr std::uint64_t fids = 4096;
+    FanOut fan_out{SlowPolicy::block, fids};
+    for (std::uint64_t i = 0; i < fids; ++i)
+        ASSERT_EQ(fan_out.subscribe(a, wanting({range(2 * i, 2 * i)}, SlowPolicy::drop)),
+                  SubscriptionResult::accepted);
+    const std::size_t before = fan_out.steps();
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(0, 2 * fids)})), SubscriptionResult::accepted);
+    EXPECT_LT(fan_out.steps() - before, 20 * fids);
+}
+
+// The ranges overlap, within a request and with what was asked for before; some are wide and some
+// narrow, so that either side of the walk is the shorter one.
+TEST(FanOut, PositionsAreWhatHadBeenPublishedAtTheSubscription) {
+    for (unsigned seed = 0; seed < 300; ++seed) {
+        std::mt19937_64 random{seed};
+        const std::uint64_t fids = seed % 2 == 0 ? 20 : 2000;
+        const std::uint64_t widest = seed % 3 == 0 ? 3 : fids / 2;
+        FanOut fan_out{SlowPolicy::block, 100000};
+        std::map<Fid, std::uint64_t> published, since;
+        for (int step = 0; step < 40; ++step) {
+            for (int i = 0; i < 10; ++i) {
+                const Fid fid{random() % fids};
+                ++fan_out.lookup(fid).published;
+                ++published[fid];
+            }
+            SubscriptionRequest request = wanting({}, static_cast<SlowPolicy>(random() % 3));
+            for (std::uint64_t i = 1 + random() % 5; i > 0; --i) {
+                const std::uint64_t first = random() % fids;
+                request.ranges.push_back(range(first, first + random() % widest));
+            }
+            std::map<Fid, std::uint64_t> expected;
+            const auto asked_for = [&](Fid fid) {
+                return std::ranges::any_of(request.ranges,
+                                           [&](const FidRange& r) { return contains(r, fid); });
+            };
+            for (std::uint64_t i = 0; i < 2 * fids; ++i) {
+                const Fid fid{i};
+                if (!asked_for(fid)) continue;
+                if (!fan_out.wants(a, fid)) since[fid] = published[fid];
+                if (since[fid] > 0) expected[fid] = since[fid];
+            }
+            ASSERT_EQ(fan_out.subscribe(a, request), SubscriptionResult::accepted);
+            std::map<Fid, std::uint64_t> found;
+            for (const FidCount& count : fan_out.positions(a, request.ranges))
+                ASSERT_TRUE(found.emplace(count.fid, count.count).second) << "seed " << seed;
+            ASSERT_EQ(found, expected) << "seed " << seed << " step " << step;
+            if (random() % 3 != 0) continue;
+            const std::uint64_t first = random() % fids;
+            const FidRange left = range(first, first + random() % widest);
+            ASSERT_EQ(fan_out.unsubscribe(a, std::vector{left}).result,
+                      SubscriptionResult::accepted);
+        }
+    }
 }
 
 TEST(FanOut, AnotherPolicyIsNoNewSubscription) {

@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bitset>
 #include <cstdint>
+#include <map>
 #include <random>
 
 namespace netio::pubsub {
@@ -109,6 +111,46 @@ TEST(FidRanges, OfTwoLongSetsAreLookedAtOnceAndBesideAShortOneHardly) {
     EXPECT_THAT(common(std::vector{range(0, 0), range(4 * many - 4, 4 * many)}, even, steps),
                 testing::SizeIs(2));
     EXPECT_LT(steps, 100U);
+}
+
+TEST(FidRanges, FindWhatAMapHasOfThemByWhicheverAreFewer) {
+    std::mt19937_64 random{3};
+    for (int round = 0; round < 2000; ++round) {
+        FidMap<std::uint64_t> map;
+        std::map<Fid, std::uint64_t> expected, found;
+        for (std::uint64_t i = random() % 40; i > 0; --i) {
+            const std::uint64_t fid = random() % 64;
+            map[Fid{fid}] = fid;
+        }
+        std::vector<FidRange> ranges;
+        for (std::uint64_t i = random() % 4; i > 0; --i) {
+            const std::uint64_t first = random() % 64;
+            ranges.push_back(range(first, first + random() % (round % 2 == 0 ? 64 : 4)));
+        }
+        const std::vector<FidRange> set = normalised(ranges);
+        std::size_t of_set = 0;
+        for (std::uint64_t fid = 0; fid < 128; ++fid) {
+            const bool inside = std::ranges::any_of(
+                ranges, [&](const FidRange& each) { return contains(each, Fid{fid}); });
+            ASSERT_EQ(contains(set, Fid{fid}), inside);
+            of_set += inside ? 1 : 0;
+            if (inside && map.find(Fid{fid}) != nullptr) expected[Fid{fid}] = fid;
+        }
+        std::size_t steps = 0;
+        visit_within(map, set, steps, [&](Fid fid, std::uint64_t value) {
+            ASSERT_TRUE(found.emplace(fid, value).second);
+        });
+        ASSERT_EQ(found, expected);
+        ASSERT_EQ(steps, std::min(of_set, map.places()));
+    }
+}
+
+TEST(FidRanges, AreCountedNoFurtherThanALimit) {
+    EXPECT_EQ(count_fids({}, 5), 0U);
+    EXPECT_EQ(count_fids(std::vector{range(1, 2), range(7, 7)}, 5), 3U);
+    EXPECT_EQ(count_fids(std::vector{range(1, 2), range(7, 9)}, 5), 5U);
+    EXPECT_EQ(count_fids(std::vector{range(1, 2), range(7, 10)}, 5), 5U);
+    EXPECT_EQ(count_fids(std::vector{range(0, UINT64_MAX)}, SIZE_MAX), SIZE_MAX);
 }
 
 TEST(FidRanges, AreShownInHexadecimal) {

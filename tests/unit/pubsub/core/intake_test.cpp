@@ -250,6 +250,24 @@ TEST_F(IntakeTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
     EXPECT_EQ(take(positions_kind, positions(number, {})), Outcome::malformed) << "too late";
 }
 
+// A user asks for ranges in any order, and some of them lie in others; positions come in no order.
+TEST_F(IntakeTest, PositionsAreTakenOfRangesInWhicheverOrderTheyWereAskedFor) {
+    book.subscribe(std::vector{FidRange{.first = Fid{40}, .last = Fid{49}},
+                               FidRange{.first = Fid{20}, .last = Fid{29}},
+                               FidRange{.first = Fid{21}, .last = Fid{21}}},
+                   {});
+    const std::uint32_t number = book.next()->number;
+    book.sent();
+    for (const std::uint64_t fid : {49U, 20U, 21U, 40U, 29U})
+        EXPECT_EQ(take(positions_kind, positions(number, {{Fid{fid}, 5}}), more_flag),
+                  Outcome::taken)
+            << fid;
+    for (const std::uint64_t fid : {19U, 30U, 39U, 50U})
+        EXPECT_EQ(take(positions_kind, positions(number, {{Fid{fid}, 5}}), more_flag),
+                  Outcome::malformed)
+            << fid;
+}
+
 TEST_F(IntakeTest, PositionsOfMoreFidsThanTheLimitAreRefused) {
     const FidRange more{.first = Fid{20}, .last = Fid{29}};
     book.subscribe({&more, 1}, {});
