@@ -51,8 +51,14 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         refused.push_back(range);
         if (at_refused) at_refused(socket);
     }
-    void on_unsubscription_refused(SubscribeSocket&, const FidRange& range) override {
+    void on_unsubscription_refused(SubscribeSocket& socket, const FidRange& range) override {
         unsubscription_refused.push_back(range);
+        if (at_unsubscription_refused) at_unsubscription_refused(socket);
+    }
+    // Whoever does not look at it hears it as what it is by default, a refused subscription.
+    void on_subscription_not_permitted(SubscribeSocket& socket, const FidRange& range) override {
+        if (at_not_permitted) return at_not_permitted(socket);
+        SubscribeSocket::Handler::on_subscription_not_permitted(socket, range);
     }
     void on_policy_refused(SubscribeSocket& socket, const FidRange& range) override {
         policy_refused.push_back(range);
@@ -77,13 +83,13 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         gap_counts[fid].push_back(count);
         if (at_gap) at_gap(socket);
     }
-    void on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) override {
+    void on_missed(SubscribeSocket& socket, Fid fid, std::uint64_t count) override {
         missed[fid] += count;
-        if (at_missed) at_missed();
+        if (at_missed) at_missed(socket);
     }
-    void on_publisher_changed(SubscribeSocket&, const PublisherChange& change) override {
+    void on_publisher_changed(SubscribeSocket& socket, const PublisherChange& change) override {
         changes.push_back(change);
-        if (at_changed) at_changed();
+        if (at_changed) at_changed(socket);
     }
     void on_totals(SubscribeSocket& socket) override {
         ++totals;
@@ -121,17 +127,18 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     std::map<Fid, std::vector<Arrived>> by_fid;
     std::map<Fid, std::uint64_t> gaps, missed;
     std::vector<PublisherChange> changes;
-    std::function<void()> at_missed, at_changed;
     std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;
     std::vector<netio::Closed> closed;
     std::function<void(SubscribeSocket&)> at_connected, at_subscribed, at_unsubscribed, at_message,
-        at_gap, at_refused, at_policy_refused, at_totals, at_closed;
+        at_gap, at_refused, at_policy_refused, at_unsubscription_refused, at_not_permitted,
+        at_missed, at_changed, at_totals, at_closed;
 };
 
 class PublisherActor final : public PublishSocket::Handler {
   public:
-    void on_subscriber_connected(Publisher&, const SubscriberPeer&) override {
+    void on_subscriber_connected(Publisher&, const SubscriberPeer& peer) override {
         ++connected;
+        peers.push_back(peer);
         if (at_connected) at_connected();
     }
     void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange& range) override {
@@ -167,6 +174,7 @@ class PublisherActor final : public PublishSocket::Handler {
     int room = 0;
     int ended = 0; // times that on_closed was called
     netio::Closed end;
+    std::vector<SubscriberPeer> peers; // as they came
     std::vector<FidRange> subscribed, unsubscribed, left_behind;
     std::vector<netio::Closed> closed;
     std::map<std::uint64_t, int> completions; // per key: must be one

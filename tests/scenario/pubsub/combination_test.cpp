@@ -211,65 +211,6 @@ TEST_P(Combinations, AnExplicitPublicationForOneThatIsDisconnectedEndsHoweverIts
     }
 }
 
-TEST_P(Combinations, AfterACloseInAnyHandlerOnlyTheEndIsTold) {
-    using Hook = std::function<void(SubscribeSocket&)> SubscriberActor::*;
-    const Hook hooks[] = {&SubscriberActor::at_connected,
-                          &SubscriberActor::at_subscribed,
-                          &SubscriberActor::at_unsubscribed,
-                          &SubscriberActor::at_message,
-                          &SubscriberActor::at_gap,
-                          &SubscriberActor::at_refused,
-                          &SubscriberActor::at_policy_refused,
-                          &SubscriberActor::at_totals};
-    const auto told = [](const SubscriberActor& actor) {
-        std::size_t gaps = 0;
-        for (const auto& [fid, counts] : actor.gap_counts)
-            gaps += counts.size();
-        return static_cast<std::size_t>(actor.connected + actor.totals) + actor.messages + gaps +
-               actor.subscribed.size() + actor.unsubscribed.size() + actor.refused.size() +
-               actor.policy_refused.size() + actor.unsubscription_refused.size();
-    };
-    for (const bool at_once : {false, true}) {
-        for (const Hook hook : hooks) {
-            subscribers.clear();
-            publisher_actor = {};
-            auto publisher = buffered(
-                {.publisher = {.slow_policy = SlowPolicy::drop, .ranges_per_subscriber_limit = 4},
-                 .page_bytes = 1024,
-                 .page_count = 64,
-                 .share_bytes = 4096});
-            auto& subscriber = subscribe({range(1, 1), range(3, 3), range(5, 5)},
-                                         {.session = {.receive_count = 4}});
-            std::optional<std::size_t> when_closed;
-            subscriber.actor.*hook = [&](SubscribeSocket& socket) {
-                EXPECT_FALSE(when_closed) << "it was the last but the end";
-                at_once ? socket.abort() : socket.close();
-                when_closed = told(subscriber.actor);
-            };
-            const auto done = [&] { return subscriber.actor.closed.size() == 1; };
-            ASSERT_TRUE(
-                run_until([&] { return done() || subscriber.actor.subscribed.size() == 3; }));
-            subscriber.socket->subscribe(range(7, 7), SlowPolicy::block);
-            subscriber.socket->subscribe(std::vector{range(11, 11), range(13, 13)});
-            subscriber.socket->unsubscribe(range(5, 5));
-            ASSERT_TRUE(
-                run_until([&] { return done() || subscriber.actor.unsubscribed.size() == 1; }));
-            if (!done()) {
-                for (std::uint64_t n = 0; n < 100; ++n)
-                    for (const std::uint64_t fid : {1U, 3U})
-                        static_cast<void>(publish(*publisher, Fid{fid}, n, 300));
-                publisher->close();
-            }
-            ASSERT_TRUE(run_until(done));
-            turn(20);
-            ASSERT_TRUE(when_closed);
-            EXPECT_EQ(told(subscriber.actor), *when_closed);
-            EXPECT_EQ(subscriber.actor.closed.size(), 1U);
-            EXPECT_FALSE(subscriber.actor.last_retrying);
-        }
-    }
-}
-
 TEST_P(Combinations, AnUnbufferedGapBelongsToTheSubscriptionItWasLostIn) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
                                  .outstanding_limit = 128,

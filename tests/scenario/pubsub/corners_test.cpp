@@ -297,39 +297,6 @@ TEST_P(Corners, TheAccountOfAFidBeginsAnewWithItsSubscription) {
     EXPECT_EQ(subscriber.actor.lost, 0U);
 }
 
-TEST_P(Corners, ASubscriberMayBeDestroyedWhenItIsToldOfAGapOrARefusal) {
-    using Hook = std::function<void(SubscribeSocket&)> SubscriberActor::*;
-    for (const Hook hook : {&SubscriberActor::at_gap, &SubscriberActor::at_refused,
-                            &SubscriberActor::at_policy_refused}) {
-        subscribers.clear();
-        publisher_actor = {};
-        auto publisher = buffered(
-            {.publisher = {.slow_policy = SlowPolicy::drop, .ranges_per_subscriber_limit = 1},
-             .page_bytes = 1024,
-             .page_count = 64,
-             .share_bytes = 4096});
-        auto& subscriber = subscribe({range(1, 50)}, {.session = {.receive_count = 4}});
-        bool destroyed = false;
-        subscriber.actor.*hook = [&](SubscribeSocket&) {
-            subscriber.socket.reset();
-            destroyed = true;
-        };
-        ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-        if (hook == &SubscriberActor::at_gap) {
-            for (std::uint64_t n = 0; n < 40; ++n)
-                for (std::uint64_t fid = 1; fid <= 50; ++fid)
-                    ASSERT_EQ(publish(*publisher, Fid{fid}, n, 100), Status::ok);
-            publisher->flush();
-        } else {
-            const bool policy = hook == &SubscriberActor::at_policy_refused;
-            subscriber.socket->subscribe(std::array{range(60, 60), range(70, 70)},
-                                         policy ? std::optional{SlowPolicy::block} : std::nullopt);
-        }
-        ASSERT_TRUE(run_until([&] { return destroyed; }));
-        EXPECT_THAT(subscriber.actor.closed, IsEmpty());
-    }
-}
-
 TEST_P(Corners, APublisherThatOtherMachinesReachHasToBeMeant) {
     Publisher::Options options{.addresses = {{.host = "0.0.0.0", .port = 0}}};
     const auto publish = [&] {

@@ -127,11 +127,11 @@ class Vicissitudes {
             }
         };
         actor_.at_gap = [this](SubscribeSocket&) { pass(actor_.gaps); };
-        actor_.at_missed = [this] {
+        actor_.at_missed = [this](SubscribeSocket&) {
             ++told_missing;
             pass(actor_.missed);
         };
-        actor_.at_changed = [this] {
+        actor_.at_changed = [this](SubscribeSocket&) {
             ++changes;
             const bool was_known = std::exchange(is_known_, false);
             if (was_known && actor_.changes.back().tail_known) {
