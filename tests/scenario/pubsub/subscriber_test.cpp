@@ -15,6 +15,7 @@ using netio::Status;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using Subscribing = PubSubScenario;
 
 // --- nothing follows a close() --------------------------------------------------------------
@@ -131,10 +132,12 @@ class Greedy final : private netio::Listener::Handler {
     netio::Address address() const { return listener_->address(); }
     int requests = 0;
     std::uint32_t step = 1;
+    std::function<void()> at_request;
 
   private:
     void on_request(netio::ConnectionRequest& request) override {
         ++requests;
+        if (at_request) at_request();
         netio::ConnectionData data;
         const netio::Rejection rejection{.code = netio::RejectCode::receive_too_small,
                                          .required_bytes = bytes_};
@@ -186,6 +189,26 @@ TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
     EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("cannot open an endpoint"));
     bed.sim()->refuse_connecting(false);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+}
+
+// One address is a publisher that wants larger buffers, and with those nothing can be opened.
+TEST_P(SubscribingInTheSimulator, WhereLargerBuffersCannotBeTriedTheNextAddressIs) {
+    auto publisher = buffered({});
+    const netio::Address right = address;
+    const SubscribeSocket::Options defaults;
+    Greedy greedy{transport(), bed.address(),
+                  static_cast<std::uint32_t>(defaults.session.receive_bytes + 1)};
+    address = greedy.address();
+    greedy.at_request = [&] { bed.sim()->refuse_connecting(greedy.requests == 1); };
+    auto& subscriber = subscribe({range(1, 1)}, {.other_addresses = {right}});
+    ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    EXPECT_THAT(subscriber.actor.closed[0].detail, HasSubstr("cannot open an endpoint"));
+    EXPECT_THAT(bed.seen().routes_failed, SizeIs(2));
+    EXPECT_EQ(greedy.requests, 1);
+    bed.sim()->refuse_connecting(false);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    EXPECT_EQ(greedy.requests, 3) << "with small buffers and with larger ones";
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, Subscribing, all_beds(), bed_name);
