@@ -58,6 +58,25 @@ TEST_P(Listening, APausedReceiverHoldsItsSenderUpAndLosesNothing) {
     EXPECT_EQ(receiver.messages.size(), 100U);
 }
 
+TEST_P(Listening, AtTwoAddressesItServesTheSendersOfBoth) {
+    const ListenSocket listening{
+        bed.transport(), {.addresses = {bed.address(), bed.address()}, .open = true}, receiver};
+    ASSERT_EQ(listening.endpoints().size(), 2U);
+    for (const auto& [provider, taken] : listening.endpoints()) {
+        EXPECT_NE(taken.port, 0U);
+        address = taken;
+        sender = {};
+        connect(patient);
+        ASSERT_EQ(send(content(30, taken.port)), Status::ok);
+        socket->flush();
+        const std::size_t before = receiver.messages.size();
+        ASSERT_TRUE(arrived(before + 1));
+        EXPECT_EQ(receiver.messages.back().bytes, content(30, taken.port));
+        socket.reset();
+    }
+    EXPECT_NE(listening.endpoints()[0].address.port, listening.endpoints()[1].address.port);
+}
+
 TEST_P(Listening, MayStopWhileTheSendersGoOn) {
     listen();
     connect(patient);

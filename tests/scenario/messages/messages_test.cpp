@@ -90,10 +90,12 @@ TEST_P(Messages, OfSeveralBuffersArriveAsOne) {
             expected.insert(expected.end(), slices.back().data,
                             slices.back().data + slices.back().size);
         }
-        ASSERT_TRUE(
-            bed.run_until([&] { return socket->sendv(slices, Cookie{count}) == Status::ok; }));
+        const auto immediate = count % 3 == 0 ? std::optional{UINT64_MAX - count} : std::nullopt;
+        ASSERT_TRUE(bed.run_until(
+            [&] { return socket->sendv(slices, Cookie{count}, immediate) == Status::ok; }));
         ASSERT_TRUE(bed.run_until([&] { return receiver.messages.size() == count + 1; }));
         EXPECT_EQ(receiver.messages.back().bytes, expected) << count << " slices";
+        EXPECT_EQ(receiver.messages.back().immediate, immediate) << count << " slices";
     }
     const std::vector<Slice> too_many(SendSocket::slice_limit + 1, one.slice(0, 1));
     EXPECT_EQ(socket->sendv(too_many, Cookie{1}), Status::too_many_segments);

@@ -51,6 +51,24 @@ TEST(FanOut, GroupsDifferByPolicy) {
     EXPECT_EQ(fan_out.lookup(Fid{5}).group, fan_out.lookup(Fid{1}).group);
 }
 
+// What makes a publication one look-up in a hash table.
+TEST(FanOut, RemembersTheGroupOfAFidUntilASubscriptionChanges) {
+    FanOut fan_out{SlowPolicy::block, 100};
+    ASSERT_EQ(fan_out.subscribe(a, wanting({range(1, 9)})), SubscriptionResult::accepted);
+    for (const bool adding : {true, false}) {
+        EXPECT_EQ(fan_out.fids().find_current(Fid{1}), nullptr);
+        const Group* const group = fan_out.lookup(Fid{1}).group;
+        const detail::FidState* const remembered = fan_out.fids().find_current(Fid{1});
+        ASSERT_NE(remembered, nullptr);
+        EXPECT_EQ(remembered->lane, group);
+        EXPECT_EQ(fan_out.lookup(Fid{1}).group, group);
+        EXPECT_EQ(fan_out.fids().find_current(Fid{2}), nullptr) << "not looked up yet";
+        if (adding) {
+            ASSERT_EQ(fan_out.subscribe(b, wanting({range(20, 20)})), SubscriptionResult::accepted);
+        }
+    }
+}
+
 TEST(FanOut, RefusesAPolicyThatHoldsUpMoreAndChangesNothing) {
     FanOut fan_out{SlowPolicy::drop, 100};
     EXPECT_EQ(fan_out.subscribe(a, wanting({range(1, 1)}, SlowPolicy::block)),
