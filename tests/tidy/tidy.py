@@ -95,6 +95,27 @@ def includes_start_at_the_root(tree):
 PROVIDERS = "tcp|verbs|sockets|udp|shm|psm[23]?|efa|opx|usnic|gni|ofi_rxm|ofi_rxd"
 
 
+# Up to version 10 another header of fmt has it as well; with 11 it does not compile without this one.
+@rule(
+    bad=[
+        {"apps/a.cpp": '#include <fmt/format.h>\nauto a = fmt::join(list, ", ");\n'},
+        {"apps/a.cpp": "#include <fmt/core.h>\n#include <fmt/format.h>\nauto a = fmt :: join (list, x);\n"},
+        {"apps/a.hpp": "#include <fmt/ranges.h>\n", "apps/a.cpp": '#include "apps/a.hpp"\nfmt::join(a, b);\n'},
+        {"apps/a.cpp": "// #include <fmt/ranges.h>\nusing fmt::join;\n"},
+    ],
+    good=[
+        {"apps/a.cpp": '#include <fmt/ranges.h>\nauto a = fmt::join(list, ", ");\n'},
+        {"apps/a.cpp": "// fmt::join\n#include <fmt/format.h>\nauto a = fmt::format(x);\nauto b = fmt::joined;\n"},
+    ],
+)
+def who_joins_includes_ranges(tree):
+    for source in cpp(tree):
+        if any(path == "fmt/ranges.h" for _, path, _ in source.includes):
+            continue
+        for line, _ in source.matches(r"\bfmt\s*::\s*join\b", source.bare):
+            yield source.path, line, "fmt::join is in <fmt/ranges.h>"
+
+
 @rule(
     bad=[{"netio/session/session.cpp": 'if (name == "tcp") {}\n'}, {"pubsub/a.cpp": 'f("verbs;ofi_rxm");\n'}],
     good=[
