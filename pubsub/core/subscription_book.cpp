@@ -31,7 +31,7 @@ void SubscriptionBook::ask(bool subscribe, std::span<const FidRange> ranges, Pol
                                     .ranges = {part.begin(), part.end()}},
                         .before = {}};
         for (const FidRange& range : part) {
-            std::ranges::move(wanted_.pieces(range), std::back_inserter(pending.before));
+            std::ranges::move(look_at(wanted_, range), std::back_inserter(pending.before));
             if (subscribe) {
                 wanted_.assign(range, {.policy = policy, .request = pending.request.number});
             } else {
@@ -47,6 +47,7 @@ void SubscriptionBook::begin(std::size_t ranges_per_request) {
     end();
     ranges_per_request_ = ranges_per_request;
     std::map<Policy, std::vector<FidRange>> by_policy;
+    steps_ += wanted_.size();
     wanted_.for_each(
         [&](const FidRange& range, const Wish& wish) { by_policy[wish.policy].push_back(range); });
     for (const auto& [policy, ranges] : by_policy)
@@ -89,7 +90,7 @@ SubscriptionBook::answered(const SubscriptionAnswer& answer) {
         }
         granted_.erase(range);
         // An earlier request to the same effect may have been refused meanwhile.
-        for (const Wishes::Piece& piece : wanted_.pieces(range))
+        for (const Wishes::Piece& piece : look_at(wanted_, range))
             if (piece.value.request < pending.request.number) wanted_.erase(piece.range);
     }
     settle(pending.request);
@@ -103,7 +104,7 @@ void SubscriptionBook::settle(const Request& request) {
     if (!request.subscribe) return;
     if (!asked_.empty() && asked_.begin()->first < request.number) return;
     for (const FidRange& range : request.ranges) {
-        for (const Wishes::Piece& piece : wanted_.pieces(range)) {
+        for (const Wishes::Piece& piece : look_at(wanted_, range)) {
             if (piece.value.request == request.number)
                 wanted_.assign(piece.range, {.policy = piece.value.policy, .request = 0});
         }
@@ -126,22 +127,22 @@ void SubscriptionBook::refuse(const Pending& pending) {
                 open.assign(absent, {});
             continue;
         }
-        for (const Wishes::Piece& piece : wanted_.pieces(range)) {
+        for (const Wishes::Piece& piece : look_at(wanted_, range)) {
             if (piece.value.request != pending.request.number) continue;
             wanted_.erase(piece.range);
             open.assign(piece.range, {});
         }
     }
     for (const Wishes::Piece& former : pending.before)
-        for (const auto& part : open.pieces(former.range))
-            for (const auto& granted : granted_.pieces(part.range))
+        for (const auto& part : look_at(open, former.range))
+            for (const auto& granted : look_at(granted_, part.range))
                 wanted_.assign(granted.range, former.value);
 }
 
 void SubscriptionBook::ask_one_by_one(const Pending& pending) {
     std::vector<FidRange> open; // what no later request was about
     for (const FidRange& range : pending.request.ranges) {
-        for (const Wishes::Piece& piece : wanted_.pieces(range))
+        for (const Wishes::Piece& piece : look_at(wanted_, range))
             if (piece.value.request == pending.request.number) open.push_back(piece.range);
     }
     refuse(pending);

@@ -59,6 +59,8 @@ class SubscriptionBook {
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
     // What it is kept as: neighbours of one policy are one range once they are granted.
     std::size_t wanted_count() const noexcept { return wanted_.size(); }
+    // How many ranges have been looked at for requests and answers so far: what they have cost.
+    std::size_t steps() const noexcept { return steps_; }
 
   private:
     struct Wish {
@@ -75,6 +77,13 @@ class SubscriptionBook {
         std::vector<Wishes::Piece> before; // what was wanted of its ranges until then
     };
 
+    // What a map has of a range.
+    template <typename Value>
+    auto look_at(const FidRangeMap<Value>& map, const FidRange& range) {
+        auto pieces = map.pieces(range);
+        steps_ += 1 + pieces.size();
+        return pieces;
+    }
     void ask(bool subscribe, std::span<const FidRange> ranges, Policy policy);
     void refuse(const Pending& pending);
     void ask_one_by_one(const Pending& pending);
@@ -86,6 +95,7 @@ class SubscriptionBook {
     std::map<std::uint32_t, Pending> asked_;
     std::size_t ranges_per_request_ = 0; // 0: there is no connection
     std::uint32_t last_request_ = 0;
+    std::size_t steps_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_2

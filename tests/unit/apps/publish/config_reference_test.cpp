@@ -130,5 +130,23 @@ TEST(LongConfigurations, AListOfAsManyFidsAsAFileHolds) {
     EXPECT_EQ(parse(text).streams[0].fids.size(), count);
 }
 
+TEST(LongConfigurations, TwoListsOfFidsInTurnAndTheOneThatBothHaveIsNamed) {
+    constexpr std::size_t count = 60'000;
+    std::string even, odd;
+    for (std::size_t i = 0; i < count; ++i) {
+        even += std::to_string(4 * i) + ",";
+        odd += std::to_string(4 * i + 2) + ",";
+    }
+    const auto two = [&](const std::string& more) {
+        return head + "streams:\n  - {fids: [" + even + "], source: pattern, size: 40}\n" +
+               "  - {fids: [" + odd + more + "], source: pattern, size: 40}\n";
+    };
+    const PublisherConfig config = parse(two(""));
+    EXPECT_EQ(config.streams[0].fids.size(), count);
+    EXPECT_EQ(config.streams[1].fids.size(), count);
+    EXPECT_THAT(error_of(two(std::to_string(4 * (count / 2)))),
+                HasSubstr("streams[1].fids: 0x1d4c0 belongs to streams[0] already"));
+}
+
 } // namespace
 } // namespace apps

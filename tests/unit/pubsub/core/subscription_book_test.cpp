@@ -179,17 +179,33 @@ TEST_F(SubscriptionBookTest, AWishKeepsItsNumberWhileAnEarlierRequestWaits) {
     EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
 }
 
+constexpr std::uint64_t many = 16'384; // as many as a publisher takes
+SubscriptionBook::Policy policy_of(std::uint64_t i) {
+    return i % 3 == 0 ? SubscriptionBook::Policy{SlowPolicy::drop} : SubscriptionBook::Policy{};
+}
+
 TEST_F(SubscriptionBookTest, TensOfThousandsOfSingleFidsAreNoEffort) {
-    constexpr std::uint64_t count = 50'000;
-    for (std::uint64_t i = 0; i < count; ++i)
-        subscribe(range(2 * i, 2 * i), i % 3 == 0 ? SubscriptionBook::Policy{SlowPolicy::drop}
-                                                  : SubscriptionBook::Policy{});
+    for (std::uint64_t i = 0; i < many; ++i)
+        subscribe(range(2 * i, 2 * i), policy_of(i));
     connect();
-    for (std::uint64_t i = 0; i < count; ++i)
+    for (std::uint64_t i = 0; i < many; ++i)
         book.unsubscribe(range(2 * i, 2 * i));
     for (const auto& request : send())
         answer(request, Result::accepted);
     EXPECT_THAT(book.wanted(), IsEmpty());
+    EXPECT_LT(book.steps(), 12 * many) << "of the connection, and of leaving";
+}
+
+TEST_F(SubscriptionBookTest, TensOfThousandsThatAreAskedForOneByOneAreNoEffort) {
+    book.begin(100);
+    for (std::uint64_t i = 0; i < many; ++i) {
+        subscribe(range(2 * i, 2 * i), policy_of(i));
+        if (i % 5 != 0) continue; // several at once are under way, and each is answered
+        for (const auto& request : send())
+            answer(request, i % 2 == 0 ? Result::accepted : Result::table_full);
+    }
+    EXPECT_GT(book.wanted_count(), many / 3);
+    EXPECT_LT(book.steps(), 12 * many);
 }
 
 } // namespace
