@@ -40,8 +40,9 @@ BufferedSendCore::BufferedSendCore(BufferedSendSocket& socket, Transport& transp
                                                          flush_pace_.on_flushed(loop_.now());
                                                          flush();
                                                      }},
-      close_timer_{loop_, [this] { on_close_overdue(); }},
-      connection_{transport, options_.socket, static_cast<SendSocket::Handler&>(*this)} {}
+      closing_{loop_, options_.socket.session}, connection_{
+                                                    transport, options_.socket,
+                                                    static_cast<SendSocket::Handler&>(*this)} {}
 
 void BufferedSendCore::on_connected(SendSocket&) {
     const std::size_t body = session().body_limit();
@@ -58,7 +59,7 @@ void BufferedSendCore::on_connected(SendSocket&) {
 // --- into the pages -------------------------------------------------------------------------
 
 Status BufferedSendCore::sendv(MessageParts parts) {
-    if (!is_connected() || close_by_) return Status::closed;
+    if (!is_connected() || closing_.has_begun()) return Status::closed;
     const std::size_t bytes = size_of(parts);
     if (bytes > limits_.message) return Status::too_large;
     if (bytes + page::record_header_bytes > limits_.page) {
@@ -158,49 +159,31 @@ void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion:
     // Whatever the outcome, the page is free; a connection that failed says so by on_closed.
     pages_.release(page);
     if (!is_connected()) return;
-    if (close_by_) return close_when_drained();
+    if (closing_.has_begun()) {
+        closing_.on_progress();
+        return close_when_drained();
+    }
     if (std::exchange(capacity_wanted_, false)) handler_.on_writable(socket_);
 }
 
 // --- the end --------------------------------------------------------------------------------
 
 void BufferedSendCore::close() {
-    if (close_by_) return;
+    if (closing_.has_begun()) return;
     if (!is_connected()) return connection_.close(); // nothing has been accepted
     flush();
-    close_by_ = loop_.now() + options_.socket.session.close_limit;
+    closing_.begin(session());
     connection_.core_->connect_no_more();
     close_when_drained();
 }
 
-// The session closes when all pages have left; until then the same time-outs count here.
 void BufferedSendCore::close_when_drained() {
-    if (pages_in_use() > 0) {
-        return close_timer_.start_at(
-            std::min(loop_.now() + options_.socket.session.close_timeout, *close_by_));
-    }
-    close_timer_.cancel();
-    session().close(*close_by_);
-}
-
-void BufferedSendCore::on_close_overdue() {
-    const auto& options = options_.socket.session;
-    const auto told = [&](const char* what, std::chrono::milliseconds time) {
-        return session().peer_address() + what + std::to_string(time.count()) + " ms";
-    };
-    if (loop_.now() >= *close_by_) {
-        session().fail(CloseReason::unconfirmed,
-                       told(" has not taken everything within ", options.close_limit));
-    } else {
-        session().cut_off(CloseReason::unconfirmed,
-                          told(" has taken nothing more for ", options.close_timeout),
-                          options.close_timeout);
-    }
+    if (pages_in_use() == 0) closing_.finish();
 }
 
 void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
     flush_timer_.cancel();
-    close_timer_.cancel();
+    closing_.forget();
     Closed last = closed;
     const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
     if (unsent > 0) {
@@ -214,7 +197,6 @@ void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
     filling_.writer = PageWriter{};
     NETIO_CHECK(pages_in_use() == 0); // every frame in the fabric's hands has been answered
     capacity_wanted_ = false;
-    close_by_.reset();
     handler_.on_closed(socket_, last);
 }
 

@@ -9,7 +9,7 @@
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/send_core.hpp"
-#include "netio/session/patient_timer.hpp"
+#include "netio/session/patient_close.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -66,7 +66,6 @@ class BufferedSendCore final : private SendSocket::Handler {
     void depart(const Departure& departure);
     Status post(const Departure& departure);
     void close_when_drained();
-    void on_close_overdue();
     Session& session() noexcept { return connection_.core_->session(); }
 
     BufferedSendSocket& socket_;
@@ -80,9 +79,8 @@ class BufferedSendCore final : private SendSocket::Handler {
     std::deque<Departure> waiting_;
     Limits limits_;
     bool capacity_wanted_ = false;
-    std::optional<TimePoint> close_by_; // close() was called
     Timer flush_timer_;
-    PatientTimer close_timer_;
+    PatientClose closing_;
     SendSocket connection_; // last: goes first
 };
 

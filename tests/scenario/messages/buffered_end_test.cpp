@@ -33,12 +33,14 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
         ASSERT_EQ(receiver.messages[i].bytes, content(150, i));
     EXPECT_EQ(sender.closed.size(), 1U);
     EXPECT_EQ(sender.room, 0);
-    // And it may connect again.
+    // And it may connect again, and close again.
     socket->connect(address);
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
     EXPECT_EQ(send(content(150, 0)), Status::ok);
     socket->close();
     ASSERT_TRUE(arrived(91));
+    ASSERT_TRUE(bed.run_until([&] { return sender.closed.size() == 2; }));
+    EXPECT_EQ(sender.closed[1].reason, CloseReason::orderly);
 }
 
 TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
@@ -200,52 +202,66 @@ TEST_P(BufferedMessagesOnAnUncertainWay, AReceiverThatPausesForEverLearnsThatItW
 
 // Its own and the session's together.
 TEST_P(BufferedMessagesOnAnUncertainWay, ACloseTakesOneCloseLimitAtMost) {
-    listen({.session = {.receive_count = 4}});
-    auto options = patient;
-    options.page_count = 16;
-    options.socket.session.close_timeout = 10s;
-    options.socket.session.close_limit = 30s;
-    connect(options);
-    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
-    // A page each five seconds: the last leaves before 30 s, and is not taken until 45 s.
-    ReceiveSocket& slow = *listener->peers().front();
-    slow.pause();
-    receiver.at_message = [](ReceiveSocket& peer) { peer.pause(); };
-    Timer next{bed.loop(), [&] {
-                   if (receiver.closed.empty()) slow.resume();
-                   next.start(5s);
-               }};
-    next.start(5s);
-    for (unsigned i = 0; i < 8; ++i)
-        ASSERT_EQ(send(content(1020, i)), Status::ok);
-    const TimePoint begin = bed.world()->now();
-    socket->close();
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
-    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("everything within 30000 ms"));
-    EXPECT_LE(bed.world()->now() - begin, 31s);
-    next.cancel();
+    // A page each five seconds: the last leaves before 30 s, and is not taken then; or it waits
+    // yet.
+    for (const unsigned pages : {7U, 8U}) {
+        SCOPED_TRACE(pages);
+        socket.reset();
+        receiver = {};
+        sender = {};
+        listen({.session = {.receive_count = 4}});
+        auto options = patient;
+        options.page_count = 16;
+        options.socket.session.close_timeout = 10s;
+        options.socket.session.close_limit = 30s;
+        connect(options);
+        ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+        ReceiveSocket& slow = *listener->peers().front();
+        slow.pause();
+        receiver.at_message = [](ReceiveSocket& peer) { peer.pause(); };
+        Timer next{bed.loop(), [&] {
+                       if (receiver.closed.empty()) slow.resume();
+                       next.start(5s);
+                   }};
+        next.start(5s);
+        for (unsigned i = 0; i < pages; ++i)
+            ASSERT_EQ(send(content(1020, i)), Status::ok);
+        const TimePoint begin = bed.world()->now();
+        socket->close();
+        ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+        EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
+        EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("everything within 30000 ms"));
+        EXPECT_EQ(socket->pages_in_use(), 0U);
+        EXPECT_EQ(sender.closed[0].detail.find("not left") == std::string::npos, pages == 7);
+        EXPECT_LE(bed.world()->now() - begin, 31s);
+    }
 }
 
 TEST_P(BufferedMessagesOnAnUncertainWay, AStopOfTheSenderWhileItClosesIsNotBlamedOnTheReceiver) {
-    listen({.session = {.receive_count = 4}});
-    auto options = patient;
-    options.page_count = 16;
-    connect(options);
-    ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
-    ReceiveSocket& slow = *listener->peers().front();
-    slow.pause();
-    for (unsigned i = 0; i < 10; ++i)
-        ASSERT_EQ(send(content(1020, i)), Status::ok);
-    socket->close();
-    for (int i = 0; i < 10; ++i)
-        bed.loop().run_once();
-    bed.world()->spend(30s);
-    Timer go_on{bed.loop(), [&] { slow.resume(); }};
-    go_on.start(5ms);
-    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
-    EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly) << sender.closed[0].detail;
-    EXPECT_EQ(receiver.messages.size(), 10U);
+    for (const Duration stop :
+         {Duration{30s}, Duration{100s}}) { // longer than close_timeout; than both
+        socket.reset();
+        receiver = {};
+        sender = {};
+        listen({.session = {.receive_count = 4}});
+        auto options = patient;
+        options.page_count = 16;
+        connect(options);
+        ASSERT_TRUE(bed.run_until([&] { return receiver.connected == 1; }));
+        ReceiveSocket& slow = *listener->peers().front();
+        slow.pause();
+        for (unsigned i = 0; i < 10; ++i)
+            ASSERT_EQ(send(content(1020, i)), Status::ok);
+        socket->close();
+        for (int i = 0; i < 10; ++i)
+            bed.loop().run_once();
+        bed.world()->spend(stop);
+        Timer go_on{bed.loop(), [&] { slow.resume(); }};
+        go_on.start(5ms);
+        ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+        EXPECT_EQ(sender.closed[0].reason, CloseReason::orderly) << sender.closed[0].detail;
+        EXPECT_EQ(receiver.messages.size(), 10U);
+    }
 }
 
 TEST_P(BufferedMessagesOnAnUncertainWay, OfAPeerThatFellSilentGiveEveryPageBack) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The close() of a socket that has still something to hand to its session, which can be closed only
+// behind that. Until then the session's time-outs count here: SessionOptions::close_timeout since
+// the last progress, and close_limit in all; the session has what is then left of it. Only the time
+// counts in which our loop looked.
+
+#include "netio/session/patient_timer.hpp"
+#include "netio/session/session_options.hpp"
+
+#include <chrono>
+
+namespace netio::inline v0_2 {
+
+class Session;
+
+class PatientClose {
+  public:
+    PatientClose(EventLoop& loop, const SessionOptions& options);
+
+    // close() was called. The session, which is open, ends unconfirmed if a time-out comes before
+    // finish(). Twice is legal.
+    void begin(Session& session);
+    bool has_begun() const noexcept { return session_ != nullptr; }
+    // Something has left, or the peer has taken something.
+    void on_progress();
+    // All has left: closes the session. Twice is legal.
+    void finish();
+    // The session is gone.
+    void forget() noexcept;
+
+  private:
+    TimePoint limit() const noexcept;
+    void on_overdue();
+
+    EventLoop& loop_;
+    const std::chrono::milliseconds timeout_;
+    const std::chrono::milliseconds in_all_;
+    Session* session_ = nullptr; // once it has begun
+    bool is_finished_ = false;
+    TimePoint end_{}; // close_limit, if nothing keeps our loop from looking
+    Duration stalled_before_{0};
+    PatientTimer timer_;
+};
+
+} // namespace netio::inline v0_2
