@@ -72,11 +72,17 @@ class Sender {
 
     // Total bytes of the stream, once, to be sent after all transfers on the same connection (R12).
     std::optional<std::uint64_t> next_fin();
+    bool has_given_fin() const noexcept { return fin_given_; }
 
     Sequence position() const noexcept { return next_; } // S_s
     Phase phase() const noexcept { return phase_; }      // P_s
     std::uint64_t ring_free_bytes() const noexcept {     // b_s
         return ring_.free_bytes(ring_acked_, ring_sent_);
+    }
+    std::uint64_t ring_acked_bytes() const noexcept { return ring_acked_; }
+    // What is not acknowledged of the ring is too little to be so when the ring is empty (P6).
+    bool is_ring_read() const noexcept {
+        return ring_sent_ - ring_acked_ < prompt_ack_bytes(ring_.bytes);
     }
     std::uint64_t queued_bytes() const noexcept { return submitted_ - next_; }
     std::uint64_t backlog_bytes() const noexcept { return backlog_bytes_; }

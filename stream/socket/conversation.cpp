@@ -3,37 +3,19 @@
 
 #include "stream/core/agreement.hpp"
 #include "stream/socket/frames.hpp"
+#include "stream/socket/opening.hpp"
 #include "stream/socket/stream_socket_core.hpp"
 
 #include "netio/access/gate_client.hpp"
 #include "netio/access/rights.hpp"
 
-#include <algorithm>
+#include <string>
 
 namespace netio::stream::inline v0_2 {
 
 using Outcome = Completion::Outcome;
 
 namespace {
-
-netio::Hello hello_with(const StreamSocket::Options& options, bool lends) {
-    netio::Hello hello{.service = Service::stream, .service_data = {}};
-    const auto data = encode_hello(hello_of(options.sender, options.receiver, lends));
-    std::ranges::copy(data, hello.service_data.bytes.begin());
-    hello.service_data.size = data.size();
-    return hello;
-}
-
-// Where bytes come in frames, the session's receives are for these.
-SessionOptions session_with(const StreamSocket::Options& options, bool lends) {
-    SessionOptions session = options.session;
-    session.remote_writes = lends;
-    if (!lends) {
-        session.receive_bytes = frame_header_bytes + options.frame_bytes;
-        session.receive_count = options.frame_count;
-    }
-    return session;
-}
 
 // The peer's key says that it is trusted with the process.
 bool has_right(const IncomingSession& incoming) {
@@ -56,10 +38,10 @@ access::Protection protection_of(const Session::Target& target) {
 // --- opening --------------------------------------------------------------------------------
 
 Conversation::Conversation(StreamSocket::Core& core, bool accepts, Lending lending)
-    : core_{core}, distance_{core.transport().loop(), accepts, core.options().round_trip},
+    : core_{core}, distance_{core.loop(), accepts, core.options().round_trip},
       in_{core.options().receive_limit_count, lending}, out_{core.options().send_limit_count},
-      delivery_{core, in_, out_}, wake_{core.transport().loop(), [this] { progress(); }},
-      word_{core.transport().loop(), [this] { wake(); }} {}
+      delivery_{core, in_, out_}, wake_{core.loop(), [this] { progress(); }},
+      word_{core.loop(), [this] { wake(); }}, leave_{core.loop(), core.options().session} {}
 
 Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
     : Conversation{core, false,
@@ -100,7 +82,8 @@ void Conversation::on_open(Session& session) {
         return session.fail(CloseReason::failed, error.what());
     }
     distance_.on_ring_sent();
-    if (ControlChannel::announce(ring, session) == Status::again) fail("grants no credits");
+    const Status told = ControlChannel::announce(ring, session);
+    if (told == Status::again) return fail("grants no credits");
 }
 
 // --- what the session reports ---------------------------------------------------------------
@@ -158,7 +141,11 @@ void Conversation::take_control(std::span<const std::byte> body) {
     for (std::size_t i = 0; i < message.advert_count; ++i) {
         if (!is_good(out_.on_advert(message.adverts[i]))) return;
     }
-    if (message.acknowledged_bytes && !is_good(out_.on_ack(*message.acknowledged_bytes))) return;
+    if (message.acknowledged_bytes) {
+        const std::uint64_t before = out_.acknowledged_bytes();
+        if (!is_good(out_.on_ack(*message.acknowledged_bytes))) return;
+        if (out_.acknowledged_bytes() > before) leave_.on_progress();
+    }
     if (message.end_bytes && is_good(in_.on_end(*message.end_bytes))) peer_closes_ = message.closes;
 }
 
@@ -176,6 +163,7 @@ void Conversation::on_sent(Session&, Cookie cookie, Outcome outcome) {
         controls_.on_sent(cookie);
     } else if (outcome == Outcome::done) { // what was canceled is released by drain()
         out_.on_sent(static_cast<std::uint64_t>(cookie));
+        leave_.on_progress();
     }
     wake();
 }
@@ -221,6 +209,7 @@ void Conversation::shutdown_send() {
 void Conversation::close() {
     closing_ = true;
     if (state_ == State::opening) return session_->abort();
+    if (state_ == State::open) leave_.begin(*session_);
     shutdown_send(); // also one that drains ends now
 }
 
@@ -271,7 +260,6 @@ void Conversation::tell_peer() {
         // Nothing but a long way makes a session's receives more.
         const SessionOptions usual = session_with(core_.options(), in_.lends());
         if (session_->counters().receives > usual.receive_count) distance_.on_told();
-        if (message.end_bytes) end_sent_ = true;
     }
     // A connection that broke says so by on_closed.
     if (const auto ring = in_.grow(distance_.gauge(), *session_)) {
@@ -293,12 +281,16 @@ void Conversation::shut_down_when_done() {
         if (in_.unread_bytes() > 0) session_->add_unread(1);
         session_->confirm();
     }
-    if (!end_sent_ || out_.has_sends()) return;
-    if (closing_ || delivery_.has_ended()) session_->close();
+    if (!out_.has_told_end() || out_.has_sends()) return;
+    if (delivery_.has_ended()) leave_.begin(*session_);
+    // Behind the session's end the peer tells nothing of what its user takes, and a slow one would
+    // pass for one that takes nothing. But it is to hear at once that this side takes no more.
+    if (in_.unread_bytes() > 0 || out_.is_read()) leave_.finish();
 }
 
 void Conversation::on_closed(Session&, const Closed& closed) {
     closed_ = closed;
+    leave_.forget();
     session_.reset();
     if (state_ == State::opening) return end();
     state_ = State::draining;

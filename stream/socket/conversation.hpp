@@ -18,6 +18,7 @@
 #include "stream/socket/outgoing.hpp"
 #include "stream/socket/stream_socket.hpp"
 
+#include "netio/session/patient_close.hpp"
 #include "netio/session/session.hpp"
 #include "netio/session/session_listener.hpp"
 
@@ -85,12 +86,12 @@ class Conversation final : private Session::Handler {
     std::unique_ptr<Session> session_;
     Outgoing out_;
     Delivery delivery_;
-    bool end_sent_ = false;
     bool peer_closes_ = false;
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // how the session ended, while draining
     Timer wake_;
-    Timer word_; // when the next control message may leave
+    Timer word_;         // when the next control message may leave
+    PatientClose leave_; // close(): what is still to be sent before the session may close
 };
 
 } // namespace netio::stream::inline v0_2

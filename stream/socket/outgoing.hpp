@@ -39,6 +39,10 @@ class Outgoing {
 
     ProtocolError on_advert(const Advert& advert);
     ProtocolError on_ack(std::uint64_t total_bytes) { return sender_->on_ack(total_bytes); }
+    // Of what went through the ring: the peer's user has it.
+    std::uint64_t acknowledged_bytes() const noexcept { return sender_->ring_acked_bytes(); }
+    // It has so much of it that no acknowledgement need follow.
+    bool is_read() const noexcept { return sender_->is_ring_read(); }
     ProtocolError on_ring(const RemoteRing& ring);
     // Of this transfer, or of a part of it, that has left.
     void on_sent(std::uint64_t transfer) {
@@ -51,6 +55,8 @@ class Outgoing {
     std::optional<std::uint64_t> next_end() {
         return carrier_->waiting_bytes() == 0 ? sender_->next_fin() : std::nullopt;
     }
+
+    bool has_told_end() const noexcept { return sender_ && sender_->has_given_fin(); }
 
     // The next send that is done, by now.
     std::optional<Cookie> next_done(TimePoint now);

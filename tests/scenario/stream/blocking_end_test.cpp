@@ -106,6 +106,18 @@ TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
     writing.join();
 }
 
+TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
+    BlockingStream::Options hasty = patient;
+    hasty.stream.session.close_timeout = 50ms;
+    connect(hasty);
+    // Nobody runs the server's loop from now on.
+    while (client->has_capacity())
+        client->write(std::vector<std::byte>(64 * 1024));
+    const auto [kind, what] = error_of([&] { client->close(); });
+    EXPECT_EQ(kind, StreamError::Kind::closed);
+    EXPECT_THAT(what, HasSubstr("taken nothing more for 50 ms"));
+}
+
 TEST_F(BlockingEnd, AReadThatTellsTheEndDoesNotWaitForAPeerThatClosesAndIsStoppedThen) {
     connect({.call_timeout = 60s, .farewell_timeout = 20ms});
     const std::vector<std::byte> bytes(1'000);

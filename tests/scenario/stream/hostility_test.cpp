@@ -110,6 +110,31 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     establish();
 }
 
+// It repeats that it has taken nothing, while a close waits for it to take something.
+TEST_P(Hostility, WhoSaysTheSameAgainIsNotWaitedForLonger) {
+    StreamSocket::Options options;
+    options.session.close_timeout = std::chrono::milliseconds{300};
+    options.session.close_limit = std::chrono::seconds{3};
+    listen(options);
+    Impostor impostor{bed.transport(),
+                      listener->endpoints().front().address,
+                      {.advert_limit_count = 256, .lends_memory = false}};
+    ASSERT_TRUE(bed.run_until([&] { return impostor.has_ring(); }));
+    impostor.send_ring({.address = 0, .key = 0, .bytes = 1000});
+    ASSERT_TRUE(bed.run_until([&] { return server.connected; }));
+    ASSERT_EQ(server.send(5'000), Status::ok);
+    netio::Timer again{bed.loop(), [&] {
+                           if (impostor.closed) return;
+                           impostor.send(ControlMessage{.acknowledged_bytes = 0});
+                           again.start(std::chrono::milliseconds{100});
+                       }};
+    again.start({});
+    server.socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
+    EXPECT_EQ(server.closed->reason, CloseReason::unconfirmed);
+    EXPECT_THAT(server.closed->detail, HasSubstr("taken nothing more for 300 ms"));
+}
+
 TEST_P(Hostility, BytesInAFrameAreRefusedWhereThereIsMemoryForThem) {
     const netio::Closed closed = verdict_on([](Impostor& impostor) {
         impostor.send_ring();

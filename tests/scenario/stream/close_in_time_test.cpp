@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// How long a close() takes: while the peer takes nothing, a little at a time, too little in all,
+// and while nobody looked.
+
+#include "netio/loop/event_loop.hpp"
+#include "tests/scenario/stream/pair.hpp"
+
+namespace netio::stream::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class ClosingInTime : public PairOnBed {
+  protected:
+    static constexpr std::uint64_t piece = 100'000;
+
+    static StreamSocket::Options with(std::chrono::milliseconds close_timeout,
+                                      std::chrono::milliseconds close_limit = 60s) {
+        StreamSocket::Options options;
+        options.session.close_timeout = close_timeout;
+        options.session.close_limit = close_limit;
+        return options;
+    }
+    // More than the peer's ring takes. The memory may be the same: nobody looks at these bytes.
+    void send_much(std::size_t count = 20) {
+        server.at_raw = [this](const Received& got) {
+            ++server.receives_completed;
+            server.received += got.bytes;
+        };
+        for (std::size_t i = 0; i < count; ++i) {
+            ASSERT_EQ(client.socket->send(client.outgoing.slice(0, piece), Cookie{client.sends++}),
+                      Status::ok);
+        }
+        client.sent = count * piece;
+    }
+    void fill_the_ring() {
+        send_much();
+        ASSERT_TRUE(
+            bed.run_until([&] { return client.socket->counters().sent.waits_for_ring > 0; }));
+    }
+    // So many bytes each time.
+    void read_slowly(std::size_t bytes, Duration pause) {
+        slow.emplace(bed.loop(), [this, bytes, pause] {
+            if (!server.socket || server.closed || server.ended) return;
+            static_cast<void>(server.receive(bytes, Fill::all));
+            slow->start(pause);
+        });
+        slow->start(pause);
+    }
+    // Until on_closed of the client's.
+    Duration time_of_close() {
+        const TimePoint begin = bed.world()->now();
+        client.socket->close();
+        EXPECT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+        return bed.world()->now() - begin;
+    }
+
+    std::optional<Timer> slow;
+};
+
+TEST_P(ClosingInTime, ACloseWhoseBytesCannotLeaveIsUnconfirmedInItsTime) {
+    establish(with(2s));
+    fill_the_ring();
+    server.at_lost = [&](std::uint64_t bytes) {
+        EXPECT_EQ(server.receive(std::min<std::size_t>(bytes, piece), Fill::all), Status::ok);
+    };
+    const Duration time = time_of_close();
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
+    EXPECT_THAT(client.closed->detail, HasSubstr("taken nothing more for 2000 ms"));
+    EXPECT_GE(time, 2s);
+    EXPECT_LE(time, 3s);
+    EXPECT_LT(client.sends_done, client.sends) << "and what had not left was canceled";
+    // The peer, which is alive, hears why, and its user may still have what had arrived.
+    ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
+    EXPECT_EQ(server.closed->reason, CloseReason::too_slow) << server.closed->detail;
+    EXPECT_EQ(server.received, piece);
+}
+
+TEST_P(ClosingInTime, ToAPeerThatIsStoppedItIsUnconfirmedInItsTime) {
+    listen();
+    const std::uint64_t accepting = bed.sim()->next_connection() + 1;
+    connect(with(2s));
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    bed.sim()->hold(accepting);
+    send_much();
+    const Duration time = time_of_close();
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
+    EXPECT_GE(time, 2s);
+    EXPECT_LE(time, 3s);
+    EXPECT_LT(client.sends_done, client.sends);
+}
+
+// Also of what is in its ring already, and takes longer than close_timeout.
+TEST_P(ClosingInTime, ASlowReaderWhoTakesMoreAndMoreIsWaitedFor) {
+    establish(with(2s));
+    fill_the_ring();
+    read_slowly(50'000, 250ms); // 1 MiB in more than 5 s
+    const Duration time = time_of_close();
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    EXPECT_GE(time, 9s);
+    EXPECT_EQ(server.received, client.sent);
+    EXPECT_EQ(client.sends_done, client.sends);
+}
+
+// There is no ring, and nothing is acknowledged: that bytes leave is what shows it.
+TEST_P(ClosingInTime, ASlowReaderWithoutARingIsWaitedForAsWell) {
+    StreamSocket::Options options = with(2s);
+    options.sender.mode = TransferMode::direct_only;
+    establish(options);
+    send_much();
+    read_slowly(piece, 1s);
+    const Duration time = time_of_close();
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    EXPECT_GE(time, 19s);
+    EXPECT_EQ(server.received, client.sent);
+}
+
+TEST_P(ClosingInTime, TwoWhoHaveEndedByHalvesWaitForTheSlowReaderAsWell) {
+    establish(with(2s));
+    send_much(10); // all of it is in the ring
+    client.socket->shutdown_send();
+    server.socket->shutdown_send();
+    ASSERT_TRUE(bed.run_until([&] { return client.ended && client.sends_done == 10; }));
+    read_slowly(50'000, 250ms);
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
+    EXPECT_EQ(server.received, client.sent);
+}
+
+TEST_P(ClosingInTime, WhoNeverReadsWhatHasArrivedIsWaitedForInTheSameTime) {
+    establish(with(2s));
+    send_much(5);
+    ASSERT_TRUE(bed.run_until([&] { return client.sends_done == 5; }));
+    const Duration time = time_of_close();
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
+    EXPECT_GE(time, 2s);
+    EXPECT_LE(time, 3s);
+}
+
+TEST_P(ClosingInTime, TwoWhoCloseAndReadNothingDoNotWaitForEachOther) {
+    for (const bool ended_before : {false, true}) {
+        client.forget();
+        server.forget();
+        client.socket.reset();
+        server.socket.reset();
+        if (!listener) listen();
+        connect();
+        ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+        for (Side* const side : {&client, &server}) {
+            for (int i = 0; i < 5; ++i)
+                ASSERT_EQ(side->send(40'000), Status::ok);
+            if (ended_before) side->socket->shutdown_send();
+        }
+        ASSERT_TRUE(
+            bed.run_until([&] { return client.sends_done == 5 && server.sends_done == 5; }));
+        const TimePoint begin = bed.world()->now();
+        client.socket->close();
+        server.socket->close();
+        ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+        EXPECT_LE(bed.world()->now() - begin, 1s);
+        EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
+        EXPECT_EQ(server.closed->reason, CloseReason::unconfirmed) << server.closed->detail;
+    }
+}
+
+// Its own limit and the session's together.
+TEST_P(ClosingInTime, ACloseTakesOneCloseLimitAtMost) {
+    for (const std::size_t count : {20U, 8U}) { // bytes wait here, or in the peer's ring only
+        SCOPED_TRACE(count);
+        client.forget();
+        server.forget();
+        client.socket.reset();
+        server.socket.reset();
+        if (!listener) listen();
+        connect(with(2s, 4s));
+        ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+        send_much(count);
+        ASSERT_TRUE(bed.run_until([&] {
+            return client.socket->counters().sent.waits_for_ring > 0 || client.sends_done == count;
+        }));
+        bed.world()->spend(30s); // a stop before the close has nothing to do with it
+        bed.loop().run_once();
+        read_slowly(60'000, 300ms);
+        const Duration time = time_of_close();
+        slow.reset();
+        ASSERT_TRUE(client.closed);
+        EXPECT_EQ(client.closed->reason, CloseReason::unconfirmed) << client.closed->detail;
+        EXPECT_THAT(client.closed->detail, HasSubstr("everything within 4000 ms"));
+        EXPECT_GE(time, 4s);
+        EXPECT_LE(time, 5s);
+    }
+}
+
+TEST_P(ClosingInTime, AStopOfTheClosingProcessIsNotBlamedOnThePeer) {
+    for (const Duration stop : {Duration{30s}, Duration{100s}}) { // longer than both limits
+        client.forget();
+        server.forget();
+        client.socket.reset();
+        server.socket.reset();
+        if (!listener) listen();
+        connect(with(10s, 20s));
+        ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+        fill_the_ring();
+        client.socket->close();
+        for (int i = 0; i < 10; ++i)
+            bed.loop().run_once();
+        bed.world()->spend(stop);
+        read_slowly(100'000, 100ms);
+        ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
+        slow.reset();
+        EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+        EXPECT_EQ(server.received, client.sent);
+    }
+}
+
+TEST_P(ClosingInTime, ASocketThatWasClosedInVainConnectsAgainAndClosesInOrder) {
+    establish(with(2s));
+    fill_the_ring();
+    static_cast<void>(time_of_close());
+    ASSERT_TRUE(client.closed);
+    ASSERT_TRUE(bed.run_until([&] { return server.closed.has_value(); }));
+    client.forget();
+    server.forget();
+    server.at_raw = nullptr;
+    client.socket->connect(listener->endpoints().front().address);
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    ASSERT_EQ(client.send(1'000), Status::ok);
+    ASSERT_EQ(server.receive(1'000, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 1'000; }));
+    ASSERT_EQ(server.receive(1'000, Fill::all), Status::ok); // the end
+    EXPECT_LE(time_of_close(), 1s);
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, ClosingInTime, simulated_stages(), stage_name);
+
+} // namespace
+} // namespace netio::stream::test
