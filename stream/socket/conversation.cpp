@@ -9,6 +9,7 @@
 #include "netio/access/gate_client.hpp"
 #include "netio/access/rights.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace netio::stream::inline v0_2 {
@@ -33,6 +34,12 @@ access::Protection protection_of(const Session::Target& target) {
     return target.gate ? target.gate->protection() : access::Protection::none;
 }
 
+// The session's handshake is over then, and the stream's is not.
+std::string no_ring_of(const Session& session, std::chrono::milliseconds waited) {
+    return session.peer_address() + " has not told of its ring within " +
+           std::to_string(waited.count()) + " ms";
+}
+
 } // namespace
 
 // --- opening --------------------------------------------------------------------------------
@@ -40,8 +47,17 @@ access::Protection protection_of(const Session::Target& target) {
 Conversation::Conversation(StreamSocket::Core& core, bool accepts, Lending lending)
     : core_{core}, distance_{core.loop(), accepts, core.options().round_trip},
       in_{core.options().receive_limit_count, lending}, out_{core.options().send_limit_count},
-      delivery_{core, in_, out_}, wake_{core.loop(), [this] { progress(); }},
-      word_{core.loop(), [this] { wake(); }}, leave_{core.loop(), core.options().session} {}
+      delivery_{core, in_, out_}, wake_{core.loop(), [this] { progress(); }}, word_{core.loop(),
+                                                                                    [this] {
+                                                                                        wake();
+                                                                                    }},
+      ring_due_{core.loop(),
+                [this] {
+                    session_->fail(
+                        CloseReason::handshake_timeout,
+                        no_ring_of(*session_, core_.options().session.handshake_timeout));
+                }},
+      leave_{core.loop(), core.options().session} {}
 
 Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
     : Conversation{core, false,
@@ -84,6 +100,7 @@ void Conversation::on_open(Session& session) {
     distance_.on_ring_sent();
     const Status told = ControlChannel::announce(ring, session);
     if (told == Status::again) return fail("grants no credits");
+    ring_due_.start(options.session.handshake_timeout);
 }
 
 // --- what the session reports ---------------------------------------------------------------
@@ -115,6 +132,7 @@ void Conversation::take_ring(std::span<const std::byte> body) {
         if (is_good(out_.on_ring(ring))) wake();
         return;
     }
+    ring_due_.cancel();
     distance_.on_ring_arrived();
     const std::size_t longest =
         peer_.lends_memory ? session_->capabilities().message_bytes : session_->body_limit();

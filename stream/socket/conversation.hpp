@@ -19,6 +19,7 @@
 #include "stream/socket/stream_socket.hpp"
 
 #include "netio/session/patient_close.hpp"
+#include "netio/session/patient_timer.hpp"
 #include "netio/session/session.hpp"
 #include "netio/session/session_listener.hpp"
 
@@ -90,8 +91,9 @@ class Conversation final : private Session::Handler {
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // how the session ended, while draining
     Timer wake_;
-    Timer word_;         // when the next control message may leave
-    PatientClose leave_; // close(): what is still to be sent before the session may close
+    Timer word_;            // when the next control message may leave
+    PatientTimer ring_due_; // of the peer, while opening
+    PatientClose leave_;    // close(): what is still to be sent before the session may close
 };
 
 } // namespace netio::stream::inline v0_2

@@ -3,6 +3,7 @@
 // How long a copy server waits for a sender whose turn it is, in virtual time.
 
 #include "tests/scenario/copy/copy_bed.hpp"
+#include "tests/scenario/stream/impostor.hpp"
 #include "tests/world/actors/sim_disk.hpp"
 
 namespace apps::copy::test {
@@ -103,6 +104,55 @@ TEST_F(CopyPatience, WhoSaysTheSameAgainOrMoreThanThereIsHasNothingToCompare) {
         ASSERT_TRUE(bed.run_until([&] { return peer.closed; }));
         EXPECT_LT(bed.loop().now() - said, seconds{1});
     }
+}
+
+// Counts those that were ever used.
+class CountedDisk final : public Disk {
+  public:
+    CountedDisk(netio::EventLoop& loop, std::size_t& started)
+        : started_{started}, disk_{loop, std::make_shared<DiskState>()} {}
+    void start() override {
+        ++started_;
+        disk_.start();
+    }
+    bool is_started() const noexcept override { return disk_.is_started(); }
+    void run(Task task, Then then) override { disk_.run(std::move(task), std::move(then)); }
+    void drop() override { disk_.drop(); }
+
+  private:
+    std::size_t& started_;
+    SimDisk disk_;
+};
+
+// Of this process's addresses, used or not.
+std::size_t mapped_bytes() {
+    std::size_t pages = 0;
+    std::ifstream{"/proc/self/statm"} >> pages;
+    return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// It finishes the handshake of its session, and tells of no ring, so there is no stream yet.
+TEST_F(CopyPatience, WhoStopsWithinTheHandshakeCostsNoBuffersNoThreadAndNoPlaceForLong) {
+    constexpr std::size_t buffers = 512;
+    std::size_t started = 0;
+    server.reset();
+    serve(1, {.buffer_count = buffers, .disk = [&started](netio::EventLoop& loop) {
+                  return std::make_unique<CountedDisk>(loop, started);
+              }});
+    const std::size_t before = mapped_bytes();
+    netio::stream::test::Impostor half{bed.transport(), address()};
+    ASSERT_TRUE(bed.run_until([&] { return half.has_ring(); }));
+    EXPECT_EQ(server->sender_count(), 1U);
+    EXPECT_LT(mapped_bytes() - before, buffers * chunk_bytes / 4);
+    const netio::TimePoint then = bed.loop().now();
+    ASSERT_TRUE(bed.run_until([&] { return half.closed && server->sender_count() == 0; }));
+    EXPECT_LT(bed.loop().now() - then, seconds{6}) << "handshake_timeout, and not its idle_limit";
+    EXPECT_EQ(started, 0U);
+    put("source/honest", "content");
+    Sender::Options what = options({"honest"});
+    what.disk = disk_of(std::make_shared<DiskState>());
+    EXPECT_EQ(copy(std::move(what)).files.at(0).outcome, CopiedFile::Outcome::copied);
+    EXPECT_EQ(started, 1U);
 }
 
 } // namespace

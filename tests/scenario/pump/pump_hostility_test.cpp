@@ -4,6 +4,7 @@
 
 #include "apps/pump/server.hpp"
 #include "tests/scenario/copy/copy_bed.hpp"
+#include "tests/scenario/stream/impostor.hpp"
 
 #include <gmock/gmock.h>
 
@@ -96,6 +97,17 @@ TEST_F(PumpHostility, WhoSaysNothingLosesItsPlace) {
     ASSERT_TRUE(bed.run_until([&] { return clients[0]->closed && clients[1]->closed; }));
     ASSERT_TRUE(bed.run_until([&] { return server->client_count() == 0; }));
     EXPECT_THAT(ends, testing::Each(testing::HasSubstr("nothing has moved for 50 ms")));
+    EXPECT_EQ(pump_honestly(), "");
+}
+
+TEST_F(PumpHostility, WhoStopsWithinTheHandshakeLosesItsPlace) {
+    Settings settings;
+    settings.stream.session.handshake_timeout = milliseconds{60};
+    serve({.client_limit_count = 1, .host_limit_count = 1, .settings = settings});
+    netio::stream::test::Impostor half{bed.transport(), server->endpoints().front().address};
+    ASSERT_TRUE(bed.run_until([&] { return half.closed && server->client_count() == 0; }));
+    EXPECT_TRUE(half.has_ring()) << "the session's handshake was over";
+    EXPECT_THAT(ends, testing::ElementsAre(testing::HasSubstr("not told of its ring")));
     EXPECT_EQ(pump_honestly(), "");
 }
 

@@ -5,11 +5,14 @@
 #include "stream/socket/blocking_stream.hpp"
 
 #include "netio/session/client_key.hpp"
+#include "tests/scenario/stream/impostor.hpp"
 #include "tests/support/key_files.hpp"
 #include "tests/support/seen.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -174,6 +177,32 @@ TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
     EXPECT_THAT(seen.connected, testing::SizeIs(1));
     EXPECT_THAT(seen_by_stranger.routes_failed, testing::SizeIs(1));
     EXPECT_EQ(listener.endpoints().front().provider, "tcp");
+}
+
+// As many as may wait to be accepted have finished the handshake of their session and say no more.
+TEST(BlockingStrangers, WhoTellNothingOfTheirRingsTakeNobodysPlaceForLong) {
+    constexpr std::size_t places = 64;
+    BlockingStream::Options hasty = patient;
+    hasty.stream.session.handshake_timeout = 300ms;
+    hasty.stream.receiver = improved_receiver(10'000);
+    BlockingListener listener{"127.0.0.1:0", hasty};
+    std::thread serving{[&] {
+        BlockingStream peer = listener.accept();
+        std::byte none{};
+        EXPECT_EQ(peer.read({&none, 1}), 0U);
+    }};
+    netio::test::TestBed bed{netio::test::Bed::fabric_tcp};
+    std::vector<std::unique_ptr<Impostor>> strangers;
+    for (std::size_t i = 0; i < places; ++i) {
+        strangers.push_back(std::make_unique<Impostor>(bed.transport(), listener.address()));
+    }
+    EXPECT_TRUE(bed.run_until([&] {
+        return std::ranges::all_of(strangers,
+                                   [](const auto& each) { return each->closed.has_value(); });
+    }));
+    EXPECT_TRUE(std::ranges::all_of(strangers, [](const auto& each) { return each->has_ring(); }));
+    BlockingStream::connect(to_string(listener.address()), patient).close();
+    serving.join();
 }
 
 TEST(BlockingConnect, IsRefusedWithTheAddress) {

@@ -6,6 +6,8 @@
 #include "tests/scenario/stream/impostor.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
+#include "netio/session/session_listener.hpp"
+
 namespace netio::stream::test {
 namespace {
 
@@ -108,6 +110,75 @@ TEST_P(Hostility, IsAnsweredByTheEndOfThatConnectionAndItsName) {
     // And the listener still serves others.
     server.closed.reset();
     establish();
+}
+
+// Finishes the handshake of its session with everybody, and says nothing behind that.
+class SilentServer final : private netio::SessionListener::Handler,
+                           private netio::Session::Handler {
+  public:
+    SilentServer(netio::Transport& transport, const netio::Address& address)
+        : listener_{transport,
+                    {.service = netio::Service::stream,
+                     .addresses = {address},
+                     .open = true,
+                     .service_bytes = hello_bytes,
+                     .required_receive_bytes = frame_limit_bytes},
+                    *this} {}
+    netio::Address address() const { return listener_.endpoints().front().address; }
+
+    std::size_t opened = 0;
+    std::optional<netio::Closed> closed;
+
+  private:
+    void on_incoming(netio::IncomingSession& incoming) override {
+        session_ =
+            incoming.accept(Impostor::link_hello({.advert_limit_count = 256, .lends_memory = true}),
+                            Impostor::session_options(), *this);
+    }
+    void on_open(netio::Session&) override { ++opened; }
+    void on_frame(netio::Session&, const netio::IncomingFrame&) override {}
+    void on_sent(netio::Session&, Cookie, Outcome) override {}
+    void on_writable(netio::Session&) override {}
+    void on_closed(netio::Session&, const netio::Closed& why) override { closed = why; }
+
+    std::unique_ptr<netio::Session> session_;
+    netio::SessionListener listener_;
+};
+
+StreamSocket::Options in_haste() {
+    StreamSocket::Options options;
+    options.session.handshake_timeout = std::chrono::milliseconds{60};
+    return options;
+}
+
+TEST_P(Hostility, WhoNeverTellsOfItsRingIsGivenUpInTime) {
+    listen(in_haste());
+    Impostor impostor{bed.transport(), listener->endpoints().front().address};
+    ASSERT_TRUE(bed.run_until([&] { return server.closed && impostor.closed; }));
+    EXPECT_TRUE(impostor.has_ring()) << "the session's handshake was over";
+    EXPECT_FALSE(server.connected);
+    EXPECT_EQ(server.closed->reason, CloseReason::handshake_timeout) << server.closed->detail;
+    EXPECT_THAT(server.closed->detail, HasSubstr("not told of its ring within 60 ms"));
+}
+
+TEST_P(Hostility, AServerThatNeverTellsOfItsRingIsGivenUpInTime) {
+    SilentServer silent{bed.transport(), bed.address()};
+    client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(in_haste()), client);
+    client.socket->connect(silent.address());
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && silent.closed; }));
+    EXPECT_EQ(silent.opened, 1U);
+    EXPECT_FALSE(client.connected);
+    EXPECT_EQ(client.closed->reason, CloseReason::handshake_timeout) << client.closed->detail;
+    EXPECT_THAT(client.closed->detail, HasSubstr("not told of its ring within 60 ms"));
+}
+
+TEST_P(Hostility, BehindTheHandshakeNobodyIsGivenUpForSilence) {
+    establish(in_haste(), in_haste());
+    bool late = false;
+    netio::Timer later{bed.loop(), [&] { late = true; }};
+    later.start(std::chrono::milliseconds{200});
+    ASSERT_TRUE(bed.run_until([&] { return late; }));
+    EXPECT_FALSE(client.closed || server.closed);
 }
 
 // It repeats that it has taken nothing, while a close waits for it to take something.

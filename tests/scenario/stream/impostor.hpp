@@ -66,7 +66,6 @@ class Impostor final : private netio::Session::Handler {
         send(control_kind, bytes);
     }
 
-  private:
     static netio::SessionOptions session_options() {
         netio::SessionOptions options = StreamSocket::Options{}.session;
         options.remote_writes = true;
@@ -79,6 +78,8 @@ class Impostor final : private netio::Session::Handler {
         data.service_data.size = bytes.size();
         return data;
     }
+
+  private:
     void on_open(netio::Session&) override {}
     void on_frame(netio::Session&, const netio::IncomingFrame& frame) override {
         if (frame.kind == control_kind) {
