@@ -60,9 +60,10 @@ BlockingStream::Connection::Connection(std::string_view address,
                                        const BlockingStream::Options& options)
     : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout},
       engine_{std::make_unique<BlockingEngine>(options.provider)}, loop_{engine_->loop},
-      socket_{std::make_unique<StreamSocket>(*engine_->transport,
-                                             without_heartbeats(options.stream),
-                                             static_cast<StreamSocket::Handler&>(*this))} {
+      outgoing_{options.stream.send_limit_count}, socket_{std::make_unique<StreamSocket>(
+                                                      *engine_->transport,
+                                                      without_heartbeats(options.stream),
+                                                      static_cast<StreamSocket::Handler&>(*this))} {
     loop_.observer = options.observer;
     socket_->connect(parse_address(address));
     wait([this] { return connected_; });
@@ -71,7 +72,8 @@ BlockingStream::Connection::Connection(std::string_view address,
 BlockingStream::Connection::Connection(IncomingStream& incoming,
                                        const BlockingStream::Options& options, EventLoop& loop)
     : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout}, loop_{loop},
-      socket_{incoming.accept(without_heartbeats(options.stream), *this)} {}
+      outgoing_{options.stream.send_limit_count}, socket_{incoming.accept(
+                                                      without_heartbeats(options.stream), *this)} {}
 
 // --- reading --------------------------------------------------------------------------------
 
@@ -167,6 +169,7 @@ BlockingStream::Ready BlockingStream::Connection::wait_for(int descriptor) {
 void BlockingStream::Connection::write(std::span<const std::byte> memory) {
     if (closed_) throw_closed();
     if (memory.empty()) return;
+    wait([this] { return has_capacity(); });
     if (memory.size() > copy_limit_bytes) {
         // Only read; the type has no way to say so.
         RegisteredBuffer registered{{const_cast<std::byte*>(memory.data()), memory.size()},
@@ -176,8 +179,7 @@ void BlockingStream::Connection::write(std::span<const std::byte> memory) {
         return;
     }
     // The copy is ours: a short write returns before it has left.
-    wait([this] { return has_capacity(); });
-    const Slice slice = outgoing_.slice((sends_ % write_slots) * copy_limit_bytes, memory.size());
+    const Slice slice = outgoing_.slice(sends_, memory.size());
     std::memcpy(slice.data, memory.data(), memory.size());
     send(slice);
     loop_.run_once();

@@ -8,6 +8,7 @@
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,28 @@ struct BlockingLimits {
 void run_until(EventLoop& loop, const BlockingLimits& limits,
                const std::function<std::uint64_t()>& moved, const std::function<bool()>& done);
 
+// What is shorter is copied through registered memory that is kept; registering more than this
+// for one call costs less than the copy.
+inline constexpr std::size_t copy_limit_bytes = 64 * 1024;
+
+// Where short writes are copied to: one after the other, and not more than the socket takes sends.
+class WriteSlots {
+  public:
+    explicit WriteSlots(std::size_t send_limit_count)
+        : memory_{std::clamp<std::size_t>(send_limit_count, 1, most) * copy_limit_bytes,
+                  Access::send} {}
+
+    std::size_t count() const noexcept { return memory_.size() / copy_limit_bytes; }
+    Slice slice(std::uint64_t number, std::size_t bytes) noexcept {
+        return memory_.slice(number % count() * copy_limit_bytes, bytes);
+    }
+
+  private:
+    static constexpr std::size_t most = 8;
+
+    RegisteredBuffer memory_;
+};
+
 class BlockingStream::Connection final : private StreamSocket::Handler {
   public:
     // Connects.
@@ -46,7 +69,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     std::size_t read(std::span<std::byte> memory);
     // Less than all of it: the stream has ended.
     std::size_t read_all(std::span<std::byte> memory);
-    bool has_capacity() const noexcept { return sends_open_ < write_slots; }
+    bool has_capacity() const noexcept { return sends_open_ < outgoing_.count(); }
     Ready wait_for(int descriptor);
     void write(std::span<const std::byte> memory);
     void shutdown_send();
@@ -60,10 +83,6 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     bool has_failed() const noexcept { return closed_.has_value(); }
 
   private:
-    // What is shorter is copied through registered memory that is kept; registering more than this
-    // for one call costs less than the copy.
-    static constexpr std::size_t copy_limit_bytes = 64 * 1024;
-    static constexpr std::size_t write_slots = 8;
     static constexpr Cookie standing_cookie{0};
     static constexpr Cookie direct_cookie{1};
     static constexpr Cookie rest_cookie{2};
@@ -91,7 +110,7 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     std::unique_ptr<BlockingEngine> engine_; // of a stream that connected; else its listener's
     EventLoop& loop_;
     RegisteredBuffer incoming_{copy_limit_bytes, Access::remote_write};
-    RegisteredBuffer outgoing_{write_slots * copy_limit_bytes, Access::send};
+    WriteSlots outgoing_;
     std::span<const std::byte> arrived_; // of incoming_, and not yet read
     // What the ring held when the connection was lost; to be read behind that.
     struct Rescued {

@@ -35,6 +35,12 @@ error_of(const std::function<void()>& call) {
     return {};
 }
 
+BlockingStream::Options with_small_ring() {
+    BlockingStream::Options options = patient;
+    options.stream.receiver = improved_receiver(100'000);
+    return options;
+}
+
 class BlockingEnd : public testing::Test {
   protected:
     void connect(const BlockingStream::Options& options = patient) {
@@ -63,7 +69,13 @@ class BlockingEnd : public testing::Test {
 };
 
 TEST_F(BlockingEnd, TwoWhoWriteAndShutDownBeforeTheyReadDoNotWaitForEachOther) {
-    connect();
+    // What the peer's ring does not take cannot leave before it reads.
+    BlockingListener narrow{"127.0.0.1:0", with_small_ring()};
+    auto connecting = std::async(std::launch::async, [&] {
+        return BlockingStream::connect(to_string(narrow.address()), with_small_ring());
+    });
+    BlockingStream accepted = narrow.accept();
+    BlockingStream connected = connecting.get();
     const auto use = [](BlockingStream& stream) {
         const std::vector<std::byte> piece(64 * 1024, std::byte{7});
         for (int i = 0; i < 7; ++i)
@@ -75,35 +87,42 @@ TEST_F(BlockingEnd, TwoWhoWriteAndShutDownBeforeTheyReadDoNotWaitForEachOther) {
         EXPECT_EQ(stream.read({&more, 1}), 0U);
         stream.close();
     };
-    std::thread other{[&] { use(*server); }};
-    use(*client);
-    other.join();
+    auto other = std::async(std::launch::async, [&] { use(accepted); });
+    use(connected);
+    other.get();
 }
 
 TEST_F(BlockingEnd, ShortWritesToASlowReaderKeepTheirBytes) {
-    BlockingStream::Options small_ring = patient;
-    small_ring.stream.receiver = improved_receiver(100'000);
-    BlockingListener slow{"127.0.0.1:0", small_ring};
     constexpr std::size_t piece = 64 * 1024;
-    constexpr std::size_t count = 60; // many more than there are slots
-    std::thread writing{[&] {
-        auto peer = BlockingStream::connect(to_string(slow.address()), patient);
-        std::vector<std::byte> bytes(piece);
+    constexpr std::size_t count = 60;                 // many more than there are slots
+    for (const std::size_t sends : {1024U, 2U, 1U}) { // that the socket takes at once
+        SCOPED_TRACE(sends);
+        BlockingListener slow{"127.0.0.1:0", with_small_ring()};
+        auto writing = std::async(std::launch::async, [&] {
+            BlockingStream::Options few = patient;
+            few.stream.send_limit_count = sends;
+            auto peer = BlockingStream::connect(to_string(slow.address()), few);
+            std::vector<std::byte> bytes(piece);
+            for (std::size_t i = 0; i < count; ++i) {
+                std::ranges::fill(bytes, static_cast<std::byte>(i));
+                peer.write(bytes);
+            }
+            peer.write(std::vector<std::byte>(3 * piece)); // from where it lies, behind the others
+            peer.close();
+        });
+        auto peer = slow.accept();
+        std::vector<std::byte> got(piece);
         for (std::size_t i = 0; i < count; ++i) {
-            std::ranges::fill(bytes, static_cast<std::byte>(i));
-            peer.write(bytes);
+            peer.read_exactly(got);
+            EXPECT_EQ(std::ranges::count(got, static_cast<std::byte>(i)), std::ptrdiff_t{piece})
+                << i;
         }
-        peer.close();
-    }};
-    auto peer = slow.accept();
-    std::vector<std::byte> got(piece);
-    for (std::size_t i = 0; i < count; ++i) {
-        peer.read_exactly(got);
-        EXPECT_EQ(std::ranges::count(got, static_cast<std::byte>(i)), std::ptrdiff_t{piece}) << i;
+        for (int i = 0; i < 3; ++i)
+            peer.read_exactly(got);
+        std::byte more{};
+        EXPECT_EQ(peer.read({&more, 1}), 0U);
+        writing.get();
     }
-    std::byte more{};
-    EXPECT_EQ(peer.read({&more, 1}), 0U);
-    writing.join();
 }
 
 TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
