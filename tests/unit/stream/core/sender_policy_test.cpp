@@ -8,6 +8,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace netio::stream {
@@ -251,6 +252,27 @@ TEST(Draining, P8WaitsUntilTheRingIsEmptyAndThenTwiceAsLong) {
     ASSERT_EQ(sender.on_ack(189), ProtocolError::none);
     EXPECT_EQ(pump(sender).text, "I100 I100 I100 I100");
     EXPECT_EQ(sender.counters().waits_for_drain, 2U);
+}
+
+// Or better times would never be noticed.
+TEST(Draining, P8HoweverOftenItWasInVainItWaitsAgainAfterSoMuch) {
+    SenderOptions options = plain(16); // a quarter is 4
+    options.drain = true;
+    options.ring_transfer_limit_bytes = 1;
+    Sender sender{options};
+    constexpr std::uint64_t all = 150'000;
+    sender.submit(SendId{1}, all);
+    std::uint64_t sent = 0;
+    std::uint64_t begin = 0;
+    std::vector<std::uint64_t> lengths;
+    while (lengths.size() < 16 && sent < all) {
+        sent += pump(sender).transfers.size();
+        const bool drains = sender.counters().waits_for_drain > lengths.size();
+        if (drains) lengths.push_back(sent - std::exchange(begin, sent));
+        ASSERT_EQ(sender.on_ack(drains ? sent : sent - 1), ProtocolError::none);
+    }
+    EXPECT_EQ(lengths, (std::vector<std::uint64_t>{16, 8, 16, 32, 64, 128, 256, 512, 1024, 2048,
+                                                   4096, 8192, 16'384, 16'384, 16'384, 16'384}));
 }
 
 TEST(Draining, P8AnAdvertOfTheEmptyRingIsUsable) {
