@@ -19,9 +19,10 @@ constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
-          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
-                                                                                    0x6c6f6f70} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
+                                                                                      (seed << 32)},
+          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
+                                                                                    0x636c6f7365} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -326,6 +327,19 @@ class Drawing {
             step.with.set("fill", dice_.between(0, 1));
             if (dice_.percent(30)) schedule_.at(moment(), number, "shutdown");
             if (dice_.percent(15)) schedule_.at(moment(), number, "close");
+            draw_close(number, options);
+        }
+    }
+    // By dice of its own, too: it ends in order with one call, and waits for its peer.
+    void draw_close(std::uint32_t number, Values& options) {
+        if (!close_dice_.percent(50)) return;
+        options.set("closes", 1);
+        if (close_dice_.percent(50)) {
+            options.set("session_close_ms", close_dice_.between(100, 2000));
+            options.set("close_limit_ms", close_dice_.between(2000, 6000));
+        }
+        if (close_dice_.percent(40)) {
+            schedule_.at(close_dice_.between(0, span_us_), number, "close");
         }
     }
 
@@ -335,6 +349,7 @@ class Drawing {
     Dice key_dice_;
     CopyDrawing copies_;
     Dice loop_dice_;
+    Dice close_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

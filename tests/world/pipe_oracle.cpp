@@ -2,6 +2,8 @@
 #include "tests/world/pipe_oracle.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace netio::world {
 namespace {
@@ -83,6 +85,71 @@ void PipeOracle::everything_arrived(const Pipe& pipe, const char* why) {
                                                        std::to_string(state.accepted) + " only " +
                                                        std::to_string(state.arrived) + " arrived");
 }
+
+// --- close() --------------------------------------------------------------------------------
+
+void PipeOracle::closes(const Pipe& pipe, std::uint32_t process, Duration timeout, Duration limit) {
+    pipes_[pipe].closing = {
+        .process = process, .since = oracle_.now(), .timeout = timeout, .limit = limit};
+}
+
+const PipeOracle::Closing* PipeOracle::closing_of(const Pipe& pipe) const {
+    const auto found = pipes_.find(pipe);
+    return found == pipes_.end() || !found->second.closing ? nullptr : &*found->second.closing;
+}
+
+bool PipeOracle::is_closing(const Pipe& pipe) const {
+    return closing_of(pipe) != nullptr;
+}
+
+bool PipeOracle::closes_calmly(const Pipe& pipe) const {
+    const Closing* const closing = closing_of(pipe);
+    return closing != nullptr && oracle_.was_calm(closing->since);
+}
+
+bool PipeOracle::may_be_given_up(const Pipe& pipe) const {
+    const Closing* const closing = closing_of(pipe);
+    return closing != nullptr && oracle_.now() - closing->since >= closing->timeout;
+}
+
+void PipeOracle::everything_arrives(const Pipe& pipe, const Pipe& other, const char* why) {
+    const Closing* const closing = closing_of(other);
+    if (closing == nullptr || closing->is_over) return everything_arrived(pipe, why);
+    pipes_[pipe].everything_due = why;
+}
+
+void PipeOracle::closed(const Pipe& pipe, const Pipe& other) {
+    if (const char* const why = std::exchange(pipes_[other].everything_due, nullptr)) {
+        everything_arrived(other, why);
+    }
+    State& state = pipes_[pipe];
+    if (!state.closing || std::exchange(state.closing->is_over, true)) return;
+    check_in_time(pipe, *state.closing);
+}
+
+// A clock that leaps goes ahead of the others', so who waits by it waits less.
+void PipeOracle::check_in_time(const Pipe& pipe, const Closing& closing) const {
+    const Duration away = oracle_.lasted(Trouble::stopped, closing.process, closing.since) +
+                          oracle_.lasted(Trouble::busy, closing.process, closing.since);
+    const Duration slack = std::chrono::seconds{2};
+    if (oracle_.now() - closing.since <= closing.limit + away + slack) return;
+    oracle_.violate(RuleId::stream_close_is_bounded, "process " + std::to_string(closing.process) +
+                                                         ", " + name_of(pipe) +
+                                                         ": it closes for longer than that");
+}
+
+void PipeOracle::check_closes() const {
+    for (const auto& [pipe, state] : pipes_)
+        if (state.closing && !state.closing->is_over) check_in_time(pipe, *state.closing);
+}
+
+void PipeOracle::forget(std::uint32_t process) {
+    outstanding_.erase(process);
+    for (auto& [pipe, state] : pipes_)
+        if (state.closing && state.closing->process == process) state.closing->is_over = true;
+}
+
+// --- operations -----------------------------------------------------------------------------
 
 void PipeOracle::begins(std::uint32_t process, std::uint64_t operation, std::size_t limit) {
     std::set<std::uint64_t>& outstanding = outstanding_[process];

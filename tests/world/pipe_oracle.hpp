@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -40,22 +41,49 @@ class PipeOracle {
     // --- the end ---
     // Somebody was told that everything has arrived.
     void everything_arrived(const Pipe& pipe, const char* why);
+    // The same, but who receives it closes `other`, and may hold a part of it in a receive that
+    // ends only with its connection.
+    void everything_arrives(const Pipe& pipe, const Pipe& other, const char* why);
     bool is_empty(const Pipe& pipe) const;
+    // --- close() ---
+    // This process, which sends into it, ends it in order. It may give a peer up that takes nothing
+    // for `timeout`, and is to hear of the end within `limit` of the time in which it looked.
+    void closes(const Pipe& pipe, std::uint32_t process, Duration timeout, Duration limit);
+    bool is_closing(const Pipe& pipe) const;
+    // Whether nothing has happened since that keeps the peer, which reads, from confirming it.
+    bool closes_calmly(const Pipe& pipe) const;
+    // The peer may have been given up by now.
+    bool may_be_given_up(const Pipe& pipe) const;
+    // Who closes it has heard of the end, behind its last receive, which comes out of `other`.
+    void closed(const Pipe& pipe, const Pipe& other);
+    // Nobody has been waiting for longer.
+    void check_closes() const;
     // --- operations: each ends once ---
     // No more of this process may be under way than `limit`.
     void begins(std::uint32_t process, std::uint64_t operation, std::size_t limit = SIZE_MAX);
     void ends(std::uint32_t process, std::uint64_t operation, const char* what);
     // Nothing may be outstanding: the connection has had its last word.
     void all_ended(std::uint32_t process, const char* when);
-    void forget(std::uint32_t process) { outstanding_.erase(process); }
+    void forget(std::uint32_t process);
     std::uint64_t arrived_count() const noexcept { return arrived_; }
 
   private:
+    struct Closing {
+        std::uint32_t process;
+        TimePoint since;
+        Duration timeout;
+        Duration limit;
+        bool is_over = false;
+    };
     struct State {
         std::uint64_t accepted = 0; // messages, or bytes
         std::uint64_t arrived = 0;
         std::deque<std::size_t> sizes; // of messages that are due
+        std::optional<Closing> closing;
+        const char* everything_due = nullptr; // why
     };
+    const Closing* closing_of(const Pipe& pipe) const;
+    void check_in_time(const Pipe& pipe, const Closing& closing) const;
     static MessageName name(const Pipe& pipe, std::uint64_t number) {
         return {.publisher = pipe.connection * 2 + pipe.back, .fid = 99, .number = number};
     }

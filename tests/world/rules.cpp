@@ -58,6 +58,10 @@ constexpr std::array all_rules{
          "close(): how long a subscriber may make no progress before it is cut off, and how long "
          "closing may take in all.",
          "pubsub/publisher/publisher.hpp"},
+    Rule{RuleId::stream_close_is_bounded, "a stream's close is bounded",
+         "on_closed(unconfirmed) when it has taken nothing more for SessionOptions::close_timeout, "
+         "or not everything within close_limit",
+         "stream/socket/stream_socket.hpp"},
     Rule{RuleId::close_is_confirmed, "a close that nothing disturbs is confirmed",
          "orderly: every subscriber has confirmed that it has everything; else the detail says how "
          "many did not.",

@@ -27,6 +27,7 @@ enum class RuleId : std::uint8_t {
     again_is_followed,
     slow_holds_up_only_its_own,
     close_is_bounded,
+    stream_close_is_bounded,
     close_is_confirmed,
     nothing_left,
     simulator,

@@ -3,6 +3,7 @@
 // Some hundred fixed seeds, and each schedule that has ever broken a rule, as short as it got.
 
 #include "tests/world/draw.hpp"
+#include "tests/world/expect_good.hpp"
 #include "tests/world/shrink.hpp"
 #include "tests/world/world.hpp"
 
@@ -16,14 +17,6 @@
 
 namespace netio::world {
 namespace {
-
-void expect_no_violation(const Outcome& outcome) {
-    for (const Violation& violation : outcome.violations)
-        ADD_FAILURE() << to_text(violation);
-}
-void expect_good(const char* schedule) {
-    expect_no_violation(World{parse_schedule(schedule)}.run());
-}
 
 // The words of a text, without what begins a comment.
 std::string words_of(std::string_view text) {

@@ -48,8 +48,9 @@ class StreamActor final : public Actor,
         std::uint64_t connection = 0;
         TimePoint since;
         bool open = false;
-        bool shut = false; // this direction is ended
-        bool over = false; // on_closed
+        bool shut = false;       // this direction is ended
+        bool over = false;       // on_closed
+        bool peer_reads = false; // since before it was closed
         std::deque<Flow> flows;
         std::deque<Lent> sends; // in the order of posting
         std::deque<Lent> receives;
@@ -61,6 +62,14 @@ class StreamActor final : public Actor,
     void abort() override;
     void connect();
     stream::StreamSocket::Options options() const;
+    std::chrono::milliseconds close_timeout() const {
+        return std::chrono::milliseconds{option("session_close_ms", 10'000)};
+    }
+    std::chrono::milliseconds close_limit() const {
+        return std::chrono::milliseconds{option("close_limit_ms", 60'000)};
+    }
+    // Whether it ends in order by close(), and not one direction after the other.
+    bool closes() const { return option("closes") != 0; }
     End& end_of(const StreamSocket& socket);
     PipeOracle::Pipe out(const End& end) const { return {end.connection, serves_}; }
     PipeOracle::Pipe in(const End& end) const { return {end.connection, !serves_}; }
@@ -69,6 +78,8 @@ class StreamActor final : public Actor,
     void send_more(End& end);
     void receive_more(End& end);
     void shut_down(End& end);
+    void close_all();
+    void judge_close(const End& end, const Closed& closed);
 
     void on_incoming(stream::IncomingStream& incoming) override;
     void on_connected(StreamSocket& socket) override;
@@ -83,6 +94,7 @@ class StreamActor final : public Actor,
     std::size_t receive_bytes_ = 1000;
     bool fill_all_ = false;
     bool closing_ = false;
+    bool behaves_ = false; // all do, from the same time on
     std::uint64_t next_key_ = 1;
     std::vector<std::unique_ptr<End>> ends_;
     std::unique_ptr<stream::StreamListener> listener_;
@@ -114,6 +126,8 @@ stream::StreamSocket::Options StreamActor::options() const {
         static_cast<std::size_t>(std::max<std::int64_t>(4, option("sends", 16)));
     options.session.receive_count = static_cast<std::size_t>(option("receives", 32));
     options.session.key_bytes = key_bytes();
+    options.session.close_timeout = close_timeout();
+    options.session.close_limit = close_limit();
     if (option("trusts") != 0) options.remote_writes = stream::RemoteWrites::trusted;
     return options;
 }
@@ -152,6 +166,8 @@ void StreamActor::carry_out(const Step& step) {
             shut_down(*end);
     } else if (step.what == "busy") {
         dawdle(std::chrono::microseconds{step.with.get("us")});
+    } else if (step.what == "close" && closes()) {
+        close_all();
     } else if (step.what == "destroy" || step.what == "abort" || step.what == "close") {
         world_.oracle().happens(Trouble::gone, number_);
         step.what == "abort" ? abort() : destroy();
@@ -228,6 +244,19 @@ void StreamActor::shut_down(End& end) {
     note("shut_down", end.connection);
     end.flows.clear();
     end.socket->shutdown_send();
+    react(Event::closing);
+}
+
+void StreamActor::close_all() {
+    for (const auto& end : ends_) {
+        if (end->over || !end->socket || world_.pipes().is_closing(out(*end))) continue;
+        note("closes", end->connection);
+        end->shut = true;
+        end->peer_reads = behaves_;
+        end->flows.clear();
+        if (end->open) world_.pipes().closes(out(*end), number_, close_timeout(), close_limit());
+        end->socket->close();
+    }
     react(Event::closing);
 }
 
@@ -308,19 +337,39 @@ void StreamActor::on_closed(StreamSocket& socket, const Closed& closed) {
     }
     if (std::exchange(end.open, false)) {
         if (closed.reason == CloseReason::orderly) {
-            world_.pipes().everything_arrived(in(end), "the stream's end was orderly");
-            world_.pipes().everything_arrived(out(end), "the stream's end was orderly");
+            // Who has closed receives nothing more.
+            if (!world_.pipes().is_closing(out(end))) {
+                world_.pipes().everything_arrived(in(end), "the stream's end was orderly");
+            }
+            world_.pipes().everything_arrives(out(end), in(end), "the stream's end was orderly");
         }
-        const std::uint32_t peer = serves_ ? world_.network().process_of(end.connection) : server_;
-        world_.judge_end(number_, peer, end.since, closed, dead_after());
+        judge_close(end, closed);
     }
     react(Event::closed);
+}
+
+void StreamActor::judge_close(const End& end, const Closed& closed) {
+    PipeOracle& pipes = world_.pipes();
+    pipes.closed(out(end), in(end));
+    // Unless it closes as well, and leaves something unread.
+    if (closed.reason != CloseReason::orderly && end.peer_reads && pipes.closes_calmly(out(end)) &&
+        !pipes.is_closing(in(end))) {
+        world_.oracle().violate(RuleId::close_is_confirmed,
+                                "process " + std::to_string(number_) + " was told " +
+                                    std::string{to_string(closed.reason)} + ' ' + closed.detail);
+    }
+    const bool is_given_up =
+        closed.reason == CloseReason::too_slow || closed.reason == CloseReason::lost;
+    if (is_given_up && pipes.may_be_given_up(in(end))) return;
+    const std::uint32_t peer = serves_ ? world_.network().process_of(end.connection) : server_;
+    world_.judge_end(number_, peer, end.since, closed, dead_after());
 }
 
 // --- the end --------------------------------------------------------------------------------
 
 void StreamActor::behave() {
     Actor::behave();
+    behaves_ = true;
     receive_depth_ = std::max<std::size_t>(1, receive_depth_);
     for (const auto& end : ends_) {
         receive_more(*end);
@@ -335,9 +384,11 @@ bool StreamActor::is_idle() const {
 }
 
 void StreamActor::check_served() {
+    world_.pipes().check_closes();
     for (const auto& end : ends_) {
         // A receive that is to be full waits for more.
         if (!end->open || fill_all_ || world_.pipes().is_empty(in(*end))) continue;
+        if (world_.pipes().is_closing(out(*end))) continue;
         world_.oracle().violate(RuleId::served_in_the_end,
                                 "process " + std::to_string(number_) + ", connection " +
                                     std::to_string(end->connection) +
@@ -348,6 +399,7 @@ void StreamActor::check_served() {
 void StreamActor::close() {
     if (std::exchange(closing_, true)) return;
     note("close");
+    if (closes()) return close_all();
     for (const auto& end : ends_)
         shut_down(*end);
 }
