@@ -97,7 +97,8 @@ class NETIO_EXPORT BlockingStream {
 
     // No more writes; the peer reads the end of the stream behind the last byte. Does not wait.
     void shutdown_send();
-    // shutdown_send(), and waits until the peer's side has received everything.
+    // shutdown_send(), and waits until the peer's side has received everything; but no longer than
+    // stream.session.close_timeout for a peer that takes nothing more, and than close_limit in all.
     void close();
 
     void set_call_timeout(std::chrono::milliseconds timeout) noexcept;

@@ -93,7 +93,7 @@ class Conversation final : private Session::Handler {
     Timer wake_;
     Timer word_;            // when the next control message may leave
     PatientTimer ring_due_; // of the peer, while opening
-    PatientClose leave_;    // close(): what is still to be sent before the session may close
+    PatientClose leave_;    // what is to be sent, and read, before the session may close
 };
 
 } // namespace netio::stream::inline v0_2

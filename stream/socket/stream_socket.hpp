@@ -150,9 +150,9 @@ class NETIO_EXPORT StreamSocket final {
     // the peer sees it at once when it is connected. Without a connection it does nothing.
     void shutdown_send();
     // shutdown_send(), and the end as soon as everything was sent; on_closed(orderly) follows when
-    // the user of the peer has received it, or on_closed(unconfirmed) when it has taken nothing more
-    // for SessionOptions::close_timeout, or not everything within close_limit: what has not left by
-    // then is canceled. What the peer still sends is not received any more.
+    // the user of the peer has received it, or on_closed(unconfirmed) when it has taken nothing
+    // more for SessionOptions::close_timeout, or not everything within close_limit: what has not
+    // left by then is canceled. What the peer still sends is not received any more.
     void close();
     // Ends at once: what is outstanding is canceled, then on_closed(local).
     void abort();
