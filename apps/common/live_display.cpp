@@ -3,12 +3,10 @@
 
 #include "apps/common/terminal_line.hpp"
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -27,7 +25,7 @@ LiveDisplay::LiveDisplay(netio::EventLoop& loop, Form form, std::function<Sums()
 }
 
 LiveDisplay::~LiveDisplay() {
-    if (shown_) fmt::print("\n");
+    if (shown_) put_on_terminal("\n");
 }
 
 void LiveDisplay::show() {
@@ -40,9 +38,7 @@ void LiveDisplay::show() {
     if (form_ == Form::log) {
         spdlog::info("progress {}", line);
     } else {
-        fmt::print("{}", in_its_place(line, terminal_columns()));
-        std::fflush(stdout);
-        shown_ = true;
+        shown_ = put_on_terminal(in_its_place(line, terminal_columns())) || shown_;
     }
     last_ = sums;
     last_time_ = loop_.now();

@@ -17,4 +17,8 @@ std::size_t terminal_columns();
 // the next could not be taken back.
 std::string in_its_place(std::string_view line, std::size_t columns);
 
+// Writes it to standard output's terminal, as far as that takes it now: one that is stopped, or
+// whose other end does not answer, holds up nobody who shows something there. Whether it took any.
+bool put_on_terminal(std::string_view text);
+
 } // namespace apps

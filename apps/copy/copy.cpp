@@ -8,6 +8,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/remote_writes.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/common/terminal_line.hpp"
 #include "apps/copy/path.hpp"
 #include "apps/copy/report.hpp"
@@ -30,7 +31,6 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -158,11 +158,7 @@ int SendRun::run() {
                               return file.outcome == CopiedFile::Outcome::failed;
                           });
     report_.end = interrupted_ ? "interrupted" : all_well ? "finished" : "failed";
-    if (arguments_.json) {
-        fmt::print("{}\n", to_json(report_));
-    } else {
-        fmt::print("{}", to_text(report_));
-    }
+    print_report(arguments_.json ? to_json(report_) + "\n" : to_text(report_));
     return all_well ? 0 : 1;
 }
 
@@ -176,9 +172,7 @@ void SendRun::show() {
         if (arguments_.progress) {
             spdlog::info("progress {}", line);
         } else {
-            fmt::print("{}", in_its_place(line, terminal_columns()));
-            std::fflush(stdout);
-            shown_ = true;
+            shown_ = put_on_terminal(in_its_place(line, terminal_columns())) || shown_;
         }
     }
     shown_bytes_ = progress.moved_bytes;
@@ -187,8 +181,7 @@ void SendRun::show() {
 }
 
 void SendRun::clear_line() {
-    if (shown_) fmt::print("\r\x1b[K");
-    std::fflush(stdout);
+    if (shown_) put_on_terminal("\r\x1b[K");
     shown_ = false;
 }
 
@@ -276,11 +269,7 @@ int serve(const Arguments& arguments) {
         report.end = "interrupted";
         report.counters = server.counters();
     }
-    if (arguments.json) {
-        fmt::print("{}\n", to_json(report));
-    } else {
-        fmt::print("{}", to_text(report));
-    }
+    print_report(arguments.json ? to_json(report) + "\n" : to_text(report));
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/report.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/doctor/diagnosis.hpp"
 #include "apps/doctor/path_probe.hpp"
 #include "apps/program/commands.hpp"
@@ -22,6 +23,8 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace apps {
 namespace {
@@ -109,6 +112,7 @@ int examine(const DoctorArguments& arguments) {
     const Machine machine = read_machine();
     const std::vector<Finding> findings = diagnose(machine);
     bool well = is_well(findings);
+    std::string text;
     Json report{{"role", "doctor"},
                 {"report_version", report_version},
                 {"version", netio::version()},
@@ -117,24 +121,21 @@ int examine(const DoctorArguments& arguments) {
         report["findings"].push_back({{"kind", to_string(finding.kind)},
                                       {"what", finding.what},
                                       {"remedy", finding.remedy}});
-        if (arguments.json) continue;
-        fmt::print("{:7} {}\n", to_string(finding.kind), finding.what);
-        if (!finding.remedy.empty()) fmt::print("        -> {}\n", finding.remedy);
+        text += fmt::format("{:7} {}\n", to_string(finding.kind), finding.what);
+        if (!finding.remedy.empty()) text += fmt::format("        -> {}\n", finding.remedy);
     }
+    // The path takes its time.
+    if (!arguments.json) print_report(std::exchange(text, {}));
     if (!arguments.peer.empty()) {
         std::vector<std::string> lines;
         well = probe(arguments, report, lines) && well;
-        if (!arguments.json) fmt::print("\npath to {}\n", arguments.peer);
-        for (const std::string& line : lines) {
-            if (!arguments.json) fmt::print("        {}\n", line);
-        }
+        text = fmt::format("\npath to {}\n", arguments.peer);
+        for (const std::string& line : lines)
+            text += fmt::format("        {}\n", line);
     }
     report["well"] = well;
-    if (arguments.json) {
-        fmt::print("{}\n", report.dump());
-    } else {
-        fmt::print("\n{}\n", well ? "nothing has to be changed" : "see above what to change");
-    }
+    text += fmt::format("\n{}\n", well ? "nothing has to be changed" : "see above what to change");
+    print_report(arguments.json ? report.dump() + "\n" : text);
     return well ? 0 : 1;
 }
 

@@ -4,6 +4,7 @@
 
 #include "apps/common/machine.hpp"
 #include "apps/common/report.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/base/version.hpp"
 #include "netio/fabric.hpp"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 namespace apps {
 namespace {
@@ -48,16 +50,19 @@ Json as_json(const RdmaDevice& device) {
     return {{"name", device.name}, {"software", device.software}, {"ports", std::move(ports)}};
 }
 
-void print(const RdmaDevice& device) {
+std::string as_text(const RdmaDevice& device) {
+    std::string text;
     for (const RdmaPort& port : device.ports) {
-        fmt::print("\nport {} of {}{}\n  {}, {}, {}{}\n", port.number, device.name,
-                   device.software ? " (software)" : "", port.state, port.link_layer, port.rate,
-                   port.interface.empty() ? "" : ", interface " + port.interface);
-        fmt::print("  port errors {}, receiver not ready {}, retransmissions {}\n",
-                   count_of(port.counters, Trouble::port_error),
-                   count_of(port.counters, Trouble::receiver_not_ready),
-                   count_of(port.counters, Trouble::retransmission));
+        text +=
+            fmt::format("\nport {} of {}{}\n  {}, {}, {}{}\n", port.number, device.name,
+                        device.software ? " (software)" : "", port.state, port.link_layer,
+                        port.rate, port.interface.empty() ? "" : ", interface " + port.interface);
+        text += fmt::format("  port errors {}, receiver not ready {}, retransmissions {}\n",
+                            count_of(port.counters, Trouble::port_error),
+                            count_of(port.counters, Trouble::receiver_not_ready),
+                            count_of(port.counters, Trouble::retransmission));
     }
+    return text;
 }
 
 int run(bool json) {
@@ -82,26 +87,29 @@ int run(bool json) {
             report["devices"].push_back(as_json(device));
         for (const auto& description : descriptions)
             report["providers"].push_back(as_json(description));
-        fmt::print("{}\n", report.dump());
+        print_report(report.dump() + "\n");
         return descriptions.empty() ? 1 : 0;
     }
-    fmt::print("netio {}, libfabric {}\n", netio::version(), netio::fabric_version());
+    std::string text =
+        fmt::format("netio {}, libfabric {}\n", netio::version(), netio::fabric_version());
     for (const auto& description : descriptions) {
         const netio::Capabilities& can = description.capabilities;
-        fmt::print("\n{} on {}\n  addresses: {}\n", description.provider, description.domain,
-                   fmt::join(description.addresses, ", "));
-        fmt::print("  segments per message {}, inject {} B, immediate data {} B, largest message "
-                   "{} B\n  queues: {} sends, {} receives\n",
-                   can.segment_limit, can.inject_bytes, can.immediate_bytes, can.message_bytes,
-                   description.send_queue_limit, description.receive_queue_limit);
+        text += fmt::format("\n{} on {}\n  addresses: {}\n", description.provider,
+                            description.domain, fmt::join(description.addresses, ", "));
+        text += fmt::format(
+            "  segments per message {}, inject {} B, immediate data {} B, largest message "
+            "{} B\n  queues: {} sends, {} receives\n",
+            can.segment_limit, can.inject_bytes, can.immediate_bytes, can.message_bytes,
+            description.send_queue_limit, description.receive_queue_limit);
     }
     for (const RdmaDevice& device : devices)
-        print(device);
-    fmt::print("\nused for each address:\n");
+        text += as_text(device);
+    text += "\nused for each address:\n";
     for (const auto& [address, provider] : picked)
-        fmt::print("  {:40} {}\n", address, provider);
+        text += fmt::format("  {:40} {}\n", address, provider);
     if (descriptions.empty() && withheld.empty())
-        fmt::print("  nothing: is libfabric installed with its providers?\n");
+        text += "  nothing: is libfabric installed with its providers?\n";
+    print_report(text);
     return descriptions.empty() ? 1 : 0;
 }
 

@@ -2,13 +2,15 @@
 #include "apps/program/command_line.hpp"
 
 #include "apps/common/spelling.hpp"
+#include "apps/common/standard_error.hpp"
+#include "apps/common/standard_output.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cctype>
-#include <cstdio>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -80,6 +82,7 @@ std::string first_line(std::string_view text) {
 std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char** argv) {
     const std::span<char*> words{argv + 1, argv + (argc > 0 ? argc : 1)};
     const CLI::App* command = &program;
+    std::string flaw;
     try {
         command = &chosen(program, words);
         refuse_unknown_options(*command, words.subspan(command == &program ? 0 : 1));
@@ -87,16 +90,18 @@ std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char**
         return std::nullopt;
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) { // help or version
-            program.exit(error);
+            std::ostringstream text;
+            program.exit(error, text, text);
+            print_report(text.str());
             return ExitStatus::done;
         }
-        fmt::print(stderr, "{}: {}\n", program.get_name(), first_line(error.what()));
+        flaw = first_line(error.what());
     } catch (const WrongUsage& error) {
-        fmt::print(stderr, "{}: {}\n", program.get_name(), error.what());
+        flaw = error.what();
     }
-    fmt::print(stderr, "{} --help says what there is\n",
-               command == &program ? program.get_name()
-                                   : program.get_name() + " " + command->get_name());
+    const std::string name = program.get_name();
+    tell_standard_error(fmt::format("{}: {}\n{} --help says what there is\n", name, flaw,
+                                    command == &program ? name : name + " " + command->get_name()));
     return ExitStatus::wrong_usage;
 }
 

@@ -3,6 +3,7 @@
 // The program netio: sub-commands, logging, exit status.
 
 #include "apps/common/exit_status.hpp"
+#include "apps/common/standard_error.hpp"
 #include "apps/program/command_line.hpp"
 #include "apps/program/commands.hpp"
 #include "apps/program/program_log.hpp"
@@ -74,13 +75,13 @@ int main(int argc, char** argv) {
     apps::LogArguments log_arguments;
     for (CLI::App* const command : program.get_subcommands({}))
         apps::add_log(*command, log_arguments);
-    if (const auto status = apps::parse_command_line(program, argc, argv))
-        return to_integer(*status);
     std::optional<apps::ProgramLog> log;
     try {
+        if (const auto status = apps::parse_command_line(program, argc, argv))
+            return to_integer(*status);
         log.emplace(log_arguments);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "netio: {}\n", error.what());
+        apps::tell_standard_error(fmt::format("netio: {}\n", error.what()));
         return to_integer(apps::ExitStatus::failed);
     }
     try {

@@ -2,6 +2,7 @@
 #include "apps/program/program_log.hpp"
 
 #include "apps/common/option_values.hpp"
+#include "apps/common/standard_error.hpp"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -52,9 +53,9 @@ int opened(const std::string& file) {
 BackgroundLog::OnBroken teller_of(const std::string& file) {
     if (file.empty()) return {};
     return [file](int error) {
-        fmt::print(stderr,
-                   "netio: the log {} cannot be written: {}; its lines are left out and counted\n",
-                   file, std::generic_category().message(error));
+        tell_standard_error(fmt::format(
+            "netio: the log {} cannot be written: {}; its lines are left out and counted\n", file,
+            std::generic_category().message(error)));
     };
 }
 
@@ -84,7 +85,8 @@ ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
 ProgramLog::~ProgramLog() {
     log_->finish(end_patience);
     if (const auto count = log_->left_out(); count > 0 && !file_.empty())
-        fmt::print(stderr, "netio: {} lines are left out of the log {}\n", count, file_);
+        tell_standard_error(
+            fmt::format("netio: {} lines are left out of the log {}\n", count, file_));
 }
 
 } // namespace apps

@@ -8,6 +8,7 @@
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/remote_writes.hpp"
+#include "apps/common/shown_lines.hpp"
 #include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
@@ -135,15 +136,11 @@ Settings settings_of(const Arguments& arguments) {
             .wait_all = arguments.load.wait_all};
 }
 
-void print(const End& end, bool json) {
-    if (json) {
-        nlohmann::ordered_json report = end.report();
-        report["error"] = end.error();
-        fmt::print("{}\n", report.dump());
-    } else {
-        fmt::print("{}", as_text(end.report()));
-    }
-    std::fflush(stdout);
+std::string text_of(const End& end, bool json) {
+    if (!json) return as_text(end.report());
+    nlohmann::ordered_json report = end.report();
+    report["error"] = end.error();
+    return report.dump() + "\n";
 }
 
 int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
@@ -172,7 +169,7 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
         loop.run();
     }
     if (!end.error().empty()) spdlog::error("{}", end.error());
-    print(end, arguments.output.json);
+    print_report(text_of(end, arguments.output.json));
     return end.error().empty() ? 0 : 1;
 }
 
@@ -198,6 +195,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     settings.memory_limit_bytes = serving.memory;
     settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
     const ServedKeys served{loop, arguments.keys};
+    ShownLines lines{loop};
     const Server server{loop,
                         transport,
                         {.addresses = {netio::parse_address(serving.listen)},
@@ -207,7 +205,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                          .host_limit_count = serving.clients_per_host,
                          .settings = settings},
                         [&](const End& end) {
-                            print(end, arguments.output.json);
+                            lines.print(text_of(end, arguments.output.json));
                             if (!serving.once) return;
                             status = end.error().empty() ? 0 : 1;
                             loop.stop();
@@ -218,6 +216,7 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const auto metrics = show_metrics(loop, serving.metrics,
                                       with_gate(served.keys(), [&] { return figures(server); }));
     loop.run();
+    lines.check();
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "apps/pump/study.hpp"
 
 #include "apps/common/child_process.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/pump/stream_study.hpp"
 
 #include <fmt/format.h>
@@ -222,13 +223,13 @@ int run_study(const StudyPlan& plan, const std::string& folder) {
     const std::string script = folder + "/study.gnuplot";
     write_file(csv, to_csv(rows));
     write_file(script, plot_script(rows, csv, folder));
-    fmt::print("{}\n{}\n", csv, script);
+    print_report(fmt::format("{}\n{}\n", csv, script));
     try {
         ChildProcess gnuplot{"gnuplot", {script}, ChildProcess::Listen::standard_error};
         const std::string complaints = gnuplot.read_all();
         const int status = gnuplot.wait();
         if (status == 0) {
-            fmt::print("plots: {}/*.svg\n", folder);
+            print_report(fmt::format("plots: {}/*.svg\n", folder));
             return 0;
         }
         spdlog::error("gnuplot ended with status {}: {}", status, complaints);

@@ -4,6 +4,7 @@
 A script of tests is run as SCRIPT PROGRAM CONFIG_FOLDER [unittest arguments].
 """
 
+import io
 import json
 import os
 import re
@@ -29,12 +30,13 @@ def share_of(count, step):
 
 
 class Process:
-    """A running netio whose log is read as it comes."""
+    """A running netio whose log is read as it comes; its report, if nothing else is to have that."""
 
-    def __init__(self, *arguments, stdin=None, json_report=True):
+    def __init__(self, *arguments, stdin=None, stdout=subprocess.PIPE, json_report=True):
         command = [PROGRAM, *map(str, arguments)] + (["--json"] if json_report else [])
-        self.process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout,
                                         stderr=subprocess.PIPE, text=True)
+        self.process.stdout = self.process.stdout or io.StringIO()
         self.lines = []
         self.changed = threading.Condition()
         self.reader = threading.Thread(target=self._read)
