@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/http_door.hpp"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -10,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -21,50 +18,49 @@ namespace {
 constexpr int queue_length = 64;                   // in the kernel
 constexpr std::chrono::milliseconds rest_time{50}; // where it lacks descriptors
 
-[[noreturn]] void fail(const netio::Address& address, const std::string& why) {
-    throw std::runtime_error{"cannot show metrics at " + to_string(address) + ": " + why};
-}
-
-std::string last_error() {
-    return std::generic_category().message(errno);
+[[noreturn]] void fail(int error) {
+    throw std::runtime_error{std::generic_category().message(error)};
 }
 
 std::uint16_t port_of(int socket) {
     sockaddr_storage bound{};
     socklen_t size = sizeof bound;
     if (::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
-    return ntohs(bound.ss_family == AF_INET
-                     ? reinterpret_cast<const sockaddr_in*>(&bound)->sin_port
-                     : reinterpret_cast<const sockaddr_in6*>(&bound)->sin6_port);
+    return SocketAddress{*reinterpret_cast<const sockaddr*>(&bound), size}.port();
 }
 
 } // namespace
 
 HttpDoor::HttpDoor(const Options& options)
     : options_{options}, end_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-    if (!end_.is_open()) fail(options_.address, last_error());
+    if (!end_.is_open()) fail(errno);
     listen();
 }
 
+// At the first that this machine has. A port that somebody has is not made up for by another
+// address: who asks at the name would be answered by that other program.
 void HttpDoor::listen() {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE;
-    addrinfo* found = nullptr;
-    const std::string port = std::to_string(options_.address.port);
-    const int failure = ::getaddrinfo(options_.address.host.c_str(), port.c_str(), &hints, &found);
-    if (failure != 0) fail(options_.address, ::gai_strerror(failure));
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list{found, ::freeaddrinfo};
+    int error = EADDRNOTAVAIL;
+    for (const SocketAddress& address : options_.addresses) {
+        error = listen_at(address);
+        if (error == 0) return;
+        if (error == EADDRINUSE) break;
+    }
+    fail(error);
+}
+
+int HttpDoor::listen_at(const SocketAddress& address) {
     listening_ =
-        Descriptor{::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        Descriptor{::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     const int yes = 1;
     if (!listening_.is_open() ||
         // Not SO_REUSEPORT: another program would be given half of the requests.
         ::setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-        ::bind(listening_.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+        ::bind(listening_.get(), address.get(), address.size()) != 0 ||
         ::listen(listening_.get(), queue_length) != 0)
-        fail(options_.address, last_error());
+        return errno;
     port_ = port_of(listening_.get());
+    return 0;
 }
 
 void HttpDoor::stop() noexcept {

@@ -6,8 +6,8 @@
 // one that has been there for the longest goes: nobody keeps anybody else out by being slow.
 
 #include "apps/common/descriptor.hpp"
+#include "apps/common/host_addresses.hpp"
 #include "apps/metrics/http_exchange.hpp"
-#include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 
 #include <chrono>
@@ -26,13 +26,14 @@ class HttpDoor {
     using Respond = std::function<std::vector<HttpAnswer>(std::span<const std::string> paths)>;
 
     struct Options {
-        netio::Address address; // port 0: any free one
+        // The first that this machine has; port 0: any free one.
+        std::vector<SocketAddress> addresses;
         std::size_t place_limit = 16;
         std::chrono::milliseconds asking_limit{2000};
         std::chrono::milliseconds taking_limit{30'000};
     };
 
-    // Throws std::runtime_error: it cannot be listened there.
+    // Throws std::runtime_error: why it cannot be listened there.
     explicit HttpDoor(const Options& options);
 
     std::uint16_t port() const noexcept { return port_; }
@@ -50,6 +51,7 @@ class HttpDoor {
     };
 
     void listen();
+    int listen_at(const SocketAddress& address);
     int time_left() const;
     void look(bool somebody_is_new, std::span<const short> events);
     void take(Visitor& visitor) const;

@@ -4,7 +4,6 @@
 #include "apps/metrics/http_door.hpp"
 #include "netio/access/reach.hpp"
 
-#include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -37,22 +36,22 @@ netio::access::Host host_of(const sockaddr& address) {
     return host;
 }
 
-void require_loopback(const netio::Address& address) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_PASSIVE;
-    addrinfo* found = nullptr;
-    const int failure = ::getaddrinfo(address.host.c_str(), nullptr, &hints, &found);
-    if (failure != 0) {
-        throw std::runtime_error{"cannot show metrics at " + to_string(address) + ": " +
-                                 ::gai_strerror(failure)};
-    }
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list{found, ::freeaddrinfo};
-    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-        if (netio::access::is_loopback(host_of(*each->ai_addr))) continue;
+void require_loopback(const netio::Address& address, std::span<const SocketAddress> its) {
+    for (const SocketAddress& each : its) {
+        if (netio::access::is_loopback(host_of(*each.get()))) continue;
         throw std::runtime_error{"metrics at " + to_string(address) +
                                  " can be read from other machines; show them at 127.0.0.1, or say "
                                  "--metrics-open if that is meant"};
+    }
+}
+
+template <class Make>
+auto or_say_where(const netio::Address& address, const Make& make) {
+    try {
+        return make();
+    } catch (const std::runtime_error& error) {
+        throw std::runtime_error{"cannot show metrics at " + to_string(address) + ": " +
+                                 error.what()};
     }
 }
 
@@ -129,8 +128,13 @@ class MetricsServer::Desk : public std::enable_shared_from_this<Desk> {
 
 MetricsServer::MetricsServer(netio::EventLoop& loop, const Options& options, Collect collect)
     : desk_{std::make_shared<Desk>(loop, std::move(collect))} {
-    if (!options.open) require_loopback(options.address);
-    door_ = std::make_unique<HttpDoor>(HttpDoor::Options{.address = options.address});
+    // Looked up once: what was looked at is what it listens at.
+    const auto addresses =
+        or_say_where(options.address, [&] { return addresses_of(options.address); });
+    if (!options.open) require_loopback(options.address, addresses);
+    door_ = or_say_where(options.address, [&] {
+        return std::make_unique<HttpDoor>(HttpDoor::Options{.addresses = addresses});
+    });
     const AllSignalsBlocked blocked;
     thread_ = std::thread{[this, patience = options.patience] {
         door_->run([&](std::span<const std::string> paths) { return answers(paths, patience); });

@@ -15,10 +15,10 @@ namespace apps::top {
 namespace {
 
 // Its address may be somebody's announcement.
-Look look_at(const std::string& source, const FetchLimits& limits) {
+Look look_at(const std::string& source, NameSearch& names, const FetchLimits& limits) {
     Look look{.source = source, .error = {}, .rows = {}};
     try {
-        fetch_figures(peer_address(source), limits,
+        fetch_figures(names.find(peer_address(source), limits.until), limits,
                       [&](std::string_view text) { look.rows = rows_of(text); });
     } catch (const std::exception& error) {
         look.error = error.what();
@@ -29,7 +29,8 @@ Look look_at(const std::string& source, const FetchLimits& limits) {
 
 } // namespace
 
-std::vector<Look> look_at(const std::vector<std::string>& sources, const AskLimits& limits) {
+std::vector<Look> look_at(const std::vector<std::string>& sources, NameSearch& names,
+                          const AskLimits& limits) {
     std::vector<Look> looks(sources.size());
     AnswerRoom room{limits.bytes_together};
     FetchLimits each = limits.each;
@@ -37,7 +38,7 @@ std::vector<Look> look_at(const std::vector<std::string>& sources, const AskLimi
     std::atomic<std::size_t> next = 0;
     const auto ask = [&] {
         for (std::size_t at = next++; at < sources.size(); at = next++)
-            looks[at] = look_at(sources[at], each);
+            looks[at] = look_at(sources[at], names, each);
     };
     {
         std::vector<std::jthread> others; // beside this one

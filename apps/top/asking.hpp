@@ -5,6 +5,7 @@
 // those who do not answer hold up nobody's row.
 
 #include "apps/top/fetch.hpp"
+#include "apps/top/name_search.hpp"
 #include "apps/top/table.hpp"
 
 #include <cstddef>
@@ -20,6 +21,7 @@ struct AskLimits {
 };
 
 // In the order of the sources, HOST:PORT each; what keeps one from being read stands in its look.
-std::vector<Look> look_at(const std::vector<std::string>& sources, const AskLimits& limits = {});
+std::vector<Look> look_at(const std::vector<std::string>& sources, NameSearch& names,
+                          const AskLimits& limits = {});
 
 } // namespace apps::top

@@ -4,7 +4,7 @@
 #include "apps/common/option_values.hpp"
 #include "pubsub/discovery/bus.hpp"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 namespace apps::top {
 namespace {
@@ -38,11 +38,11 @@ void BusSources::wait(netio::Duration time) {
     end_timer_.cancel();
 }
 
-std::vector<std::string> BusSources::addresses() const {
-    std::vector<std::string> addresses;
+std::vector<Source> BusSources::sources() const {
+    std::vector<Source> sources;
     for (const auto& [name, address] : addresses_)
-        addresses.push_back(address);
-    return addresses;
+        sources.push_back({.address = address, .name = name});
+    return sources;
 }
 
 void BusSources::on_announced(const netio::pubsub::Announcement& announcement) {
@@ -51,13 +51,13 @@ void BusSources::on_announced(const netio::pubsub::Announcement& announcement) {
     if (leads_there(announcement)) {
         addresses_[announcement.name] = announcement.metrics;
     } else {
-        spdlog::info("{} shows its figures at {} on {} only", announcement.name,
-                     announcement.metrics, announcement.host);
+        log_.info(fmt::format("{} shows its figures at {} on {} only", announcement.name,
+                              announcement.metrics, announcement.host));
     }
 }
 
 void BusSources::on_trouble(const std::string& what) {
-    spdlog::warn("bus: {}", what);
+    log_.warn("bus: " + what);
 }
 
 void BusSources::on_caught_up() {

@@ -3,6 +3,8 @@
 
 // The programs on a bus that show their figures, while they are there.
 
+#include "apps/common/peer_log.hpp"
+#include "apps/top/table.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/discovery/bus.hpp"
 
@@ -23,8 +25,8 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
     bool read();
     // Lets so much time pass; who comes and goes meanwhile is known behind it.
     void wait(netio::Duration time);
-    // HOST:PORT of each, in the order of their names.
-    std::vector<std::string> addresses() const;
+    // In the order of their names.
+    std::vector<Source> sources() const;
 
   private:
     static constexpr std::chrono::seconds patience{5};
@@ -35,6 +37,7 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
     void on_caught_up() override;
 
     netio::EventLoop loop_;
+    PeerLog log_{loop_};
     std::map<std::string, std::string> addresses_; // by the name
     bool caught_up_ = false;
     bool reading_ = false;

@@ -4,20 +4,20 @@
 #include "apps/common/descriptor.hpp"
 #include "netio/base/time.hpp"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 #include <stdexcept>
-#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace apps::top {
 namespace {
+
+constexpr std::size_t address_limit = 8; // of a name
 
 [[noreturn]] void fail(const std::string& why) {
     throw std::runtime_error{"no answer: " + why};
@@ -27,38 +27,59 @@ namespace {
     fail(std::generic_category().message(errno));
 }
 
-void wait_for(const Descriptor& socket, short what, netio::TimePoint until) {
+void wait_for(std::span<pollfd> any, netio::TimePoint until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - netio::Clock::now());
-    pollfd watched{.fd = socket.get(), .events = what, .revents = 0};
     const auto time = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-    if (time == 0 || ::poll(&watched, 1, time) == 0) fail("not in time");
+    if (time == 0 || ::poll(any.data(), any.size(), time) == 0) fail("not in time");
 }
 
-Descriptor connected_to(const netio::Address& address, netio::TimePoint until) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const std::string port = std::to_string(address.port);
-    const int failure = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
-    if (failure != 0) fail(::gai_strerror(failure));
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list{found, ::freeaddrinfo};
-    Descriptor socket{::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    if (!socket.is_open()) fail_with_errno();
-    if (::connect(socket.get(), found->ai_addr, found->ai_addrlen) == 0) return socket;
-    if (errno != EINPROGRESS) fail_with_errno();
-    wait_for(socket, POLLOUT, until);
+// 0, or what keeps the socket from being connected.
+int error_of(const Descriptor& socket) {
     int error = 0;
     socklen_t size = sizeof error;
-    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) fail_with_errno();
-    if (error != 0) fail(std::generic_category().message(error));
-    return socket;
+    return ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+// All at the same time, so that one that does not answer takes no time from the others. If none can
+// be reached, the best one's error says why.
+Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoint until) {
+    std::vector<Descriptor> sockets;
+    std::vector<pollfd> trying;
+    int first_error = 0;
+    for (const SocketAddress& address :
+         addresses.first(std::min(addresses.size(), address_limit))) {
+        Descriptor socket{
+            ::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+        const bool connected =
+            socket.is_open() && ::connect(socket.get(), address.get(), address.size()) == 0;
+        if (connected) return socket;
+        if (!socket.is_open() || errno != EINPROGRESS) {
+            if (first_error == 0) first_error = errno;
+            continue;
+        }
+        trying.push_back({.fd = socket.get(), .events = POLLOUT, .revents = 0});
+        sockets.push_back(std::move(socket));
+    }
+    for (std::size_t left = sockets.size(); left > 0;) {
+        wait_for(trying, until);
+        for (std::size_t at = 0; at < sockets.size(); ++at) {
+            if (trying[at].revents == 0) continue;
+            const int error = error_of(sockets[at]);
+            if (error == 0) return std::move(sockets[at]);
+            if (first_error == 0) first_error = error;
+            trying[at].fd = -1; // poll() passes over it
+            --left;
+        }
+    }
+    fail(std::generic_category().message(first_error));
 }
 
 // Until the other side ends it.
 void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answer) {
     std::vector<char> piece(65536);
     for (;;) {
-        wait_for(socket, POLLIN, limits.until);
+        pollfd readable{.fd = socket.get(), .events = POLLIN, .revents = 0};
+        wait_for({&readable, 1}, limits.until);
         const ssize_t got = ::recv(socket.get(), piece.data(), piece.size(), 0);
         if (got == 0) return;
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
@@ -71,9 +92,9 @@ void read_all(const Descriptor& socket, const FetchLimits& limits, Answer& answe
 
 } // namespace
 
-void fetch_figures(const netio::Address& address, const FetchLimits& limits,
+void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show) {
-    const Descriptor socket = connected_to(address, limits.until);
+    const Descriptor socket = connected_to(addresses, limits.until);
     // Of HTTP 1.0: so it answers in one piece, and ends the connection behind it.
     constexpr std::string_view request = "GET /metrics HTTP/1.0\r\n\r\n";
     if (::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) !=

@@ -5,13 +5,14 @@
 // bus named it: so much of an answer is read, in so much time, and no more; and so much of all the
 // answers that are read at the same time.
 
-#include "netio/base/status.hpp"
+#include "apps/common/host_addresses.hpp"
 #include "netio/base/time.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -63,8 +64,9 @@ class Answer {
     std::string text_;
 };
 
-// Shows what http://ADDRESS/metrics says. Throws std::runtime_error: why it says nothing.
-void fetch_figures(const netio::Address& address, const FetchLimits& limits,
+// Shows what a program says at http://ADDRESS/metrics, at the first of these addresses that
+// answers; of more than eight, eight are tried. Throws std::runtime_error: why it says nothing.
+void fetch_figures(std::span<const SocketAddress> addresses, const FetchLimits& limits,
                    const std::function<void(std::string_view text)>& show);
 
 } // namespace apps::top

@@ -156,6 +156,14 @@ std::string line_of(const Row& row, const Layout& layout) {
     return line;
 }
 
+// Its publisher's name only where there is room for all of it beside the rest.
+std::string title_of(const Look& look, std::size_t width) {
+    std::string title = look.source + (look.error.empty() ? "" : ": " + look.error);
+    if (look.name.empty()) return title;
+    std::string named = fmt::format("{} at {}", printable(look.name), title);
+    return named.size() > width ? title : named;
+}
+
 } // namespace
 
 std::vector<Row> rows_of(std::string_view text) {
@@ -226,7 +234,7 @@ std::string to_text(const std::vector<Look>& looks, std::size_t width, std::size
     const Layout layout = layout_for(width);
     std::vector<std::string> lines;
     for (const Look& look : looks) {
-        lines.push_back(look.source + (look.error.empty() ? "" : ": " + look.error));
+        lines.push_back(title_of(look, width));
         if (look.error.empty()) lines.push_back(heading(layout));
         for (const Row& row : look.rows)
             lines.push_back(line_of(row, layout));
@@ -254,6 +262,7 @@ std::string to_json(const std::vector<Look>& looks) {
             rows.push_back(std::move(each));
         }
         list.push_back({{"source", look.source}, {"error", look.error}, {"rows", std::move(rows)}});
+        if (!look.name.empty()) list.back()["publisher"] = look.name;
     }
     const Json json{
         {"role", "top"}, {"report_version", report_version}, {"programs", std::move(list)}};

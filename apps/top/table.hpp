@@ -25,11 +25,18 @@ struct Row {
     std::uint64_t dropped = 0;
 };
 
+// Where to look.
+struct Source {
+    std::string address;   // HOST:PORT
+    std::string name = {}; // of the publisher there, if a bus has told it
+};
+
 // One look at one program.
 struct Look {
-    std::string source; // HOST:PORT
-    std::string error;  // empty: the rows are what it shows
-    double seconds = 0; // by any clock that goes on
+    std::string source;    // HOST:PORT
+    std::string name = {}; // as of a source
+    std::string error;     // empty: the rows are what it shows
+    double seconds = 0;    // by any clock that goes on
     std::vector<Row> rows;
 };
 // Of the text that it shows; what is not understood is left out.

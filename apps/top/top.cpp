@@ -36,13 +36,17 @@ struct Arguments {
     bool json = false;
 };
 
-std::vector<Look> look_at_all(const std::vector<std::string>& sources, Order order,
+std::vector<Look> look_at_all(const std::vector<Source>& sources, NameSearch& names, Order order,
                               const std::vector<Look>& before) {
-    std::vector<Look> looks = look_at(sources);
-    for (Look& look : looks) {
-        const auto last = std::ranges::find(before, look.source, &Look::source);
-        if (last != before.end()) add_rates(look, *last);
-        sort(look.rows, order);
+    std::vector<std::string> addresses;
+    for (const Source& source : sources)
+        addresses.push_back(source.address);
+    std::vector<Look> looks = look_at(addresses, names);
+    for (std::size_t i = 0; i < looks.size(); ++i) {
+        looks[i].name = sources[i].name;
+        const auto last = std::ranges::find(before, looks[i].source, &Look::source);
+        if (last != before.end()) add_rates(looks[i], *last);
+        sort(looks[i].rows, order);
     }
     return looks;
 }
@@ -67,15 +71,18 @@ int run(const Arguments& arguments) {
             return to_integer(ExitStatus::failed);
         }
     }
+    NameSearch names;
     std::vector<Look> looks;
     // Rates need two looks.
     for (int count = 0;; ++count) {
-        std::vector<std::string> sources = arguments.sources;
+        std::vector<Source> sources;
+        for (const std::string& address : arguments.sources)
+            sources.push_back({.address = address});
         if (bus) {
-            const std::vector<std::string> found = bus->addresses();
+            const std::vector<Source> found = bus->sources();
             sources.insert(sources.end(), found.begin(), found.end());
         }
-        looks = look_at_all(sources, arguments.order, looks);
+        looks = look_at_all(sources, names, arguments.order, looks);
         const bool last = arguments.once && count == 1;
         if (last || (!arguments.once && (count > 0 || !arguments.json)))
             print_report(arguments.json ? to_json(looks) + "\n" : drawn(looks));

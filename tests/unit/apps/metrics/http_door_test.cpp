@@ -36,6 +36,7 @@ class RunningDoor {
     RunningDoor(const RunningDoor&) = delete;
     RunningDoor& operator=(const RunningDoor&) = delete;
 
+    std::uint16_t port() const { return door_.port(); }
     Descriptor visit() const {
         Descriptor socket{::socket(AF_INET, SOCK_STREAM, 0)};
         const timeval far_deadline{.tv_sec = 60, .tv_usec = 0};
@@ -52,7 +53,8 @@ class RunningDoor {
 
   private:
     static HttpDoor::Options with_address(HttpDoor::Options options) {
-        options.address = {.host = "127.0.0.1", .port = 0};
+        if (options.addresses.empty())
+            options.addresses = addresses_of({.host = "127.0.0.1", .port = 0});
         return options;
     }
 
@@ -115,6 +117,31 @@ TEST(HttpDoor, OfTooManyTheOneThatCameFirstGoes) {
     EXPECT_GT(bytes_until_the_end(second), 10U);
     say(third, "GET / HTTP/1.1\r\n\r\n");
     EXPECT_GT(bytes_until_the_end(third), 10U);
+}
+
+// 192.0.2.1 is no machine's (RFC 5737).
+std::vector<SocketAddress> nowhere_and_here(std::uint16_t port) {
+    std::vector<SocketAddress> addresses;
+    for (const char* const host : {"192.0.2.1", "127.0.0.1", "127.0.0.2"})
+        addresses.push_back(addresses_of({.host = host, .port = port}).front());
+    return addresses;
+}
+
+TEST(HttpDoor, OfANameWithSeveralAddressesTheFirstThatThisMachineHasIsTaken) {
+    const RunningDoor door{{.addresses = nowhere_and_here(0)}};
+    const Descriptor visitor = door.visit();
+    say(visitor, "GET / HTTP/1.1\r\n\r\n");
+    EXPECT_GT(bytes_until_the_end(visitor), 10U);
+}
+
+TEST(HttpDoor, WhereItsPortIsAnothersNoFurtherAddressTakesItsPlace) {
+    const RunningDoor other{{}};
+    try {
+        const HttpDoor door{{.addresses = nowhere_and_here(other.port())}};
+        ADD_FAILURE() << "it listens elsewhere";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "Address already in use");
+    }
 }
 
 } // namespace

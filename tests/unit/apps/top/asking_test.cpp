@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 namespace apps::top {
@@ -68,7 +69,7 @@ AskLimits patient(std::size_t at_once) {
 
 TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
     const Hush hush{5, 1};
-    HttpDoor door{{.address = {.host = "127.0.0.1", .port = 0}}};
+    HttpDoor door{{.addresses = addresses_of({.host = "127.0.0.1", .port = 0})}};
     std::thread thread{[&] {
         door.run([](std::span<const std::string> paths) {
             return std::vector<HttpAnswer>(paths.size(),
@@ -78,7 +79,8 @@ TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
     std::vector<std::string> sources(5, hush.where);
     sources.push_back("127.0.0.1:" + std::to_string(door.port()));
     sources.emplace_back("nonsense");
-    const std::vector<Look> looks = look_at(sources, patient(128));
+    NameSearch names;
+    const std::vector<Look> looks = look_at(sources, names, patient(128));
     ASSERT_EQ(looks.size(), sources.size());
     for (std::size_t i = 0; i < looks.size(); ++i)
         EXPECT_EQ(looks[i].source, sources[i]);
@@ -92,7 +94,9 @@ TEST(Asking, NobodyWaitsUntilAnotherIsGivenUp) {
 
 TEST(Asking, NoMoreAreAskedAtOnceThanTheLimit) {
     const Hush hush{2, 3};
-    const std::vector<Look> looks = look_at(std::vector<std::string>(6, hush.where), patient(2));
+    NameSearch names;
+    const std::vector<Look> looks =
+        look_at(std::vector<std::string>(6, hush.where), names, patient(2));
     EXPECT_FALSE(hush.were_more);
     for (const Look& look : looks)
         EXPECT_THAT(look.error, testing::Not(HasSubstr("not in time")));
@@ -100,11 +104,27 @@ TEST(Asking, NoMoreAreAskedAtOnceThanTheLimit) {
 
 TEST(Asking, OfWhoIsNotAskedInTimeThatIsSaid) {
     const Hush hush{100, 1};
+    NameSearch names;
     const std::vector<Look> looks = look_at(
-        std::vector<std::string>(3, hush.where),
+        std::vector<std::string>(3, hush.where), names,
         {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}, .at_once = 1});
     for (const Look& look : looks)
         EXPECT_THAT(look.error, HasSubstr("not in time"));
+}
+
+TEST(Asking, ANameServerThatDoesNotAnswerHoldsUpNobody) {
+    std::promise<void> end; // of its silence
+    NameSearch names{[ended = end.get_future().share()](const std::string&) {
+        ended.wait();
+        return std::vector<SocketAddress>{};
+    }};
+    const Hush hush{1, 1};
+    const std::vector<Look> looks =
+        look_at({"somewhere.else:1", hush.where}, names,
+                {.each = {.until = netio::Clock::now() + std::chrono::milliseconds{20}}});
+    EXPECT_EQ(looks[0].error, "no answer: its name was not resolved in time");
+    EXPECT_THAT(looks[1].error, testing::Not(HasSubstr("name")));
+    end.set_value();
 }
 
 } // namespace

@@ -11,7 +11,9 @@ namespace apps::top {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::Field;
 
 class BusSourcesTest : public testing::Test {
   protected:
@@ -36,8 +38,12 @@ TEST_F(BusSourcesTest, WhatOnlyAnotherMachineReachesIsNotAskedHere) {
     announce("f-unsaid", "", "127.0.0.1:9005");
     BusSources sources{bus};
     ASSERT_TRUE(sources.read());
-    EXPECT_THAT(sources.addresses(),
-                ElementsAre("127.0.0.1:9001", "10.0.0.1:9003", "127.0.0.1:9005"));
+    const auto is = [](const std::string& name, const std::string& address) {
+        return AllOf(Field(&Source::name, name), Field(&Source::address, address));
+    };
+    EXPECT_THAT(sources.sources(),
+                ElementsAre(is("a-here", "127.0.0.1:9001"), is("c-there", "10.0.0.1:9003"),
+                            is("f-unsaid", "127.0.0.1:9005")));
 }
 
 } // namespace

@@ -78,6 +78,33 @@ TEST(TopTable, KeepsToTheSizeOfATerminal) {
     EXPECT_THAT(to_json(looks), HasSubstr("\"error\":\"no answer\""));
 }
 
+TEST(TopTable, HasARowForEachPortOfADevice) {
+    const std::vector<Row> rows =
+        rows_of("netio_device_active{port=\"mlx5_0/1\",rate=\"100\"} 1\n"
+                "netio_device_port_errors_total{port=\"mlx5_0/1\"} 3\n"
+                "netio_device_receiver_not_ready_total{port=\"mlx5_0/1\"} 4\n"
+                "netio_device_retransmissions_total{port=\"mlx5_0/1\"} 5\n"
+                "netio_device_counter_total{port=\"mlx5_0/1\",counter=\"messages_total\"} 6\n"
+                "netio_device_retransmissions_total{port=\"mlx5_1/1\"} 7\n");
+    ASSERT_EQ(rows.size(), 2U);
+    EXPECT_EQ(rows[0].kind, "device");
+    EXPECT_EQ(rows[0].name, "mlx5_0/1");
+    EXPECT_EQ(rows[0].count, 5U);
+    EXPECT_EQ(rows[0].again, 4U);
+    EXPECT_EQ(rows[0].dropped, 3U);
+    EXPECT_EQ(rows[1].name, "mlx5_1/1");
+    EXPECT_EQ(rows[1].count, 7U);
+}
+
+TEST(TopTable, NamesAPublisherWhereThereIsRoomForTheWholeName) {
+    const std::vector<Look> looks{{.source = "h:1", .name = "daq\x1b", .error = {}, .rows = {}},
+                                  {.source = "h:2", .name = "daq-2", .error = "lost", .rows = {}}};
+    EXPECT_THAT(to_text(looks, SIZE_MAX, 1), testing::Eq("daq? at h:1\n"));
+    EXPECT_THAT(to_text(looks, 18, 3), HasSubstr("\ndaq-2 at h:2: lost\n"));
+    EXPECT_THAT(to_text(looks, 17, 3), HasSubstr("\nh:2: lost\n"));
+    EXPECT_THAT(to_json(looks), HasSubstr("\"publisher\":\"daq-2\""));
+}
+
 TEST(TopTable, ANarrowTerminalDoesWithoutColumnsBeforeItCutsThem) {
     const std::vector<Look> looks{
         {.source = "x", .error = {}, .seconds = 0, .rows = rows_of(text)}};
