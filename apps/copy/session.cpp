@@ -5,7 +5,6 @@
 #include "apps/copy/path.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -244,8 +243,9 @@ void Session::take_end() {
             target_.reset();
         },
         [this] {
-            spdlog::info("{}: kept, {} bytes, {} {}", file(), open_.size_bytes,
-                         to_string(open_.checksum), to_hex(open_.checksum, end_.digest));
+            handler_.log().info(fmt::format("{}: kept, {} bytes, {} {}", file(), open_.size_bytes,
+                                            to_string(open_.checksum),
+                                            to_hex(open_.checksum, end_.digest)));
             handler_.on_file_kept(std::exchange(moved_bytes_, 0));
             state_ = State::idle;
             say(encode(Verdict{.kept = true, .text = {}}));

@@ -8,6 +8,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/peer_log.hpp"
 #include "apps/common/session_values.hpp"
 #include "apps/common/shown_lines.hpp"
 #include "apps/dump/hex_lines.hpp"
@@ -20,7 +21,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <memory>
 #include <optional>
@@ -102,16 +102,17 @@ class DumpRun final : private Subscriptions::Handler {
     }
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal) override {
-        spdlog::warn("{} refuses {}", source.name, shown(range, layout_));
+        log_.warn(fmt::format("{} refuses {}", source.name, shown(range, layout_)));
     }
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
         const std::string why = to_string(ending.closed);
         // Once, however often it is tried.
         if (ending.retrying && !waiting_.insert(source.name).second) return;
-        spdlog::info("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why);
+        log_.info(
+            fmt::format("{}: {}{}", source.name, ending.retrying ? "waiting for it: " : "", why));
     }
-    void on_trouble(Subscriptions&, const std::string& what) override { spdlog::warn("{}", what); }
+    void on_trouble(Subscriptions&, const std::string& what) override { log_.warn(what); }
     void on_ended(Subscriptions&) override { loop_.stop(); }
     // The second time it does not wait.
     void end() {
@@ -123,6 +124,7 @@ class DumpRun final : private Subscriptions::Handler {
     const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
+    PeerLog log_{loop_};
     ShownLines lines_{loop_};
     std::unique_ptr<netio::Transport> transport_;
     std::set<std::string> waiting_; // publishers, by name

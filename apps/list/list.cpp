@@ -6,6 +6,7 @@
 #include "apps/common/exit_status.hpp"
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/peer_log.hpp"
 #include "apps/common/shown_lines.hpp"
 #include "apps/list/listing.hpp"
 #include "apps/program/commands.hpp"
@@ -87,7 +88,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         if (publishers_.erase(name) == 0 || !arguments_.watch) return;
         lines_.print(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
     }
-    void on_trouble(const std::string& what) override { spdlog::warn("bus: {}", what); }
+    void on_trouble(const std::string& what) override { log_.warn("bus: " + what); }
     void on_caught_up() override {
         caught_up_ = true;
         if (arguments_.watch) return;
@@ -102,6 +103,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     const ListArguments& arguments_;
     const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
+    PeerLog log_{loop_};
     ShownLines lines_{loop_};
     std::vector<netio::pubsub::FidRange> wanted_;
     Publishers publishers_;

@@ -107,7 +107,7 @@ Announcement announcement_of(const PublisherConfig& config,
 
 BusPlace::BusPlace(netio::EventLoop& loop, const BusConfig& config,
                    const Announcement& announcement)
-    : place_{fmt::format("{} at {}", announcement.name, config.where)} {
+    : log_{loop}, place_{fmt::format("{} at {}", announcement.name, config.where)} {
     announcer_ =
         netio::pubsub::announce(loop, config.where, announcement, *this, {.lease = config.lease});
 }
@@ -117,7 +117,7 @@ void BusPlace::on_written() {
 }
 
 void BusPlace::on_trouble(const std::string& what) {
-    spdlog::warn("bus: {}", what);
+    log_.warn("bus: " + what);
 }
 
 std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,

@@ -3,6 +3,7 @@
 
 // A test publisher's place on the bus, while it runs.
 
+#include "apps/common/peer_log.hpp"
 #include "apps/publish/publisher_config.hpp"
 #include "netio/base/endpoint.hpp"
 #include "pubsub/discovery/bus.hpp"
@@ -38,6 +39,7 @@ class BusPlace final : private netio::pubsub::Announcer::Handler {
     void on_trouble(const std::string& what) override;
     void on_written() override;
 
+    PeerLog log_;
     std::string place_; // NAME at BUS
     std::unique_ptr<netio::pubsub::Announcer> announcer_;
 };

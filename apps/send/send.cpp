@@ -7,6 +7,7 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
+#include "apps/common/peer_log.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/session_values.hpp"
 #include "apps/common/standard_output.hpp"
@@ -191,7 +192,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     void on_connected(netio::BufferedSendSocket&) override {
         link_.connected = true;
         link_.waiting = false;
-        spdlog::info("connected to {} over {}", arguments_.peer, socket_.provider());
+        log_.info(fmt::format("connected to {} over {}", arguments_.peer, socket_.provider()));
         go_on();
     }
     void on_writable(netio::BufferedSendSocket&) override { go_on(); }
@@ -201,8 +202,8 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         if (!attempt) link_.closed = closed;
         if (!socket_.is_retrying() || is_all_sent()) return loop_.stop();
         if (!std::exchange(link_.waiting, true)) {
-            spdlog::info("waiting for {}: {} {}", arguments_.peer, to_string(closed.reason),
-                         closed.detail);
+            log_.info(fmt::format("waiting for {}: {} {}", arguments_.peer,
+                                  to_string(closed.reason), closed.detail));
         }
     }
     void interrupt() {
@@ -214,6 +215,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     const SendArguments& arguments_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
+    PeerLog log_{loop_};
     netio::DeviceWatch devices_{loop_};
     std::unique_ptr<netio::Transport> transport_;
     MadeUp made_up_;

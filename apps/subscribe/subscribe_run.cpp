@@ -70,8 +70,7 @@ Run::Logged::Logged(netio::EventLoop& loop, const std::string& decode)
                                                                           missed.end())
                                                                       spdlog::warn("{}", *line);
                                                               }},
-      contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }},
-      bus{loop, [](const std::string& line) { spdlog::warn("bus: {}", line); }},
+      contests{loop, [](const std::string& line) { spdlog::warn("{}", line); }}, peers{loop},
       tell_subscribed{loop, [this] { spdlog::info("subscribed to {}", subscribed.take()); }} {
     subscribed.decode_by(layout);
 }
@@ -232,7 +231,7 @@ std::function<void(Exposition&)> Run::figures() {
 void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
                        const std::string& provider) {
     logged_.waiting.erase(source.name);
-    spdlog::info("connected to {} ({})", shown(source), provider);
+    logged_.peers.info(fmt::format("connected to {} ({})", shown(source), provider));
 }
 
 void Run::on_subscribed(Subscriptions&, const Subscriptions::Source&, const FidRange& range) {
@@ -308,8 +307,9 @@ void Run::on_missed(Subscriptions&, Fid fid, std::uint64_t count) {
 
 void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                                const netio::pubsub::PublisherChange& change) {
-    spdlog::warn("{} is another publisher than before; what the former one published at its end {}",
-                 shown(source), change.tail_known ? "is known" : "is not known");
+    logged_.peers.warn(fmt::format(
+        "{} is another publisher than before; what the former one published at its end {}",
+        shown(source), change.tail_known ? "is known" : "is not known"));
     for (const Subscriptions::Told& told : all_.told()) {
         if (told.source.name != source.name) continue;
         told.fids.for_each(
@@ -323,10 +323,11 @@ void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
     const std::string why = to_string(closed);
     if (ending.retrying) {
         if (!logged_.waiting.insert(source.name).second) return;
-        return spdlog::info("waiting for the publisher: {}", why);
+        return logged_.peers.info("waiting for the publisher: " + why);
     }
     if (!ended_.how.empty()) return;
-    if (!arguments_.from.bus.empty()) return spdlog::warn("{}: {}", shown(source), why);
+    if (!arguments_.from.bus.empty())
+        return logged_.peers.warn(fmt::format("{}: {}", shown(source), why));
     const bool orderly = closed.reason == netio::CloseReason::orderly && ending.complete;
     if (!orderly) {
         ended_.lost = all_.sums().messages == 0 && closed.reason == netio::CloseReason::rejected
@@ -342,7 +343,7 @@ void Run::on_contest(Subscriptions&, const Subscriptions::Contest& contest) {
 }
 
 void Run::on_trouble(Subscriptions&, const std::string& what) {
-    logged_.bus.note(what);
+    logged_.peers.warn("bus: " + what);
 }
 
 void Run::on_ended(Subscriptions&) {

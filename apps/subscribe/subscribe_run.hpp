@@ -4,7 +4,7 @@
 // One run of `netio subscribe`: from the connection to the report.
 
 #include "apps/common/keys.hpp"
-#include "apps/common/limited_log.hpp"
+#include "apps/common/peer_log.hpp"
 #include "apps/common/range_line.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
@@ -84,7 +84,7 @@ class Run final : public Subscriptions::Handler {
         MissedLog missed;
         netio::Timer end_missed; // one after another they belong together
         ContestLog contests;
-        LimitedLog bus;       // troubles with it
+        PeerLog peers;        // who comes and goes, and troubles with the bus
         RangeLine subscribed; // not told yet
         netio::Timer tell_subscribed;
     };

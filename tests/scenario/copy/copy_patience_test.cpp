@@ -6,6 +6,11 @@
 #include "tests/scenario/stream/impostor.hpp"
 #include "tests/world/actors/sim_disk.hpp"
 
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <sstream>
+
 namespace apps::copy::test {
 namespace {
 
@@ -153,6 +158,50 @@ TEST_F(CopyPatience, WhoStopsWithinTheHandshakeCostsNoBuffersNoThreadAndNoPlaceF
     what.disk = disk_of(std::make_shared<DiskState>());
     EXPECT_EQ(copy(std::move(what)).files.at(0).outcome, CopiedFile::Outcome::copied);
     EXPECT_EQ(started, 1U);
+}
+
+// What is logged meanwhile.
+class Logged {
+  public:
+    Logged() {
+        spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+            "test", std::make_shared<spdlog::sinks::ostream_sink_st>(text_)));
+    }
+    ~Logged() { spdlog::set_default_logger(before_); }
+    Logged(const Logged&) = delete;
+    Logged& operator=(const Logged&) = delete;
+
+    std::vector<std::string> lines() const {
+        std::vector<std::string> lines;
+        std::istringstream in{text_.str()};
+        for (std::string line; std::getline(in, line);)
+            lines.push_back(line);
+        return lines;
+    }
+
+  private:
+    std::ostringstream text_;
+    std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(CopyPatience, MoreFilesThanTheLogHasLinesForAreCountedThere) {
+    constexpr std::size_t limit = LimitedLog::lines_per_interval;
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < limit + 30; ++i) {
+        names.push_back("file" + std::to_string(i));
+        put("source/" + names.back(), "");
+    }
+    const Logged log;
+    const netio::TimePoint begin = bed.loop().now();
+    Sender::Options what = options(names);
+    what.disk = disk_of(std::make_shared<DiskState>());
+    EXPECT_EQ(*copy(std::move(what)).problem, "");
+    ASSERT_LT(bed.loop().now() - begin, LimitedLog::interval);
+    EXPECT_EQ(log.lines().size(), limit); // one of them says who has come
+    server.reset();
+    ASSERT_EQ(log.lines().size(), limit + 1);
+    EXPECT_THAT(log.lines().back(), testing::HasSubstr("kept, "));
+    EXPECT_THAT(log.lines().back(), testing::EndsWith("(and 30 before it)"));
 }
 
 } // namespace
