@@ -67,7 +67,7 @@ Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoi
             const int error = error_of(sockets[at]);
             if (error == 0) return std::move(sockets[at]);
             if (first_error == 0) first_error = error;
-            trying[at].fd = -1; // poll() passes over it
+            trying[at] = {.fd = -1, .events = 0, .revents = 0}; // poll() passes over it
             --left;
         }
     }
