@@ -26,13 +26,22 @@ class Account {
     // Nothing, if there was only an attempt at one.
     void end_connection(const ArrivalCounter& arrivals) {
         if (!std::exchange(connected_, false)) return;
-        add_to(fids_, arrivals);
+        arrivals.fids().for_each(
+            [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
+    }
+    // The arrivals are about to forget these, which were unsubscribed.
+    void end_subscription(const FidRange& range, const ArrivalCounter& arrivals) {
+        arrivals.fids().for_each_in(
+            range, [&](Fid fid, const Arrivals& arrived) { take(arrivals, fid, arrived); });
     }
     void begin_connection() noexcept {
         connected_ = true;
         ++connections_;
     }
-    void add_missed(Fid fid, std::uint64_t count) { fids_[fid].lost += count; }
+    void add_missed(Fid fid, std::uint64_t count) {
+        fids_[fid].lost += count;
+        found_missing_ += count;
+    }
     void add_change(const PublisherChange& change) noexcept {
         ++changes_;
         if (!change.tail_known) ++unknown_tails_;
@@ -41,11 +50,16 @@ class Account {
     // With what has arrived in the connection that there is.
     FidMap<Row> fids(const ArrivalCounter& current) const {
         FidMap<Row> all = fids_;
-        if (connected_) add_to(all, current);
+        if (!connected_) return all;
+        current.fids().for_each(
+            [&](Fid fid, const Arrivals& arrived) { add_to(all[fid], current, fid, arrived); });
         return all;
     }
-    // Of the connections that have ended.
+    // Of the connections and subscriptions that have ended.
     const FidMap<Row>& fids() const noexcept { return fids_; }
+    bool is_connected() const noexcept { return connected_; } // there is more than fids()
+    // Of what was lost, what no gap has told: between connections, and by totals.
+    std::uint64_t found_missing() const noexcept { return found_missing_; }
     std::uint64_t connections() const noexcept { return connections_; }
     std::uint64_t changes() const noexcept { return changes_; } // of the publish socket there
     // Publish sockets that ended and had not told how much they had published, where another one
@@ -53,18 +67,21 @@ class Account {
     std::uint64_t unknown_tails() const noexcept { return unknown_tails_; }
 
   private:
-    static void add_to(FidMap<Row>& rows, const ArrivalCounter& arrivals) {
-        arrivals.fids().for_each([&](Fid fid, const Arrivals& arrived) {
-            Row& row = rows[fid];
-            row.messages += arrived.messages;
-            row.bytes += arrived.bytes;
-            const auto books = arrivals.books(fid);
-            row.lost += books ? books->lost : arrivals.missed(fid);
-            row.surplus += books ? books->surplus : 0;
-        });
+    void take(const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
+        add_to(fids_[fid], arrivals, fid, arrived);
+        if (const auto books = arrivals.books(fid))
+            found_missing_ += books->lost - arrivals.missed(fid);
+    }
+    static void add_to(Row& row, const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
+        row.messages += arrived.messages;
+        row.bytes += arrived.bytes;
+        const auto books = arrivals.books(fid);
+        row.lost += books ? books->lost : arrivals.missed(fid);
+        row.surplus += books ? books->surplus : 0;
     }
 
     FidMap<Row> fids_;
+    std::uint64_t found_missing_ = 0;
     std::uint64_t connections_ = 0;
     std::uint64_t changes_ = 0;
     std::uint64_t unknown_tails_ = 0;

@@ -51,6 +51,7 @@ class ArrivalCounter {
         of(fid);
         Claim& claim = claims_[fid];
         claim.missed = added(claim.missed, count);
+        missed_ = added(missed_, count);
     }
     // The publisher's totals, at the orderly end: of each fid, and then there are no more.
     void expect(const FidCount& total) {
@@ -59,7 +60,7 @@ class ArrivalCounter {
     }
     void complete_books() noexcept { complete_ = true; }
     // The subscription of a range has ended, or a new connection has begun: its account is closed
-    // and will not be held against totals. messages() and bytes() go on.
+    // and will not be held against totals. messages(), bytes() and missed() go on.
     void forget(const FidRange& range) {
         fids_.erase(range);
         claims_.erase(range);
@@ -77,11 +78,7 @@ class ArrivalCounter {
     // Whether the publisher has told its totals.
     bool complete() const noexcept { return complete_; }
     // What the publisher has said it left out, so far.
-    std::uint64_t missed() const {
-        std::uint64_t sum = 0;
-        claims_.for_each([&](Fid, const Claim& claim) { sum = added(sum, claim.missed); });
-        return sum;
-    }
+    std::uint64_t missed() const noexcept { return missed_; }
     std::uint64_t missed(Fid fid) const {
         const Claim* const claim = claims_.find(fid);
         return claim != nullptr ? claim->missed : 0;
@@ -137,6 +134,7 @@ class ArrivalCounter {
     FidMap<Claim> claims_;
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;
+    std::uint64_t missed_ = 0;
     bool complete_ = false;
 };
 

@@ -56,17 +56,8 @@ class FidMap {
     }
 
     void erase(const FidRange& range) {
-        // Whichever are fewer, its fids or ours.
-        if (to_integer(range.last) - to_integer(range.first) < size_) {
-            for (std::uint64_t fid = to_integer(range.first);; ++fid) {
-                erase(Fid{fid});
-                if (fid == to_integer(range.last)) return;
-            }
-        }
         std::vector<Fid> gone;
-        for_each([&](Fid fid, const Value&) {
-            if (contains(range, fid)) gone.push_back(fid);
-        });
+        for_each_in(range, [&](Fid fid, const Value&) { gone.push_back(fid); });
         for (const Fid fid : gone)
             erase(fid);
     }
@@ -99,6 +90,20 @@ class FidMap {
         for (std::size_t place = 0; place < slots_.size(); ++place) {
             const Slot& slot = slots_[scattered(place)];
             if (slot.used) visit(slot.fid, slot.value);
+        }
+    }
+
+    // The same of those in a range; whichever are fewer, its fids or ours, are looked at.
+    template <typename Visit>
+    void for_each_in(const FidRange& range, Visit visit) const {
+        if (to_integer(range.last) - to_integer(range.first) >= size_) {
+            return for_each([&](Fid fid, const Value& value) {
+                if (contains(range, fid)) visit(fid, value);
+            });
+        }
+        for (std::uint64_t fid = to_integer(range.first);; ++fid) {
+            if (const Value* const value = find(Fid{fid})) visit(Fid{fid}, *value);
+            if (fid == to_integer(range.last)) return;
         }
     }
 

@@ -81,6 +81,7 @@ class NETIO_EXPORT SubscribeSocket final {
         virtual void on_connected(SubscribeSocket&) {}
         // The publisher has accepted; messages published from now on arrive.
         virtual void on_subscribed(SubscribeSocket&, const FidRange&) {}
+        // arrivals() has their account for the last time.
         virtual void on_unsubscribed(SubscribeSocket&, const FidRange&) {}
         // The publisher refused: the session has as many ranges as its limit allows. What is
         // refused is not wanted any more.

@@ -293,8 +293,9 @@ Intake::Outcome SubscriberCore::take_answer(Session& session, std::span<const st
             intake_.begin_subscription(range);
             handler_.on_subscribed(socket_, range);
         } else if (accepted) {
+            handler_.on_unsubscribed(socket_, range); // who may want to know its account
+            if (sink.is_gone()) return Intake::Outcome::taken;
             intake_.end_subscription(range);
-            handler_.on_unsubscribed(socket_, range);
         } else if (!request->subscribe) {
             handler_.on_unsubscription_refused(socket_, range);
         } else if (answer->result == SubscriptionResult::table_full) {

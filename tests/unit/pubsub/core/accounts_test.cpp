@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pubsub/core/account.hpp"
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/gap_ledger.hpp"
 
@@ -99,11 +100,60 @@ TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
     ArrivalCounter counter;
     for (std::uint64_t fid = 0; fid < 100; ++fid)
         counter.add(Fid{fid}, 1);
+    counter.add_missed(Fid{50}, 3);
     counter.forget({.first = Fid{10}, .last = Fid{89}});
     EXPECT_EQ(counter.fids().size(), 20U);
     EXPECT_EQ(counter.fids().find(Fid{10}), nullptr);
     EXPECT_NE(counter.fids().find(Fid{90}), nullptr);
     EXPECT_EQ(counter.messages(), 100U);
+    EXPECT_EQ(counter.missed(Fid{50}), 0U);
+    EXPECT_EQ(counter.missed(), 3U);
+    counter.forget_all();
+    EXPECT_EQ(counter.missed(), 3U);
+}
+
+// What the gaps have told is ArrivalCounter::missed().
+TEST(Account, SaysApartWhatNoGapHasTold) {
+    ArrivalCounter arrivals;
+    Account account;
+    account.begin_connection();
+    EXPECT_TRUE(account.is_connected());
+    arrivals.add(Fid{1}, 10);
+    arrivals.add_missed(Fid{1}, 2);
+    const FidCount total{.fid = Fid{1}, .count = 8}; // 5 more than are known of
+    finish(arrivals, {&total, 1});
+    EXPECT_EQ(account.found_missing(), 0U);
+    account.end_connection(arrivals);
+    EXPECT_FALSE(account.is_connected());
+    EXPECT_EQ(account.found_missing(), 5U);
+    account.add_missed(Fid{1}, 100);
+    EXPECT_EQ(account.found_missing(), 105U);
+    EXPECT_EQ(account.fids().find(Fid{1})->lost, 107U);
+    EXPECT_EQ(arrivals.missed() + account.found_missing(), 107U);
+}
+
+TEST(Account, KeepsWhatASubscriptionThatHasEndedBrought) {
+    ArrivalCounter arrivals;
+    Account account;
+    account.begin_connection();
+    for (const std::uint64_t fid : {1U, 2U}) {
+        arrivals.add(Fid{fid}, 10 * fid);
+        arrivals.add_missed(Fid{fid}, fid);
+    }
+    const FidRange first{.first = Fid{1}, .last = Fid{1}};
+    account.end_subscription(first, arrivals);
+    arrivals.forget(first);
+    const auto check = [](const FidMap<Account::Row>& rows) {
+        ASSERT_EQ(rows.size(), 2U);
+        EXPECT_EQ(rows.find(Fid{1})->bytes, 10U);
+        EXPECT_EQ(rows.find(Fid{1})->lost, 1U);
+        EXPECT_EQ(rows.find(Fid{2})->bytes, 20U);
+        EXPECT_EQ(rows.find(Fid{2})->lost, 2U);
+    };
+    check(account.fids(arrivals));
+    account.end_connection(arrivals);
+    check(account.fids());
+    check(account.fids(arrivals)); // which have not begun anew
 }
 
 } // namespace

@@ -41,6 +41,26 @@ TEST(FidMap, TakesTheWholeRangeOfFids) {
     EXPECT_EQ(*map.find(Fid{UINT64_MAX}), 2);
 }
 
+// A few fids of many, and many fids of a few, are found in different ways.
+TEST(FidMap, VisitsAndErasesThoseOfARange) {
+    for (const std::uint64_t last : {std::uint64_t{12}, UINT64_MAX}) {
+        FidMap<int> map;
+        for (std::uint64_t fid = 0; fid < 40; fid += 2)
+            map[Fid{fid}] = static_cast<int>(fid);
+        const FidRange range{.first = Fid{3}, .last = Fid{last}};
+        std::map<Fid, int> in_range;
+        map.for_each_in(range, [&](Fid fid, int value) { in_range.emplace(fid, value); });
+        std::map<Fid, int> rest = contents(map);
+        std::erase_if(rest, [&](const auto& each) { return contains(range, each.first); });
+        EXPECT_EQ(in_range.size() + rest.size(), 20U);
+        EXPECT_EQ(in_range.begin()->first, Fid{4});
+        EXPECT_EQ(in_range.begin()->second, 4);
+        EXPECT_EQ(in_range.rbegin()->first, Fid{last == 12 ? 12U : 38U});
+        map.erase(range);
+        EXPECT_EQ(contents(map), rest);
+    }
+}
+
 // Few distinct fids make long runs of collisions, many make the map grow: both are compared with
 // std::map after every step.
 class FidMapAgainstMap : public testing::TestWithParam<std::uint64_t> {};
