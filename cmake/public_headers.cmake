@@ -44,6 +44,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/core/publish_ticket.hpp
     pubsub/core/publisher_change.hpp
     pubsub/core/slow_policy.hpp
+    pubsub/core/subscriptions_snapshot.hpp
     pubsub/discovery/announcement.hpp
     pubsub/discovery/board.hpp
     pubsub/discovery/bus.hpp

@@ -22,6 +22,14 @@ void add(Subscriptions::Told& sum, const Subscriptions::Told& told) {
     merge(sum.seen, told.seen);
 }
 
+void add(SourceFigures& sum, const SourceFigures& figures) {
+    sum.messages += figures.messages;
+    sum.bytes += figures.bytes;
+    sum.missed += figures.missed;
+    sum.connections += figures.connections;
+    sum.pauses += figures.pauses;
+}
+
 } // namespace
 
 void FormerSources::keep(std::unique_ptr<SourceConnection> source) {
@@ -38,7 +46,7 @@ void FormerSources::forget_oldest() {
     kept_.erase(kept_.begin());
     fids_ -= oldest->known_fids();
     add(forgotten_, oldest->told());
-    oldest->add_to(forgotten_sums_);
+    add(forgotten_figures_, oldest->figures());
 }
 
 std::unique_ptr<SourceConnection> FormerSources::take(const std::string& name) {
@@ -66,10 +74,21 @@ void FormerSources::add_to(std::vector<Subscriptions::Told>& all) const {
 }
 
 void FormerSources::add_to(Subscriptions::Sums& sums) const {
-    sums.messages += forgotten_sums_.messages;
-    sums.bytes += forgotten_sums_.bytes;
+    SourceFigures all = forgotten_figures_;
     for (const auto& source : kept_)
-        source->add_to(sums);
+        add(all, source->figures());
+    sums.messages += all.messages;
+    sums.bytes += all.bytes;
+}
+
+void FormerSources::add_to(SubscriptionsSnapshot& snapshot,
+                           ShownFids<ArrivedFigures>& shown) const {
+    for (const auto& source : kept_)
+        source->add_to(snapshot, shown);
+    if (forgotten_.connections == 0) return;
+    snapshot.sources.push_back(forgotten_figures_);
+    snapshot.fid_count += forgotten_.fids.size();
+    shown.add(forgotten_.fids, add_row);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -30,6 +30,7 @@ class FormerSources {
 
     void add_to(std::vector<Subscriptions::Told>& all) const;
     void add_to(Subscriptions::Sums& sums) const;
+    void add_to(SubscriptionsSnapshot& snapshot, ShownFids<ArrivedFigures>& shown) const;
 
   private:
     void forget_oldest();
@@ -38,7 +39,7 @@ class FormerSources {
     std::vector<std::unique_ptr<SourceConnection>> kept_; // in the order in which they came
     std::size_t fids_ = 0;                                // of those
     Subscriptions::Told forgotten_;                       // together
-    Subscriptions::Sums forgotten_sums_;
+    SourceFigures forgotten_figures_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -6,6 +6,12 @@
 
 namespace netio::pubsub::inline v0_2 {
 
+void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
+    sum.messages += row.messages;
+    sum.bytes += row.bytes;
+    sum.missed += row.lost;
+}
+
 void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
     if (socket_) return;
     SubscribeSocket::Options own = options;
@@ -21,12 +27,14 @@ void SourceConnection::open(Transport& transport, const SubscribeSocket::Options
 void SourceConnection::leave() {
     if (!socket_) return;
     account_.end_connection(socket_->arrivals());
+    const SourceFigures all = figures();
     Past past{.seen = past_.seen,
-              .sums = {},
+              .sums = {.messages = all.messages, .bytes = all.bytes},
+              .gaps = past_.gaps + socket_->arrivals().missed(),
+              .pauses = all.pauses,
               .complete = socket_->arrivals().complete(),
               .continuity = socket_->continuity()};
     merge(past.seen, socket_->seen());
-    add_to(past.sums);
     past_ = std::move(past);
     open_ = false;
     socket_.reset();
@@ -78,12 +86,40 @@ Subscriptions::Told SourceConnection::told() const {
     return told;
 }
 
-void SourceConnection::add_to(Subscriptions::Sums& sums) const {
-    sums.messages += past_.sums.messages;
-    sums.bytes += past_.sums.bytes;
-    if (!socket_) return;
-    sums.messages += socket_->arrivals().messages();
-    sums.bytes += socket_->arrivals().bytes();
+SourceFigures SourceConnection::figures() const {
+    SourceFigures figures{.name = source_.name,
+                          .messages = past_.sums.messages,
+                          .bytes = past_.sums.bytes,
+                          .missed = past_.gaps + account_.found_missing(),
+                          .connections = account_.connections(),
+                          .pauses = past_.pauses};
+    if (!socket_) return figures;
+    const SubscribeSocket::Counters& counters = socket_->counters();
+    figures.connected = socket_->is_connected();
+    figures.paused = socket_->is_paused();
+    figures.messages += counters.messages;
+    figures.bytes += counters.bytes;
+    figures.missed += socket_->arrivals().missed();
+    figures.pauses += counters.pauses;
+    return figures;
+}
+
+void SourceConnection::add_to(SubscriptionsSnapshot& snapshot,
+                              ShownFids<ArrivedFigures>& shown) const {
+    if (!socket_ && !was_connected()) return;
+    snapshot.sources.push_back(figures());
+    shown.add(account_.fids(), add_row);
+    std::size_t fids = account_.fids().size();
+    if (socket_ && account_.is_connected()) {
+        const ArrivalCounter& now = socket_->arrivals();
+        shown.add(now.fids(), [&](ArrivedFigures& sum, Fid fid, const Arrivals& arrived) {
+            sum.messages += arrived.messages;
+            sum.bytes += arrived.bytes;
+            sum.missed += now.missed(fid);
+        });
+        fids = std::max(fids, now.fids().size()); // mostly the same ones again
+    }
+    snapshot.fid_count += fids;
 }
 
 // --- what the socket tells ------------------------------------------------------------------
@@ -100,7 +136,8 @@ void SourceConnection::on_subscribed(SubscribeSocket&, const FidRange& range) {
     user_.handler.on_subscribed(user_.subscriptions, source_, range);
 }
 
-void SourceConnection::on_unsubscribed(SubscribeSocket&, const FidRange& range) {
+void SourceConnection::on_unsubscribed(SubscribeSocket& socket, const FidRange& range) {
+    account_.end_subscription(range, socket.arrivals());
     user_.handler.on_unsubscribed(user_.subscriptions, source_, range);
 }
 

@@ -7,6 +7,8 @@
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/assignment.hpp"
 #include "pubsub/core/continuity.hpp"
+#include "pubsub/core/shown_fids.hpp"
+#include "pubsub/core/subscriptions_snapshot.hpp"
 
 #include <memory>
 #include <optional>
@@ -16,6 +18,9 @@
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
+
+// For ShownFids.
+void add_row(ArrivedFigures& sum, Fid fid, const Account::Row& row);
 
 class SourceConnection final : private SubscribeSocket::Handler {
   public:
@@ -72,13 +77,17 @@ class SourceConnection final : private SubscribeSocket::Handler {
     AnnouncedProcess process;
 
     Subscriptions::Told told() const;
-    void add_to(Subscriptions::Sums& sums) const;
+    // Nothing, if it was never tried.
+    void add_to(SubscriptionsSnapshot& snapshot, ShownFids<ArrivedFigures>& shown) const;
+    SourceFigures figures() const;
 
   private:
     // Of the sockets before this one.
     struct Past {
         FramesSeen seen;
         Subscriptions::Sums sums;
+        std::uint64_t gaps = 0;
+        std::uint64_t pauses = 0;
         bool complete = false; // the last one
         std::shared_ptr<Continuity> continuity;
     };

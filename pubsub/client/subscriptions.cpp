@@ -55,6 +55,11 @@ Subscriptions::Sums Subscriptions::sums() const {
     return core_->sums();
 }
 
+SubscriptionsSnapshot Subscriptions::snapshot(std::size_t fids) {
+    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
+    return core_->snapshot(fids);
+}
+
 void Subscriptions::for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit) {
     NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
     core_->for_each(visit);
@@ -62,7 +67,11 @@ void Subscriptions::for_each(const std::function<void(const Source&, SubscribeSo
 
 std::size_t Subscriptions::connected_count() const noexcept {
     NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
-    return core_->connected_count();
+    std::size_t count = 0;
+    core_->for_each([&count](const Source&, const SubscribeSocket& socket) {
+        if (socket.is_connected()) ++count;
+    });
+    return count;
 }
 
 } // namespace netio::pubsub::inline v0_2

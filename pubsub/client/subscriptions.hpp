@@ -21,6 +21,7 @@
 
 #include "netio/base/export.hpp"
 #include "pubsub/core/account.hpp"
+#include "pubsub/core/subscriptions_snapshot.hpp"
 #include "pubsub/discovery/discovery.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
@@ -139,6 +140,9 @@ class NETIO_EXPORT Subscriptions final {
         std::uint64_t bytes = 0;
     };
     Sums sums() const;
+    // The same at a moment, to be shown: of so many fids at most, the same ones each time. It takes
+    // as long as the number of publishers and of fids shown allows.
+    SubscriptionsSnapshot snapshot(std::size_t fids = 1000);
     std::size_t connected_count() const noexcept;
     // The sockets that there are now.
     void for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit);

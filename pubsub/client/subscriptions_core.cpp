@@ -33,10 +33,11 @@ std::vector<std::string> addresses_of(const Announcement& announcement) {
 
 SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Options options,
                                      Subscriptions::Handler& handler, Subscriptions& subscriptions)
-    : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
-                                                                 .handler = handler},
-      places_{options_.publisher_limit}, former_{{.publishers = options_.publisher_limit,
-                                                  .fids = options_.remembered_fids_limit}},
+    : transport_{transport}, options_{std::move(options)},
+      user_{.subscriptions = subscriptions, .handler = handler}, places_{options_.publisher_limit},
+      books_{.former = FormerSources{{.publishers = options_.publisher_limit,
+                                      .fids = options_.remembered_fids_limit}},
+             .shown = {}},
       next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
                                                                       [this] { try_rivals(); }},
       ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
@@ -44,6 +45,11 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
                    "publishers must not be empty where there is no bus");
     require_between("publisher_limit", options_.publisher_limit,
                     std::max<std::size_t>(options_.publishers.size(), 1), UINT32_MAX);
+    std::set<std::string> given;
+    for (const Address& publisher : options_.publishers) {
+        require_option(given.insert(to_string(publisher)).second,
+                       "the publisher " + to_string(publisher) + " is given twice");
+    }
     for (const Address& publisher : options_.publishers) {
         SourceConnection& connection = enter(to_string(publisher), {to_string(publisher)});
         carry_out(assignment_.add(connection.id()).orders);
@@ -61,7 +67,7 @@ SubscriptionsCore::~SubscriptionsCore() {
 SourceConnection& SubscriptionsCore::enter(const std::string& name,
                                            std::vector<std::string> addresses) {
     const SourceId id{++found_.last_id};
-    std::unique_ptr<SourceConnection> connection = former_.take(name);
+    std::unique_ptr<SourceConnection> connection = books_.former.take(name);
     if (connection) {
         connection->come_back(id, std::move(addresses));
     } else {
@@ -156,7 +162,7 @@ void SubscriptionsCore::subscribe(std::span<const FidRange> ranges,
 void SubscriptionsCore::unsubscribe(const FidRange& range) {
     if (closing_) return;
     carry_out(assignment_.unwant(range).orders);
-    former_.forget(range);
+    books_.former.forget(range);
     for (const auto& [id, connection] : sources_)
         connection->forget(range);
 }
@@ -234,7 +240,7 @@ void SubscriptionsCore::on_trouble(const std::string& what) {
 void SubscriptionsCore::drop(SourceId id) {
     auto node = sources_.extract(id);
     found_.by_name.erase(node.mapped()->source().name);
-    former_.keep(std::move(node.mapped()));
+    books_.former.keep(std::move(node.mapped()));
     places_.forget(id);
     const Assignment::Outcome outcome = assignment_.remove(id);
     carry_out(outcome.orders);
@@ -370,21 +376,31 @@ std::vector<Subscriptions::Told> SubscriptionsCore::told() const {
     std::vector<Subscriptions::Told> all;
     for (const auto& [id, connection] : sources_)
         all.push_back(connection->told());
-    former_.add_to(all);
+    books_.former.add_to(all);
     return all;
 }
 
 Subscriptions::Sums SubscriptionsCore::sums() const {
     Subscriptions::Sums sums;
-    former_.add_to(sums);
-    for (const auto& [id, connection] : sources_)
-        connection->add_to(sums);
+    books_.former.add_to(sums);
+    for (const auto& [id, connection] : sources_) {
+        const SourceFigures figures = connection->figures();
+        sums.messages += figures.messages;
+        sums.bytes += figures.bytes;
+    }
     return sums;
 }
 
-std::size_t SubscriptionsCore::connected_count() const noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        sources_, [](const auto& each) { return each.second->is_connected(); }));
+SubscriptionsSnapshot SubscriptionsCore::snapshot(std::size_t fids) {
+    SubscriptionsSnapshot snapshot;
+    books_.shown.begin_look(fids);
+    for (const auto& [id, connection] : sources_)
+        connection->add_to(snapshot, books_.shown);
+    books_.former.add_to(snapshot, books_.shown);
+    snapshot.fids = books_.shown.figures();
+    snapshot.fid_count = books_.shown.is_full() ? std::max(snapshot.fid_count, snapshot.fids.size())
+                                                : snapshot.fids.size(); // each once
+    return snapshot;
 }
 
 } // namespace netio::pubsub::inline v0_2

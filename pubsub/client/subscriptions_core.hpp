@@ -10,6 +10,7 @@
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/client/waiting_news.hpp"
 #include "pubsub/core/assignment.hpp"
+#include "pubsub/core/shown_fids.hpp"
 
 #include <functional>
 #include <map>
@@ -38,7 +39,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     EventLoop& loop() const noexcept { return transport_.loop(); }
     std::vector<Subscriptions::Told> told() const;
     Subscriptions::Sums sums() const;
-    std::size_t connected_count() const noexcept;
+    SubscriptionsSnapshot snapshot(std::size_t fids);
     void
     for_each(const std::function<void(const Subscriptions::Source&, SubscribeSocket&)>& visit) {
         for (const auto& [id, connection] : sources_)
@@ -62,6 +63,11 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     struct Found {
         std::map<std::string, SourceId> by_name; // on the bus
         std::uint64_t last_id = 0;               // that any source was given
+    };
+
+    struct Books {
+        FormerSources former; // that were dropped
+        ShownFids<ArrivedFigures> shown;
     };
 
     void carry_out(std::span<const Assignment::Order> orders);
@@ -100,8 +106,8 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     std::map<SourceId, std::unique_ptr<SourceConnection>> sources_;
     Found found_;
     ConnectionPlaces places_;
-    FormerSources former_; // that were dropped
-    WaitingNews news_;     // behind what is being changed
+    Books books_;
+    WaitingNews news_; // behind what is being changed
     bool closing_ = false;
     bool paused_ = false;
     bool* destroyed_ = nullptr;

@@ -133,7 +133,7 @@ void SubscriberSessions::on_subscriber_gone(Subscriber& subscriber) {
 void SubscriberSessions::on_subscriber_closed(Subscriber& subscriber, const Closed& closed) {
     const std::unique_ptr<Subscriber> last = subscribers_.take(subscriber.id());
     if (last->announced) shares_.set_subscribers(--announced_count_);
-    former_latency_.add(last->account.latency());
+    shown_.former_latency.add(last->account.latency());
     // Also of whom the user heard only after it had begun to close, where it was told what became
     // of a message in between.
     if (last->announced && !last->confirmed) end_.note_unconfirmed();
@@ -289,7 +289,7 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
                                .free = shares_.free(),
                                .least_free = shares_.take_least_free(),
                                .held_up = held_up.time(loop_.now()),
-                               .latency = former_latency_,
+                               .latency = shown_.former_latency,
                                .subscribers = {},
                                .subscriber_count = announced_count_,
                                .fids = {},
@@ -301,15 +301,14 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
             snapshot.subscribers.push_back(take_figures(each, loop_.now()));
     });
     const auto& fids = fan_out_.fids().fids;
-    fids.visit_places(0, fids.places(), [&](Fid fid, const detail::FidState& state) {
-        if (snapshot.fids.size() >= limits.fids) return false;
-        snapshot.fids.push_back({.fid = fid,
-                                 .messages = state.published,
-                                 .again = held_up.refused().of(fid),
-                                 .dropped = drops.of(fid)});
-        return true;
+    shown_.fids.begin_look(limits.fids);
+    shown_.fids.add(fids, [&](FidFigures& figures, Fid fid, const detail::FidState& state) {
+        figures = {.fid = fid,
+                   .messages = state.published,
+                   .again = held_up.refused().of(fid),
+                   .dropped = drops.of(fid)};
     });
-    std::ranges::sort(snapshot.fids, {}, &FidFigures::fid);
+    snapshot.fids = shown_.fids.figures();
     return snapshot;
 }
 

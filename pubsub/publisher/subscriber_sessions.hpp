@@ -13,6 +13,7 @@
 #include "pubsub/core/held_up.hpp"
 #include "pubsub/core/publisher_end.hpp"
 #include "pubsub/core/shares.hpp"
+#include "pubsub/core/shown_fids.hpp"
 #include "pubsub/publisher/publisher.hpp"
 #include "pubsub/publisher/slow_subscribers.hpp"
 #include "pubsub/publisher/subscriber_table.hpp"
@@ -135,7 +136,10 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
         std::uint64_t accept_failed = 0;
         std::uint64_t requests = 0;
     } turned_away_;
-    LatencyHistogram former_latency_; // of those who have gone
+    struct {
+        LatencyHistogram former_latency; // of those who have gone
+        ShownFids<FidFigures> fids;
+    } shown_;
     bool* destroyed_ = nullptr;
     Timer closed_timer_;
     SubscriberTable subscribers_;

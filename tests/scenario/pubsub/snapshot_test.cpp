@@ -76,6 +76,13 @@ TEST_P(Snapshots, AreNoLargerThanTheirLimits) {
     EXPECT_EQ(snapshot.subscribers.size(), 1U);
     EXPECT_EQ(snapshot.subscriber_count, 2U);
     EXPECT_TRUE(std::ranges::is_sorted(snapshot.fids, {}, &FidFigures::fid));
+    // Others that come are not shown in their place.
+    for (std::uint64_t i = 101; i <= 1000; ++i)
+        ASSERT_EQ(publish(*publisher, Fid{i}, i, 50), Status::no_subscribers);
+    const PublisherSnapshot next = publisher->snapshot({.fids = 7, .subscribers = 1});
+    EXPECT_EQ(next.fid_count, 1000U);
+    for (std::size_t i = 0; i < 7; ++i)
+        EXPECT_EQ(next.fids.at(i).fid, snapshot.fids[i].fid);
 }
 
 // A stopped subscriber can be told from one that goes on, whatever the policy is.

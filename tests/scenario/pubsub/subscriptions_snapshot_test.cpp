@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a subscriber shows of itself while it runs is what its account says at the end: over
+// connections that have ended, publishers that are gone, and subscriptions that were given up.
+
+#include "tests/scenario/pubsub/several_publishers.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+namespace netio::pubsub::test {
+namespace {
+
+using testing::SizeIs;
+
+class SubscriptionSnapshots : public SeveralPublishers {
+  protected:
+    // Holds it against told(), which is a copy of everything, and against the last one.
+    SubscriptionsSnapshot look(Subscriptions& all) {
+        SubscriptionsSnapshot now = all.snapshot();
+        std::map<Fid, Account::Row> rows;
+        std::map<std::string, Account::Row> sources;
+        std::map<std::string, std::uint64_t> connections;
+        for (const Subscriptions::Told& told : all.told()) {
+            connections[told.source.name] = told.connections;
+            Account::Row& source = sources[told.source.name];
+            told.fids.for_each([&](Fid fid, const Account::Row& row) {
+                for (Account::Row* const sum : {&rows[fid], &source}) {
+                    sum->messages += row.messages;
+                    sum->bytes += row.bytes;
+                    sum->lost += row.lost;
+                }
+            });
+        }
+        EXPECT_EQ(now.fids.size(), rows.size());
+        EXPECT_EQ(now.fid_count, rows.size());
+        for (const ArrivedFigures& fid : now.fids) {
+            EXPECT_EQ(fid.messages, rows[fid.fid].messages) << to_string(fid.fid);
+            EXPECT_EQ(fid.bytes, rows[fid.fid].bytes) << to_string(fid.fid);
+            EXPECT_EQ(fid.missed, rows[fid.fid].lost) << to_string(fid.fid);
+        }
+        for (const SourceFigures& source : now.sources) {
+            EXPECT_EQ(source.messages, sources[source.name].messages) << source.name;
+            EXPECT_EQ(source.bytes, sources[source.name].bytes) << source.name;
+            EXPECT_EQ(source.missed, sources[source.name].lost) << source.name;
+            EXPECT_EQ(source.connections, connections[source.name]) << source.name;
+        }
+        for (const SourceFigures& before : last_.sources) {
+            const auto same = std::ranges::find(now.sources, before.name, &SourceFigures::name);
+            EXPECT_NE(same, now.sources.end()) << before.name << " has vanished";
+            if (same == now.sources.end()) continue;
+            EXPECT_GE(same->pauses, before.pauses);
+        }
+        last_ = now;
+        return now;
+    }
+    void get(Made& one, Fid fid) {
+        const std::size_t before = actor.message_count;
+        send(one, fid);
+        ASSERT_TRUE(run_until([&] { return actor.message_count == before + 1; }));
+    }
+    // Published while nobody is there.
+    static void miss(Made& one, Fid fid, int count) {
+        for (int i = 0; i < count; ++i)
+            ASSERT_EQ(publish(*one.socket, fid, 0, 40), Status::no_subscribers);
+    }
+    Subscriptions::Options on_bus() {
+        Subscriptions::Options found = options({});
+        found.bus = &bus;
+        return found;
+    }
+
+    SubscriptionsSnapshot last_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, SubscriptionSnapshots, all_beds(), bed_name);
+
+TEST_P(SubscriptionSnapshots, GoOnWhenThePublisherIsAnotherOne) {
+    Made& one = publisher();
+    Subscriptions all{transport(), options({one.address}), actor};
+    EXPECT_THAT(look(all).sources, SizeIs(1)) << "it is tried";
+    all.subscribe(range(1, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    get(one, Fid{1});
+    get(one, Fid{2});
+    EXPECT_TRUE(look(all).sources[0].connected);
+    all.pause();
+    EXPECT_TRUE(look(all).sources[0].paused);
+    all.resume();
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+    EXPECT_FALSE(look(all).sources[0].connected);
+    Made& next = publisher(one.address);
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    get(next, Fid{1});
+    const SubscriptionsSnapshot now = look(all);
+    EXPECT_EQ(now.sources[0].messages, 3U);
+    EXPECT_EQ(now.sources[0].connections, 2U);
+    EXPECT_EQ(now.sources[0].pauses, 1U);
+    EXPECT_EQ(now.fids[0].messages, 2U);
+}
+
+// Remembered or not: of those that were forgotten the sums remain.
+TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
+    for (const std::size_t remembered : {1000U, 0U}) {
+        SCOPED_TRACE(remembered);
+        actor = {};
+        last_ = {};
+        Subscriptions::Options found = on_bus();
+        found.remembered_fids_limit = remembered;
+        Subscriptions all{transport(), found, actor};
+        all.subscribe(range(0, 9));
+        Made& one = publisher();
+        announce("one", one, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        get(one, Fid{1});
+        all.pause();
+        all.resume();
+        // It is announced where nobody is, and is lost there.
+        Announcement moved{.name = "one", .fids = {{.fids = range(0, 9), .meaning = {}}}};
+        moved.addresses = {"tcp:" + to_string(netio::Address{bed.address().host, 9})};
+        bus.tell().on_announced(moved);
+        bus.tell().on_gone("one");
+        ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
+        SubscriptionsSnapshot now = all.snapshot();
+        ASSERT_THAT(now.sources, SizeIs(1));
+        EXPECT_EQ(now.sources[0].name, remembered > 0 ? "one" : "");
+        EXPECT_EQ(now.sources[0].messages, 1U);
+        EXPECT_EQ(now.sources[0].pauses, 1U);
+        EXPECT_EQ(now.fids.at(0).messages, 1U);
+        EXPECT_EQ(now.fid_count, 1U);
+        miss(one, Fid{1}, 3);
+        announce("one", one, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+        get(one, Fid{1});
+        now = look(all);
+        EXPECT_THAT(now.sources, SizeIs(remembered > 0 ? 1 : 2));
+        EXPECT_EQ(now.sources.back().missed, remembered > 0 ? 3U : 0U);
+        EXPECT_EQ(now.fids.at(0).messages, 2U);
+        EXPECT_EQ(now.fids.at(0).missed, remembered > 0 ? 3U : 0U);
+    }
+}
+
+TEST_P(SubscriptionSnapshots, KeepWhatAFidBroughtThatHasMovedOrIsNotWanted) {
+    Subscriptions all{transport(), on_bus(), actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    Made& other = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    get(one, Fid{1});
+    get(one, Fid{2});
+    announce("one", one, range(2, 9));
+    announce("other", other, range(1, 1));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    ASSERT_TRUE(run_until([&] { return !one.actor.unsubscribed.empty(); }));
+    get(other, Fid{1});
+    ASSERT_TRUE(run_until([&] { return look(all).sources.size() == 2; }));
+    all.unsubscribe(range(2, 2));
+    ASSERT_TRUE(run_until([&] { return one.actor.unsubscribed.size() == 2; }));
+    get(other, Fid{1});
+    const SubscriptionsSnapshot now = look(all);
+    ASSERT_THAT(now.fids, SizeIs(2));
+    EXPECT_EQ(now.fids[0].messages, 3U);
+    EXPECT_EQ(now.fids[1].messages, 1U);
+}
+
+TEST_P(SubscriptionSnapshots, HaveNoMoreFidsThanIsWantedAndSayHowManyThereAre) {
+    Made& one = publisher();
+    Made& other = publisher();
+    Subscriptions all{transport(), options({one.address, other.address}), actor};
+    all.subscribe(range(1, 20));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    for (std::uint64_t fid = 1; fid <= 20; ++fid)
+        get(one, Fid{fid});
+    for (std::uint64_t fid = 1; fid <= 4; ++fid)
+        get(other, Fid{fid});
+    const SubscriptionsSnapshot few = all.snapshot(5);
+    EXPECT_THAT(few.fids, SizeIs(5));
+    EXPECT_EQ(few.fid_count, 24U) << "for each that had them";
+    const SubscriptionsSnapshot again = all.snapshot(5);
+    for (std::size_t i = 0; i < 5; ++i)
+        EXPECT_EQ(again.fids[i].fid, few.fids[i].fid);
+    EXPECT_EQ(look(all).fid_count, 20U);
+}
+
+TEST_P(SubscriptionSnapshots, AreOfPublishersThatAreGivenOnceEach) {
+    Made& one = publisher();
+    EXPECT_THROW((Subscriptions{transport(), options({one.address, one.address}), actor}),
+                 std::invalid_argument);
+}
+
+} // namespace
+} // namespace netio::pubsub::test
