@@ -7,8 +7,10 @@
 #include "apps/metrics/metrics_server.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace CLI {
@@ -21,7 +23,9 @@ namespace apps {
 struct MetricsArguments {
     std::string listen; // HOST:PORT or INTERFACE:PORT; empty: nothing is shown
     bool open = false;
-    std::size_t fids = 1000; // at most so many
+    static constexpr std::size_t fids_by_default = 1000;
+    std::optional<std::uint64_t> fids; // at most so many
+    std::size_t fid_limit() const noexcept { return fids.value_or(fids_by_default); }
 };
 // --metrics, --metrics-open and --metrics-fids; the first of them.
 CLI::Option* add_metrics(CLI::App& command, MetricsArguments& arguments);

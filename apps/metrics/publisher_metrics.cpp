@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/publisher_metrics.hpp"
 
-#include <algorithm>
-#include <map>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace apps {
 namespace {
 
+using netio::pubsub::ArrivedFigures;
 using netio::pubsub::FidFigures;
 using netio::pubsub::PublisherSnapshot;
+using netio::pubsub::SourceFigures;
 using netio::pubsub::SubscriberFigures;
+using netio::pubsub::SubscriptionsSnapshot;
 
 void write_pool(const PublisherFigures& publisher, Exposition& text) {
     const PublisherSnapshot& snapshot = publisher.snapshot;
@@ -139,73 +142,39 @@ void write(const PublisherFigures& publisher, Exposition& text) {
         dropped.add({{"fid", to_string(fid.fid)}}, fid.dropped);
 }
 
-SubscriptionFigures figures_of(netio::pubsub::SubscribeSocket& socket, std::size_t fids) {
-    const netio::pubsub::ArrivalCounter& arrivals = socket.arrivals();
-    SubscriptionFigures figures{.publisher = {},
-                                .counters = socket.counters(),
-                                .connected = socket.is_connected(),
-                                .paused = socket.is_paused(),
-                                .missed = arrivals.missed(),
-                                .fids = {},
-                                .fid_count = arrivals.fids().size()};
-    arrivals.fids().visit_places(
-        0, arrivals.fids().places(),
-        [&](netio::pubsub::Fid fid, const netio::pubsub::Arrivals& account) {
-            if (figures.fids.size() >= fids) return false;
-            figures.fids.push_back({.fid = fid,
-                                    .messages = account.messages,
-                                    .bytes = account.bytes,
-                                    .missed = arrivals.missed(fid)});
-            return true;
-        });
-    std::ranges::sort(figures.fids, {}, &SubscriptionFigures::FidRow::fid);
-    return figures;
-}
-
-void write(std::span<const SubscriptionFigures> subscribers, Exposition& text) {
-    using Figures = SubscriptionFigures;
+void write(const SubscriptionsSnapshot& subscriber, Exposition& text) {
     const auto each = [&](Exposition::Family family, auto value) {
-        for (const Figures& one : subscribers)
-            family.add({{"publisher", one.publisher}}, std::uint64_t{value(one)});
+        for (const SourceFigures& one : subscriber.sources)
+            family.add({{"publisher", one.name}}, std::uint64_t{value(one)});
     };
     each(text.counter("netio_subscriber_messages_total", "Messages that have arrived"),
-         [](const Figures& one) { return one.counters.messages; });
+         [](const SourceFigures& one) { return one.messages; });
     each(text.counter("netio_subscriber_bytes_total", "Bytes of these messages"),
-         [](const Figures& one) { return one.counters.bytes; });
+         [](const SourceFigures& one) { return one.bytes; });
     each(text.counter("netio_subscriber_connections_total", "Connections to the publisher"),
-         [](const Figures& one) { return one.counters.connections; });
+         [](const SourceFigures& one) { return one.connections; });
     each(text.counter("netio_subscriber_pauses_total", "How often it has paused"),
-         [](const Figures& one) { return one.counters.pauses; });
+         [](const SourceFigures& one) { return one.pauses; });
     each(text.counter("netio_subscriber_missed_total",
-                      "Messages that the publisher says it left out"),
-         [](const Figures& one) { return one.missed; });
+                      "Messages told missing: left out, or published between two connections"),
+         [](const SourceFigures& one) { return one.missed; });
     each(text.gauge("netio_subscriber_connected", "1: it is connected"),
-         [](const Figures& one) { return one.connected; });
+         [](const SourceFigures& one) { return one.connected; });
     each(text.gauge("netio_subscriber_paused", "1: it takes nothing at the moment"),
-         [](const Figures& one) { return one.paused; });
-    // Two publishers may have the same fid.
-    std::map<netio::pubsub::Fid, Figures::FidRow> fids;
-    std::uint64_t fid_count = 0;
-    for (const Figures& one : subscribers) {
-        fid_count += one.fid_count;
-        for (const Figures::FidRow& row : one.fids) {
-            Figures::FidRow& all = fids[row.fid];
-            all.messages += row.messages;
-            all.bytes += row.bytes;
-            all.missed += row.missed;
-        }
-    }
-    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown").add(fid_count);
-    const auto each_fid = [&](Exposition::Family family, std::uint64_t Figures::FidRow::*value) {
-        for (const auto& [fid, row] : fids)
-            family.add({{"fid", to_string(fid)}}, row.*value);
+         [](const SourceFigures& one) { return one.paused; });
+    text.gauge("netio_fids", "Fids that have arrived; not all of them may be shown")
+        .add(std::uint64_t{subscriber.fid_count});
+    const auto each_fid = [&](Exposition::Family family, std::uint64_t ArrivedFigures::*value) {
+        for (const ArrivedFigures& row : subscriber.fids)
+            family.add({{"fid", to_string(row.fid)}}, row.*value);
     };
     each_fid(text.counter("netio_fid_messages_total", "Messages of the fid"),
-             &Figures::FidRow::messages);
+             &ArrivedFigures::messages);
     each_fid(text.counter("netio_fid_bytes_total", "Bytes of these messages"),
-             &Figures::FidRow::bytes);
-    each_fid(text.counter("netio_fid_missed_total", "Messages that the publisher says it left out"),
-             &Figures::FidRow::missed);
+             &ArrivedFigures::bytes);
+    each_fid(text.counter("netio_fid_missed_total",
+                          "Messages told missing: left out, or published between two connections"),
+             &ArrivedFigures::missed);
 }
 
 } // namespace apps

@@ -5,13 +5,11 @@
 
 #include "apps/metrics/exposition.hpp"
 #include "pubsub/core/publication_outcome.hpp"
+#include "pubsub/core/subscriptions_snapshot.hpp"
 #include "pubsub/publisher/publisher.hpp"
-#include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 namespace apps {
 
@@ -39,27 +37,6 @@ struct PublisherFigures {
 };
 void write(const PublisherFigures& publisher, Exposition& text);
 
-struct SubscriptionFigures {
-    struct FidRow {
-        netio::pubsub::Fid fid{};
-        std::uint64_t messages = 0;
-        std::uint64_t bytes = 0;
-        std::uint64_t missed = 0;
-    };
-    std::string publisher;
-    netio::pubsub::SubscribeSocket::Counters counters;
-    bool connected = false;
-    bool paused = false;
-    std::uint64_t missed = 0; // that the publisher has said it left out
-    std::vector<FidRow> fids; // in ascending order
-    std::size_t fid_count = 0;
-};
-// Of so many fids at most.
-SubscriptionFigures figures_of(netio::pubsub::SubscribeSocket& socket, std::size_t fids);
-// Of several publishers.
-void write(std::span<const SubscriptionFigures> subscribers, Exposition& text);
-inline void write(const SubscriptionFigures& subscriber, Exposition& text) {
-    write(std::span{&subscriber, 1}, text);
-}
+void write(const netio::pubsub::SubscriptionsSnapshot& subscriber, Exposition& text);
 
 } // namespace apps

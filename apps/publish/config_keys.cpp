@@ -93,7 +93,8 @@ void add_process(Table& table) {
     table.required("listen", {text("HOST:PORT")}, "where; port 0: any free one");
     table.add("open", {flag()}, "false",
               "also where other machines reach it: whoever does may read");
-    table.add("fids", {whole(0, 1'000'000)}, shown(MetricsArguments{}.fids), "of so many at most");
+    table.add("fids", {whole(0, 1'000'000)}, shown(MetricsArguments::fids_by_default),
+              "of so many at most");
 }
 
 void add_publisher(Table& table) {

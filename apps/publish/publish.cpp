@@ -38,7 +38,11 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
     if (!arguments.listen.empty()) config.listen = {netio::parse_address(arguments.listen)};
     if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
-    if (!arguments.metrics.listen.empty()) config.metrics = arguments.metrics;
+    if (!arguments.metrics.listen.empty()) {
+        config.metrics.listen = arguments.metrics.listen;
+        config.metrics.open = arguments.metrics.open; // the other place was opened, not this one
+    }
+    if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
     config.keys.dialled_as = arguments.keys.dialled_as;
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;

@@ -167,7 +167,7 @@ std::function<void(Exposition&)> PublishRun::figures() {
     netio::pubsub::Publisher& publisher = outlet_->publisher();
     PublisherFigures figures{.unit = config_.buffered ? "bytes" : "publications",
                              .counters = publisher.counters(),
-                             .snapshot = publisher.snapshot({.fids = config_.metrics.fids}),
+                             .snapshot = publisher.snapshot({.fids = config_.metrics.fid_limit()}),
                              .disconnected = subscribers_.disconnected(),
                              .outcomes = outcomes_};
     return [figures = std::move(figures)](Exposition& text) { write(figures, text); };

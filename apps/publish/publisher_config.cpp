@@ -78,7 +78,7 @@ MetricsArguments read_metrics(const YamlValue& value) {
     const SectionReader map{value, {"metrics"}};
     metrics.listen = to_string(read_address(map.get("listen")));
     map.flag("open", metrics.open);
-    map.whole("fids", metrics.fids);
+    if (const auto fids = map.find("fids")) metrics.fids = map.whole("fids", *fids);
     return metrics;
 }
 

@@ -218,12 +218,9 @@ SubscribeReport Run::report() const {
 }
 
 std::function<void(Exposition&)> Run::figures() {
-    std::vector<SubscriptionFigures> figures;
-    all_.for_each([&](const Subscriptions::Source& source, SubscribeSocket& socket) {
-        figures.push_back(figures_of(socket, arguments_.metrics.fids));
-        figures.back().publisher = source.name;
-    });
-    return [figures = std::move(figures)](Exposition& text) { write(figures, text); };
+    return [snapshot = all_.snapshot(arguments_.metrics.fid_limit())](Exposition& text) {
+        write(snapshot, text);
+    };
 }
 
 // --- what is told ---------------------------------------------------------------------------

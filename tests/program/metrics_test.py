@@ -13,46 +13,16 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 import unittest
-import urllib.request
 
 from dashboard import PROMETHEUS, Prometheus, needs_device, panels
 from program_case import CONFIG, DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+from showing import Asking, figures, metrics_of, scrape
 
 PROMTOOL = shutil.which("promtool")
 
 
-def scrape(address):
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=DEADLINE) as answer:
-        return answer.read().decode()
-
-
-def figures(address):
-    """name -> {labels: value}"""
-    table = {}
-    for line in scrape(address).splitlines():
-        if not line.startswith("#"):
-            name, value = line.rsplit(" ", 1)
-            name, _, labels = name.partition("{")
-            table.setdefault(name, {})[labels.rstrip("}")] = float(value)
-    return table
-
-
-def metrics_of(process):
-    return process.wait_for(r"metrics at http://(\S+)/metrics").group(1)
-
-
-class Showing(Case):
-    def until(self, condition, what):
-        """Asks again until there is something."""
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
-            found = condition()
-            if found:
-                return found
-        raise AssertionError(f"never: {what}")
-
+class Showing(Asking):
     def pair(self, streams, *more):
         """A publisher that goes on until its standard input ends, and a subscriber."""
         streams += "  - {fids: 99, source: pipe}\n"
@@ -63,7 +33,6 @@ class Showing(Case):
         return publisher, subscriber
 
     FEW = "wait_subscribers: 1\nstreams:\n  - {fids: 0-3, source: pattern, size: 40, rate: 50000, count: 500}\n"
-    MANY = "wait_subscribers: 1\nstreams:\n  - {fids: 0-3, source: pattern, size: 4k, rate: max}\n"
 
     def test_figures_and_the_report_agree_at_the_end(self):
         publisher, subscriber = self.pair(self.FEW)
@@ -94,72 +63,6 @@ class Showing(Case):
             self.assertEqual(seen["fid", hex(fid)]["count"], sent["fids"][hex(fid)]["messages"])
             self.assertEqual(shown["netio_fid_messages_total"][label], sent["fids"][hex(fid)]["messages"])
             self.assertEqual(arrived["netio_fid_bytes_total"][label], received["fids"][hex(fid)]["bytes"])
-
-    @staticmethod
-    def top(*arguments):
-        """kind and name -> row, of the last program."""
-        shown = subprocess.run([PROGRAM, "top", *arguments, "--once", "--json", "--interval", "1ms"],
-                               capture_output=True, text=True, check=True)
-        return {(row["kind"], row["name"]): row for row in json.loads(shown.stdout)["programs"][-1]["rows"]}
-
-    def test_figures_top_and_the_books_agree_on_who_is_stopped_under_each_policy(self):
-        for policy in ("block", "drop", "disconnect", "newest"):
-            with self.subTest(policy):
-                self.one_is_stopped(policy)
-
-    def one_is_stopped(self, policy):
-        """Two subscribers want the same, and one is stopped until it shows, and goes on."""
-        limits = "disconnect_after_ms: 1000\n" if policy == "disconnect" else ""
-        publisher, other = self.pair(f"slow_subscribers: {policy}\n{limits}" + self.MANY)
-        there = metrics_of(publisher)
-        self.until(lambda: figures(there)["netio_publisher_messages_total"][""] > 100, "it publishes")
-        known = set(figures(there)["netio_peer_waiting"])
-        stopped = self.start("subscribe", publisher.address(), "--fid", "0-99")
-        (peer,) = self.until(lambda: set(figures(there)["netio_peer_waiting"]) - known, "it is there")
-        address = peer.split('"')[1]
-        self.until(lambda: figures(there)["netio_peer_frames_total"][peer] > 4, "it gets something")
-        stopped.process.send_signal(signal.SIGSTOP)
-
-        held_up = []
-
-        def shown():
-            now = figures(there)
-            held_up.append(now["netio_publisher_held_up_seconds_total"][""])
-            if now.get("netio_peer_idle_seconds", {}).get(peer, 0) < 0.1:
-                return None
-            sign = {"block": now["netio_peer_waited_for"][peer] == 1 and held_up[-1] > held_up[0],
-                    "drop": now["netio_peer_dropped_total"][peer] > 0,
-                    "newest": now["netio_peer_dropped_total"][peer] > 0,
-                    "disconnect": now["netio_peer_waited_for"][peer] == 1}
-            return now if sign[policy] else None
-
-        while_stopped = self.until(shown, policy)
-        self.assertLess(while_stopped["netio_publisher_free"]['unit="bytes"'],
-                        while_stopped["netio_publisher_pool"]['unit="bytes"'])
-        row = self.top(there).get(("peer", address))
-        if policy != "disconnect" or row:  # it may have been cut off between the two looks
-            self.assertGreater(row["idle_s"], 0)
-            self.assertGreaterEqual(row["dropped"], while_stopped["netio_peer_dropped_total"][peer])
-        if policy == "disconnect":
-            gone = self.until(lambda: (lambda now: now if now["netio_publisher_disconnected_total"][""] == 1
-                                       else None)(figures(there)), "it is cut off")
-            self.assertNotIn(peer, gone["netio_peer_waiting"])
-            self.assertNotIn(("peer", address), self.top(there))
-        stopped.process.send_signal(signal.SIGCONT)
-        publisher.process.send_signal(signal.SIGINT)
-        publisher.process.stdin.close()
-        _, sent, _ = publisher.end()
-        _, missed, log = stopped.end()
-        _, received, _ = other.end()
-        # The books: who was waited for missed nothing, whom it left out knows how much.
-        self.assertEqual(received["messages"] + received["lost"], sent["messages"])
-        if policy != "disconnect":  # it does not know what it has missed
-            self.assertEqual(received["lost"] + missed["lost"], sent["dropped"], log)
-        if policy in ("drop", "newest"):
-            self.assertGreaterEqual(missed["lost"], while_stopped["netio_peer_dropped_total"][peer])
-            self.assertGreater(missed["lost"], 0)
-        else:
-            self.assertEqual(sent["dropped"], 0)
 
     def test_top_finds_the_publishers_of_a_bus(self):
         os.mkdir(self.path("bus"))

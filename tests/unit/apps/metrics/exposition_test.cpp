@@ -158,7 +158,7 @@ TEST(PublisherMetrics, HaveEveryNameThatTheDashboardAsksFor) {
     const RdmaDevice device{
         .name = "mlx5_0",
         .ports = {{.state = "ACTIVE", .link_layer = {}, .rate = {}, .interface = {}}}};
-    std::istringstream lines{shown(a_publisher()) + shown(SubscriptionFigures{}) +
+    std::istringstream lines{shown(a_publisher()) + shown(netio::pubsub::SubscriptionsSnapshot{}) +
                              shown(SenderFigures{}) + shown(ReceiverFigures{}) +
                              shown(std::span<const StreamFigures>{}) +
                              shown(std::span{&device, 1})};

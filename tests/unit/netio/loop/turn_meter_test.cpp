@@ -24,5 +24,18 @@ TEST(TurnMeter, RestsFromATurnThatFoundNothingToTheNext) {
     EXPECT_EQ(turns.rested(), 21ms);
 }
 
+TEST(TurnMeter, SaysTheLongestSinceItWasAskedLast) {
+    TurnMeter turns;
+    EXPECT_EQ(turns.take_longest_lately(), 0s);
+    for (const Duration taken : {Duration{3ms}, Duration{70ms}, Duration{20ms}})
+        turns.add(taken);
+    EXPECT_EQ(turns.take_longest_lately(), 70ms);
+    EXPECT_EQ(turns.take_longest_lately(), 0s);
+    turns.add(5ms);
+    EXPECT_EQ(turns.take_longest_lately(), 5ms);
+    EXPECT_EQ(turns.longest(), 70ms);
+    EXPECT_EQ(turns.count(), 4U);
+}
+
 } // namespace
 } // namespace netio
