@@ -100,6 +100,11 @@ class DumpRun final : private Subscriptions::Handler {
     void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override {
         if (!ended_) lines_.print(fmt::format("{}: {} messages left out\n", name_of(fid), count));
     }
+    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override {
+        if (ended_) return;
+        lines_.print(
+            fmt::format("{}: {} messages missed while not connected\n", name_of(fid), count));
+    }
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal) override {
         log_.warn(fmt::format("{} refuses {}", source.name, shown(range, layout_)));
