@@ -230,7 +230,12 @@ class Agreeing(Asking):
         self.until(lambda: figures(there)["netio_publisher_subscribers"][""] == 0, "it is given up")
         put("two\n", "netio_publisher_unwanted_total")
         dump.process.send_signal(signal.SIGCONT)
-        self.until(lambda: dump.process.stdout.readline() == "0x7: 1 messages missed while not connected\n", "it says so")
+        publisher.wait_for("subscribes to", which=2)
+        put("thr\n", "netio_publisher_messages_total")
+        lines = []
+        while not lines or not lines[-1].startswith("0x7: 4 bytes"):
+            lines.append(dump.process.stdout.readline())
+        self.assertIn("0x7: 1 messages missed while not connected\n", lines)
 
     def test_a_publisher_is_given_once(self):
         for command in ("subscribe", "dump"):
