@@ -50,12 +50,15 @@ std::size_t PageTerms::share_of(SlowPolicy policy) const noexcept {
 }
 
 PageTerms::Turn PageTerms::turn_of(const Holding& holding, SlowPolicy policy, const Shares& shares,
-                                   std::size_t message_bytes) const noexcept {
+                                   const Offer& offer) const noexcept {
+    const std::size_t held = holding.all();
     const std::size_t most = std::max<std::size_t>(1, shares.allowance(share_of(policy)));
-    const bool fits =
-        message_bytes == 0 || holding.all() == 0 || holding.all() + message_bytes <= pool_ / 2;
-    if (holding.all() < most && fits) return Turn::takes;
-    return may_miss(policy) ? Turn::misses : Turn::waits;
+    const bool takes =
+        held < most && (!offer.is_large || held == 0 || held + offer.bytes <= pool_ / 2);
+    if (may_miss(policy)) return takes ? Turn::takes : Turn::misses;
+    const bool may_wait =
+        !offer.is_confined || held + offer.bytes <= shares.waiting_limit(offer.free);
+    return takes && may_wait ? Turn::takes : Turn::waits;
 }
 
 } // namespace netio::pubsub::inline v0_2

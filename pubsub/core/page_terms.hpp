@@ -39,10 +39,19 @@ class PageTerms {
         misses, // it, as its policy wants it
         waits,  // and publishing with it
     };
-    // `message_bytes`: of one that takes several pages, all of which it would hold; it is not to
-    // have more than half of the pool then, unless this is the only one that it holds.
+    // What it would hold besides.
+    struct Offer {
+        std::size_t bytes = 0;
+        // It takes several pages: nobody is to have more than half of the pool with it, unless this
+        // is the only one that it holds.
+        bool is_large = false;
+        // It would wait where there is not plenty: whoever is waited for is not to hold more then
+        // than Shares::waiting_limit(), with so much free.
+        bool is_confined = false;
+        std::size_t free = 0;
+    };
     Turn turn_of(const Holding& holding, SlowPolicy policy, const Shares& shares,
-                 std::size_t message_bytes = 0) const noexcept;
+                 const Offer& offer) const noexcept;
 
   private:
     std::size_t page_bytes_;

@@ -13,9 +13,13 @@
 //   - each may hold only a fraction of what is still free, one in `others` + the number of
 //     subscribers. So however many of them stop, in whatever order, part of the pool stays free for
 //     those who go on;
+//   - what waits for somebody that publishing waits for is never given up. So nothing is added to
+//     it beyond half of the pool unless it fits into such a fraction, of what is free beyond a
+//     quarter; else publishing waits, also for one that holds nothing, until it can be sent
+//     something at once;
 //   - what is posted cannot be taken back: who has made no progress for a while gets one post at a
-//     time, and if the posts of such subscribers hold half of the pool, or a message has to wait
-//     for nothing but them, the one that has made none for the longest time is to be closed.
+//     time, and if the posts of such subscribers hold half of the pool, or a message waits in vain
+//     for them, the one that has made none for the longest time is to be closed.
 
 #include "netio/base/check.hpp"
 
@@ -30,6 +34,7 @@ namespace netio::pubsub::inline v0_2 {
 struct Holding {
     std::size_t waiting = 0;   // in its queue
     std::size_t droppable = 0; // of that: may be taken back
+    std::size_t limited = 0;   // of what waits: for which its policy is to disconnect
     std::size_t posted = 0;    // in the fabric's hands
 
     std::size_t all() const noexcept { return waiting + posted; }
@@ -60,6 +65,16 @@ class Shares {
     bool is_short(std::size_t needed = 0) const noexcept {
         return free() < std::max(pool_ / 2, needed);
     }
+    // Half of the pool is still free when so much more of it waits. `free`: with what may still
+    // enter pages that have been opened taken off.
+    bool is_plenty(std::size_t amount, std::size_t free) const noexcept {
+        return free >= amount + (pool_ - pool_ / 2);
+    }
+    // What whoever is waited for, and cannot be sent anything at once, may come to hold where there
+    // is not plenty.
+    std::size_t waiting_limit(std::size_t free) const noexcept {
+        return (free - std::min(free, pool_ / 4)) / (others + subscribers_);
+    }
 
     // Once the pool was short: those who have stalled have to give way still.
     bool is_recovering() const noexcept { return free() < pool_ - pool_ / 4; }
@@ -69,19 +84,18 @@ class Shares {
         return is_short() ? std::min(share, free() / (others + subscribers_)) : share;
     }
     // How large a piece should be made where any size will do.
-    std::size_t piece(std::size_t usual) const noexcept { return allowance(usual); }
+    std::size_t piece(std::size_t usual, std::size_t free) const noexcept {
+        return free < pool_ / 2 ? std::min(usual, free / (others + subscribers_)) : usual;
+    }
     // What may be posted to a subscriber; the first piece always may.
     std::size_t post_limit(bool stalled) const noexcept {
         return stalled ? 0 : allowance(SIZE_MAX);
     }
     // The posts of those who have stalled hold too much for all of them to be kept, where a message
-    // waits that needs so much. What is free may lie in pieces too small for it, so that it can
-    // also wait in vain with enough left.
+    // waits that needs so much.
     bool posts_hold_too_much(std::size_t posted_to_stalled, std::size_t needed) const noexcept {
-        if (posted_to_stalled == 0) return false;
-        const bool waits_for_nothing_else = posted_to_stalled >= used_;
-        return posted_to_stalled >= pool_ / 2 ||
-               (needed > 0 && (waits_for_nothing_else || pool_ - posted_to_stalled < needed));
+        return posted_to_stalled > 0 &&
+               (posted_to_stalled >= pool_ / 2 || pool_ - posted_to_stalled < needed);
     }
 
   private:

@@ -19,7 +19,7 @@ std::string SlowJudge::verdict(const Idleness& idle, const PublisherEnd& end, Ti
 }
 
 std::vector<SubscriberId> SlowJudge::who_gives_way(std::vector<Keeper> keepers,
-                                                   const Shares& shares, std::size_t needed) {
+                                                   const Shares& shares, const Need& need) {
     struct Post {
         std::size_t amount = 0;
         std::size_t users = 0;
@@ -34,12 +34,18 @@ std::vector<SubscriberId> SlowJudge::who_gives_way(std::vector<Keeper> keepers,
     }
     std::ranges::stable_sort(keepers, std::greater{}, &Keeper::idle);
     std::vector<SubscriberId> leaving;
+    std::size_t freed = 0;
     for (const Keeper& keeper : keepers) {
-        if (!shares.posts_hold_too_much(sum, needed) || keeper.idle < post_patience) break;
+        const bool in_vain = need.in_vain && (freed == 0 || shares.free() + freed < need.amount);
+        const bool too_much = in_vain || shares.posts_hold_too_much(sum, need.amount);
+        if (!too_much || keeper.idle < post_patience) break;
         leaving.push_back(keeper.subscriber);
+        freed += keeper.rest;
         for (const auto& [cookie, amount] : keeper.posts) {
             Post& post = posts[cookie];
-            if (--post.users == 0) sum -= post.amount;
+            if (--post.users > 0) continue;
+            sum -= post.amount;
+            freed += post.amount;
         }
     }
     return leaving;

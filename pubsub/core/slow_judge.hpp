@@ -35,11 +35,19 @@ class SlowJudge {
         SubscriberId subscriber{};
         Duration idle{};
         std::vector<std::pair<Cookie, std::size_t>> posts; // with what each takes of the pool
+        std::size_t rest = 0; // what waits behind that, of a message that has begun to leave
+    };
+    // What the publisher waits for.
+    struct Need {
+        std::size_t amount = 0; // of the pool; 0: nothing
+        // Whoever goes on holds nothing, so nothing becomes free by itself. What is free may lie in
+        // pieces too small, so it can wait in vain with enough left.
+        bool in_vain = false;
     };
     // Who has to go for the others to have enough, and the publisher what it waits for: those that
     // have waited longest, and no more of them than are needed.
     static std::vector<SubscriberId> who_gives_way(std::vector<Keeper> keepers,
-                                                   const Shares& shares, std::size_t needed);
+                                                   const Shares& shares, const Need& need);
 
   private:
     Patience patience_;

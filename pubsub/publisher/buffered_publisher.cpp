@@ -106,14 +106,31 @@ std::byte* BufferedPublisher::reserve(Group& group, Fid fid, std::uint8_t status
     return open_.append(group, fid, status, bytes);
 }
 
+// Whether there was memory for it in the end, of which it needs so much.
+template <typename Attempt>
+bool BufferedPublisher::find_room(std::size_t bytes, Attempt attempt) {
+    if (attempt()) return true;
+    flush_all(counters_.pages_left.full); // what leaves makes room, sooner or later
+    // Where it waits for those who may miss it, or nobody is sent it, at once: nothing would
+    // follow. What is free may lie in gaps that are too small: then more is taken back than it
+    // needs.
+    std::size_t free = 0;
+    do {
+        if (attempt()) return true;
+        free = sessions_.shares().free();
+        sessions_.make_others_give_way(free + 1);
+    } while (sessions_.shares().free() > free);
+    sessions_.slow().note_needed(bytes);
+    return false;
+}
+
 bool BufferedPublisher::open_page(Group& group, std::size_t record_bytes) {
     sessions_.make_others_give_way();
-    if (delivery_.must_wait_for(group.members)) return false;
-    if (!open_.open(group, record_bytes, sessions_.shares().piece(terms_.page_bytes()))) {
-        flush_all(counters_.pages_left.full); // what leaves makes room, sooner or later
-        sessions_.slow().note_needed(record_bytes);
+    const std::size_t free = open_.free(sessions_.shares().free());
+    if (delivery_.must_wait_for(group.members, {.bytes = record_bytes, .free = free})) return false;
+    const std::size_t most = sessions_.shares().piece(terms_.page_bytes(), free);
+    if (!find_room(record_bytes, [&] { return open_.open(group, record_bytes, most); }))
         return false;
-    }
     clock_.on_page_opened();
     return true;
 }
@@ -123,27 +140,18 @@ Status BufferedPublisher::publish_large(Group& group, Fid fid, MessageParts part
     // The order of the fid.
     if (group.place != Group::nowhere) flush_page(group.place, counters_.pages_left.full);
     sessions_.make_others_give_way(bytes);
-    if (delivery_.must_wait_for(group.members, bytes)) return refuse(fid);
-    const std::vector<std::uint32_t> pages = take_pages(bytes);
-    if (pages.empty()) return refuse(fid);
+    const std::size_t free = open_.free(sessions_.shares().free());
+    if (delivery_.must_wait_for(group.members, {.bytes = bytes, .is_large = true, .free = free}))
+        return refuse(fid);
+    std::vector<std::uint32_t> pages;
+    const auto take_pages = [&] {
+        pages = open_.take_pages(bytes);
+        return !pages.empty();
+    };
+    if (!find_room(bytes, take_pages)) return refuse(fid);
     delivery_.send({.fid = fid, .status = status, .parts = parts, .bytes = bytes}, pages,
                    group.members);
     return Status::ok;
-}
-
-// All that a message needs, or none.
-std::vector<std::uint32_t> BufferedPublisher::take_pages(std::size_t bytes) {
-    std::size_t free = 0;
-    do {
-        std::vector<std::uint32_t> pages = open_.take_pages(bytes);
-        if (!pages.empty()) return pages;
-        // Or gaps that are too small for any: then more is taken back than the message has bytes.
-        free = sessions_.shares().free();
-        sessions_.make_others_give_way(free + 1);
-    } while (sessions_.shares().free() > free);
-    flush_all(counters_.pages_left.full);
-    sessions_.slow().note_needed(bytes);
-    return {};
 }
 
 // --- when they leave ------------------------------------------------------------------------

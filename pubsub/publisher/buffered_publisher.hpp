@@ -61,7 +61,8 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     bool open_page(Group& group, std::size_t record_bytes);
     Status publish_large(Group& group, Fid fid, MessageParts parts, std::size_t bytes,
                          std::uint8_t status);
-    std::vector<std::uint32_t> take_pages(std::size_t bytes);
+    template <typename Attempt>
+    bool find_room(std::size_t bytes, Attempt attempt);
     // `reason`: the counter of why it leaves.
     void flush_page(std::size_t place, std::uint64_t& reason);
     void flush_all(std::uint64_t& reason);

@@ -68,8 +68,8 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
         return Status::no_subscribers;
     }
     sessions_.make_others_give_way();
-    const auto takes_more = [this](const Subscriber& each) { return takes(each); };
-    if (partial_.holds(fid) || block_for_slow(group.members, takes_more)) return refuse(fid);
+    const auto takes_more = [this](const Interest& each) { return takes(each); };
+    if (partial_.holds(fid) || must_wait_for(group.members, takes_more)) return refuse(fid);
     const std::optional<PublicationId> id = begin(cookie);
     if (!id) return refuse(fid);
     ++found.published;
@@ -77,7 +77,7 @@ Status LentPublisher::publish(Fid fid, std::span<const Slice> slices, Cookie coo
     for (const Interest& member : group.members) {
         Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         const bool misses =
-            member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(subscriber));
+            member.policy == SlowPolicy::drop && (subscriber.idle.gave_way || !takes(member));
         misses ? miss(*id, subscriber, fid)
                : hand_over(*id, subscriber, member.policy, Leaving::maybe_with_others);
     }
@@ -106,15 +106,15 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
         ++counters_.without_subscribers;
         return {.status = outlook, .ticket = {}};
     }
-    // What a user abandons waits for its subscriber in the queue: who has its share there has to
-    // take some of that first, or it would come to hold what other fids need.
-    const auto has_no_share = [this](const Subscriber& each) {
-        return each.queue().holding().waiting < options_.remainder_limit;
+    // What a user abandons waits for its subscriber in the queue: who may not have more there has
+    // to take some of it first, or it would come to hold what other fids need.
+    const auto can_be_left = [&](const Interest& each) {
+        return can_take(each) || may_wait(sessions_.subscribers()[each.subscriber]);
     };
-    if (outlook == Status::partial && block_for_slow(members, has_no_share))
+    if (outlook == Status::partial && must_wait_for(members, can_be_left))
         return {.status = refuse(fid), .ticket = {}};
     for (const Interest& member : members)
-        if (!can_take(member)) wait_for(member);
+        if (!can_take(member)) sessions_.slow().wait_for(member);
     std::optional<PublicationId> id;
     if (outlook != Status::again) {
         sessions_.make_others_give_way();
@@ -151,7 +151,8 @@ Status LentPublisher::resume(PublishTicket& ticket) {
         const Interest member{.subscriber = waiting,
                               .policy = sessions_.fan_out().policy_of(waiting, fid)};
         const bool taken = subscriber.can_send_now();
-        taken ? hand_over(*id, subscriber, member.policy, Leaving::at_once) : wait_for(member);
+        taken ? hand_over(*id, subscriber, member.policy, Leaving::at_once)
+              : sessions_.slow().wait_for(member);
         return taken;
     });
     if (status == Status::ok) {
@@ -174,35 +175,40 @@ Status LentPublisher::check(std::span<const Slice> slices, const PublishSocket::
 }
 
 // Whether it may have another one, at once or later.
-bool LentPublisher::takes(const Subscriber& subscriber) noexcept {
+bool LentPublisher::takes(const Interest& member) noexcept {
+    const Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
     if (subscriber.stage() == Subscriber::Stage::gone) return false;
+    if (subscriber.can_send_now()) return true;
+    if (member.policy != SlowPolicy::drop) return may_wait(subscriber);
     const Holding& holding = subscriber.queue().holding();
-    return subscriber.can_send_now() ||
-           (holding.waiting < options_.remainder_limit &&
-            (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX)));
+    return holding.waiting < options_.remainder_limit &&
+           (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX));
+}
+
+// Whether another one may wait for it, which is waited for itself if not.
+bool LentPublisher::may_wait(const Subscriber& subscriber) noexcept {
+    const Holding& holding = subscriber.queue().holding();
+    const Shares& shares = sessions_.shares();
+    return holding.waiting < options_.remainder_limit &&
+           (shares.is_plenty(1, shares.free()) ||
+            holding.all() < shares.waiting_limit(shares.free()));
 }
 
 template <typename Takes>
-bool LentPublisher::block_for_slow(std::span<const Interest> members, Takes takes_more) {
-    bool blocked = false;
+bool LentPublisher::must_wait_for(std::span<const Interest> members, Takes takes_more) {
+    bool wait = false;
     for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
-        if (member.policy == SlowPolicy::drop || takes_more(subscriber)) continue;
-        sessions_.slow().note_waited_for(subscriber, member.policy);
-        blocked = true;
+        if (member.policy == SlowPolicy::drop || takes_more(member)) continue;
+        sessions_.slow().wait_for(member);
+        wait = true;
     }
-    return blocked;
+    return wait;
 }
 
 Status LentPublisher::refuse(Fid fid) {
     ++counters_.again;
     held_up_.refuse(fid, loop_.now());
     return Status::again;
-}
-
-void LentPublisher::wait_for(const Interest& member) {
-    sessions_.slow().note_waited_for(sessions_.subscribers()[member.subscriber], member.policy);
-    sessions_.subscribers()[member.subscriber].request_capacity();
 }
 
 std::optional<PublicationId> LentPublisher::begin(Cookie cookie) {
@@ -212,6 +218,8 @@ std::optional<PublicationId> LentPublisher::begin(Cookie cookie) {
     if (id) {
         sessions_.shares().use(1);
         sessions_.make_others_give_way();
+    } else {
+        sessions_.slow().note_needed(1);
     }
     return id;
 }
@@ -238,6 +246,7 @@ void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPoli
     subscriber.send_message(publication, {.cookie = Cookie{static_cast<std::uint64_t>(id)},
                                           .amount = 1,
                                           .droppable = policy == SlowPolicy::drop,
+                                          .limited = policy == SlowPolicy::disconnect,
                                           .prompt = leaving == Leaving::at_once});
     sessions_.slow().keep_watch();
 }
@@ -337,7 +346,9 @@ std::uint64_t LentPublisher::on_taken_back(Subscriber& subscriber,
 }
 
 void LentPublisher::on_progress() {
-    if (held_up_.end(loop_.now())) handler_.on_writable(socket_);
+    if (!held_up_.end(loop_.now())) return;
+    sessions_.slow().note_needed(0);
+    handler_.on_writable(socket_);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -52,11 +52,11 @@ class LentPublisher final : private SubscriberSessions::Owner {
 
     Status check(std::span<const Slice> slices, const PublishSocket::Extras& extras,
                  std::size_t& total_bytes) const;
-    bool takes(const Subscriber& subscriber) noexcept;
+    bool takes(const Interest& member) noexcept;
+    bool may_wait(const Subscriber& subscriber) noexcept;
     template <typename Takes>
-    bool block_for_slow(std::span<const Interest> members, Takes takes_more);
+    bool must_wait_for(std::span<const Interest> members, Takes takes_more);
     Status refuse(Fid fid);
-    void wait_for(const Interest& member);
     std::optional<PublicationId> begin(Cookie cookie);
     void keep(PublicationId id, Fid fid, std::span<const Slice> slices, std::size_t total_bytes,
               const PublishSocket::Extras& extras);

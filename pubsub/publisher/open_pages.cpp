@@ -20,8 +20,7 @@ bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
         page = store_.open(record_bytes, bytes);
     }
     if (!page) return false;
-    const std::size_t room =
-        std::min(store_.memory(*page).size(), std::max(record_bytes, terms_.page_bytes()));
+    const std::size_t room = std::min(store_.memory(*page).size(), bytes);
     group.place = pages_.take({.group = &group, .page = *page, .bytes = room});
     group.writer = PageWriter{store_.memory(*page)};
     return true;
@@ -57,6 +56,13 @@ std::vector<std::uint32_t> OpenPages::take_pages(std::size_t bytes) {
         if (!pages.empty()) return pages;
     }
     return {};
+}
+
+std::size_t OpenPages::free(std::size_t unsealed) {
+    // To half of their part: so the next ones have room, and not each of them comes here again.
+    if (store_.free() < terms_.pool() / 2 && store_.free() + terms_.set_aside() < unsealed)
+        shrink(terms_.set_aside() / (2 * pages_.size()));
+    return store_.free();
 }
 
 void OpenPages::shrink(std::size_t bytes) {

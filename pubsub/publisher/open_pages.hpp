@@ -31,9 +31,12 @@ class OpenPages {
     bool open(Group& group, std::size_t record_bytes, std::size_t most);
     // Where a message goes in the group's open page; nullptr: there is no room for it.
     std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
-    // The group's page is to leave now.
+    // The group's page is to leave now: also where it was made no larger than its first message,
+    // for want of memory. Who could be sent it may not be able to later.
     bool is_due(const Group& group) const noexcept {
-        return group.writer.used() >= terms_.watermark_bytes();
+        const std::size_t used = group.writer.used();
+        return used >= terms_.watermark_bytes() ||
+               used + page::header_bytes > pages_[static_cast<std::uint32_t>(group.place)].bytes;
     }
     // What nobody else will write to: the group's open page, which is not open any more.
     struct Filled {
@@ -46,6 +49,10 @@ class OpenPages {
     std::vector<std::uint32_t> take_pages(std::size_t bytes);
     // What is set aside beyond so many bytes of a page goes back to the store.
     void shrink(std::size_t bytes);
+    // What is left of the memory, of which so much is `unsealed`, if all that is set aside is
+    // filled: that can come to wait for somebody. Where little is left, what few messages would
+    // need goes back first.
+    std::size_t free(std::size_t unsealed);
 
     bool empty() const noexcept { return pages_.size() == 0; }
     // Calls visit(place) for each that was open at the beginning; it may take that one.

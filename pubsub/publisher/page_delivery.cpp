@@ -30,7 +30,7 @@ std::vector<Record> backwards(std::span<const std::byte> page) {
 
 } // namespace
 
-PageTerms::Turn PageDelivery::turn_of(const Interest& member, std::size_t message_bytes) {
+PageTerms::Turn PageDelivery::turn_of(const Interest& member, const PageTerms::Offer& offer) {
     const Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
     if (subscriber.idle.gave_way && member.policy == SlowPolicy::drop)
         return PageTerms::Turn::misses;
@@ -39,15 +39,17 @@ PageTerms::Turn PageDelivery::turn_of(const Interest& member, std::size_t messag
     if (member.policy == SlowPolicy::newest &&
         (subscriber.has_kept || (subscriber.idle.gave_way && !subscriber.can_send_now())))
         return PageTerms::Turn::misses;
-    return terms_.turn_of(subscriber.queue().holding(), member.policy, sessions_.shares(),
-                          message_bytes);
+    return terms_.turn_of(subscriber.queue().holding(), member.policy, sessions_.shares(), offer);
 }
 
-bool PageDelivery::must_wait_for(std::span<const Interest> members, std::size_t message_bytes) {
+bool PageDelivery::must_wait_for(std::span<const Interest> members, PageTerms::Offer offer) {
+    const bool is_plenty = sessions_.shares().is_plenty(offer.bytes, offer.free);
     bool wait = false;
     for (const Interest& member : members) {
-        if (turn_of(member, message_bytes) != PageTerms::Turn::waits) continue;
-        sessions_.slow().note_waited_for(sessions_.subscribers()[member.subscriber], member.policy);
+        const Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
+        offer.is_confined = !is_plenty && !subscriber.can_send_now(offer.bytes);
+        if (turn_of(member, offer) != PageTerms::Turn::waits) continue;
+        sessions_.slow().wait_for(member);
         wait = true;
     }
     return wait;
@@ -61,7 +63,7 @@ void PageDelivery::send(std::uint32_t page, std::size_t bytes, std::span<const I
         Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         if (subscriber.stage() == Subscriber::Stage::gone)
             continue; // its group is about to be void
-        if (turn_of(member) == PageTerms::Turn::misses) {
+        if (turn_of(member, {}) == PageTerms::Turn::misses) {
             member.policy == SlowPolicy::newest ? keep_page(page, subscriber)
                                                 : drop_page(page, subscriber);
         } else {
@@ -112,7 +114,8 @@ std::vector<Interest> PageDelivery::takers_of(std::span<const Interest> members,
     for (const Interest& member : members) {
         Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
         if (subscriber.stage() == Subscriber::Stage::gone) continue;
-        if (turn_of(member, message.bytes) != PageTerms::Turn::misses) {
+        if (turn_of(member, {.bytes = message.bytes, .is_large = true}) !=
+            PageTerms::Turn::misses) {
             takers.push_back(member);
         } else if (member.policy == SlowPolicy::newest) {
             keep(subscriber, message.fid, message.parts, message.status);
@@ -132,6 +135,7 @@ void PageDelivery::send_page(std::uint32_t page, const Interest& member,
         {.cookie = Cookie{page},
          .amount = pages_.size(page),
          .droppable = may_miss(member.policy),
+         .limited = member.policy == SlowPolicy::disconnect,
          .continues = pages_.contents(page) == PageStore::Contents::later_fragment,
          .mark = member.policy == SlowPolicy::newest ? newest_.requests(member.subscriber) : 0});
     sessions_.slow().keep_watch();

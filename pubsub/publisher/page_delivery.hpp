@@ -33,9 +33,9 @@ class PageDelivery {
         : terms_{terms}, pages_{pages}, open_{open}, sessions_{sessions}, counters_{counters},
           newest_{std::move(newest)} {}
 
-    // Whether publishing to these has to wait for one of them.
-    // `message_bytes`: of one that takes several pages.
-    bool must_wait_for(std::span<const Interest> members, std::size_t message_bytes = 0);
+    // Whether publishing to these has to wait for one of them; if so, something follows that makes
+    // it worth trying again.
+    bool must_wait_for(std::span<const Interest> members, PageTerms::Offer offer);
     // A page of records, which is the caller's, to all of them. The caller's use of it ends.
     void send(std::uint32_t page, std::size_t bytes, std::span<const Interest> members);
     // A message in pages of its own, of which the caller's use ends; who does not get all of it
@@ -63,7 +63,7 @@ class PageDelivery {
     const FidTally& drops() const noexcept { return drops_; }
 
   private:
-    PageTerms::Turn turn_of(const Interest& member, std::size_t message_bytes = 0);
+    PageTerms::Turn turn_of(const Interest& member, const PageTerms::Offer& offer);
     std::vector<Interest> takers_of(std::span<const Interest> members, const Large& message);
     void send_to(std::span<const Interest> takers, const Large& message,
                  std::span<const std::uint32_t> pages);

@@ -59,6 +59,8 @@ class PageStore {
     Slice slice(std::uint32_t page) noexcept {
         return memory_.slice(pages_[page].piece.offset, pages_[page].bytes);
     }
+    // Of the pool: with what pages that are not sealed yet may still be filled with taken off.
+    std::size_t free() const noexcept { return arena_.free_bytes(); }
     // What it takes of the pool.
     std::size_t size(std::uint32_t page) const noexcept { return pages_[page].piece.size; }
     Contents contents(std::uint32_t page) const noexcept { return pages_[page].contents; }

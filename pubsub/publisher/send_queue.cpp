@@ -24,6 +24,7 @@ void SendQueue::hold(Item& item, const Handling& handling) {
     if (item.handling.begun) item.handling.droppable = false;
     holding_.waiting += handling.amount;
     if (handling.mark != 0) ++marked_;
+    if (handling.limited) holding_.limited += handling.amount;
     if (item.handling.droppable) holding_.droppable += handling.amount;
 }
 
@@ -210,6 +211,7 @@ void SendQueue::on_head_posted() {
     const Item& item = items_.front();
     holding_.waiting -= item.handling.amount;
     holding_.posted += item.handling.amount;
+    if (item.handling.limited) holding_.limited -= item.handling.amount;
     if (item.handling.mark != 0) --marked_;
     if (item.message != nullptr) message_bytes_ -= item.message->total_bytes;
     items_.pop_front();
@@ -309,7 +311,7 @@ std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
                             .fate = Fate::lost});
         }
     }
-    holding_.waiting = holding_.droppable = message_bytes_ = marked_ = 0;
+    holding_.waiting = holding_.droppable = holding_.limited = message_bytes_ = marked_ = 0;
     owed_ = {};
     return rest;
 }

@@ -40,6 +40,7 @@ class SendQueue {
         Cookie cookie{};
         std::size_t amount = 0;
         bool droppable = false; // may be taken back
+        bool limited = false;   // waits for so long only as its policy allows
         bool continues = false; // the rest of what the item before it begins
         bool begun = false;     // was droppable until the first of it left
         bool prompt = false;    // does not wait for others to leave with
@@ -115,6 +116,15 @@ class SendQueue {
     std::size_t kept() const {
         std::size_t sum = 0;
         for_each_kept([&](Cookie, std::size_t amount) { sum += amount; });
+        return sum;
+    }
+    // What else waits of a message that has begun to leave: nobody may take it back.
+    std::size_t rest_of_begun() const noexcept {
+        std::size_t sum = 0;
+        for (std::size_t i = 0; i < items_.size() && !items_[i].handling.begun; ++i) {
+            if (!items_[i].handling.continues && (i > 0 || items_[i].offset == 0)) break;
+            sum += items_[i].handling.amount;
+        }
         return sum;
     }
 

@@ -20,6 +20,11 @@ bool waits_for_memory(const Subscriber& subscriber) noexcept {
     return subscriber.is_turn_of_kept() && subscriber.can_send_now();
 }
 
+// Publishing waits until it can be sent something, so there may be nothing here for it to take.
+bool is_waited_for_and_cannot_be_sent(const Subscriber& subscriber) noexcept {
+    return subscriber.idle.waited_for && !subscriber.can_send_now();
+}
+
 bool has_stalled_with_something(const Subscriber& subscriber) noexcept {
     return SlowWatch::stalled(subscriber.idle) && droppable(subscriber) > 0;
 }
@@ -37,9 +42,11 @@ SlowSubscribers::SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& pat
                                                                                            look();
                                                                                        }} {}
 
-void SlowSubscribers::note_waited_for(Subscriber& subscriber, SlowPolicy policy) {
+void SlowSubscribers::wait_for(const Interest& member) {
+    Subscriber& subscriber = subscribers_[member.subscriber];
     subscriber.idle.waited_for = true;
-    if (policy == SlowPolicy::disconnect) subscriber.idle.limited = true;
+    if (member.policy == SlowPolicy::disconnect) subscriber.idle.limited = true;
+    subscriber.request_capacity();
     keep_watch();
 }
 
@@ -52,7 +59,11 @@ void SlowSubscribers::look() {
     bool busy = false;
     stalled_have_something_ = false;
     subscribers_.for_each([&](Subscriber& each) {
-        const bool has_more = end_.has_begun() || !each.is_idle();
+        const bool has_more =
+            end_.has_begun() || !each.is_idle() || is_waited_for_and_cannot_be_sent(each);
+        // Whoever wants memory waits for all who hold it.
+        if (needed_ > 0 && each.queue().holding().limited > 0)
+            wait_for({.subscriber = each.id(), .policy = SlowPolicy::disconnect});
         const Duration before = each.idle.time;
         watch_.see(each.idle, {.has_more = has_more && !waits_for_memory(each),
                                .progress = each.queue().progress()});
@@ -101,23 +112,33 @@ void SlowSubscribers::make_others_give_way(std::size_t needed, const TakeBack& t
 }
 
 void SlowSubscribers::make_who_keeps_most_give_way() {
-    // Of what can be taken back nobody has to give way for: that is taken back.
-    const auto kept = [](const Subscriber& each) -> std::size_t {
-        if (!each.session().is_open() || !SlowWatch::stalled(each.idle)) return 0;
-        return each.queue().kept();
+    const auto has_stalled = [](const Subscriber& each) {
+        return each.session().is_open() && SlowWatch::stalled(each.idle);
     };
+    // Of what can be taken back nobody has to give way for: that is taken back.
     std::size_t sum = 0;
-    subscribers_.for_each([&](const Subscriber& each) { sum += kept(each); });
-    if (!shares_.posts_hold_too_much(sum, needed_)) return; // however much of it several have
+    SlowJudge::Need need{.amount = needed_, .in_vain = needed_ > 0};
+    subscribers_.for_each([&](const Subscriber& each) {
+        if (has_stalled(each)) {
+            sum += each.queue().kept();
+        } else if (each.queue().holding().all() > 0) {
+            need.in_vain = false;
+        }
+    });
+    // However much of it several have.
+    if (!need.in_vain && !shares_.posts_hold_too_much(sum, needed_)) return;
     std::vector<SlowJudge::Keeper> keepers;
     subscribers_.for_each([&](const Subscriber& each) {
-        if (kept(each) == 0) return;
-        SlowJudge::Keeper keeper{.subscriber = each.id(), .idle = each.idle.time, .posts = {}};
+        if (!has_stalled(each)) return;
+        SlowJudge::Keeper keeper{.subscriber = each.id(),
+                                 .idle = each.idle.time,
+                                 .posts = {},
+                                 .rest = each.queue().rest_of_begun()};
         each.queue().for_each_kept(
             [&](Cookie cookie, std::size_t amount) { keeper.posts.emplace_back(cookie, amount); });
-        keepers.push_back(std::move(keeper));
+        if (keeper.rest > 0 || !keeper.posts.empty()) keepers.push_back(std::move(keeper));
     });
-    for (const SubscriberId each : SlowJudge::who_gives_way(std::move(keepers), shares_, needed_)) {
+    for (const SubscriberId each : SlowJudge::who_gives_way(std::move(keepers), shares_, need)) {
         subscribers_[each].fail(
             CloseReason::too_slow,
             "took nothing of what was being sent to it, and the others need the memory");

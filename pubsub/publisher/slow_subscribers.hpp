@@ -8,6 +8,7 @@
 #include "pubsub/core/publisher_end.hpp"
 #include "pubsub/core/shares.hpp"
 #include "pubsub/core/slow_judge.hpp"
+#include "pubsub/core/subscription_table.hpp"
 #include "pubsub/publisher/subscriber_table.hpp"
 
 #include <cstddef>
@@ -21,9 +22,10 @@ class SlowSubscribers {
     SlowSubscribers(EventLoop& loop, const SlowJudge::Patience& patience, const Shares& shares,
                     const PublisherEnd& end, SubscriberTable& subscribers);
 
-    // Publishing has to wait for this one: if its policy is to disconnect, it has to go when it
-    // has made no progress for too long.
-    void note_waited_for(Subscriber& subscriber, SlowPolicy policy);
+    // Publishing has to wait for this one: Subscriber::Owner::on_progress() follows when it can be
+    // sent something, has taken something, or is gone. If its policy is to disconnect, it has to go
+    // when it has made no progress for too long.
+    void wait_for(const Interest& member);
     // Publishing waits for so much of the pool; 0: for nothing any more.
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Something waits for a subscriber, or is on its way to one.

@@ -69,9 +69,10 @@ void Subscriber::tell_gap(const FidCount& missed) {
     if (nothing_will_leave) pump();
 }
 
-bool Subscriber::can_send_now() const noexcept {
-    return queue_.has_drained() && session_->has_capacity() &&
-           (queue_.holding().posted == 0 || queue_.holding().posted < owner_.post_limit(*this));
+bool Subscriber::can_send_now(std::size_t amount) const noexcept {
+    if (!queue_.has_drained() || !session_->has_capacity()) return false;
+    const std::size_t posted = queue_.holding().posted;
+    return posted == 0 || posted + amount <= owner_.post_limit(*this);
 }
 
 void Subscriber::pump() {
@@ -123,6 +124,11 @@ void Subscriber::on_sent(Session&, Cookie cookie, Completion::Outcome outcome) {
     if (!returned.empty()) account.note_sent(session_->loop().now() - since);
     if (stage_ != Stage::gone) pump();
     if (stage_ != Stage::gone) offer_room();
+    // A gap or the like that was the last to wait; somebody may wait for the queue to be empty.
+    if (returned.empty()) {
+        returned_ = std::move(returned);
+        return owner_.on_progress();
+    }
     const DestructionWatch watch{destroyed_};
     for (const SendQueue::Returned& each : returned) {
         owner_.on_returned(each);

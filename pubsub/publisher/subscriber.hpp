@@ -71,8 +71,8 @@ class Subscriber final : private Session::Handler {
         return has_kept && queue_.marked() == 0 && (!queue_.has_drained() || can_send_now());
     }
 
-    // The next message would leave at once.
-    bool can_send_now() const noexcept;
+    // The next message, which takes so much of the pool, would leave at once, or begin to.
+    bool can_send_now(std::size_t amount = 1) const noexcept;
     // It cannot send now: the owner's on_progress follows when it can.
     void request_capacity() { static_cast<void>(session_->request_capacity()); }
     // It has everything, and the network too.

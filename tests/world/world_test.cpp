@@ -454,6 +454,14 @@ TEST(World, OfAPageThatIsTakenBackNoneIsKeptBeforeOneThatFindsNoRoom) {
                 "at 12812 process 6 publish bytes=3861 count=3 gap_us=10\n");
 }
 
+TEST(World, WhoStopsWithAFidOfItsOwnLeavesPublicationsForTheOthers) {
+    expect_good("world\nprocess 0 publisher mode=1 outstanding=2\nprocess 1 subscriber\nprocess 2 "
+                "subscriber\nprocess 3 subscriber\nat 0 process 1 subscribe\nat 0 process 2 "
+                "subscribe first=1 last=1\nat 0 process 3 subscribe first=2 last=2\nat 900 process "
+                "1 busy us=9999999\nat 900 process 2 busy us=9999999\nat 990 process 0 publish "
+                "count=80 fids=2\nat 9999 process 0 publish fid=2\nat 9000000 process 0 flush\n");
+}
+
 // So many at once that several of the pages that they are gathered in are under way.
 TEST(World, SmallMessagesThatAreLentInABurstArriveOnce) {
     for (const char* const device : {"0", "1"}) {

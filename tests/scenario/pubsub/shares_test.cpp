@@ -75,24 +75,6 @@ TEST_P(Shares, StoppedGuestsOfFidsOfTheirOwnLeavePublicationsForTheOthers) {
         ASSERT_EQ(count, 1) << cookie;
 }
 
-TEST_P(Shares, StoppedGuestsThatAreWaitedForHoldUpTheirOwnFidsOnly) {
-    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
-    auto& honest = subscribe({range(9, 9)});
-    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
-    std::vector<std::unique_ptr<Impostor>> guests;
-    for (std::uint64_t guest = 20; guest < 28; ++guest) {
-        guests.push_back(stuck(range(guest, guest)));
-        while (publish(*publisher, Fid{guest}, 0, 900) == Status::ok)
-            publisher->flush();
-        for (std::uint64_t i = 0; i < 50; ++i) {
-            const std::uint64_t number = honest.actor.messages;
-            ASSERT_EQ(publish(*publisher, Fid{9}, number, 500), Status::ok) << guest;
-            publisher->flush();
-            ASSERT_TRUE(run_until([&] { return honest.actor.messages == number + 1; }));
-        }
-    }
-}
-
 TEST_P(Shares, WhoIsToBeDisconnectedIsAlsoWhereManyAreStopped) {
     auto publisher =
         buffered({.publisher = {.slow_policy = SlowPolicy::disconnect, .disconnect_after = 50ms},
@@ -209,6 +191,31 @@ TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 900), Status::ok);
     publisher->flush();
     EXPECT_EQ(publisher->counters().pages + publisher->counters().dropped, 50U);
+}
+
+// There is one publication, so nothing may wait for it, and it is being told the positions of many
+// fids: more than are under way at a time.
+TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
+    constexpr std::uint64_t fids = 3000;
+    auto publisher = unbuffered({.outstanding_limit = 1});
+    netio::RegisteredBuffer memory{64};
+    for (std::uint64_t fid = 0; fid < fids; ++fid) {
+        ASSERT_EQ(publisher->publish(Fid{fid}, memory.slice(), Cookie{fid}),
+                  Status::no_subscribers);
+    }
+    std::size_t refused = 0;
+    bool taken = false;
+    const auto try_it = [&] {
+        if (taken) return;
+        taken = publisher->publish(Fid{1}, memory.slice(), Cookie{fids}) == Status::ok;
+        if (!taken) ++refused;
+    };
+    publisher_actor.at_room = try_it;
+    publisher_actor.at_subscribe = try_it;
+    auto& subscriber =
+        subscribe({range(0, fids)}, {.session = {.receive_count = 64}, .reconnect = true});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    EXPECT_GT(refused, 0U) << "the test must reach the limit";
 }
 
 TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {

@@ -58,7 +58,7 @@ TEST(PageTerms, WhoHasItsShareMissesOrIsWaitedForByItsPolicy) {
     const PageTerms terms{small()};
     const Shares shares{terms.pool()};
     const auto turn = [&](std::size_t held, SlowPolicy policy) {
-        return terms.turn_of({.waiting = held / 2, .posted = held - held / 2}, policy, shares);
+        return terms.turn_of({.waiting = held / 2, .posted = held - held / 2}, policy, shares, {});
     };
     for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect})
         EXPECT_EQ(turn(4095, policy), Turn::takes);
@@ -72,7 +72,8 @@ TEST(PageTerms, AMessageOfSeveralPagesDoesNotBringAnybodyBeyondHalfOfThePool) {
     const PageTerms terms{small()};
     const Shares shares{terms.pool()};
     const auto turn = [&](std::size_t held, std::size_t message_bytes, SlowPolicy policy) {
-        return terms.turn_of({.waiting = held}, policy, shares, message_bytes);
+        return terms.turn_of({.waiting = held}, policy, shares,
+                             {.bytes = message_bytes, .is_large = true});
     };
     EXPECT_EQ(turn(1000, 3096, SlowPolicy::block), Turn::takes);
     EXPECT_EQ(turn(1000, 3097, SlowPolicy::block), Turn::waits);
@@ -84,8 +85,8 @@ TEST(PageTerms, WhoHoldsNothingTakesEvenWhereNothingIsFree) {
     const PageTerms terms{small()};
     Shares shares{terms.pool()};
     shares.use(terms.pool());
-    EXPECT_EQ(terms.turn_of({}, SlowPolicy::drop, shares), Turn::takes);
-    EXPECT_EQ(terms.turn_of({.waiting = 1}, SlowPolicy::drop, shares), Turn::misses);
+    EXPECT_EQ(terms.turn_of({}, SlowPolicy::drop, shares, {}), Turn::takes);
+    EXPECT_EQ(terms.turn_of({.waiting = 1}, SlowPolicy::drop, shares, {}), Turn::misses);
 }
 
 } // namespace

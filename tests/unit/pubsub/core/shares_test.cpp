@@ -58,23 +58,56 @@ TEST(Shares, HaveRecoveredWhenThreeQuartersAreFree) {
 }
 
 TEST(Shares, PostsHoldTooMuchAtHalfOfThePool) {
-    Shares shares{100};
-    shares.use(60);
+    const Shares shares{100};
     EXPECT_FALSE(shares.posts_hold_too_much(49, 0));
     EXPECT_TRUE(shares.posts_hold_too_much(50, 0));
     EXPECT_FALSE(Shares{1}.posts_hold_too_much(0, 0));
     EXPECT_TRUE(Shares{1}.posts_hold_too_much(1, 0));
 }
 
-TEST(Shares, PostsHoldTooMuchWhereAMessageWaitsForNothingElse) {
-    Shares shares{100};
-    shares.use(60);
+TEST(Shares, PostsHoldTooMuchWhereAMessageWouldFindNoPlaceWithoutTheOthers) {
+    const Shares shares{100};
     EXPECT_FALSE(shares.posts_hold_too_much(20, 80)) << "the others will return theirs";
     EXPECT_TRUE(shares.posts_hold_too_much(20, 81));
     EXPECT_FALSE(shares.posts_hold_too_much(0, 101));
-    shares.give_back(40);
-    EXPECT_TRUE(shares.posts_hold_too_much(20, 80)) << "in pieces that are too small";
     EXPECT_FALSE(shares.posts_hold_too_much(20, 0));
+}
+
+TEST(Shares, HalfOfThePoolDoesNotWaitForThoseWhoAreWaitedFor) {
+    EXPECT_FALSE(Shares{1}.is_plenty(1, 1));
+    EXPECT_TRUE(Shares{2}.is_plenty(1, 2));
+    EXPECT_FALSE(Shares{2}.is_plenty(1, 1));
+    EXPECT_TRUE(Shares{3}.is_plenty(1, 3));
+    EXPECT_FALSE(Shares{3}.is_plenty(1, 2)) << "more than half would wait";
+    Shares shares{400};
+    shares.set_subscribers(6);
+    EXPECT_EQ(shares.piece(100, 200), 100U);
+    EXPECT_EQ(shares.piece(100, 199), 19U);
+    EXPECT_EQ(shares.piece(10, 199), 10U);
+    EXPECT_EQ(shares.waiting_limit(200), 10U);
+    EXPECT_EQ(shares.waiting_limit(109), 0U);
+    EXPECT_EQ(shares.waiting_limit(50), 0U);
+}
+
+// Each takes what it may have wait, in any order and as often as it likes, and never takes it.
+TEST(Shares, AQuarterDoesNotWaitHoweverManyAreWaitedFor) {
+    for (unsigned seed = 0; seed < 100; ++seed) {
+        std::mt19937 random{seed};
+        Shares shares{pool};
+        const std::size_t subscribers = 2 + random() % 200;
+        shares.set_subscribers(subscribers);
+        std::vector<std::size_t> held(subscribers - 1);
+        for (int step = 0; step < 20000; ++step) {
+            std::size_t& one = held[random() % held.size()];
+            const std::size_t message = 1 + random() % (random() % 4 == 0 ? 4 << 20 : 4096);
+            if (!shares.is_plenty(message, shares.free()) &&
+                one + message > shares.waiting_limit(shares.free()))
+                continue;
+            one += message;
+            shares.use(message);
+            ASSERT_GE(shares.free(), pool / 4) << "seed " << seed << ", " << subscribers;
+        }
+    }
 }
 
 // Subscribers stop in any order, take what they are allowed before each notices, and never give
@@ -89,7 +122,7 @@ TEST(Shares, HoweverManyStopSomethingIsLeftForThoseWhoGoOn) {
         for (int step = 0; step < 20000; ++step) {
             std::size_t& one = held[random() % held.size()];
             if (one >= std::max<std::size_t>(1, shares.allowance(share))) continue;
-            const std::size_t piece = shares.piece(1 + random() % (256 << 10));
+            const std::size_t piece = shares.piece(1 + random() % (256 << 10), shares.free());
             one += piece;
             shares.use(piece);
             ASSERT_GE(shares.free(), pool / 8) << "seed " << seed << ", " << subscribers;

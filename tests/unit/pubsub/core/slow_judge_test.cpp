@@ -36,8 +36,8 @@ TEST(SlowJudge, AtTheEndNobodyMayTakeNothingForLong) {
 }
 
 SlowJudge::Keeper keeper(std::uint64_t id, Duration idle,
-                         std::vector<std::pair<Cookie, std::size_t>> posts) {
-    return {.subscriber = SubscriberId{id}, .idle = idle, .posts = std::move(posts)};
+                         std::vector<std::pair<Cookie, std::size_t>> posts, std::size_t rest = 0) {
+    return {.subscriber = SubscriberId{id}, .idle = idle, .posts = std::move(posts), .rest = rest};
 }
 
 TEST(SlowJudge, WhoHasWaitedLongestGivesWayAndNoMoreThanAreNeeded) {
@@ -45,38 +45,57 @@ TEST(SlowJudge, WhoHasWaitedLongestGivesWayAndNoMoreThanAreNeeded) {
     EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 20}}),
                                           keeper(2, 9s, {{Cookie{2}, 20}}),
                                           keeper(3, 7s, {{Cookie{3}, 20}})},
-                                         shares, 0),
+                                         shares, {}),
                 ElementsAre(SubscriberId{2}));
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 49}})}, shares, 0), IsEmpty());
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 49}})}, shares, {}),
+                IsEmpty());
 }
 
 TEST(SlowJudge, WhatSeveralKeepCountsOnceAndIsFreeWithTheLast) {
     const Shares shares{100};
     const std::pair<Cookie, std::size_t> shared{Cookie{1}, 30};
     EXPECT_THAT(
-        SlowJudge::who_gives_way({keeper(1, 5s, {shared}), keeper(2, 9s, {shared})}, shares, 0),
+        SlowJudge::who_gives_way({keeper(1, 5s, {shared}), keeper(2, 9s, {shared})}, shares, {}),
         IsEmpty());
-    EXPECT_THAT(SlowJudge::who_gives_way(
-                    {keeper(1, 5s, {shared, {Cookie{2}, 30}}), keeper(2, 9s, {shared})}, shares, 0),
-                ElementsAre(SubscriberId{2}, SubscriberId{1}));
+    EXPECT_THAT(
+        SlowJudge::who_gives_way(
+            {keeper(1, 5s, {shared, {Cookie{2}, 30}}), keeper(2, 9s, {shared})}, shares, {}),
+        ElementsAre(SubscriberId{2}, SubscriberId{1}));
 }
 
 TEST(SlowJudge, WhoKeepsWhatAMessageNeedsGivesWay) {
     Shares shares{100};
     shares.use(60);
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 20}})}, shares, 80),
-                IsEmpty());
     EXPECT_THAT(
-        SlowJudge::who_gives_way(
-            {keeper(1, 5s, {{Cookie{1}, 20}}), keeper(2, 9s, {{Cookie{2}, 10}})}, shares, 80),
-        ElementsAre(SubscriberId{2}));
+        SlowJudge::who_gives_way({keeper(1, 5s, {{Cookie{1}, 20}})}, shares, {.amount = 80}),
+        IsEmpty());
+    EXPECT_THAT(SlowJudge::who_gives_way(
+                    {keeper(1, 5s, {{Cookie{1}, 20}}), keeper(2, 9s, {{Cookie{2}, 10}})}, shares,
+                    {.amount = 80}),
+                ElementsAre(SubscriberId{2}));
+}
+
+// Others who were waited for have the rest, which nobody may take back.
+TEST(SlowJudge, WhoKeepsSomethingGivesWayWhereAMessageWaitsInVain) {
+    Shares shares{100};
+    shares.use(95);
+    const auto leaving = [&](std::size_t amount) {
+        return SlowJudge::who_gives_way({keeper(1, 7s, {{Cookie{1}, 5}}), keeper(2, 9s, {}, 10),
+                                         keeper(3, 5s, {{Cookie{2}, 5}}),
+                                         keeper(4, 999ms, {{Cookie{3}, 5}})},
+                                        shares, {.amount = amount, .in_vain = true});
+    };
+    EXPECT_THAT(leaving(15), ElementsAre(SubscriberId{2}));
+    EXPECT_THAT(leaving(16), ElementsAre(SubscriberId{2}, SubscriberId{1}));
+    EXPECT_THAT(leaving(60), ElementsAre(SubscriberId{2}, SubscriberId{1}, SubscriberId{3}));
+    EXPECT_THAT(leaving(5), ElementsAre(SubscriberId{2})) << "what is free is in small pieces";
 }
 
 TEST(SlowJudge, NobodyGivesWayBeforeItsTime) {
     const Shares shares{100};
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 999ms, {{Cookie{1}, 90}})}, shares, 0),
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 999ms, {{Cookie{1}, 90}})}, shares, {}),
                 IsEmpty());
-    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 1s, {{Cookie{1}, 90}})}, shares, 0),
+    EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 1s, {{Cookie{1}, 90}})}, shares, {}),
                 ElementsAre(SubscriberId{1}));
 }
 

@@ -241,6 +241,25 @@ TEST(SendQueue, KeepsWhatIsPostedAndTheRestOfWhatHasBegunToLeave) {
     EXPECT_EQ(peer.queue.kept(), 2 * frames.dropping(1).amount);
 }
 
+TEST(SendQueue, TheRestOfWhatHasBegunToLeaveIsKnownAlsoWhereNothingIsDropped) {
+    QueuePeer peer;
+    Frames frames;
+    for (const std::uint64_t cookie : {1U, 2U, 3U, 4U})
+        frames.add(peer.queue, {.cookie = Cookie{cookie},
+                                .amount = 10,
+                                .limited = cookie < 4,
+                                .continues = cookie == 2 || cookie == 3});
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
+    EXPECT_EQ(peer.queue.holding().limited, 30U);
+    peer.take_one();
+    EXPECT_EQ(peer.queue.rest_of_begun(), 20U) << "not what follows it";
+    EXPECT_EQ(peer.queue.holding().limited, 20U) << "what waits";
+    peer.take_one();
+    peer.take_one();
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
+    EXPECT_EQ(peer.queue.holding().limited, 0U);
+}
+
 TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
     QueuePeer peer;
     Frames frames;

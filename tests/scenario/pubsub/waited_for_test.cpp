@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What stopped subscribers cost the others where publishing waits for them, however many they are
+// and however little each of them has.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <random>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Cookie;
+using netio::Status;
+using namespace std::chrono_literals;
+
+class WaitedFor : public PubSubScenario {
+  protected:
+    static constexpr std::uint64_t crowd = 80;
+    static constexpr Fid free_fid{9};
+    static constexpr int receives = 6; // of each guest that are left for messages
+
+    // 64 KiB, whose use goes on while each of the guests wants a fid of its own, 100 and so on.
+    std::unique_ptr<BufferedPublishSocket> small_buffered(Publisher::Options options = {}) {
+        return buffered({.publisher = std::move(options), .page_bytes = 1024, .page_count = 64});
+    }
+    void gather(std::uint64_t guests) {
+        honest = &subscribe({range(9, 9)});
+        ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
+        for (std::uint64_t guest = 0; guest < guests; ++guest)
+            stopped.push_back(stuck(range(100 + guest, 100 + guest)));
+    }
+    // What can leave has left.
+    void settle(Publisher& publisher) {
+        ASSERT_TRUE(run_until([&] {
+            return std::ranges::all_of(
+                publisher.snapshot().subscribers,
+                [](const SubscriberFigures& each) { return each.posted == 0; });
+        }));
+    }
+    // Each of them gets so many messages, if it takes them, one after the other.
+    template <typename Publish>
+    void for_all(Publisher& publisher, int count, Publish publish_for) {
+        for (int i = 0; i < count; ++i) {
+            for (std::uint64_t guest = 0; guest < stopped.size(); ++guest) {
+                publish_for(Fid{100 + guest});
+                settle(publisher);
+            }
+        }
+    }
+    void publish_for_all(BufferedPublishSocket& publisher, int count, std::size_t size) {
+        for_all(publisher, count, [&](Fid fid) {
+            static_cast<void>(publish(publisher, fid, 0, size));
+            publisher.flush();
+        });
+    }
+    void publish_for_all(PublishSocket& publisher, int count) {
+        for_all(publisher, count, [&](Fid fid) {
+            if (publisher.publish(fid, memory.slice(0, 500), Cookie{key}) == Status::ok) ++key;
+        });
+    }
+    // The fid that none of them wants has to wait for nothing but what is just leaving.
+    void expect_free(BufferedPublishSocket& publisher, int count = 10) {
+        for (int i = 0; i < count; ++i) {
+            const std::uint64_t number = honest->actor.messages;
+            ASSERT_TRUE(
+                run_until([&] { return publish(publisher, free_fid, number, 900) == Status::ok; }));
+            publisher.flush();
+            ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
+        }
+    }
+    void expect_free(PublishSocket& publisher, int count = 10) {
+        for (int i = 0; i < count; ++i) {
+            const std::uint64_t number = honest->actor.messages;
+            ASSERT_TRUE(run_until([&] {
+                return publisher.publish(free_fid, memory.slice(0, 500), Cookie{key}) == Status::ok;
+            }));
+            ++key;
+            ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
+        }
+    }
+
+    Subscription* honest = nullptr;
+    std::vector<std::unique_ptr<Impostor>> stopped;
+    netio::RegisteredBuffer memory{4096};
+    std::uint64_t key = 0;
+};
+
+TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
+    auto publisher = small_buffered();
+    gather(crowd);
+    publish_for_all(*publisher, receives, 40);
+    for (std::uint64_t guest = 0; guest < crowd; ++guest) {
+        while (publish(*publisher, Fid{100 + guest}, 0, 900) == Status::ok)
+            publisher->flush();
+        expect_free(*publisher, 3);
+    }
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
+// What is in pages that have not left yet waits for somebody as soon as they have.
+TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
+    auto publisher = small_buffered();
+    gather(crowd);
+    publish_for_all(*publisher, receives, 40);
+    for (int round = 0; round < 3; ++round) {
+        for (std::uint64_t guest = 0; guest < crowd; ++guest)
+            static_cast<void>(publish(*publisher, Fid{100 + guest}, 0, 900));
+        publisher->flush();
+        expect_free(*publisher);
+    }
+    settle(*publisher);
+    EXPECT_GE(publisher->snapshot().free, 28U * 1024);
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
+TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
+    for (const std::size_t limit : {1U, 2U, 3U, 16U, 64U}) {
+        publisher_actor = {};
+        auto publisher = unbuffered({.outstanding_limit = limit});
+        gather(crowd);
+        publish_for_all(*publisher, receives);
+        for (std::uint64_t guest = 0; guest < crowd; ++guest) {
+            while (publisher->publish(Fid{100 + guest}, memory.slice(0, 500), Cookie{key++}) ==
+                   Status::ok) {
+            }
+            expect_free(*publisher, 3);
+        }
+        EXPECT_TRUE(publisher_actor.closed.empty()) << limit;
+        stopped.clear();
+        subscribers.clear();
+    }
+}
+
+// Each has room for a part of such a message, and the rest of it is kept for it. Nobody knew that
+// it would stop: those that keep the memory longest give way then.
+TEST_P(WaitedFor, WhoStopsInTheMidstOfLargeMessagesHoldsUpTheOthersForAMoment) {
+    auto publisher = small_buffered();
+    gather(crowd);
+    std::uint64_t number = 0;
+    for (int round = 0; round < 4; ++round) {
+        publish_for_all(*publisher, 1, 3900);
+        ASSERT_TRUE(
+            run_until([&] { return publish(*publisher, free_fid, number, 3900) == Status::ok; }));
+        ++number;
+    }
+    ASSERT_TRUE(run_until([&] { return honest->actor.messages == number; }));
+    EXPECT_FALSE(publisher_actor.closed.empty());
+    for (const netio::Closed& closed : publisher_actor.closed)
+        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
+}
+
+TEST_P(WaitedFor, WhoStopsInTheMidstOfLargeLentMessagesHoldsUpTheOthersForAMoment) {
+    auto publisher = unbuffered({.outstanding_limit = 8});
+    gather(20);
+    netio::RegisteredBuffer large{500 * 1000}; // four frames of a guest
+    for (int round = 0; round < 3; ++round) {
+        for_all(*publisher, 1, [&](Fid fid) {
+            if (publisher->publish(fid, large.slice(), Cookie{key}) == Status::ok) ++key;
+        });
+        expect_free(*publisher, 3);
+    }
+    EXPECT_FALSE(publisher_actor.closed.empty());
+    EXPECT_LT(publisher_actor.closed.size(), 20U) << "no more than are needed";
+    for (const netio::Closed& closed : publisher_actor.closed)
+        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
+}
+
+// What it has room for is one message, and there are many groups that it belongs to.
+TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
+    constexpr std::uint64_t groups = 127;
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .flush_time = 1h});
+    gather(0);
+    for (std::uint64_t bit = 1; bit <= groups; bit *= 2) {
+        std::vector<FidRange> ranges;
+        for (std::uint64_t i = 1; i <= groups; ++i)
+            if ((i & bit) != 0) ranges.push_back(range(100 + i, 100 + i));
+        auto& other = subscribe(ranges, {.session = {.receive_bytes = 2048, .receive_count = 256}});
+        ASSERT_TRUE(run_until([&] { return !other.actor.subscribed.empty(); }));
+    }
+    auto guest = stuck(range(100, 100 + groups));
+    for (int i = 0; i < receives - 1; ++i) {
+        ASSERT_EQ(publish(*publisher, Fid{100}, 0, 40), Status::ok);
+        publisher->flush();
+        settle(*publisher);
+    }
+    for (std::uint64_t i = 1; i <= groups; ++i)
+        static_cast<void>(publish(*publisher, Fid{100 + i}, 0, 900));
+    publisher->flush();
+    settle(*publisher);
+    EXPECT_GE(publisher->snapshot().free, 16U * 1024);
+    expect_free(*publisher);
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
+// Larger than a quarter of the memory, it could wait for those who take something.
+TEST_P(WaitedFor, ALargeMessageForAStoppedGuestDoesNotTakeTheMemoryOfTheOthers) {
+    auto publisher = small_buffered();
+    gather(1);
+    publish_for_all(*publisher, receives, 40);
+    ASSERT_EQ(publish(*publisher, Fid{100}, 0, 60 * 1024), Status::again);
+    expect_free(*publisher);
+    stopped.clear();
+    EXPECT_TRUE(
+        run_until([&] { return publish(*publisher, Fid{100}, 0, 40) == Status::no_subscribers; }));
+}
+
+// Nobody publishes for them again, so nobody waits for those that hold something.
+TEST_P(WaitedFor, WhoIsToBeDisconnectedHoldsUpNobodyAlsoIfItIsNotPublishedForAgain) {
+    auto publisher = small_buffered(
+        {.slow_policy = SlowPolicy::disconnect, .disconnect_after = std::chrono::milliseconds{50}});
+    gather(crowd);
+    publish_for_all(*publisher, receives, 40);
+    publish_for_all(*publisher, 1, 900);
+    expect_free(*publisher);
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > crowd / 4; }))
+        << "those that were published for in vain";
+    expect_free(*publisher);
+    EXPECT_LT(publisher_actor.closed.size(), crowd) << "nobody waits for what the others hold";
+    // Now somebody does.
+    const std::uint64_t number = honest->actor.messages;
+    ASSERT_TRUE(
+        run_until([&] { return publish(*publisher, free_fid, number, 60 * 1024) == Status::ok; }));
+    ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
+    EXPECT_EQ(publisher_actor.closed.size(), crowd);
+    for (const netio::Closed& closed : publisher_actor.closed) {
+        EXPECT_EQ(closed.reason, CloseReason::too_slow);
+        EXPECT_THAT(closed.detail, testing::HasSubstr("took nothing for more than 50 ms"));
+    }
+}
+
+TEST_P(WaitedFor, WhoIsToBeDisconnectedLeavesPublicationsForTheOthers) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::disconnect,
+                                               .disconnect_after = std::chrono::milliseconds{50}},
+                                 .outstanding_limit = 16});
+    gather(crowd);
+    publish_for_all(*publisher, receives + 1);
+    expect_free(*publisher);
+    ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() > crowd / 4; }));
+    expect_free(*publisher);
+    for (const netio::Closed& closed : publisher_actor.closed)
+        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
+}
+
+// Those whom nobody publishes for have half of the publications, and tickets may not have the rest.
+TEST_P(WaitedFor, WhatIsLeftToTicketsLeavesPublicationsForTheOthers) {
+    auto publisher = unbuffered({.outstanding_limit = 16});
+    gather(10);
+    subscribe({range(100, 109)}, {.session = {.receive_count = 256}});
+    ASSERT_TRUE(run_until([&] { return subscribers.back()->actor.subscribed.size() == 1; }));
+    std::vector<PublishTicket> tickets;
+    for (std::uint64_t guest = 0; guest < 10; ++guest) {
+        for (Status status = Status::ok; status == Status::ok;) {
+            auto attempt =
+                publisher->try_publish(Fid{100 + guest}, memory.slice(0, 500), Cookie{key++});
+            status = attempt.status;
+            if (status == Status::partial) tickets.push_back(std::move(attempt.ticket));
+            settle(*publisher);
+        }
+        expect_free(*publisher, 2);
+    }
+    EXPECT_EQ(tickets.size(), 8U);
+}
+
+// Many that stop and go on: what was published for them waited here or with its user, and `again`
+// was followed by its call for each.
+template <typename Publish>
+void pump(PublisherActor& actor, std::uint64_t fids, std::vector<std::uint64_t>& next,
+          std::uint64_t count, Publish publish) {
+    actor.at_room = [=, &next] {
+        for (std::uint64_t fid = 0; fid < fids; ++fid)
+            while (next[fid] < count && publish(Fid{100 + fid}, next[fid]))
+                ++next[fid];
+    };
+    actor.at_room();
+}
+
+TEST_P(WaitedFor, WhoeverGoesOnGetsEverything) {
+    constexpr std::uint64_t count = 30;
+    auto publisher = small_buffered();
+    gather(0);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        auto& guest = subscribe({range(100 + i, 100 + i)},
+                                {.session = {.receive_bytes = 2048, .receive_count = 4}});
+        ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
+        guest.socket->pause();
+    }
+    std::vector<std::uint64_t> next(40);
+    pump(publisher_actor, 40, next, count, [&](Fid fid, std::uint64_t number) {
+        const std::size_t size = number % 10 == 7 ? 2900 : 600;
+        return publish(*publisher, fid, number, size) == Status::ok;
+    });
+    expect_free(*publisher, 20);
+    for (std::uint64_t i = 0; i < 40; ++i)
+        subscribers[1 + i]->socket->resume();
+    ASSERT_TRUE(run_until([&] { return next == std::vector<std::uint64_t>(40, count); }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        subscribers[1 + i]->actor.expect_contiguous(Fid{100 + i}, 0, count);
+        EXPECT_EQ(subscribers[1 + i]->actor.lost, 0U);
+    }
+}
+
+TEST_P(WaitedFor, WhoeverGoesOnGetsEverythingThatWasLent) {
+    constexpr std::uint64_t count = 30;
+    auto publisher = unbuffered({.outstanding_limit = 4});
+    gather(0);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+        auto& guest = subscribe({range(100 + i, 100 + i)},
+                                {.session = {.receive_bytes = 2048, .receive_count = 4}});
+        ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
+        guest.socket->pause();
+    }
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<std::uint64_t> next(12);
+    netio::RegisteredBuffer all{12 * count * 4096};
+    pump(publisher_actor, 12, next, count, [&](Fid fid, std::uint64_t number) {
+        const std::uint64_t place = (to_integer(fid) - 100) * count + number;
+        const netio::Slice slice = all.slice(place * 4096, number % 10 == 7 ? 4000 : 600);
+        std::ranges::copy(make_message(fid, number, slice.size), slice.data);
+        return publisher->publish(fid, slice, Cookie{1000 + place}) == Status::ok;
+    });
+    expect_free(*publisher, 20);
+    for (std::uint64_t i = 0; i < 12; ++i)
+        subscribers[1 + i]->socket->resume();
+    ASSERT_TRUE(run_until([&] { return next == std::vector<std::uint64_t>(12, count); }));
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
+    for (std::uint64_t i = 0; i < 12; ++i)
+        subscribers[1 + i]->actor.expect_contiguous(Fid{100 + i}, 0, count);
+    EXPECT_EQ(publisher_actor.completions.size(), 12 * count + 20);
+    for (const auto& [cookie, times] : publisher_actor.completions)
+        EXPECT_EQ(times, 1) << cookie;
+}
+
+// Nothing is sent of what they miss, so nothing would follow.
+TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
+    constexpr std::uint64_t guests = 40;
+    auto publisher = buffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                               .page_bytes = 256,
+                               .page_count = 8,
+                               .share_bytes = 64,
+                               .flush_time = 1h});
+    gather(guests);
+    publish_for_all(*publisher, receives + 2, 8);
+    std::mt19937 random{1};
+    for (int i = 0; i < 20000; ++i) {
+        const std::size_t size = i % 100 == 99 ? 1500 : 8;
+        ASSERT_EQ(publish(*publisher, Fid{100 + random() % guests}, 0, size), Status::ok)
+            << i << ' ' << publisher->snapshot().free;
+    }
+}
+
+TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
+    auto publisher = unbuffered({.outstanding_limit = 1});
+    auto& guest = subscribe({range(100, 100)}, {.session = {.receive_count = 4}});
+    ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
+    guest.socket->pause();
+    const auto try_it = [&] {
+        return publisher->publish(Fid{100}, memory.slice(0, 500), Cookie{key}) == Status::ok &&
+               ++key > 0;
+    };
+    while (try_it())
+        settle(*publisher);
+    ASSERT_EQ(publisher->outstanding(), 0U);
+    const std::uint64_t before = key;
+    publisher_actor.at_room = [&] { static_cast<void>(try_it()); };
+    guest.socket->resume();
+    EXPECT_TRUE(run_until([&] { return key > before; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, WaitedFor, all_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test
