@@ -39,6 +39,13 @@ std::string_view reason_for_operators(SubscriptionResult result) {
     return "it is accepted";
 }
 
+void tell_refused(const EventLoop& loop, const Subscriber& subscriber, SubscriptionResult why) {
+    if (Observer* const observer = loop.observer) {
+        observer->on_request_refused(
+            {.peer = subscriber.peer().address, .why = std::string{reason_for_operators(why)}});
+    }
+}
+
 } // namespace
 
 void validate(const Publisher::Options& options) {
@@ -189,7 +196,6 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
     if (positions && result == SubscriptionResult::accepted) {
         told = fan_out_.positions(subscriber.id(), request.ranges);
     }
-    if (result != SubscriptionResult::accepted) note_refused(subscriber, result);
     answer(subscriber, request.request, result, std::move(told));
     if (result != SubscriptionResult::accepted) return;
     const SubscriberPeer peer = subscriber.peer();
@@ -206,7 +212,6 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
     const FanOut::Removal removal = fan_out_.unsubscribe(subscriber.id(), request.ranges);
     for (const FidRange& range : removal.removed)
         owner_.on_asked(subscriber, range, std::nullopt);
-    if (removal.result != SubscriptionResult::accepted) note_refused(subscriber, removal.result);
     answer(subscriber, request.request, removal.result);
     if (removal.result != SubscriptionResult::accepted) return;
     for (const FidRange& range : removal.removed)
@@ -221,17 +226,13 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
     owner_.on_progress(); // nobody waits for it any more
 }
 
-void SubscriberSessions::note_refused(const Subscriber& subscriber, SubscriptionResult why) {
-    ++turned_away_.requests;
-    if (Observer* const observer = loop_.observer) {
-        observer->on_request_refused(
-            {.peer = subscriber.peer().address, .why = std::string{reason_for_operators(why)}});
-    }
-}
-
 void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,
                                 SubscriptionResult result,
                                 std::optional<std::vector<FidCount>> positions) {
+    if (result != SubscriptionResult::accepted) {
+        ++turned_away_.requests;
+        tell_refused(loop_, subscriber, result);
+    }
     const SendQueue& queue = subscriber.queue();
     // Who takes what is told needs the position of each fid about once.
     const std::size_t limit = positions_limit * (fan_out_.fid_count() + 1024);

@@ -118,7 +118,6 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
                 std::optional<std::vector<FidCount>> positions = {});
-    void note_refused(const Subscriber& subscriber, SubscriptionResult why);
     void ask(Subscriber& subscriber);
     void check_closed();
 
