@@ -18,24 +18,24 @@ class PatientTimer {
         : loop_{loop}, handler_{std::move(handler)}, timer_{loop, [this] { fire(); }} {}
 
     void start_at(TimePoint due) {
+        due_ = due;
         stalled_then_ = loop_.stalled();
         timer_.start_at(due);
     }
-    void start(Duration delay) {
-        stalled_then_ = loop_.stalled();
-        timer_.start(delay);
-    }
+    void start(Duration delay) { start_at(loop_.now() + delay); }
     void cancel() noexcept { timer_.cancel(); }
 
   private:
     void fire() {
+        // From when it was due, which may have been in the midst of what was missed.
         const Duration missed = loop_.stalled() - stalled_then_;
-        if (missed > Duration{0}) return start(missed);
+        if (missed > Duration{0}) return start_at(due_ + missed);
         handler_();
     }
 
     EventLoop& loop_;
     std::function<void()> handler_;
+    TimePoint due_{};
     Duration stalled_then_{0};
     Timer timer_;
 };

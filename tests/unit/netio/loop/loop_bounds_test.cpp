@@ -4,6 +4,7 @@
 // next, when it looks up, and what it knows of the time in which it did not.
 
 #include "netio/loop/event_loop.hpp"
+#include "netio/session/patient_timer.hpp"
 
 #include <gmock/gmock.h>
 
@@ -218,6 +219,22 @@ TEST(LoopBounds, KnowsHowLongAHandlerKeptItFromLooking) {
     for (int i = 0; i < 100; ++i)
         bed.loop.run_once(bed.poller.time + 10s);
     EXPECT_EQ(bed.loop.stalled(), 40s - Attention::tolerance) << "to sleep is not to be stalled";
+}
+
+// It is due in the midst of a handler that takes 40 s.
+TEST(LoopBounds, WhoIsPatientWaitsForAllOfItsTimeAndNoLonger) {
+    for (const Duration before : {1s, 9s}) {
+        ManualLoop bed;
+        const TimePoint begin = bed.poller.time;
+        TimePoint fired{};
+        PatientTimer patient{bed.loop, [&] { fired = bed.poller.time; }};
+        patient.start(10s);
+        Timer busy{bed.loop, [&] { bed.poller.time += 40s; }};
+        busy.start_at(begin + before);
+        while (fired == TimePoint{} && bed.poller.time < begin + 200s)
+            bed.loop.run_once(bed.poller.time + 1s);
+        EXPECT_EQ(fired - begin, 50s - Attention::tolerance);
+    }
 }
 
 TEST(LoopBounds, KnowsHowLongTheProcessWasStopped) {
