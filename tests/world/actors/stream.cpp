@@ -66,7 +66,9 @@ class StreamActor final : public Actor,
         return std::chrono::milliseconds{option("session_close_ms", 10'000)};
     }
     std::chrono::milliseconds close_limit() const {
-        return std::chrono::milliseconds{option("close_limit_ms", 60'000)};
+        // Of a schedule that shrinks the other option may be gone.
+        return std::max(std::chrono::milliseconds{option("close_limit_ms", 60'000)},
+                        close_timeout());
     }
     // Whether it ends in order by close(), and not one direction after the other.
     bool closes() const { return option("closes") != 0; }
@@ -255,6 +257,8 @@ void StreamActor::close_all() {
         end->peer_reads = behaves_;
         end->flows.clear();
         if (end->open) world_.pipes().closes(out(*end), number_, close_timeout(), close_limit());
+        // One that is not yet connected here, but may be at its peer, is aborted.
+        if (!end->open) world_.oracle().happens(Trouble::gone, number_);
         end->socket->close();
     }
     react(Event::closing);

@@ -54,7 +54,7 @@ TEST(ShownFigures, OfAPublisherEachIsItsOwn) {
                                             .subscribers = 12,
                                             .rejected = 13,
                                             .accept_failed = 14,
-                                            .requests_refused = 24},
+                                            .requests_refused = 27},
                                .snapshot = {.pool = 15,
                                             .free = 16,
                                             .least_free = 17,
@@ -82,7 +82,7 @@ netio_publisher_pages_left_total{why="asked"} 10
 netio_publisher_disconnected_total 22
 netio_publisher_rejected_total 13
 netio_publisher_accept_failed_total 14
-netio_publisher_requests_refused_total 24
+netio_publisher_requests_refused_total 27
 netio_publisher_subscribers 20
 netio_publication_outcomes_total{outcome="sent"} 23
 netio_publication_outcomes_total{outcome="missed"} 24
