@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include <stdexcept>
+#include <utility>
 
 namespace netio::pubsub::test {
 namespace {
@@ -47,6 +48,15 @@ class NewestMessages : public PubSubScenario {
         }
         publisher.flush();
         settle();
+    }
+    // They have stopped, each with a fid of its own; gives them back, for they are to stay.
+    auto others_need_the_memory(BufferedPublishSocket& publisher) {
+        auto others = std::pair{stuck(range(10, 10), SlowPolicy::drop),
+                                stuck(range(11, 11), SlowPolicy::drop)};
+        for (std::uint64_t number = 0; number < 100; ++number)
+            for (const std::uint64_t fid : {10U, 11U})
+                EXPECT_EQ(publish(publisher, Fid{fid}, number, 900), Status::ok);
+        return others;
     }
     static std::uint64_t last_of(const Subscription& subscriber, std::uint64_t fid) {
         const auto found = subscriber.actor.by_fid.find(Fid{fid});
@@ -234,11 +244,7 @@ TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its share
     ASSERT_EQ(publisher->counters().dropped, 0U);
-    auto greedy = stuck(range(10, 10), SlowPolicy::drop);
-    auto another = stuck(range(11, 11), SlowPolicy::drop);
-    for (std::uint64_t number = 0; number < 100; ++number)
-        for (const std::uint64_t fid : {10U, 11U})
-            ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok);
+    const auto others = others_need_the_memory(*publisher);
     subscriber.socket->resume();
     for (std::uint64_t fid = 1; fid <= 3; ++fid) {
         ASSERT_TRUE(run_until([&] { return last_of(subscriber, fid) == 59; }));
@@ -254,11 +260,7 @@ TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
     auto& subscriber = paused({range(1, 3)});
     publish_all(*publisher, 3, 0, 60); // fewer than its share
     ASSERT_EQ(publisher->counters().dropped, 0U);
-    auto greedy = stuck(range(10, 10), SlowPolicy::drop);
-    auto another = stuck(range(11, 11), SlowPolicy::drop);
-    for (std::uint64_t number = 0; number < 100; ++number)
-        for (const std::uint64_t fid : {10U, 11U})
-            ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok);
+    const auto others = others_need_the_memory(*publisher);
     subscriber.socket->resume();
     for (std::uint64_t fid = 1; fid <= 3; ++fid) {
         ASSERT_TRUE(run_until([&] {
@@ -278,11 +280,7 @@ TEST_P(NewestMessages, OfAFormerSubscriptionAreNotKept) {
     ASSERT_TRUE(run_until([&] { return publisher_actor.unsubscribed.size() == 1; }));
     subscriber.socket->subscribe(range(1, 1), SlowPolicy::newest);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
-    auto greedy = stuck(range(10, 10), SlowPolicy::drop);
-    auto another = stuck(range(11, 11), SlowPolicy::drop);
-    for (std::uint64_t number = 0; number < 100; ++number)
-        for (const std::uint64_t fid : {10U, 11U})
-            ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok);
+    const auto others = others_need_the_memory(*publisher);
     subscriber.actor.at_unsubscribed = [&](SubscribeSocket&) {
         expect_exact_account(subscriber.actor, Fid{1}, 60);
         subscriber.actor.by_fid.erase(Fid{1});
