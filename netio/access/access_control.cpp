@@ -3,14 +3,13 @@
 
 namespace netio::access::inline v0_2 {
 
-AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot,
-                             TimePoint now)
-    : options_{options}, file_{options.key_file, source}, gate_{boot,
-                                                                {.least = options.least,
-                                                                 .most = options.most,
-                                                                 .lacks_aes = options.lacks_aes,
-                                                                 .dialled_as = options.dialled_as}},
-      attendance_{options.links_per_host}, next_look_{now + options.look_interval} {
+AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot)
+    : file_{options.key_file, source}, gate_{boot,
+                                             {.least = options.least,
+                                              .most = options.most,
+                                              .lacks_aes = options.lacks_aes,
+                                              .dialled_as = options.dialled_as}},
+      attendance_{options.links_per_host} {
     file_.load();
     gate_.use(file_.ring());
 }
@@ -30,9 +29,7 @@ Gate::Verdict AccessControl::judge(const Gate::Request& request, TimePoint now) 
     return verdict;
 }
 
-std::optional<AccessControl::News> AccessControl::look(TimePoint now) {
-    if (now < next_look_) return std::nullopt;
-    next_look_ = now + options_.look_interval;
+std::optional<AccessControl::News> AccessControl::look() {
     switch (file_.refresh()) {
     case KeyFile::Refreshed::unchanged:
         return std::nullopt;

@@ -8,7 +8,6 @@
 #include "netio/access/gate.hpp"
 #include "netio/access/key_file.hpp"
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,14 +20,13 @@ class AccessControl {
         std::string key_file;
         Protection least = Protection::none;
         Protection most = Protection::privacy;
-        bool lacks_aes = false;            // this processor has no instructions for it
-        std::uint32_t links_per_host = 64; // connections of one host, whatever their keys
-        std::chrono::milliseconds look_interval{1000}; // at the key file
-        std::vector<GateAddress> dialled_as{};         // Gate::Options
+        bool lacks_aes = false;                // this processor has no instructions for it
+        std::uint32_t links_per_host = 64;     // connections of one host, whatever their keys
+        std::vector<GateAddress> dialled_as{}; // Gate::Options
     };
 
     // `boot` is random, and of this run only. Throws KeyFileError.
-    AccessControl(const Options& options, KeySource& source, const Secret& boot, TimePoint now);
+    AccessControl(const Options& options, KeySource& source, const Secret& boot);
 
     // Admitted: leave() follows, once. As many as are permitted are there already: busy.
     Gate::Verdict judge(const Gate::Request& request, TimePoint now);
@@ -38,19 +36,18 @@ class AccessControl {
         std::vector<KeyId> revoked; // their connections must end
         std::string problem;        // of the key file, each once; the keys of before stay
     };
-    // To be called about once in look_interval, also when nobody connects. Nothing: there is none.
-    std::optional<News> look(TimePoint now);
+    // Looks at the key file; to be called from time to time, also when nobody connects. Nothing:
+    // there is none.
+    std::optional<News> look();
 
     const Key* find(KeyId id) const { return file_.ring().find(id); }
     const Gate::Counters& counters() const noexcept { return gate_.counters(); }
     const Attendance& attendance() const noexcept { return attendance_; }
 
   private:
-    Options options_;
     KeyFile file_;
     Gate gate_;
     Attendance attendance_;
-    TimePoint next_look_;
 };
 
 } // namespace netio::access::inline v0_2

@@ -37,7 +37,6 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
             .least = options.least,
             .lacks_aes = !access::processor_has_aes(),
             .links_per_host = options.links_per_host,
-            .look_interval = options.look_interval,
             .dialled_as = in_numbers(options.dialled_as)};
 }
 
@@ -56,7 +55,7 @@ ServerKeys::Counters ServerKeys::counters() const noexcept {
 
 KeyDesk::KeyDesk(EventLoop& loop, const ServerKeys::Options& options)
     : loop_{loop}, options_{options}, control_{control_options(options), source_,
-                                               access::Secret::random(), loop.now()},
+                                               access::Secret::random()},
       look_timer_{loop, [this] { look(); }} {
     look_timer_.start(options_.look_interval);
 }
@@ -95,7 +94,7 @@ std::string KeyDesk::shortage(const access::Gate::Verdict& verdict) const {
 
 void KeyDesk::look() {
     look_timer_.start(options_.look_interval);
-    const auto news = control_.look(loop_.now());
+    const auto news = control_.look();
     if (!news) return;
     std::vector<std::size_t> ended(news->revoked.size());
     for (std::size_t at = 0; at < ended.size(); ++at) {

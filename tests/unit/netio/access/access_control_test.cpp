@@ -41,7 +41,7 @@ class AccessControlTest : public testing::Test {
     void open(Protection least = Protection::none) {
         control_.emplace(
             AccessControl::Options{.key_file = "site.keys", .least = least, .links_per_host = 3},
-            disk_, secret_of(200), now_);
+            disk_, secret_of(200));
     }
     // Both attempts of a client with this key, from this host.
     Outcome connect(const Key& key, const Host& source) {
@@ -94,9 +94,7 @@ TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) 
     open();
     EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
     disk_.put(text_of_one(key_of(2, "services=pubsub links=9")));
-    EXPECT_FALSE(control_->look(now_)) << "not yet";
-    now_ += 1s;
-    const auto news = control_->look(now_);
+    const auto news = control_->look();
     ASSERT_TRUE(news);
     EXPECT_EQ(news->revoked, std::vector<KeyId>{1});
     EXPECT_EQ(news->problem, "");
@@ -107,26 +105,20 @@ TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) 
 TEST_F(AccessControlTest, AFileThatGoesWrongIsToldOnceAndChangesNothing) {
     open();
     disk_.facts.mode = 0644;
-    now_ += 1s;
-    const auto news = control_->look(now_);
+    const auto news = control_->look();
     ASSERT_TRUE(news);
     EXPECT_NE(news->problem.find("chmod 600"), std::string::npos);
     EXPECT_TRUE(news->revoked.empty());
-    for (int each = 0; each < 3; ++each) {
-        now_ += 1s;
-        EXPECT_FALSE(control_->look(now_));
-    }
+    for (int each = 0; each < 3; ++each)
+        EXPECT_FALSE(control_->look());
     EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::admitted);
 }
 
-TEST_F(AccessControlTest, TheFileIsLookedAtOnceInAnInterval) {
+TEST_F(AccessControlTest, AFileThatIsTheSameIsNoNews) {
     open();
     const int before = disk_.looks;
-    for (int each = 0; each < 100; ++each) {
-        now_ += 100ms;
-        EXPECT_FALSE(control_->look(now_));
-    }
-    EXPECT_EQ(disk_.looks, before + 10);
+    EXPECT_FALSE(control_->look());
+    EXPECT_EQ(disk_.looks, before + 1);
 }
 
 TEST_F(AccessControlTest, WithoutItsFileThereIsNone) {
