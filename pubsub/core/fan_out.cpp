@@ -5,15 +5,8 @@
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace netio::pubsub::inline v0_2 {
-namespace {
-
-constexpr std::array policies{SlowPolicy::block, SlowPolicy::drop, SlowPolicy::disconnect,
-                              SlowPolicy::newest};
-
-} // namespace
 
 FanOut::FanOut(SlowPolicy own_policy, std::size_t ranges_per_subscriber_limit, const Owned& owned,
                bool keeps_newest)
@@ -62,6 +55,13 @@ std::vector<FanOut::Wish> FanOut::wishes_of(const SubscriptionRequest& request) 
     return wishes;
 }
 
+std::vector<FidRange> FanOut::asked_with(SlowPolicy policy, std::span<const Wish> wishes) {
+    std::vector<FidRange> ranges;
+    for (const Wish& wish : wishes)
+        if (wish.policy == policy) ranges.push_back(wish.fids);
+    return normalised(ranges);
+}
+
 SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes) {
     for (const Wish& wish : wishes) {
         const bool unknown = wish.policy == SlowPolicy::newest && !keeps_newest_;
@@ -74,7 +74,7 @@ SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wi
     for (const auto& [range, policy] : wishes) {
         const std::size_t before = steps.size();
         bool good = true;
-        for (const SlowPolicy other : policies)
+        for (const SlowPolicy other : slow_policies)
             good = good && (other == policy || remove({subscriber, other}, range, steps));
         const std::size_t moved = steps.size(); // those before only change their policy
         good = good && add({subscriber, policy}, range, steps);
@@ -100,23 +100,23 @@ FanOut::Removal FanOut::unsubscribe(SubscriberId subscriber, std::span<const Fid
     std::vector<Step> steps;
     for (const FidRange& range : ranges) {
         bool good = true;
-        for (const SlowPolicy policy : policies)
+        for (const SlowPolicy policy : slow_policies)
             good = good && remove({subscriber, policy}, range, steps);
         if (!good || range_count(subscriber) > ranges_limit_) {
             undo(steps);
             return {.result = SubscriptionResult::table_full, .removed = {}};
         }
     }
-    Removal removal;
+    std::vector<FidRange> removed;
     for (const Step& step : steps)
-        removal.removed.push_back(step.range);
-    return removal;
+        removed.push_back(step.range);
+    return {.result = SubscriptionResult::accepted, .removed = normalised(removed)};
 }
 
 std::vector<FidRange> FanOut::remove(SubscriberId subscriber) {
     void_groups();
     std::vector<FidRange> had;
-    for (const SlowPolicy policy : policies) {
+    for (const SlowPolicy policy : slow_policies) {
         const std::vector<FidRange> removed = table_.remove_subscriber({subscriber, policy});
         had.insert(had.end(), removed.begin(), removed.end());
     }
@@ -153,37 +153,42 @@ void FanOut::undo(std::span<const Step> steps) {
 
 std::size_t FanOut::range_count(SubscriberId subscriber) const {
     std::size_t count = 0;
-    for (const SlowPolicy policy : policies)
+    for (const SlowPolicy policy : slow_policies)
         count += table_.range_count({subscriber, policy});
     return count;
 }
 
 bool FanOut::wants(SubscriberId subscriber, Fid fid) const {
-    return std::ranges::any_of(policies, [&](SlowPolicy policy) {
+    return std::ranges::any_of(slow_policies, [&](SlowPolicy policy) {
         return table_.wants({subscriber, policy}, fid);
     });
 }
 
 bool FanOut::wants_anything(SubscriberId subscriber) const {
-    return std::ranges::any_of(policies, [&](SlowPolicy policy) {
+    return std::ranges::any_of(slow_policies, [&](SlowPolicy policy) {
         return table_.wants_anything({subscriber, policy});
     });
 }
 
 SlowPolicy FanOut::policy_of(SubscriberId subscriber, Fid fid) const {
-    const auto found = std::ranges::find_if(policies, [&](SlowPolicy policy) {
+    const auto found = std::ranges::find_if(slow_policies, [&](SlowPolicy policy) {
         return table_.wants({subscriber, policy}, fid);
     });
-    return found == policies.end() ? own_policy_ : *found;
+    return found == slow_policies.end() ? own_policy_ : *found;
 }
 
 // --- totals ---------------------------------------------------------------------------------
 
 void FanOut::note_published_before(SubscriberId subscriber, std::span<const FidRange> fids) {
-    FidMap<std::uint64_t>& before = published_before_[subscriber];
+    std::vector<FidCount> published;
     visit_within(fids_.fids, fids, steps_, [&](Fid fid, const detail::FidState& state) {
-        if (state.published > 0) before[fid] = state.published;
+        if (state.published > 0) published.push_back({.fid = fid, .count = state.published});
     });
+    // A map that grew with each of a million would cost the loop's turn several times as much.
+    FidMap<std::uint64_t>& before = published_before_[subscriber];
+    before.reserve(before.size() + published.size());
+    for (const auto& [fid, count] : published)
+        before[fid] = count;
 }
 
 std::vector<FidCount> FanOut::positions(SubscriberId subscriber, std::span<const FidRange> ranges) {

@@ -63,10 +63,12 @@ class FanOut {
         SlowPolicy policy = SlowPolicy::block;
     };
     std::vector<Wish> wishes_of(const SubscriptionRequest& request) const;
+    // The fids of those with this policy: disjoint, not adjacent, ascending.
+    static std::vector<FidRange> asked_with(SlowPolicy policy, std::span<const Wish> wishes);
     SubscriptionResult subscribe(SubscriberId subscriber, std::span<const Wish> wishes);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;
-        std::vector<FidRange> removed; // what it really had
+        std::vector<FidRange> removed; // what it really had: as remove() says
     };
     Removal unsubscribe(SubscriberId subscriber, std::span<const FidRange> ranges);
     // Of all that it had, which is said: disjoint, not adjacent, ascending.

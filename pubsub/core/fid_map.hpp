@@ -8,6 +8,7 @@
 #include "pubsub/core/fid.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -60,6 +61,12 @@ class FidMap {
         for_each_in(range, [&](Fid fid, const Value&) { gone.push_back(fid); });
         for (const Fid fid : gone)
             erase(fid);
+    }
+
+    // So many fids have room, and none of them moves another.
+    void reserve(std::size_t fids) {
+        if (fids * 2 <= slots_.size()) return;
+        resize(std::bit_ceil(std::max<std::size_t>(fids * 2, 8)));
     }
 
     std::size_t size() const noexcept { return size_; }
@@ -154,10 +161,10 @@ class FidMap {
         return at;
     }
 
-    void grow() {
-        const bool first = slots_.empty();
-        mask_ = first ? 7 : mask_ * 2 + 1;
-        shift_ = first ? 61 : shift_ - 1;
+    void grow() { resize(slots_.empty() ? 8 : slots_.size() * 2); }
+    void resize(std::size_t slots) { // a power of two
+        mask_ = slots - 1;
+        shift_ = static_cast<unsigned>(64 - std::countr_zero(slots));
         place_anew();
     }
     // Somebody has chosen fids that meet: a peer can, and each look-up would walk past all of them.

@@ -5,7 +5,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-NewestStore::Forgotten NewestBook::note(SubscriberId subscriber, const FidRange& range,
+NewestStore::Forgotten NewestBook::note(SubscriberId subscriber, std::span<const FidRange> set,
                                         std::optional<SlowPolicy> policy) {
     const bool newest = policy == SlowPolicy::newest;
     auto found = entries_.find(subscriber);
@@ -17,13 +17,16 @@ NewestStore::Forgotten NewestBook::note(SubscriberId subscriber, const FidRange&
     Entry& entry = found->second;
     ++entry.requests;
     if (newest) {
-        for (const FidRange& part : entry.since.absent(range))
-            entry.since.assign(part, entry.requests);
+        for (const FidRange& range : set) {
+            for (const FidRange& part : entry.since.absent(range))
+                entry.since.assign(part, entry.requests);
+        }
         if (entry.since.size() > pieces_limit_) renew(entry);
         return {};
     }
-    entry.since.erase(range);
-    return entry.store.forget(range);
+    for (const FidRange& range : set)
+        entry.since.erase(range);
+    return entry.store.forget(set);
 }
 
 // Neighbours that were asked for one after another are pieces, however many. All of them are as if

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 namespace netio::pubsub::inline v0_2 {
@@ -26,9 +27,9 @@ class NewestBook {
     NewestBook(std::size_t limit_bytes, std::size_t ranges_limit) noexcept
         : limit_{limit_bytes}, pieces_limit_{ranges_limit + std::max(ranges_limit, least_pieces)} {}
 
-    // It has this policy for these fids from now on, or none, if it does not want them any more.
-    // What is to be told as missed before anything else.
-    NewestStore::Forgotten note(SubscriberId subscriber, const FidRange& range,
+    // It has this policy for these fids, a set as in fid_ranges.hpp, from now on, or none, if it
+    // does not want them any more. What is to be told as missed before anything else.
+    NewestStore::Forgotten note(SubscriberId subscriber, std::span<const FidRange> set,
                                 std::optional<SlowPolicy> policy);
     void remove(SubscriberId subscriber) { entries_.erase(subscriber); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/newest_store.hpp"
 
+#include "pubsub/core/fid_ranges.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -10,15 +12,6 @@ namespace {
 
 std::size_t cost_of(std::size_t message_bytes) noexcept {
     return message_bytes + NewestStore::overhead_bytes;
-}
-
-std::vector<FidCount> sorted_counts(const FidMap<std::uint64_t>& map) {
-    std::vector<FidCount> counts;
-    counts.reserve(map.size());
-    map.for_each(
-        [&](Fid fid, std::uint64_t count) { counts.push_back({.fid = fid, .count = count}); });
-    std::ranges::sort(counts, {}, &FidCount::fid);
-    return counts;
 }
 
 void fill(NewestStore::Message& message, Fid fid, MessageParts parts, std::uint8_t status) {
@@ -60,7 +53,11 @@ NewestStore::Older NewestStore::put_older(Fid fid, MessageParts parts, std::uint
 }
 
 std::vector<FidCount> NewestStore::take_missed() {
-    std::vector<FidCount> counts = sorted_counts(missed_);
+    std::vector<FidCount> counts;
+    counts.reserve(missed_.size());
+    missed_.for_each(
+        [&](Fid fid, std::uint64_t count) { counts.push_back({.fid = fid, .count = count}); });
+    std::ranges::sort(counts, {}, &FidCount::fid);
     missed_.clear();
     return counts;
 }
@@ -71,19 +68,21 @@ void NewestStore::pop_front() {
     kept_.pop_front();
 }
 
-NewestStore::Forgotten NewestStore::forget(const FidRange& range) {
+NewestStore::Forgotten NewestStore::forget(std::span<const FidRange> set) {
     dropped_.clear();
-    for (auto at = kept_.begin(); at != kept_.end();) {
-        const auto next = std::next(at);
-        if (contains(range, at->fid)) drop(at);
-        at = next;
-    }
-    FidMap<std::uint64_t> gone;
-    missed_.for_each([&](Fid fid, std::uint64_t count) {
-        if (contains(range, fid)) gone[fid] = count;
+    std::size_t steps = 0;
+    std::vector<Kept::iterator> unwanted;
+    visit_within(places_, set, steps, [&](Fid, Kept::iterator at) { unwanted.push_back(at); });
+    for (const Kept::iterator at : unwanted)
+        drop(at);
+    std::vector<FidCount> gone;
+    visit_within(missed_, set, steps, [&](Fid fid, std::uint64_t count) {
+        gone.push_back({.fid = fid, .count = count});
     });
-    missed_.erase(range);
-    return {.missed = sorted_counts(gone), .dropped = std::exchange(dropped_, {})};
+    for (const FidCount& missed : gone)
+        missed_.erase(missed.fid);
+    std::ranges::sort(gone, {}, &FidCount::fid);
+    return {.missed = std::move(gone), .dropped = std::exchange(dropped_, {})};
 }
 
 void NewestStore::drop(Kept::iterator message) {

@@ -52,13 +52,13 @@ class NewestStore {
     const Message& front() const noexcept { return kept_.front(); }
     void pop_front();
 
-    // These fids are not kept any more. What was missed of them, with what was kept till now, in
-    // the order of the fids; `dropped` are the fids of the latter.
+    // These fids, a set as in fid_ranges.hpp, are not kept any more. What was missed of them, with
+    // what was kept till now, in the order of the fids; `dropped` are the fids of the latter.
     struct Forgotten {
         std::vector<FidCount> missed;
         std::vector<Fid> dropped;
     };
-    Forgotten forget(const FidRange& range);
+    Forgotten forget(std::span<const FidRange> set);
 
     bool empty() const noexcept { return kept_.empty() && missed_.empty(); }
     std::size_t messages() const noexcept { return kept_.size(); }

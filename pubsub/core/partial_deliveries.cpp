@@ -2,6 +2,7 @@
 #include "pubsub/core/partial_deliveries.hpp"
 
 #include "netio/base/check.hpp"
+#include "pubsub/core/fid_ranges.hpp"
 
 namespace netio::pubsub::inline v0_2 {
 
@@ -31,7 +32,7 @@ PublishTicket PartialDeliveries::open(PublicationId id, Fid fid, std::vector<Sub
 }
 
 std::vector<PublicationId> PartialDeliveries::forget(SubscriberId subscriber,
-                                                     const FidRange& fids) {
+                                                     std::span<const FidRange> fids) {
     std::vector<PublicationId> struck;
     for (auto& [id, entry] : open_) {
         if (!contains(fids, entry.fid)) continue;

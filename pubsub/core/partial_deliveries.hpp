@@ -82,9 +82,9 @@ class PartialDeliveries {
         return Status::ok;
     }
 
-    // The subscriber is not owed anything of these fids any more. Which publications it was left
-    // of.
-    std::vector<PublicationId> forget(SubscriberId subscriber, const FidRange& fids);
+    // The subscriber is not owed anything of these fids, a set as in fid_ranges.hpp, any more.
+    // Which publications it was left of.
+    std::vector<PublicationId> forget(SubscriberId subscriber, std::span<const FidRange> fids);
 
     // What the library has to finish: who is left of each. These publications are closed.
     using Rest = std::vector<std::pair<PublicationId, std::vector<SubscriberId>>>;

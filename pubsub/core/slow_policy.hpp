@@ -3,6 +3,7 @@
 
 // What happens to a subscriber that does not keep up.
 
+#include <array>
 #include <cstdint>
 
 namespace netio::pubsub::inline v0_2 {
@@ -14,6 +15,9 @@ enum class SlowPolicy : std::uint8_t {
     disconnect, // as block, and after disconnect_after without progress it is disconnected
     newest,     // it misses all but the newest of each fid, and is told in order how many of which
 };
+
+inline constexpr std::array slow_policies{SlowPolicy::block, SlowPolicy::drop,
+                                          SlowPolicy::disconnect, SlowPolicy::newest};
 
 // Whether nobody ever waits for such a subscriber: it misses messages.
 constexpr bool may_miss(SlowPolicy policy) noexcept {

@@ -236,7 +236,7 @@ void BufferedPublisher::on_returned(const SendQueue::Returned& returned) {
     on_progress();
 }
 
-void BufferedPublisher::on_unwanted(SubscriberId subscriber, const FidRange&) {
+void BufferedPublisher::on_unwanted(SubscriberId subscriber, std::span<const FidRange>) {
     if (sessions_.subscribers()[subscriber].stage() == Subscriber::Stage::gone)
         delivery_.forget(subscriber);
 }

@@ -47,8 +47,8 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
                                 const SendQueue::TakenBack& taken) override {
         return delivery_.take_back(subscriber, taken);
     }
-    void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
-    void on_asked(Subscriber& subscriber, const FidRange& fids,
+    void on_unwanted(SubscriberId subscriber, std::span<const FidRange> fids) override;
+    void on_asked(Subscriber& subscriber, std::span<const FidRange> fids,
                   std::optional<SlowPolicy> policy) override {
         delivery_.note_policy(subscriber, fids, policy);
     }

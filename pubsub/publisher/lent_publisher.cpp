@@ -311,7 +311,7 @@ const Publisher::Counters& LentPublisher::counters() noexcept {
     return counters_;
 }
 
-void LentPublisher::on_unwanted(SubscriberId subscriber, const FidRange& fids) {
+void LentPublisher::on_unwanted(SubscriberId subscriber, std::span<const FidRange> fids) {
     const bool gone = sessions_.subscribers()[subscriber].stage() == Subscriber::Stage::gone;
     for (const PublicationId id : partial_.forget(subscriber, fids))
         tracker_.note(id, gone ? Fate::lost : Fate::unsubscribed);

@@ -45,7 +45,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     std::size_t segment_limit() noexcept { return sessions_.subscribers().segment_limit(); }
 
   private:
-    void on_unwanted(SubscriberId subscriber, const FidRange& fids) override;
+    void on_unwanted(SubscriberId subscriber, std::span<const FidRange> fids) override;
     void on_returned(const SendQueue::Returned& returned) override;
     std::uint64_t on_taken_back(Subscriber& subscriber, const SendQueue::TakenBack& taken) override;
     void on_progress() override;

@@ -221,7 +221,7 @@ void PageDelivery::keep(Subscriber& subscriber, Fid fid, MessageParts parts, std
     sessions_.slow().keep_watch();
 }
 
-void PageDelivery::note_policy(Subscriber& subscriber, const FidRange& fids,
+void PageDelivery::note_policy(Subscriber& subscriber, std::span<const FidRange> fids,
                                std::optional<SlowPolicy> policy) {
     const NewestStore::Forgotten gone = newest_.note(subscriber.id(), fids, policy);
     for (const Fid fid : gone.dropped) {

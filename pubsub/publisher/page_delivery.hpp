@@ -53,7 +53,7 @@ class PageDelivery {
     std::uint64_t take_back(Subscriber& subscriber, const SendQueue::TakenBack& taken);
 
     // As SubscriberSessions::Owner has it.
-    void note_policy(Subscriber& subscriber, const FidRange& fids,
+    void note_policy(Subscriber& subscriber, std::span<const FidRange> fids,
                      std::optional<SlowPolicy> policy);
     void give_kept(Subscriber& subscriber);
     void forget(SubscriberId subscriber) { newest_.remove(subscriber); }

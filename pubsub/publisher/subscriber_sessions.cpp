@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t service_bytes = 4;   // the largest message
 constexpr std::size_t positions_limit = 4; // times each fid, may wait for one subscriber
-constexpr FidRange all_fids{.first = Fid{0}, .last = Fid{UINT64_MAX}};
+constexpr std::array all_fids{FidRange{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
 
 ServiceData service_data(std::size_t largest_message_bytes) {
     ServiceData data;
@@ -189,8 +189,10 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
                                           : std::optional{fan_out_.wishes_of(request)};
     if (wishes) result = fan_out_.subscribe(subscriber.id(), *wishes);
     if (result == SubscriptionResult::accepted) {
-        for (const FanOut::Wish& wish : *wishes)
-            owner_.on_asked(subscriber, wish.fids, wish.policy);
+        for (const SlowPolicy policy : slow_policies) {
+            const std::vector<FidRange> asked = FanOut::asked_with(policy, *wishes);
+            if (!asked.empty()) owner_.on_asked(subscriber, asked, policy);
+        }
     }
     std::optional<std::vector<FidCount>> told;
     if (positions && result == SubscriptionResult::accepted) {
@@ -210,12 +212,10 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
 void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
                                           const SubscriptionRequest& request) {
     const FanOut::Removal removal = fan_out_.unsubscribe(subscriber.id(), request.ranges);
-    for (const FidRange& range : removal.removed)
-        owner_.on_asked(subscriber, range, std::nullopt);
+    if (!removal.removed.empty()) owner_.on_asked(subscriber, removal.removed, std::nullopt);
     answer(subscriber, request.request, removal.result);
     if (removal.result != SubscriptionResult::accepted) return;
-    for (const FidRange& range : removal.removed)
-        owner_.on_unwanted(subscriber.id(), range);
+    owner_.on_unwanted(subscriber.id(), removal.removed);
     if (!removal.removed.empty() && !fan_out_.wants_anything(subscriber.id())) subscriber.leave();
     const SubscriberPeer peer = subscriber.peer();
     const DestructionWatch watch{destroyed_};
@@ -318,7 +318,7 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
 // Everybody gets what is still due to it, then the number of messages that were published to it
 // per fid, and answers that it has them.
 void SubscriberSessions::close() {
-    if (!end_.begin(loop_.now() + options_.close_limit)) return;
+    if (!end_.begin(loop_.attended() + options_.close_limit)) return;
     subscribers_.for_each([this](Subscriber& each) {
         each.idle = {.progress = each.queue().progress()};
         each.offer_room();

@@ -34,11 +34,12 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
       public:
         // The groups are about to be void: send what is coalesced for them. Must not call the user.
         virtual void before_change() {}
+        // Sets of fids are as in fid_ranges.hpp.
         // The subscriber is gone, or does not want these fids any more. Must not call the user.
-        virtual void on_unwanted(SubscriberId /*subscriber*/, const FidRange& /*fids*/) {}
+        virtual void on_unwanted(SubscriberId /*subscriber*/, std::span<const FidRange> /*fids*/) {}
         // It has this policy for these fids from now on; nothing: it does not want them any more.
         // What is queued for it now stands in front of the answer. Must not call the user.
-        virtual void on_asked(Subscriber& /*subscriber*/, const FidRange& /*fids*/,
+        virtual void on_asked(Subscriber& /*subscriber*/, std::span<const FidRange> /*fids*/,
                               std::optional<SlowPolicy> /*policy*/) {}
         // It can be sent what is kept for it (Subscriber::has_kept). Must not call the user.
         virtual void give_kept(Subscriber& /*subscriber*/) {}

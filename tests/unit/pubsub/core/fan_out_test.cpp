@@ -51,6 +51,19 @@ TEST(FanOut, GroupsDifferByPolicy) {
     EXPECT_EQ(fan_out.lookup(Fid{5}).group, fan_out.lookup(Fid{1}).group);
 }
 
+TEST(FanOut, WhatIsAskedForWithAPolicyAndWhatIsRemovedAreSets) {
+    using enum SlowPolicy;
+    const std::array wishes{FanOut::Wish{range(5, 9), drop}, FanOut::Wish{range(1, 2), newest},
+                            FanOut::Wish{range(1, 4), drop}, FanOut::Wish{range(20, 20), drop}};
+    EXPECT_THAT(FanOut::asked_with(drop, wishes), ElementsAre(range(1, 9), range(20, 20)));
+    EXPECT_THAT(FanOut::asked_with(newest, wishes), ElementsAre(range(1, 2)));
+    EXPECT_THAT(FanOut::asked_with(block, wishes), IsEmpty());
+    FanOut fan_out{block, 100};
+    ASSERT_EQ(fan_out.subscribe(a, wishes), SubscriptionResult::accepted);
+    EXPECT_THAT(fan_out.unsubscribe(a, std::vector{range(7, 30), range(1, 3)}).removed,
+                ElementsAre(range(1, 3), range(7, 9), range(20, 20)));
+}
+
 // What makes a publication one look-up in a hash table.
 TEST(FanOut, RemembersTheGroupOfAFidUntilASubscriptionChanges) {
     FanOut fan_out{SlowPolicy::block, 100};

@@ -139,6 +139,24 @@ TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {
     EXPECT_EQ(empty.visit_places(0, 10, [](Fid, std::uint64_t) { return true; }), empty.places());
 }
 
+TEST(FidMap, WhatHasBeenReservedIsNotPlacedAnew) {
+    for (const std::uint64_t fids : {1U, 4U, 5U, 1000U, 1024U, 1025U}) {
+        FidMap<std::uint64_t> map;
+        map[Fid{0}] = 7;
+        map.reserve(fids);
+        const std::size_t places = map.places();
+        EXPECT_LT(places, std::max<std::size_t>(4 * fids, 9));
+        for (std::uint64_t fid = 0; fid < fids; ++fid)
+            map[Fid{fid}] += fid;
+        EXPECT_EQ(map.places(), places);
+        EXPECT_EQ(map.size(), fids);
+        EXPECT_EQ(*map.find(Fid{0}), 7U);
+        map.reserve(fids / 2);
+        EXPECT_EQ(map.places(), places) << "it is never made smaller";
+        EXPECT_EQ(*map.find(Fid{fids - 1}), fids == 1 ? 7U : fids - 1);
+    }
+}
+
 // Who shows a thousand of a million fids looks at a few thousand places.
 TEST(FidMap, AWalkThatIsEndedLooksNoFurther) {
     FidMap<std::uint64_t> map;

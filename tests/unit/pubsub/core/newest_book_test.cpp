@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+
 namespace netio::pubsub {
 namespace {
 
@@ -11,8 +13,8 @@ using testing::IsEmpty;
 
 constexpr SubscriberId anna{1};
 constexpr SubscriberId bert{2};
-constexpr FidRange range(std::uint64_t first, std::uint64_t last) {
-    return {.first = Fid{first}, .last = Fid{last}};
+constexpr std::array<FidRange, 1> range(std::uint64_t first, std::uint64_t last) {
+    return {{{.first = Fid{first}, .last = Fid{last}}}};
 }
 
 void put(NewestBook& book, SubscriberId subscriber, std::uint64_t fid) {

@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr std::size_t overhead = NewestStore::overhead_bytes;
 
@@ -119,13 +120,16 @@ TEST(NewestStore, BeforeAnOlderOneThatFindsNoRoomNoneIsKeptForTheLast) {
 
 TEST(NewestStore, ForgetsFidsAndTellsWhatIsMissedOfThem) {
     NewestStore store{10000};
-    for (std::uint64_t fid = 1; fid <= 4; ++fid) {
+    for (const std::uint64_t fid : {1U, 2U, 3U, 4U, 7U}) {
         put(store, fid, "a");
         put(store, fid, "b");
     }
-    const NewestStore::Forgotten gone = store.forget({.first = Fid{2}, .last = Fid{3}});
-    EXPECT_THAT(gone.missed, ElementsAre(FidCount{Fid{2}, 2}, FidCount{Fid{3}, 2}));
-    EXPECT_THAT(gone.dropped, ElementsAre(Fid{2}, Fid{3}));
+    const std::array set{FidRange{.first = Fid{2}, .last = Fid{3}},
+                         FidRange{.first = Fid{5}, .last = Fid{UINT64_MAX}}};
+    const NewestStore::Forgotten gone = store.forget(set);
+    EXPECT_THAT(gone.missed,
+                ElementsAre(FidCount{Fid{2}, 2}, FidCount{Fid{3}, 2}, FidCount{Fid{7}, 2}));
+    EXPECT_THAT(gone.dropped, UnorderedElementsAre(Fid{2}, Fid{3}, Fid{7}));
     EXPECT_THAT(store.take_missed(), ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{4}, 1}));
     EXPECT_EQ(take(store), "1:b");
     EXPECT_EQ(take(store), "4:b");
@@ -176,7 +180,7 @@ TEST(NewestStore, AgreesWithAPlainModel) {
                 break;
             case 1: {
                 const FidRange range{.first = Fid{fid}, .last = Fid{fid + random() % 2}};
-                const NewestStore::Forgotten gone = store.forget(range);
+                const NewestStore::Forgotten gone = store.forget({&range, 1});
                 for (const Fid each : gone.dropped)
                     ++missed[each];
                 tell(gone.missed);

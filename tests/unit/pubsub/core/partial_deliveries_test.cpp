@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <set>
@@ -18,6 +19,10 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::UnorderedElementsAre;
+
+constexpr std::array<FidRange, 1> range(std::uint64_t first, std::uint64_t last) {
+    return {{{.first = Fid{first}, .last = Fid{last}}}};
+}
 
 constexpr SubscriberId a{1}, b{2}, c{3};
 const std::vector<SubscriberId> abc{a, b, c};
@@ -107,12 +112,12 @@ TEST_F(PartialDelivery, AnOpenPublicationHoldsItsFidAndNoOther) {
 TEST_F(PartialDelivery, WhoIsForgottenOwesNothingAndTheTicketStaysOpen) {
     PublishTicket one = deliveries.open(PublicationId{1}, Fid{1}, {a, b});
     PublishTicket two = deliveries.open(PublicationId{2}, Fid{2}, {a, b});
-    deliveries.forget(a, {.first = Fid{1}, .last = Fid{1}});
+    deliveries.forget(a, range(1, 1));
     room = {a, b};
     EXPECT_EQ(resume(one), Status::ok);
     EXPECT_THAT(taken, ElementsAre(b));
-    deliveries.forget(a, {.first = Fid{0}, .last = Fid{9}});
-    deliveries.forget(b, {.first = Fid{0}, .last = Fid{9}});
+    deliveries.forget(a, range(0, 9));
+    deliveries.forget(b, range(0, 9));
     EXPECT_TRUE(two.is_open()) << "it does not complete while its user holds it";
     EXPECT_EQ(resume(two), Status::ok);
     EXPECT_THAT(taken, ElementsAre(b));
@@ -233,7 +238,7 @@ class World {
         const auto at =
             std::next(links_.begin(), static_cast<std::ptrdiff_t>(random_() % links_.size()));
         if (deliveries_.open_count() > 0) ++died_partial;
-        deliveries_.forget(at->first, {.first = Fid{0}, .last = Fid{UINT64_MAX}});
+        deliveries_.forget(at->first, range(0, UINT64_MAX));
         links_.erase(at); // its frames in flight are settled by their session's end
     }
     void unsubscribe() {
@@ -241,7 +246,7 @@ class World {
         const auto at =
             std::next(links_.begin(), static_cast<std::ptrdiff_t>(random_() % links_.size()));
         const Fid fid{random_() % fid_count};
-        deliveries_.forget(at->first, {.first = fid, .last = fid});
+        deliveries_.forget(at->first, range(to_integer(fid), to_integer(fid)));
         at->second.wants.erase(fid);
         // What it has not got by now it never gets; what it gets later is too much.
         at->second.due[fid] = at->second.got[fid];
