@@ -107,6 +107,8 @@ class NETIO_EXPORT EventLoop {
     // is to blame for a silence that nobody could have heard. Behind a dispatch() that left nothing
     // to do it counts from when a timer was due.
     Duration stalled() const noexcept { return attention_.stalled(); }
+    // Now, by a clock that stands while this loop does not look: for limits on what others do.
+    TimePoint attended() const noexcept { return now_ - stalled(); }
     // All that had arrived by then was handed over.
     TimePoint caught_up() const noexcept { return attention_.last_caught_up(); }
 

@@ -15,21 +15,20 @@ PatientClose::PatientClose(EventLoop& loop, const SessionOptions& options)
 void PatientClose::begin(Session& session) {
     if (has_begun()) return;
     session_ = &session;
-    end_ = loop_.now() + in_all_;
-    stalled_before_ = loop_.stalled();
+    limit_ = loop_.attended() + in_all_;
     on_progress();
 }
 
 void PatientClose::on_progress() {
     if (!has_begun() || is_finished_) return;
-    timer_.start_at(std::min(loop_.now() + timeout_, limit()));
+    timer_.start_at(std::min(loop_.now() + timeout_, limit_ + loop_.stalled()));
 }
 
 void PatientClose::finish() {
     if (!has_begun() || is_finished_) return;
     is_finished_ = true;
     timer_.cancel();
-    session_->close(limit());
+    session_->close(limit_);
 }
 
 void PatientClose::forget() noexcept {
@@ -38,15 +37,11 @@ void PatientClose::forget() noexcept {
     is_finished_ = false;
 }
 
-TimePoint PatientClose::limit() const noexcept {
-    return end_ + (loop_.stalled() - stalled_before_);
-}
-
 void PatientClose::on_overdue() {
     const auto told = [&](const char* what, std::chrono::milliseconds time) {
         return session_->peer_address() + what + std::to_string(time.count()) + " ms";
     };
-    if (loop_.now() >= limit()) {
+    if (loop_.attended() >= limit_) {
         session_->fail(CloseReason::unconfirmed,
                        told(" has not taken everything within ", in_all_));
     } else {

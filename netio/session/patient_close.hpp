@@ -31,7 +31,6 @@ class PatientClose {
     void forget() noexcept;
 
   private:
-    TimePoint limit() const noexcept;
     void on_overdue();
 
     EventLoop& loop_;
@@ -39,8 +38,7 @@ class PatientClose {
     const std::chrono::milliseconds in_all_;
     Session* session_ = nullptr; // once it has begun
     bool is_finished_ = false;
-    TimePoint end_{}; // close_limit, if nothing keeps our loop from looking
-    Duration stalled_before_{0};
+    TimePoint limit_{}; // on the clock of EventLoop::attended()
     PatientTimer timer_;
 };
 

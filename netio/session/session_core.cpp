@@ -268,7 +268,7 @@ void SessionCore::on_deadline() {
     case State::awaiting_open:
         return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
     case State::open:
-        if (loop_.now() >= shutdown_.limit()) {
+        if (loop_.attended() >= shutdown_.limit()) {
             return fail(CloseReason::unconfirmed, peer + " has not taken everything within " +
                                                       milliseconds(options_.close_limit));
         }
@@ -289,7 +289,7 @@ void SessionCore::on_deadline() {
 void SessionCore::close(TimePoint by) {
     if (state_ == State::closing || state_ == State::ended) return;
     if (state_ != State::open) return fail(CloseReason::local, {}); // nothing was sent
-    if (!shutdown_.close(std::min(by, loop_.now() + options_.close_limit))) return;
+    if (!shutdown_.close(std::min(by, loop_.attended() + options_.close_limit))) return;
     await_peer();
     advance_shutdown();
 }
@@ -297,10 +297,12 @@ void SessionCore::close(TimePoint by) {
 // It is the peer's turn, or it has made progress.
 void SessionCore::await_peer() {
     if (state_ != State::open) return;
+    const bool limited = shutdown_.limit() != TimePoint::max(); // else the peer closes, not we
+    const TimePoint limit = limited ? shutdown_.limit() + loop_.stalled() : TimePoint::max();
     if (shutdown_.awaits_peer()) {
-        deadline_.start_at(std::min(loop_.now() + options_.close_timeout, shutdown_.limit()));
-    } else if (shutdown_.limit() != TimePoint::max()) {
-        deadline_.start_at(shutdown_.limit());
+        deadline_.start_at(std::min(loop_.now() + options_.close_timeout, limit));
+    } else if (limited) {
+        deadline_.start_at(limit);
     }
 }
 

@@ -14,7 +14,8 @@ namespace netio::pubsub::inline v0_2 {
 
 class PublisherEnd {
   public:
-    // In order; whoever has not taken everything by then is cut off. False: it had begun already.
+    // In order; whoever has not taken everything by `limit`, on the clock of
+    // EventLoop::attended(), is cut off. False: it had begun already.
     bool begin(TimePoint limit) noexcept {
         if (begun_) return false;
         begun_ = true;

@@ -68,7 +68,7 @@ void SlowSubscribers::look() {
         watch_.see(each.idle, {.has_more = has_more && !waits_for_memory(each),
                                .progress = each.queue().progress()});
         tell_observer(loop_.observer, each.session(), before, each.idle);
-        const std::string why = judge_.verdict(each.idle, end_, loop_.now());
+        const std::string why = judge_.verdict(each.idle, end_, loop_.attended());
         if (!why.empty()) each.fail(CloseReason::too_slow, why);
         busy = busy || has_more || each.idle.waited_for;
         if (has_stalled_with_something(each)) stalled_have_something_ = true;

@@ -185,6 +185,7 @@ class Drawing {
                 if (mode == 2 && dice_.percent(40)) options.set("abandons", dice_.between(1, 3));
             }
             if (dice_.percent(20)) options.set("close_ms", dice_.between(200, 3000));
+            if (close_dice_.percent(25)) draw_close_limit(options);
             draw_session(options);
         }
         const std::int64_t subscribers =
@@ -193,6 +194,13 @@ class Drawing {
         for (std::int64_t i = 0; i < subscribers; ++i)
             draw_subscriber(publisher, addresses, frame);
         draw_flows(publisher, frame);
+    }
+
+    // By dice of its own.
+    void draw_close_limit(Values& options) {
+        const std::int64_t limit = close_dice_.between(500, 6000);
+        options.set("close_limit_ms", limit);
+        options.set("close_ms", std::min<std::int64_t>(options.get("close_ms", 10000), limit));
     }
 
     void draw_subscriber(std::uint32_t publisher, std::int64_t addresses, std::int64_t frame) {

@@ -216,6 +216,30 @@ TEST_P(Stopped, APublisherThatPausesDoesNotDisconnectTheHealthy) {
     reader.actor.expect_contiguous(Fid{1}, 0, number);
 }
 
+// Neither for its time without progress nor for its time in all.
+TEST_P(Stopped, APublisherThatPausesWhileItClosesBlamesNobody) {
+    BufferedPublishSocket publisher{publisher_node_.transport,
+                                    {.publisher = {.addresses = {address_},
+                                                   .open = true,
+                                                   .close_timeout = 2s,
+                                                   .close_limit = 4s}},
+                                    publisher_actor_};
+    Reader& reader = read({range(1, 1)});
+    std::uint64_t number = 0;
+    while (publisher.publish(Fid{1}, make_message(Fid{1}, number, 20000)) == Status::ok)
+        ++number;
+    scheduler_.stop(reader.process);
+    publisher.close();
+    run_for(1s);
+    scheduler_.stop(publisher_node_.process);
+    run_for(30s);
+    scheduler_.go_on(reader.process);
+    scheduler_.go_on(publisher_node_.process);
+    ASSERT_TRUE(run_until([&] { return publisher_actor_.ended == 1; }));
+    EXPECT_EQ(publisher_actor_.end.reason, CloseReason::orderly);
+    reader.actor.expect_contiguous(Fid{1}, 0, number);
+}
+
 TEST_P(Stopped, WhoIsStoppedLongerThanItsPolicyAllowsIsDisconnectedAndItsFidsGoOn) {
     BufferedPublishSocket publisher{publisher_node_.transport,
                                     {.publisher = {.addresses = {address_},

@@ -69,6 +69,10 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     void abandon_tickets();
     void flush();
     void give_up_flows();
+    void check_in_time(TimePoint since) const;
+    Duration close_limit() const {
+        return std::chrono::milliseconds{option("close_limit_ms", 60000)};
+    }
 
     void on_subscriber_connected(pubsub::Publisher&, const SubscriberPeer& peer) override;
     void on_subscribed(pubsub::Publisher&, const SubscriberPeer&, const FidRange&) override;
@@ -129,7 +133,7 @@ PublishActor::PublishActor(World& world, Process& process)
     options.disconnect_after = std::chrono::milliseconds{option("disconnect_ms", 10000)};
     options.largest_message_bytes = static_cast<std::size_t>(option("largest", 16 * 1024 * 1024));
     options.close_timeout = std::chrono::milliseconds{option("close_ms", 10000)};
-    options.close_limit = std::chrono::milliseconds{option("close_limit_ms", 60000)};
+    options.close_limit = std::chrono::duration_cast<std::chrono::milliseconds>(close_limit());
     if (mode_ == Mode::buffered) {
         pubsub::BufferedPublishSocket::Options all{.publisher = options};
         all.page_bytes = static_cast<std::size_t>(option("page_bytes", 4096));
@@ -381,7 +385,9 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
         world_.oracle().violate(RuleId::last_word, "a publisher was told twice that it is closed");
     }
     world_.pubsub().closed(number_, closed.reason == CloseReason::orderly);
+    if (closing_since_) check_in_time(*closing_since_);
     if (closed.reason != CloseReason::orderly && closing_since_ &&
+        world_.oracle().now() < *closing_since_ + close_limit() &&
         world_.oracle().was_calm(*closing_since_)) {
         world_.oracle().violate(RuleId::close_is_confirmed,
                                 "process " + std::to_string(number_) + " was told " +
@@ -391,6 +397,18 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
         world_.pipes().all_ended(number_, "the publisher has closed");
     }
     react(Event::closed);
+}
+
+// A clock that leaps goes ahead of the others', so who waits by it waits less.
+void PublishActor::check_in_time(TimePoint since) const {
+    const Oracle& oracle = world_.oracle();
+    const Duration away = oracle.lasted(Trouble::stopped, number_, since) +
+                          oracle.lasted(Trouble::busy, number_, since);
+    const Duration slack = std::chrono::seconds{2};
+    if (oracle.now() - since <= close_limit() + away + slack) return;
+    world_.oracle().violate(RuleId::close_is_bounded,
+                            "process " + std::to_string(number_) +
+                                " has closed for longer than its close_limit");
 }
 
 // --- the end --------------------------------------------------------------------------------

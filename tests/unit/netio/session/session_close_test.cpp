@@ -230,6 +230,40 @@ TEST_P(SlowClose, IsBoundedInAllByItsLimit) {
     EXPECT_EQ(bed.loop().now() - begin, 3s);
 }
 
+// Ours stops for half a minute, a second after the close, and the peer has nothing until then.
+class StoppedClose : public SlowClose {
+  protected:
+    void close_and_stop() {
+        connect({.close_timeout = 2s, .close_limit = 5s});
+        far.confirms = false;
+        bed.sim()->hold(bed.sim()->next_connection() - 1);
+        send(near, 60);
+        begin = bed.loop().now();
+        near.session->close();
+        pass(1s);
+        bed.world()->spend(30s);
+    }
+};
+
+TEST_P(StoppedClose, IsNotTakenFromTheLimit) {
+    close_and_stop();
+    bed.sim()->release(bed.sim()->next_connection() - 1);
+    pass(32s);
+    ASSERT_TRUE(near.closed.empty()) << near.closed[0].detail;
+    EXPECT_EQ(far.frames.size(), 60U);
+    far.session->confirm();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    expect_end(near, CloseReason::orderly, 0);
+    expect_end(far, CloseReason::orderly, 0);
+}
+
+TEST_P(StoppedClose, IsNotSaidToHaveTakenAllOfTheLimit) {
+    close_and_stop();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_THAT(near.closed[0].detail, HasSubstr("nothing more for 2000 ms"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, StoppedClose, simulated_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, SlowClose, simulated_beds(), bed_name);
 
 TEST_P(SimulatedClose, ABreakAtAnySendOfAClosingSessionNeverLooksOrderly) {
