@@ -6,14 +6,17 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <csignal>
 #include <ctime>
+#include <utility>
 
 namespace apps {
 namespace {
 
 constexpr std::chrono::seconds patience{1};
+constexpr std::size_t terminal_piece = 256; // as takes_now() says
 
 // A reader who has gone is an error of the write, not the end of the program.
 class PipeSignalBlocked {
@@ -39,11 +42,16 @@ class PipeSignalBlocked {
 } // namespace
 
 void tell_standard_error(std::string_view text) noexcept {
-    if (!takes_now(STDERR_FILENO, patience)) return;
+    // Of more, some might wait for room.
+    const std::size_t piece = ::isatty(STDERR_FILENO) == 1 ? terminal_piece : PIPE_BUF;
     const PipeSignalBlocked blocked;
-    // More than that might wait for room.
-    [[maybe_unused]] const auto written =
-        ::write(STDERR_FILENO, text.data(), text.substr(0, PIPE_BUF).size());
+    text = text.substr(0, PIPE_BUF);
+    auto wait = patience;
+    while (!text.empty() && takes_now(STDERR_FILENO, std::exchange(wait, {}))) {
+        const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min(piece, text.size()));
+        if (written <= 0) return;
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
 }
 
 } // namespace apps

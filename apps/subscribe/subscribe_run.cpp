@@ -169,6 +169,7 @@ SubscribeReport Run::report() const {
                            .latency = verifier_.latency()};
     netio::pubsub::FramesSeen seen;
     netio::pubsub::FidMap<netio::pubsub::Account::Row> rows;
+    netio::pubsub::Account::Row others;
     bool complete = true;
     std::set<std::string> providers;
     for (const Subscriptions::Told& told : all_.told()) {
@@ -180,13 +181,9 @@ SubscribeReport Run::report() const {
         seen.pages = seen.pages || told.seen.pages;
         seen.messages = seen.messages || told.seen.messages || told.seen.gathered;
         seen.fragments = seen.fragments || told.seen.fragments;
-        told.fids.for_each([&](Fid fid, const netio::pubsub::Account::Row& row) {
-            netio::pubsub::Account::Row& all = rows[fid];
-            all.messages += row.messages;
-            all.bytes += row.bytes;
-            all.lost += row.lost;
-            all.surplus += row.surplus;
-        });
+        told.fids.for_each(
+            [&](Fid fid, const netio::pubsub::Account::Row& row) { rows[fid] += row; });
+        others += told.others;
     }
     for (const std::string& provider : providers)
         report.provider += (report.provider.empty() ? "" : "+") + provider;
@@ -197,7 +194,8 @@ SubscribeReport Run::report() const {
         report.throughput.seconds =
             std::chrono::duration<double>(times_.last - times_.first).count();
     }
-    std::uint64_t lost = 0;
+    std::uint64_t lost = others.lost;
+    report.surplus += others.surplus;
     rows.for_each([&](Fid fid, const netio::pubsub::Account::Row& account) {
         const std::uint64_t numbers = complete ? 0 : verifier_.pattern().counts(fid).lost;
         const FidReport row{.fid = fid,

@@ -43,9 +43,10 @@ int error_of(const Descriptor& socket) {
 // All at the same time, so that one that does not answer takes no time from the others. If none can
 // be reached, the best one's error says why.
 Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoint until) {
+    // Of each address, in their order.
     std::vector<Descriptor> sockets;
-    std::vector<pollfd> trying;
-    int first_error = 0;
+    std::vector<pollfd> trying; // without a descriptor: it has failed, and poll() passes over it
+    std::vector<int> errors;
     for (const SocketAddress& address :
          addresses.first(std::min(addresses.size(), address_limit))) {
         Descriptor socket{
@@ -53,25 +54,22 @@ Descriptor connected_to(std::span<const SocketAddress> addresses, netio::TimePoi
         const bool connected =
             socket.is_open() && ::connect(socket.get(), address.get(), address.size()) == 0;
         if (connected) return socket;
-        if (!socket.is_open() || errno != EINPROGRESS) {
-            if (first_error == 0) first_error = errno;
-            continue;
-        }
-        trying.push_back({.fd = socket.get(), .events = POLLOUT, .revents = 0});
+        const bool is_tried = socket.is_open() && errno == EINPROGRESS;
+        errors.push_back(is_tried ? 0 : errno);
+        trying.push_back({.fd = is_tried ? socket.get() : -1, .events = POLLOUT, .revents = 0});
         sockets.push_back(std::move(socket));
     }
-    for (std::size_t left = sockets.size(); left > 0;) {
+    for (auto left = std::ranges::count(errors, 0); left > 0;) {
         wait_for(trying, until);
         for (std::size_t at = 0; at < sockets.size(); ++at) {
             if (trying[at].revents == 0) continue;
-            const int error = error_of(sockets[at]);
-            if (error == 0) return std::move(sockets[at]);
-            if (first_error == 0) first_error = error;
-            trying[at] = {.fd = -1, .events = 0, .revents = 0}; // poll() passes over it
+            errors[at] = error_of(sockets[at]);
+            if (errors[at] == 0) return std::move(sockets[at]);
+            trying[at] = {.fd = -1, .events = 0, .revents = 0};
             --left;
         }
     }
-    fail(std::generic_category().message(first_error));
+    fail(std::generic_category().message(errors.front()));
 }
 
 // Until the other side ends it.

@@ -88,8 +88,12 @@ class NETIO_EXPORT EventLoop {
     // many are waiting already, and this one will not run. Any thread.
     [[nodiscard]] bool post(std::function<void()> task);
 
-    // The time as read at the start of this turn; it stands still while handlers run.
-    TimePoint now() const noexcept { return now_; }
+    // The time as read at the start of this turn; it stands still while handlers run. Between two
+    // turns, where somebody else's loop drives this one: the clock's.
+    TimePoint now() const noexcept {
+        const bool in_turn = thread_.load(std::memory_order_relaxed) != std::thread::id{};
+        return in_turn ? now_ : poller_.now();
+    }
 
     // To live inside another loop: wait until pollable_fd() is readable, then call dispatch(),
     // which runs turns until nothing is left to do or `budget` is spent; if something is left, the
@@ -107,8 +111,6 @@ class NETIO_EXPORT EventLoop {
     // is to blame for a silence that nobody could have heard. Behind a dispatch() that left nothing
     // to do it counts from when a timer was due.
     Duration stalled() const noexcept { return attention_.stalled(); }
-    // Now, by a clock that stands while this loop does not look: for limits on what others do.
-    TimePoint attended() const noexcept { return now_ - stalled(); }
     // All that had arrived by then was handed over.
     TimePoint caught_up() const noexcept { return attention_.last_caught_up(); }
 
@@ -161,6 +163,11 @@ class NETIO_EXPORT EventLoop {
     std::atomic<bool> stop_requested_{false};
     std::atomic<std::thread::id> thread_{};
 };
+
+// Now, by a clock that stands while this loop does not look: for limits on what others do.
+inline TimePoint attended(const EventLoop& loop) noexcept {
+    return loop.now() - loop.stalled();
+}
 
 // Calls its handler once, some time after start(); starting it again moves it. The handler may
 // destroy the timer. Destroying or cancelling it means that the handler will not run.

@@ -15,7 +15,7 @@ PatientClose::PatientClose(EventLoop& loop, const SessionOptions& options)
 void PatientClose::begin(Session& session) {
     if (has_begun()) return;
     session_ = &session;
-    limit_ = loop_.attended() + in_all_;
+    limit_ = attended(loop_) + in_all_;
     on_progress();
 }
 
@@ -41,7 +41,7 @@ void PatientClose::on_overdue() {
     const auto told = [&](const char* what, std::chrono::milliseconds time) {
         return session_->peer_address() + what + std::to_string(time.count()) + " ms";
     };
-    if (loop_.attended() >= limit_) {
+    if (attended(loop_) >= limit_) {
         session_->fail(CloseReason::unconfirmed,
                        told(" has not taken everything within ", in_all_));
     } else {

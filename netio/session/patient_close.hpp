@@ -38,7 +38,7 @@ class PatientClose {
     const std::chrono::milliseconds in_all_;
     Session* session_ = nullptr; // once it has begun
     bool is_finished_ = false;
-    TimePoint limit_{}; // on the clock of EventLoop::attended()
+    TimePoint limit_{}; // on the clock of attended()
     PatientTimer timer_;
 };
 

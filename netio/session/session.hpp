@@ -110,7 +110,7 @@ class Session final {
 
     // Ends in order: nothing can be sent any more, what was sent arrives, then on_closed(orderly);
     // or on_closed(unconfirmed), if the peer does not confirm that. What the peer sends until it
-    // has heard of it still arrives. `by`, on the clock of EventLoop::attended(): no later than so,
+    // has heard of it still arrives. `by`, on the clock of attended(): no later than so,
     // if that is before close_limit.
     void close(TimePoint by = TimePoint::max());
     // Ends at once: outstanding sends are canceled, then on_closed(local).

@@ -268,7 +268,7 @@ void SessionCore::on_deadline() {
     case State::awaiting_open:
         return fail(CloseReason::handshake_timeout, peer + " connected and sent no open frame");
     case State::open:
-        if (loop_.attended() >= shutdown_.limit()) {
+        if (attended(loop_) >= shutdown_.limit()) {
             return fail(CloseReason::unconfirmed, peer + " has not taken everything within " +
                                                       milliseconds(options_.close_limit));
         }
@@ -289,7 +289,7 @@ void SessionCore::on_deadline() {
 void SessionCore::close(TimePoint by) {
     if (state_ == State::closing || state_ == State::ended) return;
     if (state_ != State::open) return fail(CloseReason::local, {}); // nothing was sent
-    if (!shutdown_.close(std::min(by, loop_.attended() + options_.close_limit))) return;
+    if (!shutdown_.close(std::min(by, attended(loop_) + options_.close_limit))) return;
     await_peer();
     advance_shutdown();
 }

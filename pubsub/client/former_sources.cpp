@@ -7,14 +7,12 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-void add(Subscriptions::Told& sum, const Subscriptions::Told& told) {
-    told.fids.for_each([&](Fid fid, const Account::Row& row) {
-        Account::Row& all = sum.fids[fid];
-        all.messages += row.messages;
-        all.bytes += row.bytes;
-        all.lost += row.lost;
-        all.surplus += row.surplus;
-    });
+void add(Subscriptions::Told& sum, const Subscriptions::Told& told, std::size_t fid_limit) {
+    Account::Rows rows{.fids = std::move(sum.fids), .others = sum.others};
+    told.fids.for_each([&](Fid fid, const Account::Row& row) { rows.of(fid, fid_limit) += row; });
+    rows.others += told.others;
+    sum.fids = std::move(rows.fids);
+    sum.others = rows.others;
     sum.connections += told.connections;
     sum.changes += told.changes;
     sum.unknown_tails += told.unknown_tails;
@@ -45,7 +43,7 @@ void FormerSources::forget_oldest() {
     const std::unique_ptr<SourceConnection> oldest = std::move(kept_.front());
     kept_.erase(kept_.begin());
     fids_ -= oldest->known_fids();
-    add(forgotten_, oldest->told());
+    add(forgotten_, oldest->told(), limits_.forgotten_fids);
     add(forgotten_figures_, oldest->figures());
 }
 

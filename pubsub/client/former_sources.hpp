@@ -17,7 +17,8 @@ class FormerSources {
   public:
     struct Limits {
         std::size_t publishers = 0;
-        std::size_t fids = 0; // of all of them
+        std::size_t fids = 0;           // of all of them
+        std::size_t forgotten_fids = 0; // of those that have been summed up
     };
     explicit FormerSources(Limits limits) noexcept : limits_{limits} {}
 

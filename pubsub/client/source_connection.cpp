@@ -14,6 +14,7 @@ void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
 
 void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
     if (socket_) return;
+    account_.limit_fids(options.fid_limit);
     SubscribeSocket::Options own = options;
     own.publisher = parse_address(addresses_[first_]);
     own.other_addresses.clear();
@@ -75,6 +76,7 @@ Subscriptions::Told SourceConnection::told() const {
                              .provider = provider_,
                              .seen = past_.seen,
                              .fids = account_.fids(),
+                             .others = account_.others(),
                              .connections = account_.connections(),
                              .changes = account_.changes(),
                              .unknown_tails = account_.unknown_tails() + open_tails,
@@ -137,8 +139,12 @@ void SourceConnection::on_subscribed(SubscribeSocket&, const FidRange& range) {
 }
 
 void SourceConnection::on_unsubscribed(SubscribeSocket& socket, const FidRange& range) {
-    account_.end_subscription(range, socket.arrivals());
+    const std::weak_ptr<const bool> life = life_;
     user_.handler.on_unsubscribed(user_.subscriptions, source_, range);
+    // Behind the user, who may ask for the sums: until it returns the arrivals have these. If it
+    // has left the publisher, all of them have been taken.
+    if (life.expired() || !account_.is_connected()) return;
+    account_.end_subscription(range, socket.arrivals());
 }
 
 void SourceConnection::on_subscription_refused(SubscribeSocket&, const FidRange& range) {

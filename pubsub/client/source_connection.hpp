@@ -118,6 +118,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     std::string provider_;
     bool finished_ = false;
     bool open_ = false;
+    std::shared_ptr<const bool> life_ = std::make_shared<const bool>(true); // ends with it
     std::unique_ptr<SubscribeSocket> socket_;
 };
 

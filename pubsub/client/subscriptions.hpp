@@ -127,6 +127,7 @@ class NETIO_EXPORT Subscriptions final {
         std::string provider; // of the last connection
         FramesSeen seen;
         FidMap<Account::Row> fids;
+        Account::Row others; // of fids beyond SubscribeSocket::Options::fid_limit, all together
         std::uint64_t connections = 0;
         std::uint64_t changes = 0; // of the publisher there
         // Publishers that ended and had not told how much they published, and this one as long as
@@ -140,8 +141,9 @@ class NETIO_EXPORT Subscriptions final {
         std::uint64_t bytes = 0;
     };
     Sums sums() const;
-    // The same at a moment, to be shown: of so many fids at most, the same ones each time. It takes
-    // as long as the number of publishers and of fids shown allows.
+    // The same at a moment, to be shown: of so many fids at most, and of the same ones each time
+    // for who asks for the same number. It takes as long as the number of publishers and of fids
+    // shown allows.
     SubscriptionsSnapshot snapshot(std::size_t fids = 1000);
     std::size_t connected_count() const noexcept;
     // The sockets that there are now.

@@ -8,6 +8,7 @@
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/publisher_change.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -20,7 +21,26 @@ class Account {
         std::uint64_t bytes = 0;
         std::uint64_t lost = 0;    // told missing: gaps, between connections, by totals
         std::uint64_t surplus = 0; // arrived beyond what the publisher says it sent
+        Row& operator+=(const Row& other) noexcept {
+            messages += other.messages;
+            bytes += other.bytes;
+            lost += other.lost;
+            surplus += other.surplus;
+            return *this;
+        }
     };
+    // A row for each of so many fids, and one for all others: who publishes new ones in each
+    // connection does not decide how many are remembered.
+    struct Rows {
+        FidMap<Row> fids;
+        Row others;
+        Row& of(Fid fid, std::size_t limit) {
+            if (Row* const known = fids.find(fid)) return *known;
+            return fids.size() < limit ? fids[fid] : others;
+        }
+    };
+
+    void limit_fids(std::size_t limit) noexcept { fid_limit_ = limit; }
 
     // A connection has ended, behind what had arrived.
     // Nothing, if there was only an attempt at one.
@@ -39,7 +59,7 @@ class Account {
         ++connections_;
     }
     void add_missed(Fid fid, std::uint64_t count) {
-        fids_[fid].lost += count;
+        rows_.of(fid, fid_limit_).lost += count;
         found_missing_ += count;
     }
     void add_change(const PublisherChange& change) noexcept {
@@ -49,14 +69,15 @@ class Account {
 
     // With what has arrived in the connection that there is.
     FidMap<Row> fids(const ArrivalCounter& current) const {
-        FidMap<Row> all = fids_;
+        FidMap<Row> all = rows_.fids;
         if (!connected_) return all;
         current.fids().for_each(
             [&](Fid fid, const Arrivals& arrived) { add_to(all[fid], current, fid, arrived); });
         return all;
     }
     // Of the connections and subscriptions that have ended.
-    const FidMap<Row>& fids() const noexcept { return fids_; }
+    const FidMap<Row>& fids() const noexcept { return rows_.fids; }
+    const Row& others() const noexcept { return rows_.others; }
     bool is_connected() const noexcept { return connected_; } // there is more than fids()
     // Of what was lost, what no gap has told: between connections, and by totals.
     std::uint64_t found_missing() const noexcept { return found_missing_; }
@@ -68,7 +89,7 @@ class Account {
 
   private:
     void take(const ArrivalCounter& arrivals, Fid fid, const Arrivals& arrived) {
-        add_to(fids_[fid], arrivals, fid, arrived);
+        add_to(rows_.of(fid, fid_limit_), arrivals, fid, arrived);
         if (const auto books = arrivals.books(fid))
             found_missing_ += books->lost - arrivals.missed(fid);
     }
@@ -80,7 +101,8 @@ class Account {
         row.surplus += books ? books->surplus : 0;
     }
 
-    FidMap<Row> fids_;
+    Rows rows_;
+    std::size_t fid_limit_ = SIZE_MAX;
     std::uint64_t found_missing_ = 0;
     std::uint64_t connections_ = 0;
     std::uint64_t changes_ = 0;

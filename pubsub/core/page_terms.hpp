@@ -31,6 +31,8 @@ class PageTerms {
     // Of the pool, for pages that are not filled yet.
     std::size_t set_aside() const noexcept;
     std::size_t message_limit() const noexcept { return message_limit_; }
+    // Of the pool, by the largest message: with the heads of its pages, in gaps of a kilobyte.
+    std::size_t largest() const noexcept { return message_limit_ + message_limit_ / 32; }
 
     // What a subscriber may hold as long as there is enough.
     std::size_t share_of(SlowPolicy policy) const noexcept;

@@ -15,7 +15,7 @@ namespace netio::pubsub::inline v0_2 {
 class PublisherEnd {
   public:
     // In order; whoever has not taken everything by `limit`, on the clock of
-    // EventLoop::attended(), is cut off. False: it had begun already.
+    // attended(), is cut off. False: it had begun already.
     bool begin(TimePoint limit) noexcept {
         if (begun_) return false;
         begun_ = true;

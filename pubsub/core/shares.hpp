@@ -15,8 +15,9 @@
 //     those who go on;
 //   - what waits for somebody that publishing waits for is never given up. So nothing is added to
 //     it beyond half of the pool unless it fits into such a fraction, of what is free beyond a
-//     quarter; else publishing waits, also for one that holds nothing, until it can be sent
-//     something at once;
+//     quarter, or beyond what the largest message takes, as far as that is half of the pool;
+//     else publishing waits, also for one that holds nothing, until it can be sent something at
+//     once. So a message that nobody who waits wants finds room;
 //   - what is posted cannot be taken back: who has made no progress for a while gets one post at a
 //     time, and if the posts of such subscribers hold half of the pool, or a message waits in vain
 //     for them, the one that has made none for the longest time is to be closed.
@@ -42,7 +43,9 @@ struct Holding {
 
 class Shares {
   public:
-    explicit Shares(std::size_t pool) noexcept : pool_{pool} {}
+    // `largest`: what the largest message takes of the pool.
+    explicit Shares(std::size_t pool, std::size_t largest = 1) noexcept
+        : pool_{pool}, reserve_{std::clamp(largest, pool / 4, pool / 2)} {}
 
     // A piece of the pool is in use, or not any more; one piece may be held by many.
     void use(std::size_t amount) noexcept {
@@ -73,7 +76,7 @@ class Shares {
     // What whoever is waited for, and cannot be sent anything at once, may come to hold where there
     // is not plenty.
     std::size_t waiting_limit(std::size_t free) const noexcept {
-        return (free - std::min(free, pool_ / 4)) / (others + subscribers_);
+        return (free - std::min(free, reserve_)) / (others + subscribers_);
     }
 
     // Once the pool was short: those who have stalled have to give way still.
@@ -102,6 +105,7 @@ class Shares {
     static constexpr std::size_t others = 4;
 
     std::size_t pool_;
+    std::size_t reserve_; // that those whom publishing waits for leave free
     std::size_t used_ = 0;
     std::size_t most_used_ = 0; // since it was asked for last
     std::size_t subscribers_ = 0;

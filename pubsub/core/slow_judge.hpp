@@ -35,7 +35,7 @@ class SlowJudge {
         SubscriberId subscriber{};
         Duration idle{};
         std::vector<std::pair<Cookie, std::size_t>> posts; // with what each takes of the pool
-        std::size_t rest = 0; // what waits behind that, of a message that has begun to leave
+        std::size_t rest = 0; // what else waits for it, and is free when it is gone
     };
     // What the publisher waits for.
     struct Need {

@@ -49,6 +49,7 @@ BufferedPublisher::BufferedPublisher(Transport& transport,
       sessions_{transport,
                 announced(options.publisher, terms_.message_limit()),
                 {.pool = terms_.pool(),
+                 .largest = terms_.largest(),
                  .required_receive_bytes =
                      terms_.page_bytes() + fragment_extension_bytes + frame_header_bytes,
                  .keeps_newest = true},

@@ -46,7 +46,7 @@ LentPublisher::LentPublisher(Transport& transport, const PublishSocket::Options&
       }},
       sessions_{transport,
                 options_.publisher,
-                {.pool = options_.outstanding_limit, .required_receive_bytes = 0},
+                {.pool = options_.outstanding_limit, .largest = 1, .required_receive_bytes = 0},
                 static_cast<SubscriberSessions::Owner&>(*this),
                 {.publisher = socket, .handler = handler}} {}
 

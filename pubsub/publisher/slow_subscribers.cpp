@@ -68,7 +68,7 @@ void SlowSubscribers::look() {
         watch_.see(each.idle, {.has_more = has_more && !waits_for_memory(each),
                                .progress = each.queue().progress()});
         tell_observer(loop_.observer, each.session(), before, each.idle);
-        const std::string why = judge_.verdict(each.idle, end_, loop_.attended());
+        const std::string why = judge_.verdict(each.idle, end_, attended(loop_));
         if (!why.empty()) each.fail(CloseReason::too_slow, why);
         busy = busy || has_more || each.idle.waited_for;
         if (has_stalled_with_something(each)) stalled_have_something_ = true;
@@ -133,10 +133,11 @@ void SlowSubscribers::make_who_keeps_most_give_way() {
         SlowJudge::Keeper keeper{.subscriber = each.id(),
                                  .idle = each.idle.time,
                                  .posts = {},
-                                 .rest = each.queue().rest_of_begun()};
+                                 .rest = each.queue().holding().all() - each.queue().kept()};
         each.queue().for_each_kept(
             [&](Cookie cookie, std::size_t amount) { keeper.posts.emplace_back(cookie, amount); });
-        if (keeper.rest > 0 || !keeper.posts.empty()) keepers.push_back(std::move(keeper));
+        const bool keeps = each.queue().rest_of_begun() > 0 || !keeper.posts.empty();
+        if (keeps) keepers.push_back(std::move(keeper));
     });
     for (const SubscriberId each : SlowJudge::who_gives_way(std::move(keepers), shares_, need)) {
         subscribers_[each].fail(

@@ -70,7 +70,7 @@ SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Op
     : options_{options}, owner_{owner}, user_{user}, loop_{transport.loop()},
       fan_out_{options.slow_policy, options.ranges_per_subscriber_limit, options.owned,
                terms.keeps_newest},
-      shares_{terms.pool}, instance_{transport.draw_number()},
+      shares_{terms.pool, terms.largest}, instance_{transport.draw_number()},
       closed_timer_{loop_, [this] { user_.handler.on_closed(user_.publisher, end_.told()); }},
       slow_{loop_,
             {.disconnect_after = options.disconnect_after, .close_timeout = options.close_timeout},
@@ -318,12 +318,13 @@ PublisherSnapshot SubscriberSessions::take_snapshot(const SnapshotLimits& limits
 // Everybody gets what is still due to it, then the number of messages that were published to it
 // per fid, and answers that it has them.
 void SubscriberSessions::close() {
-    if (!end_.begin(loop_.attended() + options_.close_limit)) return;
+    if (!end_.begin(attended(loop_) + options_.close_limit)) return;
     subscribers_.for_each([this](Subscriber& each) {
         each.idle = {.progress = each.queue().progress()};
         each.offer_room();
         if (!each.has_kept) ask(each);
     });
+    slow_.note_needed(0); // nobody publishes any more
     slow_.keep_watch();
     check_closed();
 }

@@ -62,6 +62,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     };
     struct Terms {
         std::size_t pool = 0;                   // what Shares is about
+        std::size_t largest = 1;                // that one message takes of it
         std::size_t required_receive_bytes = 0; // of a subscriber's receive buffers
         bool keeps_newest = false;              // subscribers may ask for SlowPolicy::newest
     };

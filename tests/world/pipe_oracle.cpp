@@ -109,7 +109,8 @@ bool PipeOracle::closes_calmly(const Pipe& pipe) const {
 
 bool PipeOracle::may_be_given_up(const Pipe& pipe) const {
     const Closing* const closing = closing_of(pipe);
-    return closing != nullptr && oracle_.now() - closing->since >= closing->timeout;
+    return closing != nullptr &&
+           oracle_.now() - closing->since >= closing->timeout + time_away(*closing);
 }
 
 void PipeOracle::everything_arrives(const Pipe& pipe, const Pipe& other, const char* why) {
@@ -127,12 +128,16 @@ void PipeOracle::closed(const Pipe& pipe, const Pipe& other) {
     check_in_time(pipe, *state.closing);
 }
 
+// In which it did not look, and that it blames on nobody.
+Duration PipeOracle::time_away(const Closing& closing) const {
+    return oracle_.lasted(Trouble::stopped, closing.process, closing.since) +
+           oracle_.lasted(Trouble::busy, closing.process, closing.since);
+}
+
 // A clock that leaps goes ahead of the others', so who waits by it waits less.
 void PipeOracle::check_in_time(const Pipe& pipe, const Closing& closing) const {
-    const Duration away = oracle_.lasted(Trouble::stopped, closing.process, closing.since) +
-                          oracle_.lasted(Trouble::busy, closing.process, closing.since);
     const Duration slack = std::chrono::seconds{2};
-    if (oracle_.now() - closing.since <= closing.limit + away + slack) return;
+    if (oracle_.now() - closing.since <= closing.limit + time_away(closing) + slack) return;
     oracle_.violate(RuleId::stream_close_is_bounded, "process " + std::to_string(closing.process) +
                                                          ", " + name_of(pipe) +
                                                          ": it closes for longer than that");

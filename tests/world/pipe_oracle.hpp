@@ -83,6 +83,7 @@ class PipeOracle {
         const char* everything_due = nullptr; // why
     };
     const Closing* closing_of(const Pipe& pipe) const;
+    Duration time_away(const Closing& closing) const;
     void check_in_time(const Pipe& pipe, const Closing& closing) const;
     static MessageName name(const Pipe& pipe, std::uint64_t number) {
         return {.publisher = pipe.connection * 2 + pipe.back, .fid = 99, .number = number};

@@ -57,6 +57,9 @@ class SubscriptionsActor final : public Subscriptions::Handler {
         ++message_count;
         if (at_message) at_message(all);
     }
+    void on_unsubscribed(Subscriptions&, const Subscriptions::Source&, const FidRange&) override {
+        if (at_unsubscribed) at_unsubscribed();
+    }
     void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override { missed[fid] += count; }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source&,
                               const PublisherChange& change) override {
@@ -87,6 +90,7 @@ class SubscriptionsActor final : public Subscriptions::Handler {
     int ended = 0;
     bool retrying = false;
     std::function<void(Subscriptions&)> at_message;
+    std::function<void()> at_unsubscribed;
 };
 
 class SeveralPublishers : public PubSubScenario {

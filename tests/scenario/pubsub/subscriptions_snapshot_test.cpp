@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -167,6 +169,55 @@ TEST_P(SubscriptionSnapshots, KeepWhatAFidBroughtThatHasMovedOrIsNotWanted) {
     ASSERT_THAT(now.fids, SizeIs(2));
     EXPECT_EQ(now.fids[0].messages, 3U);
     EXPECT_EQ(now.fids[1].messages, 1U);
+}
+
+TEST_P(SubscriptionSnapshots, CountAFidOnceWhileItsEndIsTold) {
+    Made& one = publisher();
+    Subscriptions all{transport(), options({one.address}), actor};
+    all.subscribe(range(1, 2));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    get(one, Fid{1});
+    get(one, Fid{2});
+    std::optional<SubscriptionsSnapshot> then;
+    std::uint64_t told = 0;
+    actor.at_unsubscribed = [&] {
+        then = all.snapshot();
+        told = all.told().at(0).fids.find(Fid{2})->messages;
+    };
+    all.unsubscribe(range(2, 2));
+    ASSERT_TRUE(run_until([&] { return then.has_value(); }));
+    EXPECT_EQ(told, 1U);
+    EXPECT_EQ(then->fids.at(1).messages, 1U);
+    EXPECT_EQ(all.told().at(0).fids.find(Fid{2})->messages, 1U);
+    EXPECT_EQ(look(all).fids.at(1).messages, 1U);
+}
+
+// Whoever is left there has brought what it has brought.
+TEST_P(SubscriptionSnapshots, AreTheSameWhereThePublisherIsLeftWhileTheEndOfAFidIsTold) {
+    Made& one = publisher();
+    auto all = std::make_unique<Subscriptions>(transport(), on_bus(), actor);
+    all->subscribe(range(1, 2));
+    announce("one", one, range(1, 2));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    get(one, Fid{2});
+    actor.at_unsubscribed = [&] {
+        Announcement moved{.name = "one", .fids = {{.fids = range(1, 2), .meaning = {}}}};
+        moved.addresses = {"tcp:" + to_string(netio::Address{bed.address().host, 9})};
+        bus.tell().on_announced(moved);
+    };
+    all->unsubscribe(range(2, 2));
+    ASSERT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
+    EXPECT_EQ(all->told().at(0).fids.find(Fid{2})->messages, 1U);
+}
+
+TEST_P(SubscriptionSnapshots, MayGoWhileTheEndOfAFidIsTold) {
+    Made& one = publisher();
+    auto all = std::make_unique<Subscriptions>(transport(), options({one.address}), actor);
+    all->subscribe(range(1, 2));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    actor.at_unsubscribed = [&] { all.reset(); };
+    all->unsubscribe(range(2, 2));
+    EXPECT_TRUE(run_until([&] { return one.actor.closed.size() == 1; }));
 }
 
 TEST_P(SubscriptionSnapshots, HaveNoMoreFidsThanIsWantedAndSayHowManyThereAre) {

@@ -3,11 +3,8 @@
 // What stopped subscribers cost the others where publishing waits for them, however many they are
 // and however little each of them has.
 
-#include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/scenario/pubsub/waited_for.hpp"
 
-#include <gmock/gmock.h>
-
-#include <chrono>
 #include <random>
 
 namespace netio::pubsub::test {
@@ -17,78 +14,6 @@ using netio::CloseReason;
 using netio::Cookie;
 using netio::Status;
 using namespace std::chrono_literals;
-
-class WaitedFor : public PubSubScenario {
-  protected:
-    static constexpr std::uint64_t crowd = 80;
-    static constexpr Fid free_fid{9};
-    static constexpr int receives = 6; // of each guest that are left for messages
-
-    // 64 KiB, whose use goes on while each of the guests wants a fid of its own, 100 and so on.
-    std::unique_ptr<BufferedPublishSocket> small_buffered(Publisher::Options options = {}) {
-        return buffered({.publisher = std::move(options), .page_bytes = 1024, .page_count = 64});
-    }
-    void gather(std::uint64_t guests) {
-        honest = &subscribe({range(9, 9)});
-        ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
-        for (std::uint64_t guest = 0; guest < guests; ++guest)
-            stopped.push_back(stuck(range(100 + guest, 100 + guest)));
-    }
-    // What can leave has left.
-    void settle(Publisher& publisher) {
-        ASSERT_TRUE(run_until([&] {
-            return std::ranges::all_of(
-                publisher.snapshot().subscribers,
-                [](const SubscriberFigures& each) { return each.posted == 0; });
-        }));
-    }
-    // Each of them gets so many messages, if it takes them, one after the other.
-    template <typename Publish>
-    void for_all(Publisher& publisher, int count, Publish publish_for) {
-        for (int i = 0; i < count; ++i) {
-            for (std::uint64_t guest = 0; guest < stopped.size(); ++guest) {
-                publish_for(Fid{100 + guest});
-                settle(publisher);
-            }
-        }
-    }
-    void publish_for_all(BufferedPublishSocket& publisher, int count, std::size_t size) {
-        for_all(publisher, count, [&](Fid fid) {
-            static_cast<void>(publish(publisher, fid, 0, size));
-            publisher.flush();
-        });
-    }
-    void publish_for_all(PublishSocket& publisher, int count) {
-        for_all(publisher, count, [&](Fid fid) {
-            if (publisher.publish(fid, memory.slice(0, 500), Cookie{key}) == Status::ok) ++key;
-        });
-    }
-    // The fid that none of them wants has to wait for nothing but what is just leaving.
-    void expect_free(BufferedPublishSocket& publisher, int count = 10) {
-        for (int i = 0; i < count; ++i) {
-            const std::uint64_t number = honest->actor.messages;
-            ASSERT_TRUE(
-                run_until([&] { return publish(publisher, free_fid, number, 900) == Status::ok; }));
-            publisher.flush();
-            ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
-        }
-    }
-    void expect_free(PublishSocket& publisher, int count = 10) {
-        for (int i = 0; i < count; ++i) {
-            const std::uint64_t number = honest->actor.messages;
-            ASSERT_TRUE(run_until([&] {
-                return publisher.publish(free_fid, memory.slice(0, 500), Cookie{key}) == Status::ok;
-            }));
-            ++key;
-            ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
-        }
-    }
-
-    Subscription* honest = nullptr;
-    std::vector<std::unique_ptr<Impostor>> stopped;
-    netio::RegisteredBuffer memory{4096};
-    std::uint64_t key = 0;
-};
 
 TEST_P(WaitedFor, StoppedGuestsHoldUpTheirOwnFidsOnly) {
     auto publisher = small_buffered();
@@ -136,40 +61,6 @@ TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
     }
 }
 
-// Each has room for a part of such a message, and the rest of it is kept for it. Nobody knew that
-// it would stop: those that keep the memory longest give way then.
-TEST_P(WaitedFor, WhoStopsInTheMidstOfLargeMessagesHoldsUpTheOthersForAMoment) {
-    auto publisher = small_buffered();
-    gather(crowd);
-    std::uint64_t number = 0;
-    for (int round = 0; round < 4; ++round) {
-        publish_for_all(*publisher, 1, 3900);
-        ASSERT_TRUE(
-            run_until([&] { return publish(*publisher, free_fid, number, 3900) == Status::ok; }));
-        ++number;
-    }
-    ASSERT_TRUE(run_until([&] { return honest->actor.messages == number; }));
-    EXPECT_FALSE(publisher_actor.closed.empty());
-    for (const netio::Closed& closed : publisher_actor.closed)
-        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
-}
-
-TEST_P(WaitedFor, WhoStopsInTheMidstOfLargeLentMessagesHoldsUpTheOthersForAMoment) {
-    auto publisher = unbuffered({.outstanding_limit = 8});
-    gather(20);
-    netio::RegisteredBuffer large{500 * 1000}; // four frames of a guest
-    for (int round = 0; round < 3; ++round) {
-        for_all(*publisher, 1, [&](Fid fid) {
-            if (publisher->publish(fid, large.slice(), Cookie{key}) == Status::ok) ++key;
-        });
-        expect_free(*publisher, 3);
-    }
-    EXPECT_FALSE(publisher_actor.closed.empty());
-    EXPECT_LT(publisher_actor.closed.size(), 20U) << "no more than are needed";
-    for (const netio::Closed& closed : publisher_actor.closed)
-        EXPECT_EQ(closed.reason, CloseReason::too_slow) << closed.detail;
-}
-
 // What it has room for is one message, and there are many groups that it belongs to.
 TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
     constexpr std::uint64_t groups = 127;
@@ -195,18 +86,6 @@ TEST_P(WaitedFor, AStoppedGuestOfManyGroupsLeavesMemoryForTheOthers) {
     EXPECT_GE(publisher->snapshot().free, 16U * 1024);
     expect_free(*publisher);
     EXPECT_TRUE(publisher_actor.closed.empty());
-}
-
-// Larger than a quarter of the memory, it could wait for those who take something.
-TEST_P(WaitedFor, ALargeMessageForAStoppedGuestDoesNotTakeTheMemoryOfTheOthers) {
-    auto publisher = small_buffered();
-    gather(1);
-    publish_for_all(*publisher, receives, 40);
-    ASSERT_EQ(publish(*publisher, Fid{100}, 0, 60 * 1024), Status::again);
-    expect_free(*publisher);
-    stopped.clear();
-    EXPECT_TRUE(
-        run_until([&] { return publish(*publisher, Fid{100}, 0, 40) == Status::no_subscribers; }));
 }
 
 // Nobody publishes for them again, so nobody waits for those that hold something.

@@ -243,5 +243,32 @@ TEST_P(ClosingInTime, ASocketThatWasClosedInVainConnectsAgainAndClosesInOrder) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClosingInTime, simulated_stages(), stage_name);
 
+// Where a write has left when the peer has it. (A kernel takes little more than its buffers have
+// room for; the simulator's takes everything.)
+using ClosingOverASlowLink = ClosingInTime;
+INSTANTIATE_TEST_SUITE_P(Beds, ClosingOverASlowLink,
+                         stages_on(testing::Values(netio::test::Bed::sim_verbs)), stage_name);
+
+// However large a send is: each transfer that has left shows that the peer goes on.
+TEST_P(ClosingOverASlowLink, ALargeSendIsWaitedFor) {
+    constexpr std::size_t large = 48 * 1024 * 1024;
+    RegisteredBuffer from{large};
+    RegisteredBuffer to{large, netio::Access::remote_write};
+    bed.sim()->network().set_path(0, 0, {.bytes_per_second = 20 * 1024 * 1024});
+    establish(with(1s));
+    std::uint64_t received = 0;
+    server.at_raw = [&](const Received& got) {
+        ++server.receives_completed;
+        received += got.bytes;
+    };
+    ASSERT_EQ(server.socket->receive(to.slice(), Cookie{server.receives++}, Fill::all), Status::ok);
+    ASSERT_EQ(client.socket->send(from.slice(), Cookie{client.sends++}), Status::ok);
+    const Duration time = time_of_close();
+    ASSERT_TRUE(client.closed);
+    EXPECT_EQ(client.closed->reason, CloseReason::orderly) << client.closed->detail;
+    EXPECT_GE(time, 2s);
+    EXPECT_EQ(received, large);
+}
+
 } // namespace
 } // namespace netio::stream::test

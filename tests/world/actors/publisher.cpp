@@ -254,11 +254,12 @@ Status PublishActor::publish(Flow& flow) {
     return status;
 }
 
-// "A message larger than a quarter of the memory may have to wait until others have taken theirs."
+// "A message that takes more than half of the memory, with 3 % for the heads of its pages, may have
+// to wait until others have taken theirs."
 // (docs/operations.md)
 bool PublishActor::waits_for_others(const Flow& flow) const {
     const std::int64_t memory = option("page_bytes", 4096) * option("pages", 16);
-    return mode_ == Mode::buffered && 4 * static_cast<std::int64_t>(flow.bytes) > memory;
+    return mode_ == Mode::buffered && 33 * static_cast<std::int64_t>(flow.bytes) > 16 * memory;
 }
 
 Status PublishActor::publish_from_slot(Flow& flow) {

@@ -20,16 +20,20 @@ namespace {
 using netio::test::Liar;
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing::Not;
 
 const netio::Address here{.host = "127.0.0.1", .port = 0};
 
-std::string problem_with(const netio::Address& address, const FetchLimits& limits = {}) {
+std::string problem_with(std::span<const SocketAddress> addresses, const FetchLimits& limits = {}) {
     try {
-        fetch_figures(addresses_of(address), limits, [](std::string_view) {});
+        fetch_figures(addresses, limits, [](std::string_view) {});
     } catch (const std::runtime_error& error) {
         return error.what();
     }
     return "none";
+}
+std::string problem_with(const netio::Address& address, const FetchLimits& limits = {}) {
+    return problem_with(addresses_of(address), limits);
 }
 
 TEST(Fetch, TakesWhatAProgramShows) {
@@ -138,6 +142,20 @@ TEST(Fetch, SaysWhyThereAreNoFigures) {
         port = gone.port();
     }
     EXPECT_THAT(problem_with({.host = "127.0.0.1", .port = port}), HasSubstr("refused"));
+}
+
+// Whichever says so first.
+TEST(Fetch, SaysWhyTheBestAddressOfANameCannotBeReached) {
+    std::uint16_t port = 0;
+    {
+        const HttpDoor gone{{.addresses = addresses_of(here)}};
+        port = gone.port();
+    }
+    std::vector<SocketAddress> addresses = addresses_of({.host = "127.0.0.1", .port = port});
+    addresses.push_back(addresses_of({.host = "255.255.255.255", .port = port}).front());
+    EXPECT_THAT(problem_with(addresses), HasSubstr("refused"));
+    std::swap(addresses.front(), addresses.back());
+    EXPECT_THAT(problem_with(addresses), Not(HasSubstr("refused")));
 }
 
 } // namespace

@@ -50,6 +50,20 @@ TEST_P(EmbeddedSession, AListenerThatDoesNotAnswerIsGivenUpInTime) {
     EXPECT_LE(bed.world()->now() - begin, 5s + 200ms);
 }
 
+// Its time begins with the call, however long the other loop had nothing for ours to do before it.
+TEST_P(EmbeddedSession, ACloseBehindALongSilenceIsConfirmed) {
+    connect({.close_timeout = 2s, .close_limit = 2s});
+    dispatch_until([] { return false; }, 1s);
+    bed.world()->spend(4s);
+    const std::uint64_t connection = bed.sim()->next_connection() - 1;
+    bed.sim()->hold(connection);
+    near.session->close();
+    Timer answer{bed.loop(), [&] { bed.sim()->release(connection); }};
+    answer.start(1s);
+    ASSERT_TRUE(dispatch_until([&] { return !near.closed.empty(); }, 1min));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::orderly) << near.closed[0].detail;
+}
+
 TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
     connect();
     bool over = false;

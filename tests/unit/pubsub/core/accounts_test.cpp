@@ -132,6 +132,26 @@ TEST(Account, SaysApartWhatNoGapHasTold) {
     EXPECT_EQ(arrivals.missed() + account.found_missing(), 107U);
 }
 
+TEST(Account, SumsUpTheFidsBeyondItsLimit) {
+    Account account;
+    account.limit_fids(3);
+    for (std::uint64_t connection = 0; connection < 3; ++connection) {
+        account.begin_connection();
+        ArrivalCounter arrivals;
+        for (const std::uint64_t fid : {2 * connection, 2 * connection + 1, std::uint64_t{0}})
+            arrivals.add(Fid{fid}, 10);
+        account.end_connection(arrivals);
+    }
+    account.add_missed(Fid{1}, 4);
+    account.add_missed(Fid{77}, 5);
+    ASSERT_EQ(account.fids().size(), 3U);
+    EXPECT_EQ(account.fids().find(Fid{0})->messages, 4U);
+    EXPECT_EQ(account.fids().find(Fid{1})->lost, 4U);
+    EXPECT_EQ(account.others().messages, 3U);
+    EXPECT_EQ(account.others().bytes, 30U);
+    EXPECT_EQ(account.others().lost, 5U);
+}
+
 TEST(Account, KeepsWhatASubscriptionThatHasEndedBrought) {
     ArrivalCounter arrivals;
     Account account;

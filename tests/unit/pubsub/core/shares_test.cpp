@@ -89,6 +89,19 @@ TEST(Shares, HalfOfThePoolDoesNotWaitForThoseWhoAreWaitedFor) {
     EXPECT_EQ(shares.waiting_limit(50), 0U);
 }
 
+TEST(Shares, WhatTheLargestMessageTakesDoesNotWaitEither) {
+    Shares shares{160, 60};
+    shares.set_subscribers(1);
+    EXPECT_EQ(shares.waiting_limit(64), 0U);
+    EXPECT_EQ(shares.waiting_limit(65), 1U);
+    const Shares large{160, 160};
+    EXPECT_EQ(large.waiting_limit(83), 0U) << "half of the pool at most";
+    EXPECT_EQ(large.waiting_limit(84), 1U);
+    const Shares small{160, 1};
+    EXPECT_EQ(small.waiting_limit(43), 0U) << "a quarter at least";
+    EXPECT_EQ(small.waiting_limit(44), 1U);
+}
+
 // Each takes what it may have wait, in any order and as often as it likes, and never takes it.
 TEST(Shares, AQuarterDoesNotWaitHoweverManyAreWaitedFor) {
     for (unsigned seed = 0; seed < 100; ++seed) {

@@ -91,6 +91,15 @@ TEST(SlowJudge, WhoKeepsSomethingGivesWayWhereAMessageWaitsInVain) {
     EXPECT_THAT(leaving(5), ElementsAre(SubscriberId{2})) << "what is free is in small pieces";
 }
 
+TEST(SlowJudge, WhatElseWaitsForWhoGivesWayIsFreeToo) {
+    Shares shares{100};
+    shares.use(95);
+    EXPECT_THAT(SlowJudge::who_gives_way(
+                    {keeper(1, 7s, {{Cookie{1}, 5}}, 40), keeper(2, 9s, {{Cookie{2}, 5}}, 40)},
+                    shares, {.amount = 50, .in_vain = true}),
+                ElementsAre(SubscriberId{2}));
+}
+
 TEST(SlowJudge, NobodyGivesWayBeforeItsTime) {
     const Shares shares{100};
     EXPECT_THAT(SlowJudge::who_gives_way({keeper(1, 999ms, {{Cookie{1}, 90}})}, shares, {}),

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A publisher that waits for stopped subscribers of fids of their own, and one that goes on.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace netio::pubsub::test {
+
+class WaitedFor : public PubSubScenario {
+  protected:
+    static constexpr std::uint64_t crowd = 80;
+    static constexpr Fid free_fid{9};
+    static constexpr int receives = 6; // of each guest that are left for messages
+
+    // 64 KiB, whose use goes on while each of the guests wants a fid of its own, 100 and so on.
+    std::unique_ptr<BufferedPublishSocket> small_buffered(Publisher::Options options = {}) {
+        return buffered({.publisher = std::move(options), .page_bytes = 1024, .page_count = 64});
+    }
+    void gather(std::uint64_t guests) {
+        honest = &subscribe({range(9, 9)});
+        ASSERT_TRUE(run_until([&] { return honest->actor.subscribed.size() == 1; }));
+        for (std::uint64_t guest = 0; guest < guests; ++guest)
+            stopped.push_back(stuck(range(100 + guest, 100 + guest)));
+    }
+    // What can leave has left.
+    void settle(Publisher& publisher) {
+        ASSERT_TRUE(run_until([&] {
+            return std::ranges::all_of(
+                publisher.snapshot().subscribers,
+                [](const SubscriberFigures& each) { return each.posted == 0; });
+        }));
+    }
+    // Each of them gets so many messages, if it takes them, one after the other.
+    template <typename Publish>
+    void for_all(Publisher& publisher, int count, Publish publish_for) {
+        for (int i = 0; i < count; ++i) {
+            for (std::uint64_t guest = 0; guest < stopped.size(); ++guest) {
+                publish_for(Fid{100 + guest});
+                settle(publisher);
+            }
+        }
+    }
+    void publish_for_all(BufferedPublishSocket& publisher, int count, std::size_t size) {
+        for_all(publisher, count, [&](Fid fid) {
+            static_cast<void>(publish(publisher, fid, 0, size));
+            publisher.flush();
+        });
+    }
+    void publish_for_all(PublishSocket& publisher, int count) {
+        for_all(publisher, count, [&](Fid fid) {
+            if (publisher.publish(fid, memory.slice(0, 500), netio::Cookie{key}) ==
+                netio::Status::ok)
+                ++key;
+        });
+    }
+    // The fid that none of them wants has to wait for nothing but what is just leaving.
+    void expect_free(BufferedPublishSocket& publisher, int count = 10) {
+        for (int i = 0; i < count; ++i) {
+            const std::uint64_t number = honest->actor.messages;
+            ASSERT_TRUE(run_until(
+                [&] { return publish(publisher, free_fid, number, 900) == netio::Status::ok; }));
+            publisher.flush();
+            ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
+        }
+    }
+    void expect_free(PublishSocket& publisher, int count = 10) {
+        for (int i = 0; i < count; ++i) {
+            const std::uint64_t number = honest->actor.messages;
+            ASSERT_TRUE(run_until([&] {
+                return publisher.publish(free_fid, memory.slice(0, 500), netio::Cookie{key}) ==
+                       netio::Status::ok;
+            }));
+            ++key;
+            ASSERT_TRUE(run_until([&] { return honest->actor.messages == number + 1; }));
+        }
+    }
+
+    Subscription* honest = nullptr;
+    std::vector<std::unique_ptr<Impostor>> stopped;
+    netio::RegisteredBuffer memory{4096};
+    std::uint64_t key = 0;
+};
+
+} // namespace netio::pubsub::test
