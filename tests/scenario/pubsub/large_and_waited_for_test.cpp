@@ -107,6 +107,7 @@ TEST_P(LargeAndWaitedFor, AMessageThatWaitedForMemoryMakesNobodyGiveWayOnceThePu
         subscribe({range(100, 100)}, {.session = {.receive_bytes = 2048, .receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
     guest.socket->pause();
+    honest->socket->pause(); // nobody takes anything
     ASSERT_EQ(publish(*publisher, Fid{100}, 0, 40), Status::ok);
     publisher->flush();
     std::uint64_t number = 1;
@@ -115,7 +116,10 @@ TEST_P(LargeAndWaitedFor, AMessageThatWaitedForMemoryMakesNobodyGiveWayOnceThePu
     settle(*publisher);
     ASSERT_EQ(publish(*publisher, free_fid, 0, 60 * 1024), Status::again);
     publisher->close();
-    netio::Timer wait{bed.loop(), [&] { guest.socket->resume(); }};
+    netio::Timer wait{bed.loop(), [&] {
+                          guest.socket->resume();
+                          honest->socket->resume();
+                      }};
     wait.start(3s);
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
     EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly) << publisher_actor.end.detail;
