@@ -12,6 +12,10 @@ Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const
     if (!same || place.offset != filled || bytes.empty() || bytes.size() > place.total - filled) {
         return Outcome::out_of_order;
     }
+    if (bytes.size() == place.total) { // whole as it came
+        message_ = bytes;
+        return Outcome::complete;
+    }
     if (!in_progress_) buffer_.clear();
     const std::size_t needed = filled + bytes.size();
     if (needed > buffer_.capacity()) {
@@ -21,6 +25,7 @@ Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     total_ = place.total;
     in_progress_ = buffer_.size() < total_;
+    if (!in_progress_) message_ = buffer_;
     return in_progress_ ? Outcome::incomplete : Outcome::complete;
 }
 

@@ -26,7 +26,7 @@ class Reassembly {
 
     enum class Outcome : std::uint8_t {
         incomplete,
-        complete,     // message() is whole, until the next take() or abandon()
+        complete,     // message() is whole, until the next take() or abandon(); see there
         too_large,    // larger than largest_bytes
         out_of_order, // not the fragment that must follow
     };
@@ -35,11 +35,13 @@ class Reassembly {
     // Half a message is never delivered: what was collected is forgotten.
     void abandon() noexcept { in_progress_ = false; }
     bool in_progress() const noexcept { return in_progress_; }
-    std::span<const std::byte> message() const noexcept { return buffer_; }
+    // Of a message that came in one fragment it is those bytes, and no copy.
+    std::span<const std::byte> message() const noexcept { return message_; }
 
   private:
     std::size_t largest_bytes_;
     std::vector<std::byte> buffer_;
+    std::span<const std::byte> message_;
     std::uint32_t total_ = 0;
     bool in_progress_ = false;
 };

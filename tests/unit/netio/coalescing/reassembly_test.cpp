@@ -93,8 +93,22 @@ TEST(Reassembly, ForgetsWhatIsAbandoned) {
     EXPECT_EQ(reassembly.take(place(0, 8), bytes_of(4)), Outcome::incomplete);
     reassembly.abandon();
     EXPECT_FALSE(reassembly.in_progress());
-    EXPECT_EQ(reassembly.take(place(0, 2), bytes_of(2)), Outcome::complete);
-    EXPECT_THAT(reassembly.message(), ElementsAreArray(bytes_of(2)));
+    const std::vector<std::byte> next = bytes_of(2);
+    EXPECT_EQ(reassembly.take(place(0, 2), next), Outcome::complete);
+    EXPECT_THAT(reassembly.message(), ElementsAreArray(next));
+}
+
+TEST(Reassembly, CopiesNothingOfWhatCameInOneFragment) {
+    Reassembly reassembly{8};
+    const std::vector<std::byte> whole = bytes_of(8);
+    const std::vector<std::byte> other = bytes_of(8, 3);
+    ASSERT_EQ(reassembly.take(place(0, 8), std::span{other}.first(5)), Outcome::incomplete);
+    ASSERT_EQ(reassembly.take(place(5, 8), std::span{other}.last(3)), Outcome::complete);
+    EXPECT_THAT(reassembly.message(), ElementsAreArray(other));
+    ASSERT_EQ(reassembly.take(place(0, 8), whole), Outcome::complete);
+    EXPECT_EQ(reassembly.message().data(), whole.data());
+    EXPECT_EQ(reassembly.message().size(), 8U);
+    EXPECT_FALSE(reassembly.in_progress());
 }
 
 } // namespace

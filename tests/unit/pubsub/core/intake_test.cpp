@@ -15,6 +15,7 @@ using Outcome = Intake::Outcome;
 struct Sink {
     bool take_message(Fid fid, std::span<const std::byte> message, std::uint8_t) {
         messages.push_back(to_string(fid) + ":" + std::to_string(message.size()));
+        last = message;
         return messages.size() < limit;
     }
     bool take_gap(Fid fid, std::uint64_t count) {
@@ -34,6 +35,7 @@ struct Sink {
     std::vector<PublisherChange> changes;
     std::vector<FidCount> missed;
     std::vector<std::string> messages, gaps;
+    std::span<const std::byte> last;
     std::size_t limit = SIZE_MAX;
 };
 
@@ -69,8 +71,9 @@ class IntakeTest : public testing::Test {
         encode(MessageExtension{.fid = Fid{fid}, .status = 0}, body);
         return body;
     }
-    static std::vector<std::byte> fragment(std::uint64_t fid, std::uint32_t offset) {
-        std::vector<std::byte> body(fragment_extension_bytes + 10);
+    static std::vector<std::byte> fragment(std::uint64_t fid, std::uint32_t offset,
+                                           std::size_t bytes = 10) {
+        std::vector<std::byte> body(fragment_extension_bytes + bytes);
         encode(
             FragmentExtension{
                 .fid = Fid{fid}, .message_number = 1, .offset = offset, .total = 20, .status = 0},
@@ -91,6 +94,15 @@ TEST_F(IntakeTest, FindsMessagesInPagesInFramesOfTheirOwnAndInFragments) {
     EXPECT_THAT(sink.messages, ElementsAre("0x1:5", "0x1:5", "0x2:5", "0x3:7", "0x4:20"));
     EXPECT_EQ(intake.arrivals().messages(), 5U);
     EXPECT_EQ(intake.arrivals().bytes(), 42U);
+}
+
+// One that just does not fit a page, for instance.
+TEST_F(IntakeTest, AMessageThatIsOneFragmentIsHandedOverWhereItLies) {
+    const std::vector<std::byte> whole = fragment(4, 0, 20);
+    EXPECT_EQ(take(fragment_kind, whole), Outcome::taken);
+    EXPECT_THAT(sink.messages, ElementsAre("0x4:20"));
+    EXPECT_EQ(sink.last.data(), whole.data() + fragment_extension_bytes);
+    EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "nothing is in progress";
 }
 
 TEST_F(IntakeTest, SaysWhichKindsOfFramesThereWere) {

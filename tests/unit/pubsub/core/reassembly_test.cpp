@@ -54,8 +54,9 @@ TEST(Reassembly, RefusesWhatDoesNotFollow) {
 TEST(Reassembly, TakesTheNextMessageForAnother) {
     Reassembly reassembly{100};
     EXPECT_EQ(reassembly.take(fragment(1, 0, 2), bytes_of(2)), Outcome::complete);
-    EXPECT_EQ(reassembly.take(fragment(2, 0, 3), bytes_of(3)), Outcome::complete);
-    EXPECT_THAT(reassembly.message(), testing::ElementsAreArray(bytes_of(3)));
+    const std::vector<std::byte> second = bytes_of(3);
+    EXPECT_EQ(reassembly.take(fragment(2, 0, 3), second), Outcome::complete);
+    EXPECT_THAT(reassembly.message(), testing::ElementsAreArray(second));
 }
 
 TEST(Reassembly, ForgetsWhatIsAbandoned) {
