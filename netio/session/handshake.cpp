@@ -5,6 +5,22 @@
 #include <utility>
 
 namespace netio::inline v0_2 {
+namespace {
+
+// Of the side that connects. 0: none has a name.
+std::uint8_t implied_roles(Service service) noexcept {
+    switch (service) {
+    case Service::messages:
+        return static_cast<std::uint8_t>(Role::sends);
+    case Service::publish_subscribe:
+        return static_cast<std::uint8_t>(Role::subscribes);
+    case Service::stream:
+        break;
+    }
+    return 0;
+}
+
+} // namespace
 
 Handshake::Handshake(const Hello& hello, const SessionOptions& options) noexcept : hello_{hello} {
     hello_.receive_bytes = static_cast<std::uint32_t>(options.receive_bytes);
@@ -58,8 +74,12 @@ KeyExchange* Handshake::exchange(std::uint64_t key_bytes) {
 
 bool Handshake::take_open(std::span<const std::byte> body) noexcept {
     const std::optional<OpenOptions> offered = decode_open_options(body);
-    if (offered) offered_ = *offered;
-    return offered.has_value();
+    if (!offered) return false;
+    // Whoever asks for more than it would get has to hear that, and asks for less.
+    const std::uint8_t implied = implied_roles(hello_.service);
+    if (offered->roles != 0 && offered->roles != implied) return false;
+    offered_ = *offered;
+    return true;
 }
 
 void Handshake::explain(Closed& closed) const {

@@ -44,7 +44,7 @@ class Handshake {
     KeyExchange* exchange(std::uint64_t key_bytes);
     // It is over: what the keys were made of is not kept.
     void forget_exchange() noexcept { exchange_.reset(); }
-    // The connecting side's open frame. False: it cannot be.
+    // The connecting side's open frame. False: it cannot be, or asks for what is not served.
     [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
     void take_rejection(std::span<const std::byte> data) {
         rejection_ = decode_rejection(data);

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -76,14 +77,18 @@ class OddAcceptor final : private Listener::Handler, private Connection::Handler
 class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListener::Handler {
   protected:
     std::unique_ptr<Session> dial(const Address& remote, Watcher& watcher,
-                                  std::size_t required_receive_bytes = least_receive_bytes) {
+                                  std::size_t required_receive_bytes = least_receive_bytes,
+                                  const OpenOptions& offered = {}) {
+        Hello hello = hello_of(0, 0);
+        hello.service = service;
         return std::make_unique<Session>(
             bed.transport(),
             Session::Target{.provider = bed.transport().providers_to(remote).front(),
                             .remote = remote,
                             .local_host = {},
-                            .required_receive_bytes = required_receive_bytes},
-            hello_of(0, 0), SessionOptions{.connect_timeout = std::chrono::minutes{1}}, watcher);
+                            .required_receive_bytes = required_receive_bytes,
+                            .offered = offered},
+            hello, SessionOptions{.connect_timeout = std::chrono::minutes{1}}, watcher);
     }
     void expect_refused(const Hello& answer, std::size_t required_receive_bytes) {
         OddAcceptor acceptor{bed.transport(), bed.address(), answer};
@@ -96,11 +101,12 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
                     HasSubstr(std::to_string(answer.receive_count) + " receive buffers of " +
                               std::to_string(answer.receive_bytes) + " bytes"));
     }
-    void listen() {
+    void listen(Service offered = Service::messages) {
+        service = offered;
         listener = std::make_unique<SessionListener>(
             bed.transport(),
             SessionListener::Options{
-                .service = Service::messages, .addresses = {bed.address()}, .open = true},
+                .service = service, .addresses = {bed.address()}, .open = true},
             static_cast<SessionListener::Handler&>(*this));
         address = listener->endpoints().front().address;
     }
@@ -111,7 +117,9 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
         ASSERT_TRUE(bed.run_until([&] { return near.opened == 1 && far.opened == 1; }));
     }
     void on_incoming(IncomingSession& incoming) override {
-        far_session = incoming.accept(hello_of(0, 0), {.remote_writes = true}, far);
+        Hello hello = hello_of(0, 0);
+        hello.service = service;
+        far_session = incoming.accept(hello, {.remote_writes = true}, far);
         if (at_accepted) at_accepted();
     }
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
@@ -120,6 +128,7 @@ class SessionRefusal : public testing::TestWithParam<Bed>, public SessionListene
     }
 
     TestBed bed{GetParam()};
+    Service service = Service::messages;
     Address address;
     std::function<void()> at_accepted, at_accept_failed;
     std::vector<std::string> accept_failed;
@@ -140,6 +149,31 @@ TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesHoldNoFrameIsAcceptFailed) {
 
 TEST_P(SessionRefusal, AnAcceptingSideWhoseReceivesAreTooSmallForTheServiceIsAcceptFailed) {
     expect_refused(hello_of(1311, 16), 1312);
+}
+
+// Each value that a peer can ask a service for: those that it implies are served, and no others. A
+// publisher that let a peer in that wants to publish, too, would never take what it publishes.
+TEST_P(SessionRefusal, WhoAsksForRolesThatAreNotServedIsNotLetIn) {
+    const std::map<Service, unsigned> served = {
+        {Service::messages, 1}, {Service::publish_subscribe, 8}, {Service::stream, 0}};
+    for (const auto& [asked, implied] : served) {
+        for (const unsigned roles : {0U, 1U, 2U, 3U, 4U, 8U, 12U, 255U}) {
+            near = far = {};
+            near_session.reset();
+            far_session.reset();
+            listen(asked);
+            near_session = dial(address, near, least_receive_bytes,
+                                {.roles = static_cast<std::uint8_t>(roles)});
+            const bool is_served = roles == 0 || roles == implied;
+            ASSERT_TRUE(bed.run_until([&] {
+                return is_served ? far.opened == 1 : !far.closed.empty() && !near.closed.empty();
+            })) << roles;
+            EXPECT_EQ(far.opened, is_served ? 1 : 0) << roles;
+            if (is_served) continue;
+            EXPECT_EQ(far.closed[0].reason, CloseReason::protocol_error);
+            EXPECT_THAT(far.closed[0].detail, HasSubstr("offered what is not understood"));
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionRefusal, all_beds(), bed_name);
