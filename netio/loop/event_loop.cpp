@@ -47,7 +47,10 @@ class EventLoop::Running {
         NETIO_CHECK_MSG(loop.thread_.load() == std::thread::id{}, "the loop is running already");
         loop.thread_.store(std::this_thread::get_id());
     }
-    ~Running() { loop_.thread_.store(std::thread::id{}); }
+    ~Running() {
+        loop_.turns_.leave();
+        loop_.thread_.store(std::thread::id{});
+    }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
@@ -101,6 +104,7 @@ bool EventLoop::run_once(TimePoint wait_until) {
 }
 
 int EventLoop::pollable_fd() {
+    turns_.rest(poller_.now());
     return poller_.pollable_fd(timers_.next_due());
 }
 

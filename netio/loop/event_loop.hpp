@@ -98,7 +98,9 @@ class NETIO_EXPORT EventLoop {
     // To live inside another loop: wait until pollable_fd() is readable, then call dispatch(),
     // which runs turns until nothing is left to do or `budget` is spent; if something is left, the
     // descriptor stays readable. Returns whether something is. Call dispatch() once at the
-    // beginning and after every call into the library from outside a handler.
+    // beginning and after every call into the library from outside a handler. Receive windows grow
+    // over long ways only where pollable_fd() is called right before each wait: it is taken to mean
+    // that nothing else is done until dispatch(); of other time outside the loop cannot know that.
     int pollable_fd();
     bool dispatch(Duration budget = std::chrono::milliseconds{5});
     template <typename Period>

@@ -15,9 +15,16 @@ namespace netio::inline v0_2 {
 
 class TurnMeter {
   public:
-    // Behind a turn that was not added nothing was to be done until now.
+    // Behind a turn that was not added nothing was to be done until now, unless the loop was left.
     void begin(TimePoint now) noexcept {
         if (idle_) rested_ += now - begin_;
+        begin_ = now;
+        idle_ = true;
+    }
+    // Whoever drives the loop does something else until the next turn.
+    void leave() noexcept { idle_ = false; }
+    // Whoever drives the loop waits until the next turn.
+    void rest(TimePoint now) noexcept {
         begin_ = now;
         idle_ = true;
     }

@@ -47,7 +47,7 @@ void SimScheduler::step(TimePoint until) {
     ++turns_;
     SimProcess& process = *chosen->process;
     process.begin_turn();
-    chosen->loop->dispatch(Duration{});
+    if (!chosen->loop->dispatch(Duration{})) chosen->loop->pollable_fd(); // and waits for it
     process.end_turn();
 }
 

@@ -24,6 +24,19 @@ TEST(TurnMeter, RestsFromATurnThatFoundNothingToTheNext) {
     EXPECT_EQ(turns.rested(), 21ms);
 }
 
+TEST(TurnMeter, WhoeverDrivesTheLoopDoesNotRestUnlessItSaysSo) {
+    const TimePoint begin{1s};
+    TurnMeter turns;
+    turns.begin(begin);
+    turns.leave();
+    turns.begin(begin + 10ms);
+    EXPECT_EQ(turns.rested(), 0s);
+    turns.leave();
+    turns.rest(begin + 15ms);
+    turns.begin(begin + 35ms);
+    EXPECT_EQ(turns.rested(), 20ms);
+}
+
 TEST(TurnMeter, SaysTheLongestSinceItWasAskedLast) {
     TurnMeter turns;
     EXPECT_EQ(turns.take_longest_lately(), 0s);

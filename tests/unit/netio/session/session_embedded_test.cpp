@@ -79,5 +79,54 @@ TEST_P(EmbeddedSession, AnOuterLoopThatWasBusyForLongKillsNobody) {
     EXPECT_TRUE(far.closed.empty());
 }
 
+// Windows (decision 0015): the outer loop is busy for longer than a way is long, and a dispatch()
+// that leaves nothing ends before the next frames arrive.
+class EmbeddedWindow : public EmbeddedSession {
+  protected:
+    static constexpr std::uint64_t count = 500;
+    void connect_and_flood() {
+        connect({}, {.receive_bytes = 1024, .receive_count = 8, .window_limit = 64 * 1024});
+        flood(near, count);
+    }
+    bool done() const { return far.frames.size() == count; }
+    std::size_t receives() const { return far.session->counters().receives; }
+};
+
+TEST_P(EmbeddedWindow, StaysWhereTheOuterLoopIsSlow) {
+    connect_and_flood();
+    for (int i = 0; i < 1000 && !done(); ++i) {
+        bed.loop().dispatch();
+        bed.world()->spend(10ms);
+    }
+    ASSERT_TRUE(done());
+    EXPECT_EQ(receives(), 8U);
+}
+
+TEST_P(EmbeddedWindow, StaysWhereTheOuterLoopIsSlowAndThenWaits) {
+    connect_and_flood();
+    for (int i = 0; i < 1000 && !done(); ++i) {
+        bed.loop().dispatch();
+        bed.world()->spend(10ms);
+        bed.loop().pollable_fd();
+        bed.world()->sleep_outside();
+    }
+    ASSERT_TRUE(done());
+    EXPECT_EQ(receives(), 8U);
+}
+
+TEST_P(EmbeddedWindow, GrowsWhereTheOuterLoopWaitsAndTheWayIsLong) {
+    bed.sim()->network().set_path(0, 0, {.delay = 10ms});
+    connect_and_flood();
+    for (int i = 0; i < 5000 && !done(); ++i) {
+        bed.loop().dispatch();
+        bed.loop().pollable_fd();
+        bed.world()->sleep_outside();
+    }
+    ASSERT_TRUE(done());
+    EXPECT_EQ(receives(), 64U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, EmbeddedWindow, testing::Values(Bed::sim_tcp), bed_name);
+
 } // namespace
 } // namespace netio::test
