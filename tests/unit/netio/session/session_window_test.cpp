@@ -161,6 +161,35 @@ TEST_P(SessionWindow, APausedReceiverHoldsNoMoreThanItsWindow) {
     ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == 1000; }));
 }
 
+// The user pauses behind each frame in turn; now and then a grant is answered while some wait, and
+// the first of them lies anywhere.
+TEST_P(SessionWindow, KeepsTheOrderOfWhatWaitsWhenItGrows) {
+    constexpr std::uint64_t count = 200;
+    std::size_t grown_meanwhile = 0;
+    for (std::uint64_t pause_at = 1; pause_at <= 40; ++pause_at) {
+        near = End{};
+        far = End{};
+        connect({}, small_windows);
+        lengthen_the_way(10ms);
+        std::size_t before = 0;
+        far.at_frame = [&] {
+            if (far.frames.size() != pause_at) return;
+            before = receives();
+            far.session->pause();
+        };
+        flood(near, count);
+        pass(1s);
+        ASSERT_EQ(far.frames.size(), pause_at);
+        if (receives() > before) ++grown_meanwhile;
+        far.session->resume();
+        ASSERT_TRUE(bed.run_until([&] { return far.frames.size() == count; }));
+        expect_flood(far, count);
+        near.session.reset();
+        far.session.reset();
+    }
+    EXPECT_GT(grown_meanwhile, 0U);
+}
+
 TEST_P(SessionWindow, EndsInOrderWhereverItIs) {
     for (const std::uint64_t count : {1U, 20U, 50U, 500U}) {
         near = End{};
