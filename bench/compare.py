@@ -15,7 +15,7 @@ import pathlib
 import statistics
 import sys
 
-OURS = ("netio", "netio-writes")
+OURS = ("netio", "netio-stream", "netio-writes")
 FLOOR = ("raw-coalesced", "raw-unbatched", "plain-libfabric", "ticks")
 LARGER_IS_BETTER = ("messages_per_s", "gbit_per_s")
 # What says the same in other words, or is too rare to be steady.

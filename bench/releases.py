@@ -27,7 +27,7 @@ def record(rows, version, machine, folder=FOLDER):
     """Writes them; the path."""
     if not re.fullmatch(r"\d+(\.\d+)+", version):
         raise ValueError(f"'{version}' is no version")
-    kept = [{key: four_digits(row[key]) for key in KEPT} for row in rows if row["runs"] > 0]
+    kept = [{key: four_digits(row[key]) for key in KEPT} for row in rows if row["metric"] != "skipped"]
     lines = ",\n".join(json.dumps(row) for row in kept)
     head = f'"version": {json.dumps(version)},\n"machine": {json.dumps(machine)},\n'
     folder.mkdir(exist_ok=True)

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ratios that matter, out of the rows of one run: what is aimed at, and what was measured."""
 
+import math
+
 PEERS = ("zeromq", "nng", "cyclonedds", "ucx")
 RAW = ("raw-coalesced", "raw-unbatched")
+
+
+NOT_MEASURED = math.nan  # it was to be, and no run counted; what was not chosen is None
 
 
 class Results:
@@ -11,14 +16,15 @@ class Results:
 
     def medians(self, workload, subjects, metric, **parameters):
         subjects = (subjects,) if isinstance(subjects, str) else subjects
-        return [
-            row["median"]
+        rows = [
+            row
             for row in self.rows
             if row["workload"] == workload
             and row["subject"] in subjects
-            and row["metric"] == metric
             and all(row["parameters"].get(name) == value for name, value in parameters.items())
         ]
+        found = [row["median"] for row in rows if row["metric"] == metric and row["runs"] > 0]
+        return found or [NOT_MEASURED for row in rows if row["runs"] == 0][:1]
 
     def best(self, *arguments, **parameters):
         return max(self.medians(*arguments, **parameters), default=None)
@@ -118,19 +124,19 @@ def latency(results):
                 for form in ("session", "unbuffered"):
                     ours = results.least("W3", "netio", metric, size=size, mode=mode, form=form)
                     theirs = results.least("W3", "plain-libfabric", metric, size=size, mode=mode)
-                    what = f"{size} B, {mode}, {form}: {metric[:3]} of plain libfabric"
+                    what = f"{size} B, {mode}, {ROUND_TRIPS[form]}: {metric[:3]} of plain libfabric"
                     yield "W3", what, "at most", 1.15, ratio(ours, theirs)
         for form in ("session", "unbuffered"):
             ours = results.least("W3", "netio", "p50_us", size=size, mode="adaptive", form=form)
             raw = results.least("W3", "raw-unbatched", "p50_us", size=size, mode="blocking")
-            yield "W3", f"{size} B, adaptive, {form}: p50 of raw TCP blocking", "at most", 1.25, ratio(ours, raw)
+            yield "W3", f"{size} B, adaptive, {ROUND_TRIPS[form]}: p50 of raw TCP blocking", "at most", 1.25, ratio(ours, raw)
         for mode in ("blocking", "busy"):
             ours = results.least("W3", "netio", "p50_us", size=size, mode=mode, form="session")
             raw = results.least("W3", "raw-unbatched", "p50_us", size=size, mode=mode)
-            yield "W3", f"{size} B, {mode}, session: p50 of raw TCP", "at most", None, ratio(ours, raw)
+            yield "W3", f"{size} B, {mode}, a bare session: p50 of raw TCP", "at most", None, ratio(ours, raw)
         ours = results.least("W3", "netio", "p50_us", size=size, mode="busy")
         peer = results.least("W3", "cyclonedds", "p50_us", size=size)
-        yield "W3", f"{size} B, busy: p50 of Cyclone DDS", "less than", 1, ratio(ours, peer)
+        yield "W3", f"{size} B, busy, the better of both: p50 of Cyclone DDS", "less than", 1, ratio(ours, peer)
 
     def cpu(subject, **parameters):
         sides = ("publisher_cpu_percent", "subscriber_cpu_percent")
@@ -176,22 +182,37 @@ def starting(results):
         yield "W12", f"{command}: ms", "at most", 20, results.least("W12", "netio", "wall_ms", command=command)
 
 
+# What goes there and back in W3.
+ROUND_TRIPS = {"session": "a bare session", "unbuffered": "publish/subscribe over two connections"}
+
+
 def holds(relation, aim, found):
     outcomes = {"at least": found >= aim, "more than": found > aim, "at most": found <= aim, "less than": found < aim}
     return outcomes[relation]
 
 
-def ratios(rows):
-    """(workload, what, relation, aim or None, measured) of everything these rows tell."""
+def aims(rows):
+    """(workload, what, relation, aim or None, measured) of everything there is. Measured: None where no
+    case for it was chosen, NOT_MEASURED where one was and no run of it counted."""
     results = Results(rows)
     for part in (throughput, latency, scale, starting):
-        yield from (each for each in part(results) if each[-1] is not None)
+        yield from part(results)
+
+
+def ratios(rows):
+    """Those that these rows tell, and the aims that they were to tell."""
+    for each in aims(rows):
+        aim, found = each[-2:]
+        if found is not None and (aim is not None or not math.isnan(found)):
+            yield each
 
 
 def markdown(rows):
     lines = ["| workload | ratio | aim | measured | |", "|---|---|---|---:|---|"]
     for workload, what, relation, aim, found in ratios(rows):
-        word = "" if aim is None else "yes" if holds(relation, aim, found) else "**no**"
+        measured = not math.isnan(found)
+        word = "" if aim is None or not measured else "yes" if holds(relation, aim, found) else "**no**"
         text = "" if aim is None else f"{relation} {aim}"
-        lines.append(f"| {workload} | {what} | {text} | {found:.3g} | {word} |")
+        number = f"{found:.3g}" if measured else "**not measured**"
+        lines.append(f"| {workload} | {what} | {text} | {number} | {word} |")
     return lines

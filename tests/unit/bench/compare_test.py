@@ -6,15 +6,19 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
+import cases  # noqa: E402
 import compare  # noqa: E402
 import releases  # noqa: E402
+import targets  # noqa: E402
 
 
 def row(subject, median, metric="messages_per_s", workload="W1", wide=0.0, **parameters):
     return {"workload": workload, "subject": subject, "parameters": parameters, "metric": metric,
-            "median": median, "min": median * (1 - wide), "max": median * (1 + wide), "runs": 5}
+            "median": median, "min": median and median * (1 - wide), "max": median and median * (1 + wide),
+            "runs": 5}
 
 
 def said(earlier, now):
@@ -74,6 +78,27 @@ class Comparing(unittest.TestCase):
         self.assertIn("slower: 0", lines)
         self.assertIn("within noise: 0", lines)
 
+    def test_the_stream_that_got_slower_is_named(self):
+        lines = said([row("netio-stream", 100.0, "gbit_per_s", "W13", size=65536),
+                      row("netio-stream", 100.0, "messages_per_s", "W13", size=65536)],
+                     [row("netio-stream", 50.0, "messages_per_s", "W13", size=65536)])
+        self.assertIn("slower: 1", lines)
+
+    def test_all_that_is_ours_is_compared(self):
+        asked = set()
+
+        class Asked(targets.Results):
+            def medians(self, workload, subjects, metric, **parameters):
+                asked.update((subjects,) if isinstance(subjects, str) else subjects)
+                return super().medians(workload, subjects, metric, **parameters)
+
+        every = [row(case.workload, 1.0, workload=case.workload, **case.parameters)
+                 for case in cases.all_cases(False)]
+        with unittest.mock.patch.object(targets, "Results", Asked):
+            list(targets.aims(every))
+        asked |= {case.subject for case in cases.all_cases(False)}
+        self.assertEqual({subject for subject in asked if subject.startswith("netio")}, set(compare.OURS))
+
     def test_without_a_release_it_says_so(self):
         self.assertIn("no release", compare.text([row("netio", 1.0)], None)[0])
 
@@ -85,11 +110,12 @@ class Releasing(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def test_what_is_recorded_is_read_again(self):
-        void = {**row("netio", 1.0), "runs": 0}
-        releases.record([row("netio", 123456.0, size=40), void], "0.2.0", "a machine", self.folder)
+        void = {**row("netio", None), "metric": "void", "runs": 0}
+        skipped = {**row("ucx", None), "metric": "skipped", "runs": 0}
+        releases.record([row("netio", 123456.0, size=40), void, skipped], "0.2.0", "a machine", self.folder)
         found = releases.last(self.folder)
         self.assertEqual(found["machine"], "a machine")
-        self.assertEqual([each["median"] for each in found["rows"]], [123500.0])
+        self.assertEqual([each["median"] for each in found["rows"]], [123500.0, None])
         self.assertIn("within noise: 1", compare.text([row("netio", 123456.0, size=40)], found))
 
     def test_the_last_release_is_that_of_the_greatest_number(self):

@@ -69,6 +69,24 @@ class Aiming(unittest.TestCase):
         self.assertFalse(targets.holds("less than", 1, 1))
         self.assertTrue(targets.holds("at most", 1, 1))
 
+    def test_an_aim_whose_case_gave_nothing_is_told(self):
+        def table(ours, theirs):
+            return "\n".join(targets.markdown([ours, theirs]))
+
+        ours = row("W13", "netio-stream", "gbit_per_s", 10.0, size=65536)
+        theirs = row("W13", "raw-unbatched", "gbit_per_s", 20.0, size=65536)
+        void = {"metric": "void", "median": None, "min": None, "max": None, "runs": 0}
+        wanted = "| W13 | 20 ms there and back, the stream: of raw TCP | at least 0.9 | **not measured** |  |"
+        self.assertIn("| 0.5 | **no** |", table(ours, theirs))
+        self.assertIn(wanted, table({**ours, **void}, theirs))
+        self.assertIn(wanted, table(ours, {**theirs, **void}))
+        self.assertIn(wanted, table({**ours, **void}, {**theirs, **void, "metric": "skipped"}))
+        # Without an aim it is no row, and one peer of several is not missed.
+        cyclone = {**row("W2", "cyclonedds", "messages_per_s", 1.0, size=64), **void}
+        ucx = row("W2", "ucx", "messages_per_s", 1e6, size=64)
+        netio = row("W2", "netio", "messages_per_s", 2e6, size=64, form="buffered")
+        self.assertEqual([each[-1] for each in found([cyclone, ucx, netio], "64 B, of the best peer")], [2.0])
+
     def test_the_table_says_what_is_missed(self):
         rows = [row("W12", "netio", "wall_ms", 200.0, command="--help"),
                 row("W12", "netio", "wall_ms", 10.0, command="--version")]
@@ -78,6 +96,10 @@ class Aiming(unittest.TestCase):
 
 
 class Casting(unittest.TestCase):
+    def test_every_aim_has_cases_for_both_of_its_sides(self):
+        missing = [each[:2] for each in targets.aims(list(rows_of_everything())) if each[-2] and each[-1] is None]
+        self.assertEqual(missing, [])
+
     def test_every_aim_is_measured_by_some_case(self):
         told = {each[1] for each in targets.ratios(list(rows_of_everything()))}
         for what in (
@@ -86,8 +108,15 @@ class Casting(unittest.TestCase):
             "262144 B, buffered: of raw TCP, coalesced", "1048576 B, buffered: of raw TCP, coalesced",
             "256 B, of the better raw form", "1000 fids: rate, of one fid's",
             "1000 fids: rate, of raw TCP with as many", "10000 fids: cost per message, of one",
-            "64 B, adaptive, unbuffered: p50 of plain libfabric",
-            "64 B, busy, unbuffered: p50 of plain libfabric", "the same, of raw TCP coalesced",
+            "64 B, adaptive, publish/subscribe over two connections: p50 of plain libfabric",
+            "64 B, busy, publish/subscribe over two connections: p50 of plain libfabric",
+            "64 B, busy, a bare session: p50 of plain libfabric",
+            "20 ms there and back, publish/subscribe: of raw TCP",
+            "20 ms there and back, the stream: of raw TCP",
+            "40 B, two loops: CPU per message, of one", "1024 B, two loops: CPU per message, of one",
+            "40 B, integrity, of U A / (U + A)", "65536 B, privacy, of U A / (U + A)",
+            "64 B, unbuffered: of UCX", "1024 B, unbuffered: of UCX", "4096 B, unbuffered: of UCX",
+            "64 B, unbuffered: of raw TCP, unbatched", "the same, of raw TCP coalesced",
             "p99, us", "1280 groups, of 64", "--help: ms", "--version: ms",
             "40 B, a client, callback: of the socket of one thread",
             "40 B, a client, batches: of the socket of one thread",
