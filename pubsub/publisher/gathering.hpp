@@ -35,7 +35,8 @@ class Gathering {
     static constexpr std::size_t page_bytes = 65536;
 
     // With so many frames of the peer's under way, a message waits for others to leave with, until
-    // there is enough for a frame.
+    // there is enough for a frame: whatever room the peer has, so that a burst makes few frames
+    // from its beginning on. What is to leave at once is prompt (try_publish).
     static constexpr std::size_t frames_ahead = 1;
     static constexpr std::size_t enough_bytes = 32768;
 

@@ -86,6 +86,8 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     // follows. again: no subscriber got it; on_writable says when to try again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
     // not_owned: the fid is another loop's (Publisher::Options::owned).
+    // While a frame is under way to a subscriber, the next messages of up to 8 KiB wait for it, or
+    // until they fill a frame together, though there is room; try_publish() lets each leave.
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }
