@@ -38,7 +38,10 @@ class ArrivalCounter {
   public:
     // The account of a fid, good until another one is asked for.
     Arrivals& of(Fid fid) { return fids_[fid]; }
-    Arrivals* find(Fid fid) noexcept { return fids_.find(fid); } // nullptr: it has none
+    Arrivals* find(Fid fid) noexcept { // nullptr: it has none
+        Arrivals* const account = fids_.find_or_vacant(fid);
+        return account == nullptr || account->messages > 0 ? account : fids_.find(fid);
+    }
     void add(Arrivals& account, std::size_t bytes) noexcept {
         ++account.messages;
         account.bytes += bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A flat hash map from fids to small values: one cache line per look-up in the usual case. Every
-// message costs a look-up on either side, which is why it is not std::unordered_map. Pointers and
-// references are good until the next insertion or removal.
+// A flat hash map from fids to small values: one cache line per look-up in the usual case, where a
+// value has up to 24 bytes. Every message costs a look-up on either side, which is why it is not
+// std::unordered_map. Pointers and references are good until the next insertion or removal.
 
 #include "pubsub/core/fid.hpp"
 
@@ -19,28 +19,46 @@ namespace netio::pubsub::inline v0_2 {
 
 template <typename Value>
 class FidMap {
+    struct Entry {
+        Fid fid{};
+        Value value{};
+    };
+    static constexpr std::size_t slot_alignment() noexcept {
+        return sizeof(Entry) <= 32 ? std::bit_ceil(sizeof(Entry)) : alignof(Entry);
+    }
+    struct alignas(slot_alignment()) Slot : Entry {};
+
   public:
+    // A place without a fid has this one, or another as soon as somebody uses it.
+    static constexpr Fid nobody{0x6a09e667f3bcc908};
+    static constexpr std::size_t slot_bytes() noexcept { return sizeof(Slot); }
+
     // The value of a fid, made if it is not there.
     Value& operator[](Fid fid) {
         if (Value* const value = find(fid)) return *value;
+        if (fid == vacant_) choose_vacant();
         if ((size_ + 1) * 2 > slots_.size()) grow();
         std::size_t at = free_place(fid);
         if (((at - home(fid)) & mask_) > search_limit && multiplier_ == golden_ratio) {
             scatter_anew();
             at = free_place(fid);
         }
-        slots_[at].used = true;
         slots_[at].fid = fid;
         ++size_;
         return slots_[at].value;
     }
 
-    Value* find(Fid fid) noexcept {
+    Value* find(Fid fid) noexcept { return fid == vacant_ ? nullptr : find_or_vacant(fid); }
+    // The same with fewer instructions: instead of nothing it may be a value as it is made, of
+    // nobody.
+    Value* find_or_vacant(Fid fid) noexcept {
         if (slots_.empty()) return nullptr;
-        for (std::size_t at = home(fid);; at = next(at)) {
-            Slot& slot = slots_[at];
-            if (!slot.used) return nullptr;
-            if (slot.fid == fid) return &slot.value;
+        Slot* slot = &slots_[home(fid)];
+        while (true) {
+            if (slot->fid == fid) [[likely]]
+                return &slot->value;
+            if (is_vacant(*slot)) return nullptr;
+            if (++slot == slots_.data() + slots_.size()) slot = slots_.data();
         }
     }
     const Value* find(Fid fid) const noexcept { return const_cast<FidMap*>(this)->find(fid); }
@@ -48,9 +66,9 @@ class FidMap {
     bool erase(Fid fid) {
         if (slots_.empty()) return false;
         std::size_t at = home(fid);
-        while (slots_[at].used && slots_[at].fid != fid)
+        while (!is_vacant(slots_[at]) && slots_[at].fid != fid)
             at = next(at);
-        if (!slots_[at].used) return false;
+        if (is_vacant(slots_[at])) return false;
         --size_;
         close_hole(at);
         return true;
@@ -75,7 +93,8 @@ class FidMap {
     std::size_t farthest() const noexcept {
         std::size_t distance = 0;
         for (std::size_t at = 0; at < slots_.size(); ++at) {
-            if (slots_[at].used) distance = std::max(distance, (at - home(slots_[at].fid)) & mask_);
+            if (is_vacant(slots_[at])) continue;
+            distance = std::max(distance, (at - home(slots_[at].fid)) & mask_);
         }
         return distance;
     }
@@ -89,14 +108,14 @@ class FidMap {
     void for_each(Visit visit) {
         for (std::size_t place = 0; place < slots_.size(); ++place) {
             Slot& slot = slots_[scattered(place)];
-            if (slot.used) visit(slot.fid, slot.value);
+            if (!is_vacant(slot)) visit(slot.fid, slot.value);
         }
     }
     template <typename Visit>
     void for_each(Visit visit) const {
         for (std::size_t place = 0; place < slots_.size(); ++place) {
             const Slot& slot = slots_[scattered(place)];
-            if (slot.used) visit(slot.fid, slot.value);
+            if (!is_vacant(slot)) visit(slot.fid, slot.value);
         }
     }
 
@@ -123,18 +142,12 @@ class FidMap {
         const std::size_t end = first + std::min(count, slots_.size() - first);
         for (; first < end; ++first) {
             const Slot& slot = slots_[scattered(first)];
-            if (slot.used && !visit(slot.fid, slot.value)) break;
+            if (!is_vacant(slot) && !visit(slot.fid, slot.value)) break;
         }
         return first;
     }
 
   private:
-    struct Slot {
-        Fid fid{};
-        bool used = false;
-        Value value{};
-    };
-
     static constexpr std::uint64_t golden_ratio = 0x9e3779b97f4a7c15; // of 2 to the 64th
     // By chance, at most half full, a million fids have none that is 100 places from home.
     static constexpr std::size_t search_limit = 512;
@@ -148,6 +161,7 @@ class FidMap {
         return static_cast<std::size_t>(((product ^ (product >> 32)) * multiplier_) >> shift_);
     }
     std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask_; }
+    bool is_vacant(const Slot& slot) const noexcept { return slot.fid == vacant_; }
     // Another order of all slots, by the golden section: whoever entered the values of one map into
     // another in their own order would find most of it in the way of the next.
     std::size_t scattered(std::size_t place) const noexcept {
@@ -156,7 +170,7 @@ class FidMap {
 
     std::size_t free_place(Fid fid) const noexcept {
         std::size_t at = home(fid);
-        while (slots_[at].used)
+        while (!is_vacant(slots_[at]))
             at = next(at);
         return at;
     }
@@ -171,19 +185,33 @@ class FidMap {
     // It cannot choose them for a number that it does not know. Only then, since what is visited in
     // which order is otherwise the same in every run.
     void scatter_anew() {
-        std::random_device device;
-        multiplier_ = (std::uint64_t{device()} << 32 | device()) | 1;
+        multiplier_ = draw() | 1;
         place_anew();
     }
     void place_anew() {
         std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(mask_ + 1));
+        for (Slot& slot : slots_)
+            slot.fid = vacant_;
         for (Slot& slot : old)
-            if (slot.used) slots_[free_place(slot.fid)] = std::move(slot);
+            if (!is_vacant(slot)) slots_[free_place(slot.fid)] = std::move(slot);
+    }
+    // Nobody knows it, so nobody can use it next.
+    void choose_vacant() {
+        Fid other{draw()};
+        while (other == vacant_ || find(other) != nullptr)
+            other = Fid{draw()};
+        for (Slot& slot : slots_)
+            if (is_vacant(slot)) slot.fid = other;
+        vacant_ = other;
+    }
+    static std::uint64_t draw() {
+        std::random_device device;
+        return std::uint64_t{device()} << 32 | device();
     }
 
     // Moves later entries of the same run forward, so that no search stops short.
     void close_hole(std::size_t hole) {
-        for (std::size_t at = next(hole); slots_[at].used; at = next(at)) {
+        for (std::size_t at = next(hole); !is_vacant(slots_[at]); at = next(at)) {
             const std::size_t distance = (at - home(slots_[at].fid)) & mask_;
             if (distance >= ((at - hole) & mask_)) {
                 slots_[hole] = std::move(slots_[at]);
@@ -191,11 +219,13 @@ class FidMap {
             }
         }
         slots_[hole] = Slot{};
+        slots_[hole].fid = vacant_;
     }
 
     std::vector<Slot> slots_; // a power of two, at most half full
     std::size_t mask_ = 0;    // slots_.size() - 1
     std::size_t size_ = 0;
+    Fid vacant_ = nobody;
     std::uint64_t multiplier_ = golden_ratio; // odd
     unsigned shift_ = 61;
 };

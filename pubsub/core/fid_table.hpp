@@ -24,13 +24,15 @@ struct FidState {
     Lane* lane = nullptr; // of that generation
 };
 
+static_assert(FidMap<FidState>::slot_bytes() == 32, "two in a cache line");
+
 struct FidTable {
     FidMap<FidState> fids;
     std::uint64_t generation = 1; // of the lanes
 
     // The state of a fid whose lane is known; nullptr: it is to be looked up.
     FidState* find_current(Fid fid) noexcept {
-        FidState* const state = fids.find(fid);
+        FidState* const state = fids.find_or_vacant(fid); // whose generation is 0
         return state != nullptr && state->generation == generation ? state : nullptr;
     }
 };

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/fid_map.hpp"
 
+#include "pubsub/core/arrival_counter.hpp"
+#include "pubsub/core/fid_table.hpp"
+
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <random>
@@ -41,6 +45,66 @@ TEST(FidMap, TakesTheWholeRangeOfFids) {
     EXPECT_EQ(*map.find(Fid{UINT64_MAX}), 2);
 }
 
+// Inside, one number stands for a place without a fid, until somebody has it for a fid.
+TEST(FidMap, TakesTheFidThatStandsForNone) {
+    constexpr Fid nobody = FidMap<int>::nobody;
+    for (const std::uint64_t others : {0U, 1U, 3U, 4U, 1000U}) {
+        FidMap<int> map;
+        for (std::uint64_t fid = 0; fid < others; ++fid)
+            map[Fid{fid}] = 1;
+        EXPECT_EQ(map.find(nobody), nullptr);
+        EXPECT_FALSE(map.erase(nobody));
+        map[nobody] = 5;
+        map[Fid{others}] = 6; // and it may have to grow
+        ASSERT_NE(map.find(nobody), nullptr);
+        EXPECT_EQ(*map.find(nobody), 5);
+        EXPECT_EQ(map.size(), others + 2);
+        EXPECT_EQ(contents(map).size(), others + 2);
+        EXPECT_EQ(map.find(Fid{others + 1}), nullptr);
+        EXPECT_TRUE(map.erase(nobody));
+        EXPECT_EQ(map.find(nobody), nullptr);
+        EXPECT_EQ(contents(map).size(), others + 1);
+        map[nobody] = 7;
+        EXPECT_EQ(contents(map).at(nobody), 7);
+    }
+}
+
+// Those who look first and ask later must not take it for one.
+TEST(FidMap, AFidThatStandsForNoneHasNeitherALaneNorAnAccount) {
+    detail::FidTable table;
+    table.fids[Fid{1}].generation = table.generation;
+    EXPECT_NE(table.find_current(Fid{1}), nullptr);
+    EXPECT_EQ(table.find_current(FidMap<int>::nobody), nullptr);
+    EXPECT_EQ(table.find_current(Fid{2}), nullptr);
+    ArrivalCounter counter;
+    counter.add_missed(Fid{1}, 3);
+    EXPECT_NE(counter.find(Fid{1}), nullptr) << "an account, though nothing has arrived";
+    EXPECT_EQ(counter.find(FidMap<int>::nobody), nullptr);
+    EXPECT_EQ(counter.find(Fid{2}), nullptr);
+}
+
+template <typename Value>
+bool lie_in_one_line_each() {
+    FidMap<Value> map;
+    for (std::uint64_t fid = 0; fid < 100; ++fid)
+        map[Fid{fid}] = {};
+    bool all = true;
+    map.for_each([&](Fid, const Value& value) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(&value) - sizeof(Fid);
+        const auto last = reinterpret_cast<std::uintptr_t>(&value) + sizeof(Value) - 1;
+        all = all && begin / 64 == last / 64;
+    });
+    return all;
+}
+
+TEST(FidMap, AFidAndAValueOfUpToThreeWordsLieInOneCacheLine) {
+    EXPECT_TRUE((lie_in_one_line_each<std::array<std::uint64_t, 1>>()));
+    EXPECT_TRUE((lie_in_one_line_each<std::array<std::uint64_t, 2>>()));
+    EXPECT_TRUE((lie_in_one_line_each<std::array<std::uint64_t, 3>>()));
+    EXPECT_EQ((FidMap<std::array<std::uint64_t, 3>>::slot_bytes()), 32U);
+    EXPECT_EQ((FidMap<std::array<std::uint64_t, 4>>::slot_bytes()), 40U);
+}
+
 // A few fids of many, and many fids of a few, are found in different ways.
 TEST(FidMap, VisitsAndErasesThoseOfARange) {
     for (const std::uint64_t last : {std::uint64_t{12}, UINT64_MAX}) {
@@ -72,7 +136,8 @@ TEST_P(FidMapAgainstMap, AgreesInEveryStep) {
         std::map<Fid, int> truth;
         for (int step = 0; step < 2000; ++step) {
             // Multiples of a large power of two collide under many hash functions.
-            const Fid fid{(random() % GetParam()) << (seed % 2 == 0 ? 0 : 40)};
+            Fid fid{(random() % GetParam()) << (seed % 2 == 0 ? 0 : 40)};
+            if (random() % 50 == 0) fid = FidMap<int>::nobody;
             if (random() % 3 == 0) {
                 ASSERT_EQ(map.erase(fid), truth.erase(fid) == 1) << "seed " << seed;
             } else {
