@@ -39,7 +39,8 @@ constexpr std::size_t many = 1000;
 constexpr std::uint64_t messages_each = 5;
 constexpr std::size_t message_bytes = 100;
 constexpr rlim_t descriptors_needed = 2 * many; // one for each, and plenty for the rest
-constexpr std::size_t bytes_each_limit = std::size_t{256} * 1024;
+// The promise; no sanitizer has part in it, as those builds have no such test.
+constexpr std::size_t bytes_each_limit = std::size_t{80} * 1024;
 
 // Enough, with their answers, for every receive buffer on either side to be written to, as
 // heartbeats do in time.
@@ -231,9 +232,14 @@ void serve_a_thousand(Publish publish) {
     const std::size_t at_subscriber = (reports[1] - reports[0]) / (many - few);
     print_and_record("the publisher", at_publisher);
     print_and_record("the subscriber", at_subscriber);
-    EXPECT_LT(at_publisher, bytes_each_limit);
-    // Receive buffers come from the system's memory when something arrives in them.
-    EXPECT_LT(at_subscriber, bytes_each_limit);
+    // As ctest runs them: a process that has done this before weighs more, for the allocator's
+    // sake.
+    static bool is_first = true;
+    if (std::exchange(is_first, false)) {
+        EXPECT_LT(at_publisher, bytes_each_limit);
+        // Receive buffers come from the system's memory when something arrives in them.
+        EXPECT_LT(at_subscriber, bytes_each_limit);
+    }
 
     std::uint64_t next = 0; // fid and number in turn
     actor.at_room = [&] {
