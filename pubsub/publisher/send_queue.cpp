@@ -84,16 +84,18 @@ void SendQueue::add_positions(Positions positions) {
 
 // --- leaving it -----------------------------------------------------------------------------
 
-bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame) {
+bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
     if (items_.empty()) return false;
     Item& item = items_.front();
     const Handling& handling = item.handling;
     const bool first_of_all = holding_.posted == 0;
-    if (!first_of_all && handling.amount > 0 && holding_.posted + handling.amount > post_limit) {
+    if (!first_of_all && handling.amount > 0 &&
+        holding_.posted + handling.amount > room.post_limit) {
         return false;
     }
     next_ = {
         .cookie = handling.cookie, .amount = handling.amount, .frames = 1, .since = handling.since};
+    together_ = 0;
     frame.flags = 0;
     frame.cookie.reset();
     switch (item.kind) {
@@ -104,18 +106,19 @@ bool SendQueue::prepare(std::size_t post_limit, std::size_t body_limit, ReadyFra
         std::copy_n(item.extension.begin(), item.extension_bytes, frame.extension.begin());
         frame.slice_count = item.kind == Kind::frame ? 1 : 0;
         frame.slices[0] = item.slice;
+        join_pages(room, frame);
         break;
     case Kind::message:
         if (waits_for_company(item)) return false;
-        if (prepare_page(post_limit, body_limit, frame)) break;
-        gathered_ = 0;
-        part_ = fill_frame(*item.message, body_limit, item.offset, frame);
+        if (prepare_page(room, frame)) break;
+        together_ = 0;
+        part_ = fill_frame(*item.message, room.body_limit, item.offset, frame);
         next_.is_last = item.offset + part_ >= item.message->total_bytes;
         if (!next_.is_last) next_.amount = 0;
         break;
     case Kind::gap:
     case Kind::list:
-        if (!prepare_counts(item, body_limit, frame)) return false;
+        if (!prepare_counts(item, room.body_limit, frame)) return false;
         break;
     }
     const bool ours = item.kind != Kind::frame && item.kind != Kind::message;
@@ -136,23 +139,23 @@ bool SendQueue::waits_for_company(const Item& item) const noexcept {
 
 // Several small messages in one frame, if they wait behind one another. None of them can be one
 // that is sent in fragments: two of those do not fit into a frame.
-bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame) {
+bool SendQueue::prepare_page(const Room& room, ReadyFrame& frame) {
     const auto is_small = [](const Item& item) {
         return item.kind == Kind::message && Gathering::takes(*item.message);
     };
     if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
-    if (!gathering_.begin(body_limit)) return false;
+    if (!gathering_.begin(room.body_limit)) return false;
     std::size_t amount = 0;
     for (std::size_t i = 0; i < items_.size(); ++i) {
         const Item& item = items_[i];
         const Handling& handling = item.handling;
-        const bool may_be_posted = holding_.posted + amount + handling.amount <= post_limit;
+        const bool may_be_posted = holding_.posted + amount + handling.amount <= room.post_limit;
         if (!is_small(item) || !(may_be_posted || gathering_.count() == 0)) break;
         if (!gathering_.append(*item.message, {handling.cookie, handling.amount})) break;
         amount += handling.amount;
     }
-    gathered_ = gathering_.count();
-    if (gathered_ < 2) return false;
+    together_ = gathering_.count();
+    if (together_ < 2) return false;
     next_.amount = amount;
     frame.kind = page_kind;
     frame.flags = gathered_flag;
@@ -160,6 +163,34 @@ bool SendQueue::prepare_page(std::size_t post_limit, std::size_t body_limit, Rea
     frame.slices[0] = gathering_.page();
     frame.slice_count = 1;
     return true;
+}
+
+// Pages that wait behind one another share a frame: each begins with the fid of its first record,
+// so side by side they are a page. As many as leave from where they lie; what is kept of the newest
+// has its turn behind each page with a mark, so that one leaves alone.
+void SendQueue::join_pages(const Room& room, ReadyFrame& frame) {
+    const auto is_plain_page = [](const Item& item) {
+        const bool is_page = item.kind == Kind::frame && item.frame_kind == page_kind;
+        return is_page && item.handling.mark == 0;
+    };
+    const std::size_t most = std::min({items_.size(), joined_limit, room.slice_limit});
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    std::size_t amount = 0;
+    for (; count < most && is_plain_page(items_[count]); ++count) {
+        const Item& item = items_[count];
+        const std::size_t next = item.handling.amount;
+        if (bytes + item.slice.size > room.body_limit) break;
+        if (count > 0 && holding_.posted + amount + next > room.post_limit) break;
+        bytes += item.slice.size;
+        amount += next;
+        frame.slices[count] = item.slice;
+        next_.pages[count] = {.cookie = item.handling.cookie, .amount = next};
+    }
+    if (count < 2) return;
+    together_ = frame.slice_count = count;
+    next_.joined = static_cast<std::uint8_t>(count);
+    next_.amount = amount;
 }
 
 // One frame of gaps, totals or positions. False: all that may be under way are.
@@ -176,11 +207,10 @@ bool SendQueue::prepare_counts(const Item& item, std::size_t body_limit, ReadyFr
 void SendQueue::posted() {
     Item& item = items_.front();
     const bool ours = item.kind != Kind::frame && item.kind != Kind::message;
-    const bool is_page = item.kind == Kind::message && gathered_ > 0;
-    if (is_page) next_.page = gathering_.posted();
+    if (item.kind == Kind::message && together_ > 0) next_.page = gathering_.posted();
     if (!ours || next_.counts != 0) posted_[*std::exchange(slot_, std::nullopt)] = next_;
-    if (is_page) {
-        for (std::size_t i = 0; i < gathered_; ++i)
+    if (together_ > 0) {
+        for (std::size_t i = 0; i < together_; ++i)
             on_head_posted();
         return;
     }
@@ -237,11 +267,10 @@ TimePoint SendQueue::on_sent(Cookie cookie, Fate fate, std::vector<Returned>& re
     ++progress_;
     telling_.on_sent(posted.counts);
     holding_.posted -= posted.amount;
-    if (posted.page) {
-        for (const Gathering::Held& held : gathering_.messages(*posted.page))
-            returned.push_back({.cookie = held.cookie, .frames = 1, .fate = fate});
-        gathering_.release(*posted.page);
-    } else if (posted.frames > 0) {
+    for (const Gathering::Held& held : several(posted))
+        returned.push_back({.cookie = held.cookie, .frames = 1, .fate = fate});
+    if (posted.page) gathering_.release(*posted.page);
+    if (!posted.is_several() && posted.frames > 0) {
         returned.push_back({.cookie = posted.cookie,
                             .frames = posted.frames,
                             .fate = posted.is_last ? std::optional{fate} : std::nullopt});

@@ -6,12 +6,13 @@
 // calls nobody: prepare() says what is to be sent next, posted() that it was, and what is not
 // needed any more comes back as the cookie that it was queued with.
 //
-//     while (queue.prepare(limit, session.body_limit(), frame) &&
+//     while (queue.prepare(room, frame) &&
 //            session.send(frame.outgoing(), frame.cookie) == Status::ok)
 //         queue.posted();
 //
-// Small messages that wait behind one another are gathered into one frame. Every cookie comes back
-// exactly as often as frames_for() says: from on_sent(), take_back() or take_rest().
+// Small messages that wait behind one another are gathered into one frame; so are pages, which lie
+// side by side in it, where they are, and are one page to the peer. Every cookie comes back exactly
+// as often as frames_for() says: from on_sent(), take_back() or take_rest().
 
 #include "netio/base/ring_queue.hpp"
 #include "netio/base/slot_pool.hpp"
@@ -61,9 +62,14 @@ class SendQueue {
     };
     void add_positions(Positions positions);
 
+    struct Room {
+        std::size_t post_limit = 0;  // of what the fabric may have, in the items' amounts
+        std::size_t body_limit = 0;  // of a frame
+        std::size_t slice_limit = 0; // of those that leave from where they lie
+    };
     // The frame that is to be sent next; false: none, as nothing waits, or the fabric has as much
-    // as `post_limit` allows. Without posted() the next call prepares the same one.
-    bool prepare(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame);
+    // as it may. Without posted() the next call prepares the same one.
+    bool prepare(const Room& room, ReadyFrame& frame);
     void posted();
 
     struct Returned {
@@ -104,9 +110,8 @@ class SendQueue {
         for (std::uint32_t i = 0; i < posted_.end(); ++i) {
             const Posted& posted = posted_[i];
             if (posted.amount == 0) continue;
-            if (!posted.page) visit(posted.cookie, posted.amount);
-            if (!posted.page) continue;
-            for (const Gathering::Held& held : gathering_.messages(*posted.page))
+            if (!posted.is_several()) visit(posted.cookie, posted.amount);
+            for (const Gathering::Held& held : several(posted))
                 visit(held.cookie, held.amount);
         }
         for (std::size_t i = 0; i < items_.size() && items_[i].handling.begun; ++i)
@@ -127,6 +132,9 @@ class SendQueue {
         }
         return sum;
     }
+
+    // Pages that leave together.
+    static constexpr std::size_t joined_limit = 8;
 
   private:
     enum class Kind : std::uint8_t { frame, message, answer, gap, list };
@@ -151,6 +159,10 @@ class SendQueue {
         TimePoint since{};                // when the first of it entered
         CountFrames::Places counts = 0;   // where its counts lie
         std::optional<std::uint8_t> page; // several messages, gathered
+        std::uint8_t joined = 0;          // or so many pages
+        std::array<Gathering::Held, joined_limit> pages{};
+
+        bool is_several() const noexcept { return page || joined > 0; }
     };
 
     struct Owed { // of what waits
@@ -161,7 +173,12 @@ class SendQueue {
     Item& add(Kind kind);
     void hold(Item& item, const Handling& handling);
     bool waits_for_company(const Item& item) const noexcept;
-    bool prepare_page(std::size_t post_limit, std::size_t body_limit, ReadyFrame& frame);
+    bool prepare_page(const Room& room, ReadyFrame& frame);
+    void join_pages(const Room& room, ReadyFrame& frame);
+    std::span<const Gathering::Held> several(const Posted& posted) const noexcept {
+        if (posted.page) return gathering_.messages(*posted.page);
+        return std::span{posted.pages}.first(posted.joined);
+    }
     bool prepare_counts(const Item& item, std::size_t body_limit, ReadyFrame& frame);
     void keep_head_for_good();
     void on_head_posted();
@@ -175,10 +192,10 @@ class SendQueue {
     std::uint64_t progress_ = 0;
     SlotPool<Posted> posted_;
     // The frame that was prepared last: what it will be when it is posted, how many bytes of a
-    // message it has, how many messages are gathered in it, and its number.
+    // message it has, how many messages or pages are together in it, and its number.
     Posted next_;
     std::size_t part_ = 0;
-    std::size_t gathered_ = 0;
+    std::size_t together_ = 0; // 0: one alone
     std::optional<std::uint32_t> slot_;
     CountFrames telling_;
 };

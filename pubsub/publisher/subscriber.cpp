@@ -79,7 +79,10 @@ void Subscriber::pump() {
     ReadyFrame frame;
     // Asked first: where nothing can be sent, every message that comes would have a page gathered.
     while (!queue_.has_drained() && session_->request_capacity() &&
-           queue_.prepare(owner_.post_limit(*this), session_->body_limit(), frame)) {
+           queue_.prepare({.post_limit = owner_.post_limit(*this),
+                           .body_limit = session_->body_limit(),
+                           .slice_limit = session_->segment_limit()},
+                          frame)) {
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
         queue_.posted();
     }

@@ -38,6 +38,7 @@ class Groups : public PubSubScenario {
                                       break;
                                   }
                                   ++next;
+                                  if (each_alone) publisher.flush(fid);
                               }
                               tick.start(50us);
                           }};
@@ -53,6 +54,8 @@ class Groups : public PubSubScenario {
             }
         }
     }
+    bool each_alone = false; // a page for each message
+
     void subscribe_all(const netio::SessionOptions& session) {
         for (unsigned i = 0; i < subscriber_count; ++i) {
             std::vector<FidRange> ranges;
@@ -72,8 +75,28 @@ TEST_P(Groups, WhoseSubscribersHaveOtherPagesToTakeFillThoseThatWouldWait) {
     const auto publisher = buffered({.page_bytes = 4096, .page_count = 4096});
     subscribe_all(slow);
     constexpr std::uint64_t rounds = 60;
-    publish_in_turn(*publisher, 5, rounds);
+    publish_in_turn(*publisher, 20, rounds);
     EXPECT_LT(publisher->counters().pages, rounds * group_count * 2 / 3);
+}
+
+// More of them than pages: whoever has few receives gets several pages in each.
+TEST_P(Groups, WhosePagesQueueShareFrames) {
+    const auto publisher = buffered({.page_bytes = 4096, .page_count = 64});
+    subscribe_all(slow);
+    constexpr std::uint64_t rounds = 40;
+    each_alone = true;
+    publish_in_turn(*publisher, 20, rounds);
+    EXPECT_EQ(publisher->counters().pages, rounds * group_count);
+    std::uint64_t pages = 0; // each for those who want it
+    for (const auto& each : subscribers)
+        pages += each->actor.messages;
+    std::uint64_t frames = 0;
+    for (const SubscriberFigures& each : publisher->snapshot().subscribers)
+        frames += each.frames_sent;
+    EXPECT_LT(frames, pages * 2 / 3);
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    EXPECT_EQ(publisher_actor.end.reason, netio::CloseReason::orderly);
 }
 
 TEST_P(Groups, ThatArePublishedToWithRestsGetTheirPagesAsQuicklyAsEver) {

@@ -82,7 +82,7 @@ TEST(Gathering, SmallMessagesThatWaitLeaveTogetherInTheirOrder) {
     peer.queue.add_message(small.make(2, 3, "head"), {.cookie = Cookie{2}, .amount = 1});
     peer.queue.add_message(small.make(1, 0), {.cookie = Cookie{3}, .amount = 1});
     ReadyFrame frame;
-    ASSERT_TRUE(peer.queue.prepare(SIZE_MAX, body_limit, frame));
+    ASSERT_TRUE(peer.queue.prepare({.post_limit = SIZE_MAX, .body_limit = body_limit}, frame));
     EXPECT_EQ(frame.kind, page_kind);
     EXPECT_EQ(frame.flags, gathered_flag);
     EXPECT_THAT(read_page(frame), ElementsAre(InPage{Fid{1}, "x", 1}, InPage{Fid{2}, "headbxx", 2},
@@ -195,7 +195,7 @@ TEST(Gathering, APageThatWasNotPostedIsMadeAgain) {
     small.add(peer.queue, 1);
     small.add(peer.queue, 2);
     ReadyFrame frame;
-    ASSERT_TRUE(peer.queue.prepare(SIZE_MAX, body_limit, frame));
+    ASSERT_TRUE(peer.queue.prepare({.post_limit = SIZE_MAX, .body_limit = body_limit}, frame));
     small.add(peer.queue, 3);
     peer.take_all();
     EXPECT_THAT(peer.kinds, ElementsAre(page_kind));

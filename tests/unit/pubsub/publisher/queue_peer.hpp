@@ -16,15 +16,20 @@ inline constexpr std::size_t body_limit = 4096;
 // What a peer would get, and the cookies under way.
 struct QueuePeer {
     SendQueue queue;
+    std::size_t slices = 0; // that leave from where they lie
     std::vector<std::uint8_t> kinds;
+    std::vector<std::size_t> slice_counts;
     std::vector<FidCount> counts;
     std::vector<Cookie> under_way;
     bool more = false;
 
     bool take_one(std::size_t post_limit = SIZE_MAX) {
         ReadyFrame frame;
-        if (!queue.prepare(post_limit, body_limit, frame)) return false;
+        const SendQueue::Room room{
+            .post_limit = post_limit, .body_limit = body_limit, .slice_limit = slices};
+        if (!queue.prepare(room, frame)) return false;
         kinds.push_back(frame.kind);
+        slice_counts.push_back(frame.slice_count);
         more = frame.flags == more_flag;
         const bool positions = frame.kind == positions_kind;
         if (frame.kind == gap_kind || frame.kind == totals_kind || positions) {
