@@ -3,7 +3,7 @@
 // Stands between the two ends of TCP connections and hands on what either sends so much later, as a
 // long way would: without loss, in order, and with a limit of how much is on the way.
 //
-//     delay --listen 5001 --to 5000 [--delay-ms 10] [--room-mib 64]
+//     delay --listen 5001 --to 5000 [--host 127.0.0.1] [--delay-ms 10] [--room-mib 64]
 //
 // Four threads for each connection. Ends when it is killed.
 
@@ -32,6 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Arguments {
+    in_addr host{htonl(INADDR_LOOPBACK)}; // of both
     std::uint16_t listen = 0;
     std::uint16_t to = 0;
     std::chrono::milliseconds delay{10};
@@ -48,6 +49,10 @@ Arguments parse(int argc, char** argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string_view name = argv[i];
         const unsigned long value = std::strtoul(argv[i + 1], nullptr, 10);
+        if (name == "--host" && ::inet_pton(AF_INET, argv[i + 1], &arguments.host) != 1) {
+            std::fprintf(stderr, "delay: %s is no address\n", argv[i + 1]);
+            std::exit(2);
+        }
         if (name == "--listen") arguments.listen = static_cast<std::uint16_t>(value);
         if (name == "--to") arguments.to = static_cast<std::uint16_t>(value);
         if (name == "--delay-ms") arguments.delay = std::chrono::milliseconds{value};
@@ -132,17 +137,17 @@ class Way {
     std::deque<Piece> due_;
 };
 
-sockaddr_in at(std::uint16_t port) {
+sockaddr_in at(in_addr host, std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr = host;
     return address;
 }
 
 void carry(int client, const Arguments& arguments) {
     const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in target = at(arguments.to);
+    const sockaddr_in target = at(arguments.host, arguments.to);
     if (server < 0 ||
         ::connect(server, reinterpret_cast<const sockaddr*>(&target), sizeof target) != 0) {
         ::close(client);
@@ -169,7 +174,7 @@ int main(int argc, char** argv) {
     const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int on = 1;
     ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    const sockaddr_in place = at(arguments.listen);
+    const sockaddr_in place = at(arguments.host, arguments.listen);
     if (listener < 0 ||
         ::bind(listener, reinterpret_cast<const sockaddr*>(&place), sizeof place) != 0 ||
         ::listen(listener, 64) != 0) {

@@ -6,7 +6,7 @@
 
 Publishers, buffered and unbuffered, subscribers with every policy, copies and pumps are stopped,
 continued, killed and started again; links are slowed down and cut where network namespaces are
-allowed. What is done, to whom and when follows from the seed, which is printed; what comes of it
+allowed; some publishers are a long way off. What is done, to whom and when follows from the seed, which is printed; what comes of it
 also depends on the machine. At the end the books must balance: what a publisher says it sent, what
 each subscriber says it received and missed, the bytes of every file; and no long-lived process may
 have grown.
@@ -25,6 +25,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from fleet import Program, wait_for_line  # noqa: E402
+from long_way import LongWay  # noqa: E402
 from machines import make_machines  # noqa: E402
 
 MACHINES = 3
@@ -38,9 +39,13 @@ PUBLISHERS = (
     ("unbuffered-block", "unbuffered", "block", 1),
     ("unbuffered-drop", "unbuffered", "drop", 1),
     ("looped-block", "buffered", "block", 2),
+    # Over a long way, of small messages.
+    ("far-pages-block", "buffered", "block", 1),
+    ("far-lent-block", "unbuffered", "block", 1),
 )
 CONFIG = """listen: {host}:{port}
 open: true
+metrics: 127.0.0.1:{figures}
 mode: {mode}
 slow_subscribers: {policy}
 loops: {loops}
@@ -57,7 +62,7 @@ class Soak:
         self.folder = folder
         self.machines = make_machines(MACHINES)
         self.count = 0
-        self.publishers, self.servers, self.clients, self.ended = {}, [], {}, []
+        self.publishers, self.servers, self.clients, self.ended, self.ways = {}, [], {}, [], {}
         self.waiting = []  # (when, what to do then), for what has been stopped or cut
         self.pause = threading.Event()
         self.complaints = []
@@ -81,13 +86,18 @@ class Soak:
         host = self.machines.address(0)
         for number, (name, mode, policy, loops) in enumerate(PUBLISHERS):
             port = 21000 + 2 * number  # and the next one of a second loop
-            largest, rate = (600, 4000) if mode == "buffered" else (40000, 200)
-            text = CONFIG.format(host=host, port=port, mode=mode, policy=policy, last=FIDS - 1,
-                                 loops=loops, largest=largest, rate=rate)  # fmt: skip
+            far = name.startswith("far-")
+            largest, rate = (2000, 5000) if far else (600, 4000) if mode == "buffered" else (40000, 200)
+            text = CONFIG.format(host=host, port=port, figures=port + 200, mode=mode, policy=policy,
+                                 last=FIDS - 1, loops=loops, largest=largest, rate=rate)  # fmt: skip
             config = self.folder / f"{name}.yaml"
             config.write_text(text, "utf-8")
             self.publishers[name] = self.serve(name, "publish", config, "--duration", self.seconds)
             addresses = [f"{host}:{port + loop}" for loop in range(loops)]
+            if far:
+                delay = self.netio.with_name("soak_delay")
+                self.ways[name] = LongWay(self.machines, delay, host, port + 1, port, port + 200)
+                addresses = [f"{host}:{port + 1}"]
             for guest in range(2):
                 self.client(f"subscribe-{name}-{guest}", self.subscribe, addresses, policy)
         served = self.folder / "served"
@@ -104,7 +114,10 @@ class Soak:
 
     def subscribe(self, machine, name, addresses, policy):
         words = ["subscribe", *addresses, "--fid", f"0-{FIDS - 1}", "--verify"]
-        if policy == "block" and self.chance.random() < 0.3:
+        if "-far-" in name:
+            # One with few receives, so that messages wait and share frames.
+            words += ["--window-limit", 0] if name.endswith("-0") else []
+        elif policy == "block" and self.chance.random() < 0.3:
             words += ["--policy", self.chance.choice(["drop", "disconnect"])]
         return self.start(machine, name, *words)
 
@@ -217,6 +230,8 @@ class Soak:
         for program in [*self.servers, *(each[0] for each in self.clients.values())]:
             program.kill()
             program.wait(10)
+        for way in self.ways.values():
+            way.close()
         self.machines.close()
 
     # --- the books ---
@@ -225,6 +240,9 @@ class Soak:
         self.complaints.append(text)
 
     def check(self):
+        for name, way in self.ways.items():
+            for words in way.complaints(gathers="lent" in name):
+                self.complain(f"{name}: {words}")
         for server in self.servers:
             if words := server.growth():
                 self.complain(f"it grows: {words}")
@@ -300,6 +318,9 @@ class Soak:
             ends[kind, outcome] = ends.get((kind, outcome), 0) + 1
         for (kind, outcome), count in sorted(ends.items()):
             print(f"soak: {kind:10} {outcome:20} {count}")
+        for name, way in sorted(self.ways.items()):
+            frames = "?" if way.fewest_frames is None else f"{way.fewest_frames:.3f}"
+            print(f"soak: {name}: {way.most_credits} credits at most, {frames} frames a message at least")
         print("soak: " + ", ".join(f"{deed}: {count}" for deed, count in sorted(self.deeds.items())))
         for complaint in self.complaints:
             print(f"soak: COMPLAINT: {complaint}")
