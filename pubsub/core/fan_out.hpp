@@ -74,6 +74,7 @@ class FanOut {
     // Of all that it had, which is said: disjoint, not adjacent, ascending.
     std::vector<FidRange> remove(SubscriberId subscriber);
 
+    bool keeps_newest() const noexcept { return keeps_newest_; }
     bool wants(SubscriberId subscriber, Fid fid) const;
     bool wants_anything(SubscriberId subscriber) const;
     // Of a fid that it wants.

@@ -40,11 +40,21 @@ constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
     return SlowPolicy::block;
 }
 
-// The policies that it gets, and for which fids; together they are what it asks for. `own`: the
-// publisher's; what a key gives without being asked is no more than that. Nothing: a fid of it is
-// not permitted, or not with this policy.
+// What a key gives without being asked is no more than the publisher has.
+struct OwnPolicies {
+    SlowPolicy policy = SlowPolicy::block;
+    bool keeps_newest = false;
+
+    SlowPolicy instead_of(SlowPolicy given) const noexcept {
+        if (given == SlowPolicy::newest && !keeps_newest) return SlowPolicy::drop;
+        return holds_up_more(given, policy) ? policy : given;
+    }
+};
+
+// The policies that it gets, and for which fids; together they are what it asks for. Nothing: a fid
+// of it is not permitted, or not with this policy.
 inline std::optional<std::vector<FanOut::Wish>>
-permitted(const access::Rights& rights, const SubscriptionRequest& request, SlowPolicy own) {
+permitted(const access::Rights& rights, const SubscriptionRequest& request, OwnPolicies own) {
     std::optional<access::Patience> asked;
     if (request.policy) asked = patience_of(*request.policy);
     std::vector<FanOut::Wish> wishes;
@@ -57,9 +67,9 @@ permitted(const access::Rights& rights, const SubscriptionRequest& request, Slow
             const std::uint64_t end = std::min(right.last, last);
             const auto found = rights.subscribe(next, end, asked);
             if (right.first > next || !found.permitted) return std::nullopt;
-            SlowPolicy policy = found.patience ? policy_of(*found.patience) : own;
+            SlowPolicy policy = found.patience ? policy_of(*found.patience) : own.policy;
             const bool is_asked = asked && found.patience == asked;
-            if (!is_asked && holds_up_more(policy, own)) policy = own;
+            if (!is_asked) policy = own.instead_of(policy);
             wishes.push_back({.fids = {.first = Fid{next}, .last = Fid{end}}, .policy = policy});
             whole = end == last;
             if (whole) break;

@@ -125,6 +125,26 @@ TEST_P(Rights, ForceAPolicyOnWhoHoldsTheKey) {
     }
 }
 
+// An unbuffered publisher keeps nothing, so drop is the next less that it has.
+TEST_P(Rights, GiveDropWhereTheNewestCannotBeKept) {
+    files.permit(7, "services=pubsub fids=0-9:newest,10-19:newest!");
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    const auto unkept = unbuffered({.publisher = {.keys = keys}});
+    for (const FidRange& fids : {range(0, 9), range(10, 19)}) {
+        Subscription& unasked = ask({fids});
+        Subscription& dropping = ask({fids}, SlowPolicy::drop);
+        Subscription& explicit_newest = ask({fids}, SlowPolicy::newest);
+        ASSERT_TRUE(run_until([&] {
+            return answers(unasked) == 1 && answers(dropping) == 1 &&
+                   !explicit_newest.actor.policy_refused.empty();
+        }));
+        EXPECT_THAT(unasked.actor.subscribed, ElementsAre(fids));
+        EXPECT_THAT(dropping.actor.subscribed, ElementsAre(fids));
+        EXPECT_THAT(explicit_newest.actor.policy_refused, ElementsAre(fids))
+            << "it has asked for what there is not";
+    }
+}
+
 TEST_P(Rights, ForceThatTheNewestIsKept) {
     serve("services=pubsub fids=0-9:newest!,10-19:newest");
     Subscription& subscription = ask({range(0, 9)}, SlowPolicy::block);
