@@ -179,9 +179,11 @@ void SessionListener::prepare(RegisteredBuffer& buffer) {
 bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
                                 std::unique_ptr<Admittance>& admittance) {
     if (!options_.keys) {
+        if (peer.flags == 0) return true;
         // It wants a proof that nobody here can give.
-        if (peer.flags != 0) reject_request(request, {.code = RejectCode::not_admitted});
-        return peer.flags == 0;
+        refusal_ = "it shows a key, and there are none here";
+        reject_request(request, {.code = RejectCode::not_admitted});
+        return false;
     }
     using Outcome = access::Gate::Verdict::Outcome;
     KeyDesk& desk = *options_.keys->desk_;

@@ -210,6 +210,9 @@ class GateTest : public testing::TestWithParam<Bed>,
     void on_accept_failed(const std::string& peer, const FabricError& why) override {
         ADD_FAILURE() << peer << ": " << why.what();
     }
+    void on_peer_rejected(const std::string&, const std::string& why) override {
+        turned_away.push_back(why);
+    }
     void on_open(Session&) override { ++open; }
     void on_frame(Session&, const IncomingFrame& frame) override {
         frames.emplace_back(frame.body.begin(), frame.body.end());
@@ -233,6 +236,7 @@ class GateTest : public testing::TestWithParam<Bed>,
     int sent = 0;
     std::vector<Data> frames;
     std::vector<Closed> closed;
+    std::vector<std::string> turned_away; // of the listener's handler, which counts
     // What the observer was told.
     std::vector<std::string>& refused = bed.seen().not_admitted;
     std::vector<std::string>& problems = bed.seen().key_file_problems;

@@ -9,8 +9,12 @@ namespace netio::test {
 namespace {
 
 using access::Protection;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
 
 using Gate = GateTest;
 using GateInVirtualTime = GateTest; // so many connections would take real time
@@ -235,6 +239,9 @@ TEST_P(Gate, RejectsAClientWithAKeyWhereThereAreNone) {
     files.permit(7, "services=messages");
     listen_with(nullptr);
     expect_kept_out(key(files.client(7)), "it does not admit this side");
+    EXPECT_THAT(bed.seen().rejected, Each(HasSubstr("it shows a key, and there are none here")));
+    EXPECT_THAT(turned_away, SizeIs(bed.seen().rejected.size()));
+    EXPECT_THAT(turned_away, Not(IsEmpty()));
     expect_let_in();
 }
 
