@@ -26,6 +26,7 @@ class KeyDesk final {
     KeyDesk(const KeyDesk&) = delete;
     KeyDesk& operator=(const KeyDesk&) = delete;
 
+    bool is_of(const EventLoop& loop) const noexcept { return &loop == &loop_; }
     access::Gate::Verdict judge(const ConnectionRequest& request);
     // Behind the answer to a peer that was refused.
     void tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict) const;

@@ -2,9 +2,9 @@
 #pragma once
 
 // Whom listening sockets let in: the keys of one file, shared by as many of them as like, of one
-// loop. Whoever has none of these keys gets no connection, and whoever's key is taken out of the
-// file, or changed there, loses it. The loop outlives it, and so whatever has a share in it,
-// options of sockets included.
+// loop: a socket of another refuses them with std::invalid_argument. Whoever has none of these keys
+// gets no connection, and whoever's key is taken out of the file, or changed there, loses it. The
+// loop outlives it, and so whatever has a share in it, options of sockets included.
 //
 //     const netio::ServerKeys::Options site{.file = "site.keys"};
 //     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);

@@ -4,6 +4,7 @@
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
+#include "netio/base/option_check.hpp"
 #include "netio/session/key_desk.hpp"
 
 #include <algorithm>
@@ -137,6 +138,9 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }
     NETIO_CHECK(!options_.keys || options_.service_bytes == 4);
+    require_option(!options_.keys || options_.keys->desk_->is_of(transport_.loop()),
+                   "keys: these ServerKeys are of another event loop, and one thread at a time may "
+                   "use them; make ServerKeys of the same file for each loop");
     const ListenOptions reach{.open = options_.open, .has_keys = options_.keys != nullptr};
     for (const Address& wanted : options_.addresses) {
         Address address = wanted;

@@ -82,7 +82,8 @@ class SessionListener final : private Listener::Handler {
 
     // At each address over every provider that serves it; they share the port of the best one
     // where the fabric allows it. Throws FabricError if an address is served by none, and
-    // std::invalid_argument if other machines reach one and it is not said to be open.
+    // std::invalid_argument if other machines reach one and it is not said to be open, or if the
+    // keys are of another loop.
     SessionListener(Transport& transport, Options options, Handler& handler);
     ~SessionListener();
     SessionListener(const SessionListener&) = delete;

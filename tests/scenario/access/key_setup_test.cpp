@@ -5,7 +5,9 @@
 
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
+#include "netio/session/session_listener.hpp"
 #include "tests/support/key_files.hpp"
+#include "tests/support/test_bed.hpp"
 
 #include "netio/loop/event_loop.hpp"
 
@@ -79,6 +81,25 @@ TEST_F(KeySetup, ChecksItsNumbers) {
         translated.dialled_as = {wrong};
         EXPECT_THAT(serve(translated), HasSubstr("dialled_as: " + wrong.host));
     }
+}
+
+// Each loop has a thread, and nothing in them is for two.
+TEST_F(KeySetup, TakesNoKeysOfAnotherLoop) {
+    struct Nobody final : SessionListener::Handler {
+        void on_incoming(IncomingSession&) override {}
+    } nobody;
+    TestBed bed{Bed::sim_tcp};
+    const auto listen = [&](EventLoop& of) {
+        const auto keys =
+            std::make_shared<ServerKeys>(of, ServerKeys::Options{.file = files.site()});
+        SessionListener{
+            bed.transport(),
+            {.addresses = {bed.address()}, .open = true, .service_bytes = 4, .keys = keys},
+            nobody};
+    };
+    EXPECT_THAT(problem_of([&] { listen(loop); }),
+                AllOf(HasSubstr("another event loop"), HasSubstr("for each loop")));
+    EXPECT_NO_THROW(listen(bed.loop()));
 }
 
 } // namespace
