@@ -30,6 +30,12 @@ Lending lending(RemoteWrites choice, access::Protection protection, bool may_wri
     return Lending::to_peer(choice, may_write);
 }
 
+// Where there are keys, the peer's says whether it is trusted, and not that others once were.
+RemoteWrites choice_for(const IncomingSession& incoming, RemoteWrites choice) {
+    const bool is_asked_of_all = choice == RemoteWrites::trusted && incoming.rights() != nullptr;
+    return is_asked_of_all ? RemoteWrites::guarded : choice;
+}
+
 access::Protection protection_of(const Session::Target& target) {
     return target.gate ? target.gate->protection() : access::Protection::none;
 }
@@ -71,7 +77,8 @@ Conversation::Conversation(StreamSocket::Core& core, Session::Target target)
 
 Conversation::Conversation(StreamSocket::Core& core, IncomingSession& incoming)
     : Conversation{core, true,
-                   lending(core.options().remote_writes, incoming.protection(),
+                   lending(choice_for(incoming, core.options().remote_writes),
+                           incoming.protection(),
                            incoming.guards_memory() || has_right(incoming))} {
     session_ = incoming.accept(hello_with(core.options(), in_.lends()),
                                session_with(core.options(), in_.lends()), *this);

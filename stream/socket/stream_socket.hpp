@@ -58,7 +58,9 @@ enum class Fill : std::uint8_t {
 // of. Else bytes come in frames, and are copied.
 enum class RemoteWrites : std::uint8_t {
     guarded, // where a device checks each write (RDMA), or the peer's key has the right `rma`
-    trusted, // everywhere. Over kernel sockets the peer can then write to any memory of the process
+    // Everywhere. Over kernel sockets the peer can then write to any memory of the process. From a
+    // peer with a key it is guarded: its right decides.
+    trusted,
     never,
 };
 

@@ -113,6 +113,11 @@ TEST_P(Registered, SomethingIsForAPeerWhoseKeyHasTheRightToWriteIt) {
     EXPECT_EQ(writable_count(RemoteWrites::never, "services=stream rma"), 0U);
 }
 
+TEST_P(Registered, NothingIsForAPeerWhoseKeyHasNotTheRightWhoeverElseIsTrusted) {
+    EXPECT_EQ(writable_count(RemoteWrites::trusted, "services=stream"), 0U);
+    EXPECT_GT(writable_count(RemoteWrites::trusted, "services=stream rma"), 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(OverKernelSockets, Registered,
                          testing::Values(Bed::sim_tcp, Bed::fabric_tcp), netio::test::bed_name);
 
