@@ -33,6 +33,9 @@ struct FabricOptions {
     // Bytes of receive buffers that all sessions may have together beyond what each begins with
     // (SessionOptions::window_limit).
     std::size_t windows_limit = std::size_t{256} * 1024 * 1024;
+    // Bytes that all sessions together may have copied to send them: what is encrypted, or in more
+    // pieces than the provider takes. Beyond, a session has one such frame under way at a time.
+    std::size_t copies_limit = std::size_t{256} * 1024 * 1024;
     // Endpoints that share one completion queue, and its size in entries.
     std::size_t queue_endpoint_limit = 64;
     std::size_t queue_entry_limit = 16384; // devices take 32767 and more

@@ -216,7 +216,7 @@ class NETIO_EXPORT RouteSearch {
 
 struct ListenOptions {
     bool open = false;     // other machines may reach the address, and whoever does may connect
-    bool has_keys = false; // whoever reaches it is asked for a key
+    bool has_keys = false; // who has none is kept out
 };
 
 class NETIO_EXPORT Transport {
@@ -239,6 +239,8 @@ class NETIO_EXPORT Transport {
 
     // For the receive buffers of all sessions, beyond what each begins with.
     ByteBudget& window_budget() noexcept { return window_budget_; }
+    // For what all sessions copy to send it: what is encrypted, and what is in too many pieces.
+    ByteBudget& copy_budget() noexcept { return copy_budget_; }
 
     // A device checks each write of a peer against what was registered. Where the provider does it
     // in software, who knows one key may reach all of the process. Unknown: no.
@@ -264,9 +266,10 @@ class NETIO_EXPORT Transport {
                                              Listener::Handler& handler) = 0;
 
   protected:
-    static constexpr std::size_t usual_windows_limit = std::size_t{256} * 1024 * 1024;
-    explicit Transport(std::size_t windows_limit = usual_windows_limit)
-        : window_budget_{windows_limit} {}
+    static constexpr std::size_t usual_limit = std::size_t{256} * 1024 * 1024;
+    explicit Transport(std::size_t windows_limit = usual_limit,
+                       std::size_t copies_limit = usual_limit)
+        : window_budget_{windows_limit}, copy_budget_{copies_limit} {}
 
     // What listen() throws for where it would listen.
     static void require_reach(const access::Host& host, const Address& shown,
@@ -274,6 +277,7 @@ class NETIO_EXPORT Transport {
 
   private:
     ByteBudget window_budget_;
+    ByteBudget copy_budget_;
 };
 
 } // namespace netio::inline v0_2

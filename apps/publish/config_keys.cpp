@@ -85,6 +85,9 @@ void add_process(Table& table) {
               shown(fabric.strangers_per_host_limit), "such clients of one machine at a time");
     table.add("windows_limit", {bytes(0, terabyte)}, shown_bytes(fabric.windows_limit),
               "bytes to which all windows together may grow (`session.window_limit`)");
+    table.add("copies_limit", {bytes(0, terabyte)}, shown_bytes(fabric.copies_limit),
+              "bytes of encrypted frames that may be under way together; beyond, one for each "
+              "subscriber");
     table.add("queue_endpoint_limit", {whole(1, 1 << 20)}, shown(fabric.queue_endpoint_limit),
               "endpoints that share a completion queue");
     table.add("queue_entry_limit", {whole(1, 1 << 24)}, shown(fabric.queue_entry_limit),

@@ -50,6 +50,7 @@ void read_fabric(const SectionReader& document, netio::FabricOptions& fabric) {
         map.time("stranger_timeout_ms", fabric.stranger_timeout);
         map.whole("strangers_per_host_limit", fabric.strangers_per_host_limit);
         map.bytes("windows_limit", fabric.windows_limit);
+        map.bytes("copies_limit", fabric.copies_limit);
         map.whole("queue_endpoint_limit", fabric.queue_endpoint_limit);
         map.whole("queue_entry_limit", fabric.queue_entry_limit);
     }

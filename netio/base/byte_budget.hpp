@@ -4,6 +4,7 @@
 // ByteBudget: a limit for what several owners hold together, and ByteShare, what one of them holds
 // of it; it gives all back when it goes. The budget must outlive its shares. Not thread-safe.
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -17,6 +18,7 @@ class ByteBudget {
 
     std::size_t used() const noexcept { return used_; }
     std::size_t limit() const noexcept { return limit_; }
+    std::size_t left() const noexcept { return limit_ - std::min(limit_, used_); }
 
   private:
     friend class ByteShare;
@@ -33,10 +35,20 @@ class ByteShare {
 
     // False: that would be more than the budget has.
     [[nodiscard]] bool take(std::size_t bytes) noexcept {
-        if (bytes > budget_.limit_ - budget_.used_) return false;
+        if (bytes > budget_.left()) return false;
+        take_anyway(bytes);
+        return true;
+    }
+    // So much is left, and as much as it would hold then for others: one alone gets half, and there
+    // is always some for the next.
+    [[nodiscard]] bool has_fairly(std::size_t bytes) const noexcept {
+        const std::size_t left = budget_.left();
+        return bytes <= left / 2 && held_ <= left - 2 * bytes;
+    }
+    // Also what the budget has not.
+    void take_anyway(std::size_t bytes) noexcept {
         budget_.used_ += bytes;
         held_ += bytes;
-        return true;
     }
     // Of what was taken.
     void give(std::size_t bytes) noexcept {

@@ -38,8 +38,8 @@ void validate(const FabricOptions& options) {
 class FabricTransport final : public Transport {
   public:
     FabricTransport(EventLoop& loop, FabricOptions options)
-        : Transport{options.windows_limit}, loop_{loop}, options_{(validate(options),
-                                                                   std::move(options))} {
+        : Transport{options.windows_limit, options.copies_limit}, loop_{loop},
+          options_{(validate(options), std::move(options))} {
         static_cast<void>(library()); // set-up is where it may be missing
         if (options_.provider == "auto") {
             providers_ = usable_providers();

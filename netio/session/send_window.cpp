@@ -36,8 +36,8 @@ bool is_without_credit(const std::optional<Credits>& credits) noexcept {
 
 } // namespace
 
-SendWindow::SendWindow(std::size_t slot_count)
-    : memory_{slot_count}, slots_(slot_count), free_slots_{all_free(slot_count)} {}
+SendWindow::SendWindow(std::size_t slot_count, ByteBudget& budget)
+    : memory_{slot_count, budget}, slots_(slot_count), free_slots_{all_free(slot_count)} {}
 
 void SendWindow::open(const Terms& terms) {
     credits_.emplace(
@@ -54,7 +54,7 @@ void SendWindow::open(const Terms& terms) {
 
 bool SendWindow::can_send() const noexcept {
     // The last credit is for a frame that returns some, the last slot for a credit frame.
-    return credits_ && free_slots_.size() > 1 && credits_->can_send_frame();
+    return credits_ && free_slots_.size() > 1 && !memory_.is_short() && credits_->can_send_frame();
 }
 
 bool SendWindow::can_write() const noexcept {
@@ -153,8 +153,12 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     const std::size_t behind = sealer_ ? sealer_->bytes_behind(frame.kind) : 0;
     const std::size_t piece_count = behind > 0 ? seal(frame, index, body_bytes, behind, pieces)
                                                : lay_out(frame, index, body_bytes, pieces);
+    if (piece_count == 0) return refuse(wishes_.send);
     const Status status = connection.post_send({pieces.data(), piece_count}, Cookie{index});
-    if (status != Status::ok) return status;
+    if (status != Status::ok) {
+        memory_.release(index);
+        return status;
+    }
     free_slots_.pop_back();
     ++next_sequence_;
     if (!is_own) wishes_.waited = false;
@@ -177,7 +181,8 @@ std::size_t SendWindow::lay_out(const OutgoingFrame& frame, std::uint32_t slot,
         return 1;
     }
     pieces[0] = {head.buffer, head.data, frame_header_bytes + frame.extension.size()};
-    return 1 + attach(frame.slices, slot, pieces.subspan(1));
+    const std::size_t more = attach(frame.slices, slot, pieces.subspan(1));
+    return more == 0 ? 0 : 1 + more;
 }
 
 // The slices behind the header, gathered as far as the provider does not take them.
@@ -189,12 +194,13 @@ std::size_t SendWindow::attach(std::span<const Slice> slices, std::uint32_t slot
     std::copy_n(slices.begin(), kept, pieces.begin());
     if (kept == slices.size()) return kept;
     const std::span<const Slice> tail = slices.subspan(kept);
+    RegisteredBuffer* const memory = memory_.gather(slot, bytes_of(tail), body_limit_);
+    if (memory == nullptr) return 0;
     ++counters_.gathered;
-    RegisteredBuffer& memory = memory_.gather(slot, bytes_of(tail), body_limit_);
-    std::byte* out = memory.data();
+    std::byte* out = memory->data();
     for (const Slice& slice : tail)
         out = append(out, {slice.data, slice.size});
-    pieces[kept] = {&memory, memory.data(), static_cast<std::size_t>(out - memory.data())};
+    pieces[kept] = {memory, memory->data(), static_cast<std::size_t>(out - memory->data())};
     return kept + 1;
 }
 
@@ -223,8 +229,10 @@ std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std
         return count + 1;
     }
     const std::size_t bytes = frame_header_bytes + body_bytes + behind;
-    RegisteredBuffer& memory = is_small ? *head.buffer : memory_.gather(slot, bytes, body_limit_);
-    std::byte* const begin = is_small ? head.data : memory.data();
+    RegisteredBuffer* const memory =
+        is_small ? head.buffer : memory_.gather(slot, bytes, body_limit_);
+    if (memory == nullptr) return 0;
+    std::byte* const begin = is_small ? head.data : memory->data();
     const access::Bytes header{head.data, frame_header_bytes};
     std::byte* out = is_small ? begin + header.size() : append(begin, header);
     parts[part_count++] = header;
@@ -239,7 +247,7 @@ std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std
         if (!is_small) ++counters_.gathered;
         finish({out, behind});
     }
-    pieces[0] = {&memory, begin, bytes};
+    pieces[0] = {memory, begin, bytes};
     return 1;
 }
 
@@ -279,6 +287,7 @@ bool SendWindow::must_send_credit() const noexcept {
 
 SendWindow::Released SendWindow::release(Cookie slot) noexcept {
     const auto index = static_cast<std::uint32_t>(slot);
+    memory_.release(index);
     const Slot released = std::exchange(slots_[index], Slot{});
     free_slots_.push_back(index);
     return {.cookie = released.cookie, .own = released.own};

@@ -21,7 +21,8 @@ namespace netio::inline v0_2 {
 
 class SendWindow {
   public:
-    explicit SendWindow(std::size_t slot_count);
+    // `budget`: of what all sessions copy to send it.
+    SendWindow(std::size_t slot_count, ByteBudget& budget);
 
     // Known when the peer's hello is.
     struct Terms {
@@ -78,6 +79,8 @@ class SendWindow {
 
     bool is_idle() const noexcept { return free_slots_.size() == slots_.size(); }
     std::size_t body_limit() const noexcept { return body_limit_; }
+    // Bytes of memory for what is copied to be sent.
+    std::size_t copied_bytes() const noexcept { return memory_.held(); }
     const SendLedger& ledger() const noexcept { return ledger_; }
     // Of what was sent.
     SessionCounters counters() const noexcept;
@@ -99,7 +102,7 @@ class SendWindow {
     };
 
     Status refuse(bool& wanted) noexcept;
-    // Each: the number of pieces.
+    // Each: the number of pieces. None: there is no memory now.
     std::size_t lay_out(const OutgoingFrame& frame, std::uint32_t slot, std::size_t body_bytes,
                         std::span<Slice> pieces);
     std::size_t attach(std::span<const Slice> slices, std::uint32_t slot, std::span<Slice> pieces);

@@ -45,7 +45,8 @@ SessionCore::SessionCore(Session& session, Transport& transport, const Hello& he
                          const SessionOptions& options, Session::Handler& handler,
                          access::Protection protection)
     : loop_{transport.loop()}, options_{(validate(options), options)}, session_{session},
-      handler_{handler}, handshake_{hello, options}, send_{options.send_count},
+      handler_{handler}, handshake_{hello, options}, send_{options.send_count,
+                                                           transport.copy_budget()},
       receive_{options.receive_bytes + seal_bytes(protection), options, transport.window_budget()},
       liveness_{options.heartbeat, options.dead_after}, deadline_{loop_, [this] { on_deadline(); }},
       beat_{loop_, [this] { beat(); }}, later_{loop_, [this] { hand_over(); }} {}

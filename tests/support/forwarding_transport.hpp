@@ -14,7 +14,8 @@ namespace netio::test {
 
 class ForwardingTransport : public Transport {
   public:
-    explicit ForwardingTransport(Transport& inner) : inner_{inner} {}
+    explicit ForwardingTransport(Transport& inner, std::size_t copies_limit = usual_limit)
+        : Transport{usual_limit, copies_limit}, inner_{inner} {}
 
     EventLoop& loop() noexcept override { return inner_.loop(); }
     bool guards_memory(const std::string& provider) const override {

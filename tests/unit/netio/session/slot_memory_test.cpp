@@ -6,21 +6,89 @@
 namespace netio {
 namespace {
 
+constexpr std::size_t plenty = std::size_t{1} << 30U;
+constexpr std::size_t large = 1000 * 1000;
+
 // A peer may say that it takes frames of 4 GiB.
 TEST(SlotMemory, GrowsWithWhatIsGatheredAndNotWithWhatThePeerSaysThatItTakes) {
-    SlotMemory memory{2};
+    ByteBudget budget{plenty};
+    SlotMemory memory{2, budget};
     for (std::size_t bytes = 1; bytes <= (1U << 20U); bytes += bytes / 2 + 1) {
-        const std::size_t size = memory.gather(0, bytes, UINT32_MAX).size();
+        const std::size_t size = memory.gather(0, bytes, UINT32_MAX)->size();
         EXPECT_GE(size, bytes);
         EXPECT_LE(size, 2 * bytes + frame_extension_limit);
+        memory.release(0);
     }
-    EXPECT_LE(memory.gather(1, 1, UINT32_MAX).size(), frame_extension_limit + 1);
+    EXPECT_LE(memory.held(), 2U << 20U) << "one at a time";
 }
 
 TEST(SlotMemory, IsNeverLargerThanThePeerTakes) {
-    SlotMemory memory{1};
+    ByteBudget budget{plenty};
+    SlotMemory memory{1, budget};
     static_cast<void>(memory.gather(0, 600, 1000));
-    EXPECT_EQ(memory.gather(0, 700, 1000).size(), 1000U);
+    memory.release(0);
+    EXPECT_EQ(memory.gather(0, 700, 1000)->size(), 1000U);
+}
+
+TEST(SlotMemory, GoesBackWhenItsFrameHasLeftButForALittle) {
+    ByteBudget budget{plenty};
+    {
+        SlotMemory memory{64, budget};
+        for (std::uint32_t slot = 0; slot < 64; ++slot)
+            ASSERT_NE(memory.gather(slot, large, large), nullptr);
+        EXPECT_GE(memory.held(), 64 * large);
+        EXPECT_EQ(memory.held(), budget.used());
+        for (std::uint32_t slot = 0; slot < 64; ++slot)
+            memory.release(slot);
+        EXPECT_GE(memory.held(), large) << "for the next one";
+        EXPECT_LE(memory.held(), std::size_t{4} << 20U);
+        EXPECT_EQ(memory.held(), budget.used());
+    }
+    EXPECT_EQ(budget.used(), 0U);
+}
+
+TEST(SlotMemory, OneSessionTakesHalfOfWhatThereIsAndTheNextHalfOfTheRest) {
+    ByteBudget budget{16 * large};
+    SlotMemory one{64, budget};
+    SlotMemory other{64, budget};
+    const auto fill = [](SlotMemory& memory) {
+        std::uint32_t count = 0;
+        while (memory.gather(count, large, large) != nullptr)
+            ++count;
+        EXPECT_TRUE(memory.is_short());
+        return count;
+    };
+    EXPECT_EQ(fill(one), 8U);
+    EXPECT_EQ(fill(other), 4U);
+    one.release(3);
+    EXPECT_FALSE(one.is_short());
+}
+
+TEST(SlotMemory, OneFrameMayAlwaysBeUnderWayAndNoneIsKeptThen) {
+    ByteBudget budget{1000};
+    SlotMemory one{4, budget};
+    SlotMemory other{4, budget};
+    for (SlotMemory* const each : {&one, &other, &one}) {
+        ASSERT_NE(each->gather(0, large, large), nullptr);
+        EXPECT_EQ(each->gather(1, large, large), nullptr);
+        EXPECT_TRUE(each->is_short());
+        each->release(0);
+        EXPECT_FALSE(each->is_short());
+        EXPECT_EQ(budget.used(), 0U);
+    }
+}
+
+// What waits for this session's next frames is not what keeps one of them from leaving.
+TEST(SlotMemory, WhatIsKeptGivesWayToWhatIsNeeded) {
+    ByteBudget budget{8 * large};
+    SlotMemory memory{4, budget};
+    ASSERT_NE(memory.gather(0, large, large), nullptr);
+    ASSERT_NE(memory.gather(1, large, large), nullptr);
+    ASSERT_NE(memory.gather(2, large, large), nullptr);
+    memory.release(1);
+    memory.release(2);
+    EXPECT_NE(memory.gather(1, 3 * large, 3 * large), nullptr);
+    EXPECT_LE(memory.held(), 4 * large);
 }
 
 } // namespace
