@@ -5,9 +5,9 @@
 // to the loop's thread.
 
 #include "apps/common/peer_log.hpp"
-#include "apps/common/places.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/session.hpp"
+#include "netio/session/places.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
@@ -54,7 +54,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     PeerLog log_;
     netio::EventLoop& loop_;
     Options options_;
-    Places places_;
+    netio::Places places_;
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;

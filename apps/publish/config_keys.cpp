@@ -135,6 +135,10 @@ void add_publisher(Table& table) {
               "subscribers that cannot take it are rejected");
     table.add("subscriber_limit", {whole(1, 1 << 20)}, shown(options.subscriber_limit),
               "one more is rejected, and tries again");
+    table.add(
+        "links_per_host", {whole(0, 1 << 20)}, "0",
+        "so many of them of one host (IPv6: of one /64), where there are no `keys`; 0: half of "
+        "`subscriber_limit`");
     table.add("ranges_per_subscriber_limit", {whole(1, 1 << 24)},
               shown(options.ranges_per_subscriber_limit), "beyond, a subscription is refused");
     table.add("answer_limit", {whole(1, 1 << 24)}, shown(options.answer_limit),

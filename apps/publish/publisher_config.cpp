@@ -172,6 +172,7 @@ void read_sockets(const SectionReader& map, netio::pubsub::Publisher::Options& o
     }
     map.bytes("largest_message", options.largest_message_bytes);
     map.whole("subscriber_limit", options.subscriber_limit);
+    map.whole("links_per_host", options.links_per_host);
     map.whole("ranges_per_subscriber_limit", options.ranges_per_subscriber_limit);
     map.whole("answer_limit", options.answer_limit);
     read_close(map, options.close_timeout, options.close_limit);

@@ -6,8 +6,8 @@
 // nothing moves. Belongs to the loop's thread.
 
 #include "apps/common/peer_log.hpp"
-#include "apps/common/places.hpp"
 #include "apps/pump/end.hpp"
+#include "netio/session/places.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <cstddef>
@@ -61,7 +61,7 @@ class Server final : private netio::stream::StreamListener::Handler {
     netio::EventLoop& loop_;
     Options options_;
     std::function<void(const End&)> on_end_;
-    Places places_;
+    netio::Places places_;
     PeerLog log_;
     std::vector<Client> clients_;
     Counters gone_;           // of those that are not in it any more

@@ -28,6 +28,8 @@ ListenCore::ListenCore(ListenSocket& socket, Transport& transport, ListenSocket:
                                  .addresses = options_.addresses,
                                  .open = options_.open,
                                  .service_bytes = messages::service_bytes,
+                                 .place_limit = options_.peer_limit,
+                                 .links_per_host = options_.links_per_host,
                                  .keys = options_.keys},
         static_cast<SessionListener::Handler&>(*this));
 }
@@ -89,7 +91,6 @@ std::vector<ReceiveSocket*> ListenCore::peers() const {
 // --- senders --------------------------------------------------------------------------------
 
 void ListenCore::on_incoming(IncomingSession& incoming) {
-    if (peers_.size() >= options_.peer_limit) return incoming.reject({.code = RejectCode::full});
     if (messages::largest_message_bytes(incoming.peer()) != 0) { // senders reassemble nothing
         return incoming.reject({.code = RejectCode::service_data});
     }

@@ -66,6 +66,8 @@ class NETIO_EXPORT ListenSocket final {
         bool open = false; // other machines may reach them, and whoever does may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // senders connected at once
+        // So many of one host; 0: half of them. Where there are keys, theirs counts.
+        std::size_t links_per_host = 0;
         // Of a buffered sender's message that is larger than a page; a larger one is refused there.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
         std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody

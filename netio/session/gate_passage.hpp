@@ -22,7 +22,9 @@ class GatePassage {
     void connects(std::shared_ptr<access::GateClient> client) noexcept {
         client_ = std::move(client);
     }
-    void accepts(std::unique_ptr<Admittance> admittance) noexcept {
+    void accepts(std::unique_ptr<Admittance> admittance,
+                 std::shared_ptr<const void> place) noexcept {
+        place_ = std::move(place);
         admittance_ = std::move(admittance);
     }
 
@@ -46,6 +48,7 @@ class GatePassage {
 
   private:
     std::shared_ptr<access::GateClient> client_;
+    std::shared_ptr<const void> place_; // Places::Place
     std::unique_ptr<Admittance> admittance_;
     std::optional<access::GateKeys> keys_;
 };

@@ -27,7 +27,7 @@ std::string_view to_string(RejectCode code) noexcept {
     case RejectCode::receive_too_small:
         return "the receive buffers (receive_bytes) are too small for it";
     case RejectCode::full:
-        return "it has no room for another peer";
+        return "it has no room for another peer, or for another of this host";
     case RejectCode::service_data:
         return "it does not accept what this side asks for";
     case RejectCode::messages_too_large:

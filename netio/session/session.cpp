@@ -18,11 +18,11 @@ Session::Session(Transport& transport, const Target& target, const Hello& hello,
 
 Session::Session(Transport& transport, ConnectionRequest& request, const Hello& peer,
                  const Hello& hello, const SessionOptions& options, Handler& handler,
-                 std::unique_ptr<Admittance> admittance)
+                 std::unique_ptr<Admittance> admittance, std::shared_ptr<const void> place)
     : core_{std::make_unique<SessionCore>(*this, transport, hello, options, handler,
                                           admittance ? admittance->admission().protection()
                                                      : access::Protection::none)} {
-    core_->accept(request, peer, std::move(admittance));
+    core_->accept(request, peer, std::move(admittance), std::move(place));
 }
 
 Session::~Session() = default;

@@ -76,11 +76,11 @@ class Session final {
     };
     Session(Transport& transport, const Target& target, const Hello& hello,
             const SessionOptions& options, Handler& handler);
-    // Accepts a peer whose hello has been checked (netio/session/session_listener.hpp does). Throws
-    // as ConnectionRequest::make_connection.
+    // Accepts a peer whose hello has been checked (netio/session/session_listener.hpp does), which
+    // has its place as long as the session is there. Throws as ConnectionRequest::make_connection.
     Session(Transport& transport, ConnectionRequest& request, const Hello& peer, const Hello& hello,
-            const SessionOptions& options, Handler& handler,
-            std::unique_ptr<Admittance> admittance);
+            const SessionOptions& options, Handler& handler, std::unique_ptr<Admittance> admittance,
+            std::shared_ptr<const void> place);
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;

@@ -72,7 +72,8 @@ void SessionCore::connect(Transport& transport, const Session::Target& target) {
 }
 
 void SessionCore::accept(ConnectionRequest& request, const Hello& peer,
-                         std::unique_ptr<Admittance> admittance) {
+                         std::unique_ptr<Admittance> admittance,
+                         std::shared_ptr<const void> place) {
     handshake_.accepts(peer);
     if (admittance) {
         admittance->set_revocation([this] {
@@ -89,7 +90,7 @@ void SessionCore::accept(ConnectionRequest& request, const Hello& peer,
                                            .remote_writes = options_.remote_writes},
                                           *this);
     // From here on: where there is a connection, and this is the session that has it.
-    handshake_.gate().accepts(std::move(admittance));
+    handshake_.gate().accepts(std::move(admittance), std::move(place));
     open_connection(options_.handshake_timeout);
     open_windows(handshake_, options_, connection_->capabilities(), send_, receive_);
 }

@@ -37,7 +37,7 @@ class SessionCore final : private Connection::Handler {
     SessionCore& operator=(const SessionCore&) = delete;
     void connect(Transport& transport, const Session::Target& target);
     void accept(ConnectionRequest& request, const Hello& peer,
-                std::unique_ptr<Admittance> admittance);
+                std::unique_ptr<Admittance> admittance, std::shared_ptr<const void> place);
 
   private:
     friend class Session; // whose calls these are, or its parts'

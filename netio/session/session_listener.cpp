@@ -106,25 +106,24 @@ FabricError explained(const FabricError& error, const Address& address,
 } // namespace
 
 IncomingSession::IncomingSession(Transport& transport, ConnectionRequest& request,
-                                 const Hello& peer, std::unique_ptr<Admittance> admittance,
-                                 std::string& refusal)
-    : transport_{transport}, request_{request}, peer_{peer},
-      admittance_{std::move(admittance)}, refusal_{refusal} {}
+                                 const Hello& peer, Stay stay, std::string& refusal)
+    : transport_{transport}, request_{request}, peer_{peer}, stay_{std::move(stay)}, refusal_{
+                                                                                         refusal} {}
 
 IncomingSession::~IncomingSession() = default;
 
 std::unique_ptr<Session> IncomingSession::accept(const Hello& hello, const SessionOptions& options,
                                                  Session::Handler& handler) {
     return std::make_unique<Session>(transport_, request_, peer_, hello, options, handler,
-                                     std::move(admittance_));
+                                     std::move(stay_.admittance), std::move(stay_.place));
 }
 
 const access::Rights* IncomingSession::rights() const noexcept {
-    return admittance_ ? &admittance_->admission().rights() : nullptr;
+    return stay_.admittance ? &stay_.admittance->admission().rights() : nullptr;
 }
 
 access::Protection IncomingSession::protection() const noexcept {
-    return admittance_ ? admittance_->admission().protection() : access::Protection::none;
+    return stay_.admittance ? stay_.admittance->admission().protection() : access::Protection::none;
 }
 
 void IncomingSession::reject(const Rejection& rejection, std::string why) {
@@ -133,7 +132,9 @@ void IncomingSession::reject(const Rejection& rejection, std::string why) {
 }
 
 SessionListener::SessionListener(Transport& transport, Options options, Handler& handler)
-    : transport_{transport}, options_{std::move(options)}, handler_{handler} {
+    : transport_{transport}, options_{std::move(options)}, handler_{handler},
+      places_{std::make_shared<Places>(
+          options_.place_limit, options_.keys ? options_.place_limit : options_.links_per_host)} {
     if (options_.addresses.empty()) {
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }
@@ -212,6 +213,15 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
     return false;
 }
 
+Places::Place SessionListener::place_for(ConnectionRequest& request) {
+    Places::Entry entry = Places::enter(places_, request.peer_address());
+    if (!entry.place) {
+        refusal_ = std::move(entry.why);
+        reject_request(request, {.code = RejectCode::full});
+    }
+    return std::move(entry.place);
+}
+
 Rejection SessionListener::judge(const Hello& peer, RejectCode problem) const {
     if (problem == RejectCode::none) {
         problem = judge_receives(peer, options_.required_receive_bytes);
@@ -255,7 +265,13 @@ void SessionListener::take_request(ConnectionRequest& request) {
     };
     const DestructionWatch watch{destroyed_};
     try {
-        IncomingSession incoming{transport_, request, peer, std::move(admittance), refusal_};
+        Places::Place place = place_for(request);
+        if (!place) return;
+        IncomingSession incoming{transport_,
+                                 request,
+                                 peer,
+                                 {.admittance = std::move(admittance), .place = std::move(place)},
+                                 refusal_};
         handler_.on_incoming(incoming);
     } catch (const FabricError& error) {
         if (watch.destroyed()) throw; // there is nobody left to be told

@@ -8,8 +8,11 @@
 
 #include "netio/access/protection.hpp"
 #include "netio/base/endpoint.hpp"
+#include "netio/session/places.hpp"
 #include "netio/session/session.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,8 +25,13 @@ class ServerKeys;
 // A peer whose hello is in order; accept it or reject it within the handler.
 class IncomingSession {
   public:
-    IncomingSession(Transport& transport, ConnectionRequest& request, const Hello& peer,
-                    std::unique_ptr<Admittance> admittance, std::string& refusal);
+    // What it takes up here until its session is gone.
+    struct Stay {
+        std::unique_ptr<Admittance> admittance; // of who had to show a key
+        Places::Place place;
+    };
+    IncomingSession(Transport& transport, ConnectionRequest& request, const Hello& peer, Stay stay,
+                    std::string& refusal);
     ~IncomingSession();
     IncomingSession(const IncomingSession&) = delete;
     IncomingSession& operator=(const IncomingSession&) = delete;
@@ -47,7 +55,7 @@ class IncomingSession {
     Transport& transport_;
     ConnectionRequest& request_;
     const Hello& peer_;
-    std::unique_ptr<Admittance> admittance_;
+    Stay stay_;
     std::string& refusal_;
 };
 
@@ -76,6 +84,9 @@ class SessionListener final : private Listener::Handler {
         bool open = false;             // they may be such that other machines reach
         std::size_t service_bytes = 0; // of the service's data in a peer's hello
         std::size_t required_receive_bytes = least_receive_bytes; // of a peer's receive buffers
+        std::size_t place_limit = SIZE_MAX; // peers at once; one more is rejected
+        // Of one host; 0: half of the places. Where there are keys, theirs counts.
+        std::size_t links_per_host = 0;
         // Whom to let in. Null: everybody. With keys, service_bytes is 4 (checked).
         std::shared_ptr<ServerKeys> keys = nullptr;
     };
@@ -99,6 +110,8 @@ class SessionListener final : private Listener::Handler {
     // False: it has been answered, and may not be here any more.
     bool pass_gate(ConnectionRequest& request, const Hello& peer,
                    std::unique_ptr<Admittance>& admittance);
+    // Null: there is none, and it has been answered.
+    Places::Place place_for(ConnectionRequest& request);
     // None: it suits. Otherwise what to reject it with.
     Rejection judge(const Hello& peer, RejectCode problem) const;
 
@@ -106,7 +119,8 @@ class SessionListener final : private Listener::Handler {
     Options options_;
     Handler& handler_;
     bool* destroyed_ = nullptr;
-    std::string refusal_; // of the peer that is being answered, as on_incoming put it
+    std::string refusal_; // of the peer that is being answered, where more can be said of it
+    std::shared_ptr<Places> places_;
     std::vector<std::unique_ptr<Listener>> listeners_;
 };
 

@@ -52,6 +52,8 @@ class NETIO_EXPORT Publisher {
         SlowPolicy slow_policy = SlowPolicy::block;
         std::chrono::milliseconds disconnect_after{10000};
         std::size_t subscriber_limit = 4096;
+        // So many of one host; 0: half of the subscribers. Where there are keys, theirs counts.
+        std::size_t links_per_host = 0;
         std::size_t ranges_per_subscriber_limit = 16384;
         // Answers that may wait for a subscriber that asks and does not take them; one more ends
         // its session.

@@ -84,6 +84,8 @@ SubscriberSessions::SubscriberSessions(Transport& transport, const Publisher::Op
                                  .open = options.open,
                                  .service_bytes = service_bytes,
                                  .required_receive_bytes = terms.required_receive_bytes,
+                                 .place_limit = options.subscriber_limit,
+                                 .links_per_host = options.links_per_host,
                                  .keys = options.keys},
         static_cast<SessionListener::Handler&>(*this));
 }
@@ -95,9 +97,7 @@ SubscriberSessions::~SubscriberSessions() {
 // --- coming and going -----------------------------------------------------------------------
 
 void SubscriberSessions::on_incoming(IncomingSession& incoming) {
-    if (end_.has_begun() || subscribers_.size() >= options_.subscriber_limit) {
-        return incoming.reject({.code = RejectCode::full});
-    }
+    if (end_.has_begun()) return incoming.reject({.code = RejectCode::full});
     const auto largest = wire::load<std::uint32_t>(incoming.peer().service_data.bytes.data());
     if (largest < options_.largest_message_bytes) {
         return incoming.reject(

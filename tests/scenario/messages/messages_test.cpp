@@ -213,6 +213,23 @@ TEST_P(Messages, APeerBeyondTheLimitIsRejected) {
     EXPECT_THAT(late.closed[0].detail, HasSubstr("no room"));
 }
 
+TEST_P(Messages, OneHostDoesNotTakeEveryPlace) {
+    listen({.peer_limit = 4});
+    std::vector<std::unique_ptr<Sender>> senders;
+    std::vector<std::unique_ptr<SendSocket>> sockets;
+    for (int i = 0; i < 3; ++i) {
+        Sender& each = *senders.emplace_back(std::make_unique<Sender>());
+        sockets.push_back(
+            std::make_unique<SendSocket>(bed.transport(), SendSocket::Options{}, each));
+        sockets.back()->connect(address);
+        ASSERT_TRUE(bed.run_until([&] { return each.connected || !each.closed.empty(); }));
+    }
+    EXPECT_TRUE(senders[1]->closed.empty());
+    ASSERT_EQ(senders[2]->closed.size(), 1U);
+    EXPECT_THAT(senders[2]->closed[0].detail, HasSubstr("or for another of this host"));
+    EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("2 peers of that host are here already"));
+}
+
 TEST_P(Messages, TwoHundredSendersAreToldApart) {
     listen({.session = {.receive_bytes = 512,
                         .receive_count = 4,

@@ -51,6 +51,30 @@ TEST_P(AcceptFailed, WhoDoesNotWaitIsToldOnce) {
     EXPECT_FALSE(second.actor.last_retrying);
 }
 
+TEST_P(AcceptFailed, OneHostDoesNotTakeEveryPlace) {
+    for (const std::size_t per_host : {0U, 3U}) {
+        auto publisher =
+            buffered({.publisher = {.subscriber_limit = 4, .links_per_host = per_host}});
+        const std::size_t places = per_host == 0 ? 2 : per_host;
+        std::vector<Subscription*> admitted;
+        for (std::size_t i = 0; i < places; ++i) {
+            admitted.push_back(&subscribe({range(1, 1)}));
+            ASSERT_TRUE(run_until([&] { return admitted.back()->actor.subscribed.size() == 1; }));
+        }
+        auto& late = subscribe({range(1, 1)});
+        ASSERT_TRUE(run_until([&] { return late.actor.closed.size() == 2; }));
+        expect_waiting(late.actor, RejectCode::full);
+        EXPECT_THAT(late.actor.closed[0].detail, HasSubstr("or for another of this host"));
+        EXPECT_THAT(bed.seen().rejected.back(),
+                    HasSubstr(std::to_string(places) + " peers of that host are here already"));
+        admitted.front()->socket->close();
+        ASSERT_TRUE(run_until([&] { return late.actor.subscribed.size() == 1; }));
+        for (Subscription* each : admitted)
+            each->socket->abort();
+        late.socket->abort();
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, all_beds(), bed_name);
 
 using AcceptFailedForWant = AcceptFailed;

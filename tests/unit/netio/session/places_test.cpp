@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/common/places.hpp"
+#include "netio/session/places.hpp"
 
 #include <gtest/gtest.h>
 
-namespace apps {
+namespace netio {
 namespace {
 
 TEST(Places, OneHostTakesHalfOfThemAtMost) {
@@ -53,4 +53,4 @@ TEST(Places, AsManyOfOneHostAsOneSays) {
 }
 
 } // namespace
-} // namespace apps
+} // namespace netio
