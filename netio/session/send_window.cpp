@@ -286,10 +286,10 @@ bool SendWindow::must_send_credit() const noexcept {
 }
 
 SendWindow::Released SendWindow::release(Cookie slot) noexcept {
-    const auto index = static_cast<std::uint32_t>(slot);
-    memory_.release(index);
-    const Slot released = std::exchange(slots_[index], Slot{});
-    free_slots_.push_back(index);
+    const auto at = static_cast<std::uint32_t>(slot);
+    memory_.release(at);
+    const Slot released = std::exchange(slots_[at], Slot{});
+    free_slots_.push_back(at);
     return {.cookie = released.cookie, .own = released.own};
 }
 

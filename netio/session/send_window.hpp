@@ -79,8 +79,6 @@ class SendWindow {
 
     bool is_idle() const noexcept { return free_slots_.size() == slots_.size(); }
     std::size_t body_limit() const noexcept { return body_limit_; }
-    // Bytes of memory for what is copied to be sent.
-    std::size_t copied_bytes() const noexcept { return memory_.held(); }
     const SendLedger& ledger() const noexcept { return ledger_; }
     // Of what was sent.
     SessionCounters counters() const noexcept;

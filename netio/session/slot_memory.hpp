@@ -36,7 +36,7 @@ class SlotMemory {
     Slice head(std::uint32_t slot) noexcept { return heads_.slice(slot * slot_bytes, slot_bytes); }
     // For a slot that has nothing. Grows with what is gathered here, not with what the peer says
     // that it takes. Null: there is no memory while others of the session's slots have some; one
-    // always may.
+    // always may, and what is small: who was told that a session can send counts on that.
     RegisteredBuffer* gather(std::uint32_t slot, std::size_t bytes, std::size_t limit) {
         Buffer memory = take_kept();
         if (!memory || memory->size() < bytes) {
@@ -69,6 +69,7 @@ class SlotMemory {
   private:
     using Buffer = std::unique_ptr<RegisteredBuffer>;
     static constexpr std::size_t slot_bytes = tag_at + access::seal_tag_bytes;
+    static constexpr std::size_t small_bytes = 4096;
     static constexpr std::size_t kept_limit = std::size_t{4} * 1024 * 1024;
 
     Buffer take_kept() noexcept {
@@ -83,7 +84,7 @@ class SlotMemory {
         memory.reset();
     }
     Buffer allocate(std::size_t bytes) {
-        while (used_count_ > 0 && !share_.has_fairly(bytes)) {
+        while (used_count_ > 0 && bytes > small_bytes && !share_.has_fairly(bytes)) {
             Buffer kept = take_kept();
             if (!kept) return nullptr;
             drop(kept);

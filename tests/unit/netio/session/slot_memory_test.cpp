@@ -78,6 +78,16 @@ TEST(SlotMemory, OneFrameMayAlwaysBeUnderWayAndNoneIsKeptThen) {
     }
 }
 
+// Control frames of a stream, answers, gaps: nobody sends them twice.
+TEST(SlotMemory, ThereIsAlwaysSomeForWhatIsSmall) {
+    ByteBudget budget{1000};
+    SlotMemory memory{64, budget};
+    ASSERT_NE(memory.gather(0, large, large), nullptr);
+    for (std::uint32_t slot = 1; slot < 64; ++slot)
+        ASSERT_NE(memory.gather(slot, 4096, large), nullptr);
+    EXPECT_FALSE(memory.is_short());
+}
+
 // What waits for this session's next frames is not what keeps one of them from leaving.
 TEST(SlotMemory, WhatIsKeptGivesWayToWhatIsNeeded) {
     ByteBudget budget{8 * large};
