@@ -87,6 +87,30 @@ class Loops(Case):
         publisher.process.send_signal(signal.SIGTERM)
         self.end(publisher)
 
+    def test_each_loop_asks_for_keys_and_ends_the_connection_of_one_that_is_taken_away(self):
+        site, key = self.path("site.keys"), self.path("monitor.key")
+        made = subprocess.run([PROGRAM, "key", "new", site, "--name", "monitor", "--rights",
+                               "services=pubsub fids=0-9 links=1", "--client", key],
+                              capture_output=True, text=True, timeout=DEADLINE)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        publisher, addresses = self.publish("keys: site.keys\n" + STREAMS % (2, "rate: 1000"),
+                                            "--protection", "privacy")
+        stranger = self.start("subscribe", addresses[1], "--fid", "5")
+        self.assertNotEqual(stranger.end()[0], 0)
+        # One connection to each: links= counts for each loop.
+        subscriber = self.start("subscribe", *addresses, "--fid", "0-9", "--key", key, "--protection",
+                                "privacy", "--verify", "--progress")
+        publisher.wait_for("subscribes to", 2)
+        subscriber.wait_for(r"progress [1-9]", 2)
+        with open(self.path("next.keys"), "w", encoding="ascii",
+                  opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write("netio-keys 1\nend\n")
+        os.rename(self.path("next.keys"), site)
+        publisher.wait_for("key 1 is gone or is another one: 1 connections end", 2)
+        self.assertNotEqual(subscriber.end()[0], 0)
+        publisher.process.send_signal(signal.SIGINT)
+        self.end(publisher)
+
     def test_messages_and_time_are_limits_of_all_loops_together(self):
         publisher, _ = self.publish(STREAMS % (3, "rate: 100000"), "--messages", 1000, loops=3)
         made, = self.end(publisher)

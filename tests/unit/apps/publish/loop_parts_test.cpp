@@ -50,8 +50,10 @@ TEST(LoopParts, OneLoopHasAllOfItUnchanged) {
 }
 
 TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
-    const auto parts =
-        divided(pattern_of("0-9", "metrics: 127.0.0.1:9100\nbus: {at: /bus, name: hits}\n"), 3);
+    PublisherConfig all =
+        pattern_of("0-9", "metrics: 127.0.0.1:9100\nbus: {at: /bus, name: hits}\n");
+    all.keys.dialled_as = {"203.0.113.9:4000", "[2001:db8::9]:5000"};
+    const auto parts = divided(all, 3);
     ASSERT_EQ(parts.size(), 3U);
     EXPECT_THAT(*parts[0].publisher.owned, ElementsAre(range(0, 3)));
     EXPECT_THAT(*parts[1].publisher.owned, ElementsAre(range(4, 6)));
@@ -67,10 +69,19 @@ TEST(LoopParts, EachLoopHasFidsPortsAndANameOfItsOwn) {
                                 Address{"127.0.0.2", 0}));
         EXPECT_EQ(part.buffered_options.publisher.addresses, part.listen);
         EXPECT_EQ(part.metrics.listen, "127.0.0.1:" + std::to_string(9100 + i));
+        EXPECT_THAT(part.keys.dialled_as, ElementsAre("203.0.113.9:" + std::to_string(4000 + i),
+                                                      "[2001:db8::9]:" + std::to_string(5000 + i)));
         EXPECT_EQ(part.bus.name, "hits-" + std::to_string(i));
         EXPECT_EQ(part.name, "loop " + std::to_string(i));
         EXPECT_EQ(part.position, i); // so that names of their own on a bus differ as well
     }
+}
+
+TEST(LoopParts, WhatClientsDialHasAsManyPortsBehindIt) {
+    PublisherConfig all = pattern_of("0-9");
+    all.keys.dialled_as = {"203.0.113.9:65534"};
+    EXPECT_EQ(refusal_of(all, 2), "no refusal");
+    EXPECT_THAT(refusal_of(all, 3), HasSubstr("203.0.113.9:65534 and the 2 ports behind it"));
 }
 
 TEST(LoopParts, EveryStreamIsDividedEvenlyWithItsRateAndNoLoopGetsAllThatIsLeftOver) {
