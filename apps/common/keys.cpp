@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace apps {
@@ -44,7 +45,18 @@ void add_keys(CLI::App& command, KeyArguments& arguments) {
     command.add_option("--dialled-as", arguments.dialled_as,
                        "With --keys: address and port that clients dial, where the network "
                        "translates it to this machine's (NAT); repeatable");
+    add_count(command, "--links-per-host", arguments.links_per_host,
+              "Connections of one host at once (IPv6: of one /64); with --keys, whatever their "
+              "keys, 64",
+              {.min = 1, .max = UINT32_MAX});
     add_protection(command, arguments);
+}
+
+KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host) {
+    const std::uint64_t usual = netio::ServerKeys::Options{}.links_per_host;
+    if (!arguments.links_per_host)
+        arguments.links_per_host = std::max<std::uint64_t>(usual, of_one_host);
+    return arguments;
 }
 
 Protection protection_of(const std::string& word) {
@@ -71,7 +83,8 @@ std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& argume
     forbid_core_dumps();
     netio::ServerKeys::Options options{.file = arguments.keys,
                                        .least = protection_of(arguments.protection)};
-    options.links_per_host = arguments.links_per_host;
+    if (arguments.links_per_host)
+        options.links_per_host = static_cast<std::uint32_t>(*arguments.links_per_host);
     options.look_interval = arguments.look_interval;
     for (const std::string& address : arguments.dialled_as)
         options.dialled_as.push_back(netio::parse_address(address));

@@ -7,6 +7,7 @@
 #include "netio/session/server_keys.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,12 +25,12 @@ struct KeyArguments {
     std::string keys; // of a server
     std::string protection;
     std::vector<std::string> dialled_as; // of a server
-    std::uint32_t links_per_host = netio::ServerKeys::Options{}.links_per_host;
+    std::optional<std::uint64_t> links_per_host;
     std::chrono::milliseconds look_interval = netio::ServerKeys::Options{}.look_interval;
 };
 
-// --key FILE, for a command that connects; --keys FILE, for one that listens; --protection LEVEL
-// with either.
+// --key FILE, for a command that connects; --keys FILE, and what goes with it, for one that
+// listens; --protection LEVEL with either.
 void add_key(CLI::App& command, KeyArguments& arguments);
 void add_keys(CLI::App& command, KeyArguments& arguments);
 
@@ -52,6 +53,10 @@ class ServedKeys final {
   private:
     std::shared_ptr<netio::ServerKeys> keys_;
 };
+
+// For a command that has a limit of its own for those of one host, of which that of the keys shall
+// not be in the way unless it was given.
+KeyArguments permitting(KeyArguments arguments, std::size_t of_one_host);
 
 // For where keys belong to a loop that is made elsewhere. Nothing without --keys.
 std::optional<netio::ServerKeys::Options> server_keys(const KeyArguments& arguments);

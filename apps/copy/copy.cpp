@@ -230,7 +230,8 @@ int serve(const Arguments& arguments) {
     // Before threads begin, which is when a sender comes.
     const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
-    const ServedKeys served{loop, arguments.keys};
+    const ServedKeys served{loop, permitting(arguments.keys, std::max(arguments.senders_per_host,
+                                                                      arguments.senders / 2))};
     ServerReport report;
     {
         Server server{loop,

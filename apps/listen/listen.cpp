@@ -80,6 +80,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
         options.addresses = {netio::parse_address(arguments_.listen)};
         options.open = arguments_.open;
         options.keys = keys_.keys();
+        options.links_per_host = arguments_.keys.links_per_host.value_or(0);
         return options;
     }
     void on_connected(netio::ReceiveSocket& sender) override {

@@ -201,7 +201,9 @@ void read_keys(const SectionReader& publisher, const std::string& folder, KeyArg
         } else {
             const SectionReader map{*v, {"keys"}};
             keys.keys = path_in_folder(map.get("file").text(allowed), folder);
-            map.whole("links_per_host", keys.links_per_host);
+            std::uint64_t links = netio::ServerKeys::Options{}.links_per_host;
+            map.whole("links_per_host", links);
+            keys.links_per_host = links;
             map.time("look_interval_ms", keys.look_interval);
         }
     }

@@ -25,6 +25,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <memory>
@@ -194,7 +195,8 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     Settings settings = settings_of(checked(arguments));
     settings.memory_limit_bytes = serving.memory;
     settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
-    const ServedKeys served{loop, arguments.keys};
+    const ServedKeys served{
+        loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2))};
     ShownLines lines{loop};
     const Server server{loop,
                         transport,

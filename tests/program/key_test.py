@@ -4,14 +4,48 @@
 key_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
 
+import contextlib
 import json
 import os
 import re
+import socket
 import stat
 import subprocess
+import threading
 import unittest
 
 from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+
+
+class Translation:
+    """A port behind which a server has another one: what is said goes through as it is."""
+
+    def __enter__(self):
+        self.leads_to = None
+        self.door = socket.create_server((HOST, 0))
+        self.address = f"{HOST}:{self.door.getsockname()[1]}"
+        threading.Thread(target=self._take, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.door.close()
+
+    def _take(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.door.accept()
+                host, port = self.leads_to.rsplit(":", 1)
+                server = socket.create_connection((host, int(port)))
+                for one, other in ((client, server), (server, client)):
+                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _carry(one, other):
+        with contextlib.suppress(OSError):
+            while some := one.recv(65536):
+                other.sendall(some)
+        with contextlib.suppress(OSError):
+            other.shutdown(socket.SHUT_RDWR)
 
 
 class Keys(Case):
@@ -187,6 +221,42 @@ class KeyedPrograms(Case):
         publisher.wait_for("key 1 is gone or is another one: 1 connections end")
         status, _, log = subscriber.end()
         self.assertNotEqual(status, 0)
+
+    def test_a_server_is_told_what_clients_dial_where_the_network_translates_it(self):
+        key = self.new("services=all")
+        with Translation() as outside:
+            for known in (True, False):
+                publisher = self.publisher(*(("--dialled-as", outside.address) if known else ()))
+                outside.leads_to = publisher.address()
+                status, _, log = self.start("subscribe", outside.address, "--fid", "0-63", "--key",
+                                            key, "--messages", 1000).end()
+                self.assertEqual(status == 0, known, log)
+                if not known:
+                    self.assertIn("it does not admit this side", log)
+                publisher.process.terminate()
+                publisher.end()
+        status, _, log = self.publisher("--dialled-as", "publisher.example:1").end()
+        self.assertNotEqual(status, 0)
+        self.assertIn("dialled_as: publisher.example", log)
+
+    def test_one_host_has_as_many_connections_as_is_said(self):
+        key = self.new("services=all fids=0-63")
+        site = ("--keys", self.path("site.keys"), "--links-per-host", 1)
+        chat = ("cat", "--key", key)
+        for client, *command in ((("subscribe", "--fid", "1", "--key", key), "publish",
+                                  self.config(self.PATTERN)),
+                                 (chat, "pump", "--serve", "--listen", f"{HOST}:0"),
+                                 (chat, "copy", "--serve", self.folder.name, "--listen",
+                                  f"{HOST}:0")):
+            with self.subTest(command=command[0]):
+                server = self.start(*command, *site, json_report=False)
+                arguments = client[0], server.address(), *client[1:]
+                first = self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
+                server.wait_for("|".join(("subscribes to", "pumps", "has come")))
+                self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
+                server.wait_for("its host has as many connections as one may have")
+                self.assertIsNone(first.process.poll())
+                server.process.terminate()
 
     def test_what_cannot_be_had_is_refused_before_anything_is_opened(self):
         key = self.new("services=all")
