@@ -60,17 +60,19 @@ void judge_versions(const Machine& machine, Findings& findings) {
     findings.push_back({Kind::good, kernel + ", libfabric " + to_string(machine.libfabric), {}});
 }
 
-// Nothing to change: no version without them is known, and they need a peer that was let in.
+// Nothing to change: no version without them is known, and most need a peer that was let in.
 void judge_faults(const Machine& machine, Findings& findings) {
     const bool has_tcp = std::ranges::any_of(
         machine.fabric, [](const auto& offer) { return offer.provider == "tcp"; });
     if (!has_tcp) return;
     for (const FabricFault& fault : faults_of(machine.libfabric)) {
-        findings.push_back({Kind::note,
-                            "libfabric " + to_string(machine.libfabric) + ": a peer over tcp can " +
-                                std::string{fault.what},
-                            "let in only whom you trust; docs/upstream has the patch " +
-                                std::string{fault.patch}});
+        std::string remedy{fault.remedy};
+        if (!fault.patch.empty())
+            remedy += "; docs/upstream has the patch " + std::string{fault.patch};
+        findings.push_back(
+            {Kind::note,
+             named_with_doubt(machine.libfabric) + ": over tcp " + std::string{fault.what},
+             std::move(remedy)});
     }
 }
 
