@@ -5,20 +5,22 @@ namespace netio::access::inline v0_2 {
 
 AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot)
     : file_{options.key_file, source}, gate_{boot,
-                                             {.least = options.least,
-                                              .most = options.most,
-                                              .lacks_aes = options.lacks_aes,
-                                              .dialled_as = options.dialled_as}},
+                                                                    {.least = options.least,
+                                                                     .most = options.most,
+                                                                     .lacks_aes = options.lacks_aes,
+                                                                     .dialled_as =
+                                                                         options.dialled_as}},
       attendance_{options.links_per_host} {
     file_.load();
     gate_.use(file_.ring());
 }
 
-Gate::Verdict AccessControl::judge(const Gate::Request& request, TimePoint now) {
+Gate::Verdict AccessControl::judge(const Gate::Request& request, TimePoint now,
+                                   Attendance::Place& place) {
     Gate::Verdict verdict = gate_.judge(request, now);
     if (!verdict.admission) return verdict;
-    const auto entry =
-        attendance_.enter(verdict.admission->id(), verdict.admission->rights(), request.source);
+    const auto entry = attendance_.enter(verdict.admission->id(), verdict.admission->rights(),
+                                         request.source, place);
     if (entry != Attendance::Entry::entered) {
         gate_.turn_away();
         verdict.outcome = Gate::Verdict::Outcome::busy;

@@ -28,9 +28,8 @@ class AccessControl {
     // `boot` is random, and of this run only. Throws KeyFileError.
     AccessControl(const Options& options, KeySource& source, const Secret& boot);
 
-    // Admitted: leave() follows, once. As many as are permitted are there already: busy.
-    Gate::Verdict judge(const Gate::Request& request, TimePoint now);
-    void leave(KeyId id, const Host& source) { attendance_.leave(id, source); }
+    // As many as are permitted are there already: busy. Admitted: `place` is theirs.
+    Gate::Verdict judge(const Gate::Request& request, TimePoint now, Attendance::Place& place);
 
     struct News {
         std::vector<KeyId> revoked; // their connections must end

@@ -60,10 +60,11 @@ KeyDesk::KeyDesk(EventLoop& loop, const ServerKeys::Options& options)
     look_timer_.start(options_.look_interval);
 }
 
-access::Gate::Verdict KeyDesk::judge(const ConnectionRequest& request) {
+access::Gate::Verdict KeyDesk::judge(const ConnectionRequest& request,
+                                     access::Attendance::Place& place) {
     return control_.judge(
         {.data = request.data(), .source = request.source(), .dialled = request.dialled()},
-        loop_.now());
+        loop_.now(), place);
 }
 
 void KeyDesk::tell_refused(const std::string& peer_address,
@@ -121,16 +122,11 @@ ServerKeys::Counters KeyDesk::counters() const noexcept {
             .sessions = present_.size()};
 }
 
-void KeyDesk::leave(Admittance& one) {
-    present_.erase(&one);
-    control_.leave(one.admission().id(), one.source());
-}
-
 // --- one who is there -----------------------------------------------------------------------
 
 Admittance::Admittance(std::shared_ptr<ServerKeys> keys, access::Admission admission,
-                       const access::Host& source)
-    : keys_{std::move(keys)}, admission_{std::move(admission)}, source_{source} {
+                       access::Attendance::Place place)
+    : keys_{std::move(keys)}, admission_{std::move(admission)}, place_{std::move(place)} {
     keys_->desk_->enter(*this);
 }
 

@@ -27,14 +27,15 @@ class KeyDesk final {
     KeyDesk& operator=(const KeyDesk&) = delete;
 
     bool is_of(const EventLoop& loop) const noexcept { return &loop == &loop_; }
-    access::Gate::Verdict judge(const ConnectionRequest& request);
+    access::Gate::Verdict judge(const ConnectionRequest& request, access::Attendance::Place& place);
     // Behind the answer to a peer that was refused.
     void tell_refused(const std::string& peer_address, const access::Gate::Verdict& verdict) const;
     // For operators: whose key it is that a busy verdict is about, and what it has enough of.
     std::string shortage(const access::Gate::Verdict& verdict) const;
 
+
     void enter(Admittance& one) { present_.insert(&one); }
-    void leave(Admittance& one);
+    void leave(Admittance& one) noexcept { present_.erase(&one); }
     ServerKeys::Counters counters() const noexcept;
 
   private:
@@ -52,13 +53,12 @@ class KeyDesk final {
 class Admittance final {
   public:
     Admittance(std::shared_ptr<ServerKeys> keys, access::Admission admission,
-               const access::Host& source);
+               access::Attendance::Place place);
     ~Admittance();
     Admittance(const Admittance&) = delete;
     Admittance& operator=(const Admittance&) = delete;
 
     const access::Admission& admission() const noexcept { return admission_; }
-    const access::Host& source() const noexcept { return source_; }
     // What is to be done when the key is not any more what it was. Must not call the user.
     void set_revocation(std::function<void()> revoke) { revoke_ = std::move(revoke); }
     void revoke() const {
@@ -68,7 +68,7 @@ class Admittance final {
   private:
     std::shared_ptr<ServerKeys> keys_;
     access::Admission admission_;
-    access::Host source_;
+    access::Attendance::Place place_; // goes before the keys that it is one of
     std::function<void()> revoke_;
 };
 

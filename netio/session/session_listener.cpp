@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -192,11 +193,12 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
     }
     using Outcome = access::Gate::Verdict::Outcome;
     KeyDesk& desk = *options_.keys->desk_;
-    access::Gate::Verdict verdict = desk.judge(request);
+    access::Attendance::Place place;
+    access::Gate::Verdict verdict = desk.judge(request, place);
     switch (verdict.outcome) {
     case Outcome::admitted:
         admittance = std::make_unique<Admittance>(options_.keys, *std::move(verdict.admission),
-                                                  request.source());
+                                                  std::move(place));
         return true;
     case Outcome::challenged:
         reject_request(request, {.code = RejectCode::prove_key}, verdict.challenge);
@@ -232,19 +234,44 @@ Rejection SessionListener::judge(const Hello& peer, RejectCode problem) const {
 }
 
 void SessionListener::on_request(ConnectionRequest& request) {
-    WatchedRequest watched{request};
+    std::optional<WatchedRequest> watched;
+    try {
+        watched.emplace(request);
+    } catch (const std::bad_alloc&) { // its address could not even be said
+        return reject_request(request, {.code = RejectCode::no_resources});
+    }
     const DestructionWatch watch{destroyed_};
     refusal_.clear();
-    take_request(watched);
+    take_request(*watched);
     if (watch.destroyed()) return;
-    const std::string why = refusal_.empty() ? reason_for_operators(watched.rejection()) : refusal_;
+    const std::string why =
+        refusal_.empty() ? reason_for_operators(watched->rejection()) : refusal_;
     if (why.empty()) return;
     if (Observer* const observer = transport_.loop().observer)
-        observer->on_peer_rejected({.peer = watched.peer_address(), .why = why});
-    handler_.on_peer_rejected(watched.peer_address(), why);
+        observer->on_peer_rejected({.peer = watched->peer_address(), .why = why});
+    handler_.on_peer_rejected(watched->peer_address(), why);
 }
 
 void SessionListener::take_request(ConnectionRequest& request) {
+    const auto fail = [&](const FabricError& why) {
+        if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
+        if (Observer* const observer = transport_.loop().observer)
+            observer->on_accept_failed({.peer = request.peer_address(), .why = why});
+        handler_.on_accept_failed(request.peer_address(), why); // may destroy this listener
+    };
+    const DestructionWatch watch{destroyed_};
+    try {
+        let_in(request);
+    } catch (const FabricError& error) {
+        if (watch.destroyed()) throw; // there is nobody left to be told
+        fail(error);
+    } catch (const std::bad_alloc&) {
+        if (watch.destroyed()) throw;
+        fail({{ENOMEM, std::system_category()}, "no memory for another connection"});
+    }
+}
+
+void SessionListener::let_in(ConnectionRequest& request) {
     Hello peer;
     const RejectCode problem = decode(request.data(), options_.service_bytes, peer);
     if (problem == RejectCode::not_this_protocol) {
@@ -257,29 +284,14 @@ void SessionListener::take_request(ConnectionRequest& request) {
     if (!pass_gate(request, peer, admittance)) return;
     const Rejection rejection = judge(peer, problem);
     if (rejection.code != RejectCode::none) return reject_request(request, rejection);
-    const auto fail = [&](const FabricError& why) {
-        if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
-        if (Observer* const observer = transport_.loop().observer)
-            observer->on_accept_failed({.peer = request.peer_address(), .why = why});
-        handler_.on_accept_failed(request.peer_address(), why); // may destroy this listener
-    };
-    const DestructionWatch watch{destroyed_};
-    try {
-        Places::Place place = place_for(request);
-        if (!place) return;
-        IncomingSession incoming{transport_,
-                                 request,
-                                 peer,
-                                 {.admittance = std::move(admittance), .place = std::move(place)},
-                                 refusal_};
-        handler_.on_incoming(incoming);
-    } catch (const FabricError& error) {
-        if (watch.destroyed()) throw; // there is nobody left to be told
-        fail(error);
-    } catch (const std::bad_alloc&) {
-        if (watch.destroyed()) throw;
-        fail({{ENOMEM, std::system_category()}, "no memory for another connection"});
-    }
+    Places::Place place = place_for(request);
+    if (!place) return;
+    IncomingSession incoming{transport_,
+                             request,
+                             peer,
+                             {.admittance = std::move(admittance), .place = std::move(place)},
+                             refusal_};
+    handler_.on_incoming(incoming);
 }
 
 } // namespace netio::inline v0_2

@@ -107,6 +107,7 @@ class SessionListener final : private Listener::Handler {
   private:
     void on_request(ConnectionRequest& request) override;
     void take_request(ConnectionRequest& request);
+    void let_in(ConnectionRequest& request);
     // False: it has been answered, and may not be here any more.
     bool pass_gate(ConnectionRequest& request, const Hello& peer,
                    std::unique_ptr<Admittance>& admittance);

@@ -48,7 +48,11 @@ class AccessControlTest : public testing::Test {
         TestClient client{key, address_a};
         client.instance = ++instance_;
         const auto judge = [&](const Message& request) {
-            return control_->judge({.data = request, .source = source, .dialled = address_a}, now_);
+            Attendance::Place place;
+            const Gate::Verdict verdict = control_->judge(
+                {.data = request, .source = source, .dialled = address_a}, now_, place);
+            if (place) places_.push_back(std::move(place));
+            return verdict;
         };
         const auto challenge = judge(client.request());
         static_cast<void>(
@@ -61,6 +65,7 @@ class AccessControlTest : public testing::Test {
     Disk disk_;
     TimePoint now_{1h};
     std::optional<AccessControl> control_;
+    std::vector<Attendance::Place> places_; // of those who were admitted, in this order
     std::uint64_t instance_ = 0;
     Shortage shortage_ = Shortage::none; // of the last
 };
@@ -77,7 +82,7 @@ TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::busy);
     EXPECT_EQ(shortage_, Shortage::links_of_host);
-    control_->leave(1, host_of(1));
+    places_.erase(places_.begin());
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(9)), Outcome::admitted);
     EXPECT_EQ(control_->attendance().of_key(1), 2U);

@@ -426,17 +426,21 @@ TEST(Attendance, CountsTheConnectionsOfAKeyAndOfAHost) {
     Attendance attendance{3};
     const Rights two = parse_rights("services=all links=2");
     using Entry = Attendance::Entry;
-    EXPECT_EQ(attendance.enter(1, two, host_of(1)), Entry::entered);
-    EXPECT_EQ(attendance.enter(1, two, host_of(2)), Entry::entered);
-    EXPECT_EQ(attendance.enter(1, two, host_of(3)), Entry::key_has_enough);
-    EXPECT_EQ(attendance.enter(2, two, host_of(1)), Entry::entered);
-    EXPECT_EQ(attendance.enter(2, two, host_of(1)), Entry::entered);
-    EXPECT_EQ(attendance.enter(3, two, host_of(1)), Entry::host_has_enough);
-    attendance.leave(1, host_of(1));
-    EXPECT_EQ(attendance.enter(3, two, host_of(1)), Entry::entered);
+    std::vector<Attendance::Place> places;
+    const auto enter = [&](KeyId id, const Rights& of_key, const Host& source) {
+        return attendance.enter(id, of_key, source, places.emplace_back());
+    };
+    EXPECT_EQ(enter(1, two, host_of(1)), Entry::entered);
+    EXPECT_EQ(enter(1, two, host_of(2)), Entry::entered);
+    EXPECT_EQ(enter(1, two, host_of(3)), Entry::key_has_enough);
+    EXPECT_EQ(enter(2, two, host_of(1)), Entry::entered);
+    EXPECT_EQ(enter(2, two, host_of(1)), Entry::entered);
+    EXPECT_EQ(enter(3, two, host_of(1)), Entry::host_has_enough);
+    places[0].reset();
+    EXPECT_EQ(enter(3, two, host_of(1)), Entry::entered);
     EXPECT_EQ(attendance.of_key(1), 1U);
     EXPECT_EQ(attendance.of_host(host_of(1)), 3U);
-    attendance.leave(1, host_of(2));
+    places[1].reset();
     EXPECT_EQ(attendance.of_host(host_of(2)), 0U);
 }
 
@@ -444,6 +448,10 @@ TEST(Attendance, TheAddressesOfAnIpv6NetworkAreOneHost) {
     Attendance attendance{1};
     const Rights rights = parse_rights("services=all");
     using Entry = Attendance::Entry;
+    std::vector<Attendance::Place> places;
+    const auto enter = [&](KeyId id, const Rights& of_key, const Host& source) {
+        return attendance.enter(id, of_key, source, places.emplace_back());
+    };
     Host one{};
     one[0] = std::byte{0x20};
     one[15] = std::byte{1};
@@ -451,11 +459,11 @@ TEST(Attendance, TheAddressesOfAnIpv6NetworkAreOneHost) {
     same[8] = std::byte{1};
     Host other = one;
     other[7] = std::byte{1};
-    EXPECT_EQ(attendance.enter(1, rights, one), Entry::entered);
-    EXPECT_EQ(attendance.enter(2, rights, same), Entry::host_has_enough);
-    EXPECT_EQ(attendance.enter(2, rights, other), Entry::entered);
-    attendance.leave(1, same);
-    EXPECT_EQ(attendance.enter(2, rights, same), Entry::entered);
+    EXPECT_EQ(enter(1, rights, one), Entry::entered);
+    EXPECT_EQ(enter(2, rights, same), Entry::host_has_enough);
+    EXPECT_EQ(enter(2, rights, other), Entry::entered);
+    places[0].reset();
+    EXPECT_EQ(enter(2, rights, same), Entry::entered);
 }
 
 } // namespace

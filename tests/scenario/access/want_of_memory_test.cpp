@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Memory that is not to be had while a request is judged: its peer is told, the loop goes on, and
+// nothing of it is left.
+
+#include "tests/scenario/access/gate_fixture.hpp"
+#include "tests/support/forwarding_transport.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local std::size_t fails_at = 0; // the n-th from now on; 0: none
+
+} // namespace
+
+void* operator new(std::size_t bytes) {
+    const bool fails = fails_at > 0 && --fails_at == 0;
+    if (void* const memory = fails ? nullptr : std::malloc(bytes > 0 ? bytes : 1)) return memory;
+    throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+namespace netio::test {
+namespace {
+
+// While a listener is asked, until it has decided.
+class Starving final : public ForwardingTransport {
+  public:
+    using ForwardingTransport::ForwardingTransport;
+    std::size_t at = 0;
+
+    std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,
+                                     const ListenOptions& options,
+                                     Listener::Handler& handler) override {
+        door_.emplace(at, handler);
+        return inner().listen(provider, local, options, *door_);
+    }
+
+  private:
+    struct Door final : Listener::Handler {
+        Door(const std::size_t& when, Listener::Handler& handler) : at{when}, inside{handler} {}
+        void on_request(ConnectionRequest& request) override {
+            fails_at = at;
+            inside.on_request(request);
+            fails_at = 0;
+        }
+        const std::size_t& at;
+        Listener::Handler& inside;
+    };
+    std::optional<Door> door_;
+};
+
+class WantOfMemory : public GateTest {
+  protected:
+    void on_incoming(IncomingSession& asking) override {
+        fails_at = 0;
+        GateTest::on_incoming(asking);
+    }
+    void on_accept_failed(const std::string&, const FabricError&) override { ++failed; }
+    int failed = 0;
+};
+
+TEST_P(WantOfMemory, WhileARequestIsJudgedTakesNoPlaceAndIsToldToThePeer) {
+    files.permit(7, "services=messages links=1");
+    Starving starving{bed.transport()};
+    over = &starving;
+    listen();
+    int refused_count = 0;
+    for (std::size_t at = 1;; ++at) {
+        ASSERT_LT(at, 1000U);
+        access::GateClient client{files.key(7), {}, dialled()};
+        const Data request = proved_request(client);
+        starving.at = at;
+        const auto dialer = dial(request);
+        starving.at = 0;
+        if (dialer->answer) break;
+        ++refused_count;
+        ASSERT_EQ(dialer->code(), RejectCode::no_resources) << at;
+        EXPECT_EQ(keys->counters().sessions, 0U) << at;
+    }
+    EXPECT_GT(refused_count, 5) << "the place, the session's entry, ...";
+    EXPECT_GE(failed, refused_count - 2) << "told, but for who could not even be named";
+    listener.reset();
+    sessions.clear();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, WantOfMemory, simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::test
