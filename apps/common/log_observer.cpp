@@ -70,7 +70,7 @@ void LogObserver::on_request_refused(const netio::RequestRefused& event) {
 }
 
 void LogObserver::on_key_file_problem(const std::string& problem) {
-    errors_.note(fmt::format("{}; the keys of before stay in force", problem));
+    errors_.note(problem);
 }
 
 void LogObserver::on_key_revoked(const netio::KeyRevoked& event) {

@@ -4,7 +4,7 @@
 namespace netio::access::inline v0_2 {
 
 AccessControl::AccessControl(const Options& options, KeySource& source, const Secret& boot)
-    : file_{options.key_file, source}, gate_{boot,
+    : least_{options.least}, file_{options.key_file, source}, gate_{boot,
                                                                     {.least = options.least,
                                                                      .most = options.most,
                                                                      .lacks_aes = options.lacks_aes,

@@ -39,11 +39,16 @@ class AccessControl {
     // there is none.
     std::optional<News> look();
 
+    // Who has no key is let in nowhere.
+    bool keeps_strangers_out() const {
+        return least_ > Protection::none || find(anyone) == nullptr;
+    }
     const Key* find(KeyId id) const { return file_.ring().find(id); }
     const Gate::Counters& counters() const noexcept { return gate_.counters(); }
     const Attendance& attendance() const noexcept { return attendance_; }
 
   private:
+    Protection least_;
     KeyFile file_;
     Gate gate_;
     Attendance attendance_;

@@ -26,7 +26,7 @@ inline std::string refuse_listening(const Host& host, const std::string& shown, 
     if (has_keys || open || is_loopback(host)) return {};
     return shown +
            " can be reached from other machines, and whoever reaches it would be let in; "
-           "name a key file, listen at 127.0.0.1, or say " +
+           "name a key file that has no line `0 anyone`, listen at 127.0.0.1, or say " +
            option + " if that is meant";
 }
 

@@ -119,8 +119,8 @@ class Observer {
     virtual void on_accept_failed(const AcceptFailed&) {}
     virtual void on_not_admitted(const NotAdmitted&) {}
     virtual void on_request_refused(const RequestRefused&) {}
-    // The file of a server's keys, or of a client's, has changed and cannot be used; once for each
-    // state of it. The keys of before stay in force.
+    // The file of a server's keys, or of a client's, has changed and cannot be used, or opens a
+    // door that was not said to be open; once for each state of it. The text says what is in force.
     virtual void on_key_file_problem(const std::string& /*problem*/) {}
     virtual void on_key_revoked(const KeyRevoked&) {}
     virtual void on_route_failed(const RouteFailed&) {}

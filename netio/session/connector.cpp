@@ -62,7 +62,8 @@ void Connector::look_at_key() const {
     if (!key_) return;
     const std::string problem = key_->look();
     Observer* const observer = transport_.loop().observer;
-    if (!problem.empty() && observer != nullptr) observer->on_key_file_problem(problem);
+    if (!problem.empty() && observer != nullptr)
+        observer->on_key_file_problem(problem + "; the keys of before stay in force");
 }
 
 void Connector::search() {

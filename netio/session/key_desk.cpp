@@ -40,6 +40,12 @@ access::AccessControl::Options control_options(const ServerKeys::Options& option
             .dialled_as = in_numbers(options.dialled_as)};
 }
 
+std::string opened_by_a_line(const std::string& file, const std::string& address) {
+    return file + ": the line `0 anyone` is in force, and " + address +
+           " can be reached from other machines; take it out, or say open where it listens if that "
+           "is meant";
+}
+
 } // namespace
 
 // --- the keys -------------------------------------------------------------------------------
@@ -107,7 +113,10 @@ void KeyDesk::look() {
     }
     Observer* const observer = loop_.observer;
     if (observer == nullptr) return;
-    if (!news->problem.empty()) observer->on_key_file_problem(news->problem);
+    if (!news->problem.empty())
+        observer->on_key_file_problem(news->problem + "; the keys of before stay in force");
+    else if (!keeps_strangers_out() && !guarded_.empty())
+        observer->on_key_file_problem(opened_by_a_line(options_.file, guarded_.begin()->second));
     for (std::size_t at = 0; at < ended.size(); ++at)
         observer->on_key_revoked({.key = news->revoked[at], .sessions = ended[at]});
 }

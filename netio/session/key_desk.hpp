@@ -11,6 +11,7 @@
 #include "netio/transport.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 namespace netio::inline v0_2 {
 
 class Admittance;
+class SessionListener;
 
 class KeyDesk final {
   public:
@@ -33,6 +35,13 @@ class KeyDesk final {
     // For operators: whose key it is that a busy verdict is about, and what it has enough of.
     std::string shortage(const access::Gate::Verdict& verdict) const;
 
+    bool keeps_strangers_out() const { return control_.keeps_strangers_out(); }
+    // Where other machines reach a listener, which nobody has said to be open: for a change of the
+    // file to be compared with.
+    void guard(const SessionListener& listener, const std::string& address) {
+        guarded_[&listener] = address;
+    }
+    void forget(const SessionListener& listener) noexcept { guarded_.erase(&listener); }
 
     void enter(Admittance& one) { present_.insert(&one); }
     void leave(Admittance& one) noexcept { present_.erase(&one); }
@@ -46,6 +55,7 @@ class KeyDesk final {
     access::SystemKeySource source_;
     access::AccessControl control_;
     std::set<Admittance*> present_;
+    std::map<const SessionListener*, std::string> guarded_;
     Timer look_timer_;
 };
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/session_listener.hpp"
 
+#include "netio/access/reach.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/session/key_desk.hpp"
+#include "netio/session/parse_host.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -143,7 +145,8 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
     require_option(!options_.keys || options_.keys->desk_->is_of(transport_.loop()),
                    "keys: these ServerKeys are of another event loop, and one thread at a time may "
                    "use them; make ServerKeys of the same file for each loop");
-    const ListenOptions reach{.open = options_.open, .has_keys = options_.keys != nullptr};
+    const bool has_keys = options_.keys && options_.keys->desk_->keeps_strangers_out();
+    const ListenOptions reach{.open = options_.open, .has_keys = has_keys};
     for (const Address& wanted : options_.addresses) {
         Address address = wanted;
         bool first = true;
@@ -161,9 +164,16 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
             first = false;
         }
     }
+    if (!options_.keys || options_.open) return;
+    for (const auto& listener : listeners_) {
+        const auto host = parse_host(listener->address().host);
+        if (!host || !access::is_loopback(*host))
+            options_.keys->desk_->guard(*this, to_string(listener->address()));
+    }
 }
 
 SessionListener::~SessionListener() {
+    if (options_.keys) options_.keys->desk_->forget(*this);
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 

@@ -3,7 +3,9 @@
 // Nobody listens where other machines reach it unless that was meant.
 
 #include "netio/fabric.hpp"
+#include "netio/session/server_keys.hpp"
 #include "netio/session/session_listener.hpp"
+#include "tests/support/key_files.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -19,11 +21,15 @@ using testing::HasSubstr;
 
 class Reach : public testing::TestWithParam<Bed>, private SessionListener::Handler {
   protected:
-    std::unique_ptr<SessionListener> listen(const std::vector<Address>& addresses, bool open) {
+    std::unique_ptr<SessionListener> listen(const std::vector<Address>& addresses, bool open,
+                                            std::shared_ptr<ServerKeys> keys = nullptr) {
         return std::make_unique<SessionListener>(
             bed.transport(),
-            SessionListener::Options{
-                .service = Service::messages, .addresses = addresses, .open = open},
+            SessionListener::Options{.service = Service::messages,
+                                     .addresses = addresses,
+                                     .open = open,
+                                     .service_bytes = 4,
+                                     .keys = std::move(keys)},
             static_cast<SessionListener::Handler&>(*this));
     }
     // Empty: it listened.
@@ -49,6 +55,46 @@ TEST_P(Reach, AnAddressThatOtherMachinesReachHasToBeSaidToBeOpen) {
                 HasSubstr("say open (--open; in YAML `open: true`; in C++ `.open = true`)"));
     const auto meant = listen({{.host = "0.0.0.0", .port = 0}}, true);
     EXPECT_NE(meant->endpoints().at(0).address.port, 0);
+}
+
+TEST_P(Reach, WhoLetsAnyoneInHasToSaySo) {
+    test::KeyFiles files;
+    files.permit(7, "services=messages");
+    const auto problem_with_keys = [&](access::Protection least) -> std::string {
+        const auto keys = std::make_shared<ServerKeys>(
+            bed.loop(), ServerKeys::Options{.file = files.site(), .least = least});
+        try {
+            listen({{.host = "0.0.0.0", .port = 0}}, false, keys);
+            return {};
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+    };
+    EXPECT_EQ(problem_with_keys(access::Protection::none), "");
+    files.permit_anyone("services=messages");
+    EXPECT_THAT(problem_with_keys(access::Protection::none),
+                HasSubstr("a key file that has no line `0 anyone`"));
+    EXPECT_EQ(problem_with_keys(access::Protection::peers), "") << "nobody comes without a key";
+}
+
+TEST_P(Reach, ALineThatLetsAnyoneInLaterIsTold) {
+    const auto said_at = [&](const std::string& host, bool open) -> std::string {
+        test::KeyFiles files;
+        files.permit(7, "services=messages");
+        const auto keys = std::make_shared<ServerKeys>(
+            bed.loop(), ServerKeys::Options{.file = files.site(),
+                                            .look_interval = std::chrono::milliseconds{1}});
+        const auto listener = listen({{.host = host, .port = 0}}, open, keys);
+        bed.seen().key_file_problems.clear();
+        bed.seen().revoked.clear();
+        files.permit_anyone("services=messages");
+        files.revoke(7); // so that there is something to wait for
+        EXPECT_TRUE(bed.run_until([&] { return !bed.seen().revoked.empty(); }));
+        return bed.seen().key_file_problems.empty() ? "" : bed.seen().key_file_problems.back();
+    };
+    EXPECT_THAT(said_at("0.0.0.0", false), HasSubstr("0.0.0.0:"));
+    EXPECT_EQ(said_at("0.0.0.0", true), "");
+    EXPECT_EQ(said_at("127.0.0.1", false), "");
 }
 
 TEST_P(Reach, OneSuchAddressAmongOthersIsEnoughAndNothingListensThen) {
