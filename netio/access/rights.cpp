@@ -27,12 +27,21 @@ bool Rights::may_use(std::uint8_t service) const noexcept {
     return std::ranges::binary_search(services, service);
 }
 
+std::size_t Rights::fids_from(std::uint64_t first, std::size_t& steps) const noexcept {
+    const auto found = std::ranges::partition_point(fids, [&](const FidRight& right) {
+        ++steps;
+        return right.last < first;
+    });
+    return static_cast<std::size_t>(found - fids.begin());
+}
+
 Rights::Subscription Rights::subscribe(std::uint64_t first, std::uint64_t last,
-                                       std::optional<Patience> asked) const noexcept {
+                                       std::optional<Patience> asked,
+                                       std::size_t& steps) const noexcept {
     std::optional<Subscription> found;
     std::uint64_t next = first; // the first that nobody has looked at
-    for (const FidRight& right : fids) {
-        if (right.last < next) continue;
+    for (std::size_t at = fids_from(first, steps); at < fids.size(); ++at, ++steps) {
+        const FidRight& right = fids[at];
         if (right.first > next) break;
         const auto one = answer(right, asked);
         if (!one || (found && found->patience != one->patience)) break;
@@ -43,11 +52,17 @@ Rights::Subscription Rights::subscribe(std::uint64_t first, std::uint64_t last,
     return {};
 }
 
-bool Rights::may_write(std::string_view path, bool over_another) const noexcept {
-    return std::ranges::any_of(folders, [&](const FolderRight& right) {
-        return (!over_another || right.may == FolderRight::May::overwrite) &&
-               lies_in(path, right.folder);
-    });
+const FolderRight* Rights::folder_for(std::string_view path, bool over_another) const noexcept {
+    const FolderRight* widest = nullptr;
+    for (const FolderRight& right : folders) {
+        const bool is_enough = !over_another || right.may == FolderRight::May::overwrite;
+        if (!is_enough || !lies_in(path, right.folder)) continue;
+        const bool is_wider =
+            widest == nullptr || right.folder == "." ||
+            (widest->folder != "." && right.folder.size() < widest->folder.size());
+        if (is_wider) widest = &right;
+    }
+    return widest;
 }
 
 } // namespace netio::access::inline v0_2

@@ -3,6 +3,7 @@
 
 // What the holder of a key may do.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,10 +53,18 @@ struct Rights {
     };
     // Not permitted: a fid of it is not in `fids`; more patience is asked for than one of them
     // gives; or they demand different things, and the subscriber has to ask for each by itself.
-    Subscription subscribe(std::uint64_t first, std::uint64_t last,
-                           std::optional<Patience> asked) const noexcept;
-    // `path` is relative to the served folder and has no "." and no ".." in it.
-    bool may_write(std::string_view path, bool over_another) const noexcept;
+    // Adds to `steps` how many of `fids` it looked at, as fids_from() does.
+    Subscription subscribe(std::uint64_t first, std::uint64_t last, std::optional<Patience> asked,
+                           std::size_t& steps) const noexcept;
+    // The place in `fids` of the first that does not end before this one.
+    std::size_t fids_from(std::uint64_t first, std::size_t& steps) const noexcept;
+
+    // `path` is relative to the served folder and has no "." and no ".." in it. The widest that
+    // permits it; null: none does.
+    const FolderRight* folder_for(std::string_view path, bool over_another) const noexcept;
+    bool may_write(std::string_view path, bool over_another) const noexcept {
+        return folder_for(path, over_another) != nullptr;
+    }
 
     friend bool operator==(const Rights&, const Rights&) = default;
 };

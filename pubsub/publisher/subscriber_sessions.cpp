@@ -186,7 +186,8 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
     SubscriptionResult result = SubscriptionResult::not_permitted;
     const access::Rights* const rights = subscriber.session().rights();
     const OwnPolicies own{.policy = options_.slow_policy, .keeps_newest = fan_out_.keeps_newest()};
-    const auto wishes = rights != nullptr ? permitted(*rights, request, own)
+    std::size_t steps = 0;
+    const auto wishes = rights != nullptr ? permitted(*rights, request, own, steps)
                                           : std::optional{fan_out_.wishes_of(request)};
     if (wishes) result = fan_out_.subscribe(subscriber.id(), *wishes);
     if (result == SubscriptionResult::accepted) {

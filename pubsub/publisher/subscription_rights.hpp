@@ -7,6 +7,8 @@
 #include "pubsub/core/fan_out.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -52,9 +54,11 @@ struct OwnPolicies {
 };
 
 // The policies that it gets, and for which fids; together they are what it asks for. Nothing: a fid
-// of it is not permitted, or not with this policy.
-inline std::optional<std::vector<FanOut::Wish>>
-permitted(const access::Rights& rights, const SubscriptionRequest& request, OwnPolicies own) {
+// of it is not permitted, or not with this policy. Adds to `steps` how many ranges of the key's
+// were looked at.
+inline std::optional<std::vector<FanOut::Wish>> permitted(const access::Rights& rights,
+                                                          const SubscriptionRequest& request,
+                                                          OwnPolicies own, std::size_t& steps) {
     std::optional<access::Patience> asked;
     if (request.policy) asked = patience_of(*request.policy);
     std::vector<FanOut::Wish> wishes;
@@ -62,10 +66,10 @@ permitted(const access::Rights& rights, const SubscriptionRequest& request, OwnP
         std::uint64_t next = to_integer(range.first); // that nothing was found for
         const std::uint64_t last = to_integer(range.last);
         bool whole = false;
-        for (const access::FidRight& right : rights.fids) {
-            if (right.last < next) continue;
+        for (std::size_t at = rights.fids_from(next, steps); at < rights.fids.size(); ++at) {
+            const access::FidRight& right = rights.fids[at];
             const std::uint64_t end = std::min(right.last, last);
-            const auto found = rights.subscribe(next, end, asked);
+            const auto found = rights.subscribe(next, end, asked, steps);
             if (right.first > next || !found.permitted) return std::nullopt;
             SlowPolicy policy = found.patience ? policy_of(*found.patience) : own.policy;
             const bool is_asked = asked && found.patience == asked;

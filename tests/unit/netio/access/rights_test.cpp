@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t last_fid = std::numeric_limits<std::uint64_t>::max();
 
+std::size_t looked_at = 0;
+
 std::string problem_of(const std::string& words) {
     try {
         static_cast<void>(parse_rights(words));
@@ -91,7 +93,7 @@ TEST(Rights, NameTheServicesOfTheHello) {
 TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
     const Rights rights = parse_rights("services=pubsub fids=10-19,20-29,40,18446744073709551615");
     const auto may = [&](std::uint64_t first, std::uint64_t last) {
-        return rights.subscribe(first, last, {}).permitted;
+        return rights.subscribe(first, last, {}, looked_at).permitted;
     };
     for (std::uint64_t first = 0; first < 45; ++first) {
         for (std::uint64_t last = first; last < 45; ++last) {
@@ -105,9 +107,9 @@ TEST(Rights, PermitAFidIfARangeHasItAndNoOther) {
     EXPECT_FALSE(may(last_fid - 1, last_fid));
     EXPECT_FALSE(may(0, last_fid));
     EXPECT_TRUE(parse_rights("services=pubsub fids=0-18446744073709551615")
-                    .subscribe(0, last_fid, {})
+                    .subscribe(0, last_fid, {}, looked_at)
                     .permitted);
-    EXPECT_FALSE(Rights{}.subscribe(0, 0, {}).permitted);
+    EXPECT_FALSE(Rights{}.subscribe(0, 0, {}, looked_at).permitted);
 }
 
 TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
@@ -130,7 +132,7 @@ TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
     const std::vector<std::string> names{"drop", "newest", "disconnect", "block"};
     for (std::uint64_t fid = 1; fid <= 8; ++fid) {
         for (std::size_t wish = 0; wish < wishes.size(); ++wish) {
-            const auto answer = rights.subscribe(fid, fid, wishes[wish]);
+            const auto answer = rights.subscribe(fid, fid, wishes[wish], looked_at);
             const std::string got = !answer.permitted ? "-"
                                     : answer.patience
                                         ? names[static_cast<std::size_t>(*answer.patience)]
@@ -139,8 +141,8 @@ TEST(Rights, SayHowPatientAPublisherIsWithASubscriber) {
         }
     }
     // One request, one policy.
-    EXPECT_FALSE(rights.subscribe(1, 2, none).permitted);
-    EXPECT_TRUE(rights.subscribe(1, 4, Patience::drop).permitted);
+    EXPECT_FALSE(rights.subscribe(1, 2, none, looked_at).permitted);
+    EXPECT_TRUE(rights.subscribe(1, 4, Patience::drop, looked_at).permitted);
 }
 
 TEST(Rights, LetACopyIntoItsFoldersOnly) {
@@ -153,6 +155,34 @@ TEST(Rights, LetACopyIntoItsFoldersOnly) {
         EXPECT_FALSE(rights.may_write(path, false)) << path;
     EXPECT_TRUE(parse_rights("services=stream folder=.").may_write("any", false));
     EXPECT_FALSE(Rights{}.may_write("file", false));
+}
+
+// However many ranges a key has, and wherever they stand.
+TEST(Rights, OfAFidAreFoundWithoutLookingAtAllOthers) {
+    Rights rights;
+    for (std::uint64_t i = 0; i < 65536; ++i)
+        rights.fids.push_back({.first = 10 * i, .last = 10 * i + 4});
+    for (std::uint64_t i = 0; i < 65536; i += 771) {
+        looked_at = 0;
+        EXPECT_TRUE(rights.subscribe(10 * i, 10 * i + 4, {}, looked_at).permitted);
+        EXPECT_FALSE(rights.subscribe(10 * i, 10 * i + 5, {}, looked_at).permitted);
+        EXPECT_LE(looked_at, 2U * (17 + 2));
+    }
+}
+
+TEST(Rights, ToAFolderAreThoseOfTheWidestThatPermitsIt) {
+    const Rights rights = parse_rights(
+        "services=stream folder=data folder=data/run:overwrite folder=in folder=data/run/7");
+    const auto folder_of = [&](const char* path, bool over_another) -> std::string {
+        const FolderRight* const found = rights.folder_for(path, over_another);
+        return found == nullptr ? "" : found->folder;
+    };
+    EXPECT_EQ(folder_of("data/run/7/a", false), "data");
+    EXPECT_EQ(folder_of("data/run/7/a", true), "data/run");
+    EXPECT_EQ(folder_of("in/a", false), "in");
+    EXPECT_EQ(folder_of("in/a", true), "");
+    const Rights all = parse_rights("services=stream folder=in folder=.");
+    EXPECT_EQ(all.folder_for("in/a", false)->folder, ".");
 }
 
 } // namespace
