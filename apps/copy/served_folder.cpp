@@ -30,31 +30,8 @@ int open_beneath(int root, const std::string& relative) {
     return -1;
 }
 
-} // namespace
-
-ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(), folder_flags)} {
-    if (!root_.is_open()) fail("cannot serve the folder " + path);
-    if (::faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
-        fail("cannot write to the folder " + path);
-    }
-}
-
-Descriptor ServedFolder::open_folder(const std::string& relative) const {
-    Descriptor folder{open_beneath(root_.get(), relative.empty() ? "." : relative)};
-    // EPERM: a sandbox that does not know the call.
-    if (!folder.is_open() && (errno == ENOSYS || errno == EPERM)) {
-        return open_step_by_step(relative);
-    }
-    if (!folder.is_open() && errno == EXDEV) {
-        throw std::system_error{errno, std::generic_category(),
-                                "the folder " + relative + " leads out of the served folder"};
-    }
-    if (!folder.is_open()) fail("cannot open the folder " + relative);
-    return folder;
-}
-
-Descriptor ServedFolder::open_step_by_step(const std::string& relative) const {
-    Descriptor folder{::openat(root_.get(), ".", folder_flags)};
+Descriptor open_step_by_step(int root, const std::string& relative) {
+    Descriptor folder{::openat(root, ".", folder_flags)};
     for (std::size_t begin = 0; begin < relative.size() && folder.is_open();) {
         const std::size_t end = std::min(relative.find('/', begin), relative.size());
         const std::string component = relative.substr(begin, end - begin);
@@ -66,6 +43,38 @@ Descriptor ServedFolder::open_step_by_step(const std::string& relative) const {
     }
     if (!folder.is_open()) fail("cannot open the folder " + relative);
     return folder;
+}
+
+// `beyond`: what it says of a path that leads out of the root.
+Descriptor open_in(int root, const std::string& relative, const std::string& beyond) {
+    Descriptor folder{open_beneath(root, relative.empty() ? "." : relative)};
+    // EPERM: a sandbox that does not know the call.
+    if (!folder.is_open() && (errno == ENOSYS || errno == EPERM)) {
+        return open_step_by_step(root, relative);
+    }
+    if (!folder.is_open() && errno == EXDEV) {
+        throw std::system_error{errno, std::generic_category(),
+                                "the folder " + relative + " leads out of " + beyond};
+    }
+    if (!folder.is_open()) fail("cannot open the folder " + relative);
+    return folder;
+}
+
+} // namespace
+
+ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(), folder_flags)} {
+    if (!root_.is_open()) fail("cannot serve the folder " + path);
+    if (::faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+        fail("cannot write to the folder " + path);
+    }
+}
+
+Descriptor ServedFolder::open_folder(const std::string& relative, const std::string& within) const {
+    if (within.empty() || within == ".") return open_in(root_.get(), relative, "the served folder");
+    const Descriptor permitted = open_in(root_.get(), within, "the served folder");
+    const std::string rest =
+        relative.size() > within.size() ? relative.substr(within.size() + 1) : "";
+    return open_in(permitted.get(), rest, "the folder " + within + ", which the key permits");
 }
 
 } // namespace apps::copy

@@ -17,12 +17,12 @@ class ServedFolder {
     // Throws std::system_error: it is no folder, or cannot be written to.
     explicit ServedFolder(const std::string& path);
 
-    // A folder beneath it, by a relative path; empty: itself. Throws std::system_error naming it.
-    Descriptor open_folder(const std::string& relative) const;
+    // A folder beneath it, by a relative path; empty: itself. `within`: a folder beneath it that
+    // the path begins with, and that nothing leads out of; empty or ".": itself. Throws
+    // std::system_error naming it.
+    Descriptor open_folder(const std::string& relative, const std::string& within = {}) const;
 
   private:
-    Descriptor open_step_by_step(const std::string& relative) const;
-
     Descriptor root_;
 };
 

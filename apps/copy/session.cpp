@@ -104,11 +104,13 @@ void Session::take_open() {
 
 // Again and again, while another holds the part: without holding up a thread.
 void Session::examine() {
+    std::string within; // the right is to a folder, and not to where links in it lead
+    if (options_.rights) within = options_.rights->folder_for(open_.name, open_.overwrite)->folder;
     disk_->run(
-        [this, request = open_](const std::stop_token& stop) {
+        [this, request = open_, within](const std::stop_token& stop) {
             answer_.reset();
             if (!target_) target_ = std::make_unique<TargetFile>(request, options_.access);
-            answer_ = target_->examine(folder_, stop);
+            answer_ = target_->examine(folder_, stop, within);
             if (answer_ && answer_->outcome != Answer::Outcome::accepted) target_.reset();
         },
         [this](const std::string& problem) {

@@ -135,8 +135,9 @@ void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& sto
     }
 }
 
-std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop) {
-    folder_ = folder.open_folder(folder_name_);
+std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std::stop_token& stop,
+                                          const std::string& within) {
+    folder_ = folder.open_folder(folder_name_, within);
     look_for_target();
     if (!present_.is_open()) {
         if (!try_lock()) {

@@ -43,7 +43,8 @@ class TargetFile {
     // but for nothing: another holds the part, which may be a killed sender whose connection is not
     // known to be gone. It is worth another try in `held_pause`, until the tries are used up, and
     // it is refused.
-    std::optional<Answer> examine(const ServedFolder& folder, const std::stop_token& stop);
+    std::optional<Answer> examine(const ServedFolder& folder, const std::stop_token& stop,
+                                  const std::string& within = {});
     static constexpr std::chrono::milliseconds held_pause{50};
     // Goes on behind the offset that examine() told, or from 0. Refuses what the disk
     // has no room for now.

@@ -367,6 +367,10 @@ class KeyedPrograms(Case):
         self.assertIn("the key does not permit to replace files there", log)
         status, _, log = copy("incoming")
         self.assertNotEqual(status, 0)
+        os.symlink("../other", self.path("served/incoming/link"))
+        status, _, log = copy("incoming/link", "--key", key)
+        self.assertNotEqual(status, 0)
+        self.assertIn("leads out of the folder incoming, which the key permits", log)
         self.assertEqual(os.listdir(self.path("served/other")), [])
 
     def test_whatever_a_key_permits_who_may_only_write_replaces_and_learns_nothing(self):

@@ -245,6 +245,31 @@ TEST_F(TargetFileTest, NothingLeadsOutOfTheFolder) {
     EXPECT_TRUE(fs::is_empty(root + "/outside"));
 }
 
+// Who may write to one folder of the served one may not write to those that links in it lead to.
+TEST_F(TargetFileTest, NothingLeadsOutOfTheFolderThatAKeyPermits) {
+    fs::create_directories(path("mine/sub"));
+    fs::create_directory(path("theirs"));
+    fs::create_directory_symlink("../theirs", path("mine/link"));
+    fs::create_directory_symlink("sub", path("mine/within"));
+    fs::create_directory_symlink("mine", path("alias"));
+    const auto refusal_within = [&](const std::string& name, const std::string& within) {
+        TargetFile file{open(name, "x")};
+        try {
+            static_cast<void>(file.examine(*folder, {}, within));
+        } catch (const std::exception& error) {
+            return std::string{error.what()};
+        }
+        return std::string{};
+    };
+    EXPECT_THAT(refusal_within("mine/link/a", "mine"),
+                HasSubstr("leads out of the folder mine, which the key permits"));
+    EXPECT_EQ(refusal_within("mine/link/a", "."), "");
+    EXPECT_EQ(refusal_within("mine/sub/a", "mine"), "");
+    EXPECT_EQ(refusal_within("mine/within/a", "mine"), "");
+    EXPECT_EQ(refusal_within("mine/a", "mine"), "");
+    EXPECT_EQ(refusal_within("alias/a", "alias"), "") << "the server's own link";
+}
+
 TEST_F(TargetFileTest, ALinkInThePlaceOfThePartIsNotWrittenThrough) {
     std::ofstream{root + "/victim"} << "precious";
     fs::create_symlink(root + "/victim", path(".a.netio-part"));
