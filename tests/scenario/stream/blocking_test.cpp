@@ -147,6 +147,36 @@ TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
     EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
 }
 
+// Nobody looks between two calls.
+TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
+    netio::test::KeyFiles files;
+    files.permit(7, "services=stream");
+    BlockingStream::Options options = patient;
+    options.keys =
+        ServerKeys::Options{.file = files.site(), .look_interval = std::chrono::milliseconds{1}};
+    BlockingListener listener{"127.0.0.1:0", options};
+    BlockingStream::Options with_key = patient;
+    with_key.stream.key = std::make_shared<ClientKey>(ClientKey::Options{.file = files.client(7)});
+    std::thread client{[&, address = to_string(listener.address())] {
+        auto peer = BlockingStream::connect(address, with_key);
+        const std::byte one{1};
+        peer.write({&one, 1});
+        std::byte none{};
+        EXPECT_THROW(static_cast<void>(peer.read({&none, 1})), StreamError);
+    }};
+    BlockingStream peer = listener.accept();
+    std::byte some{};
+    EXPECT_EQ(peer.read({&some, 1}), 1U);
+    files.revoke(7);
+    try {
+        static_cast<void>(peer.read({&some, 1}));
+        ADD_FAILURE() << "the key was gone";
+    } catch (const StreamError& error) {
+        EXPECT_THAT(error.what(), testing::HasSubstr("no longer what it was"));
+    }
+    client.join();
+}
+
 // Within the calls, as everything: so there is no race for what it has seen.
 TEST(BlockingListening, TellsItsObserverWhoIsNotAdmitted) {
     netio::test::KeyFiles files;
