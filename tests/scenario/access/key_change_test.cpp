@@ -22,6 +22,8 @@ class KeyChange : public GateTest {
     }
 };
 
+using KeyChangeInVirtualTime = KeyChange;
+
 TEST_P(KeyChange, EndsTheSessionsOfAKeyThatIsTakenAwayAndNoOthers) {
     files.permit(7, "services=messages");
     files.permit(8, "services=messages");
@@ -109,7 +111,35 @@ TEST_P(KeyChange, OfAClientLeavesItsKeyWhileTheFileIsWrongAndIsToldOnce) {
                 ElementsAre(HasSubstr("client7.key:2"), HasSubstr("it must hold one key")));
 }
 
+// It comes just behind a look, when the next one is farthest away, and turns of the loop are long.
+TEST_P(KeyChangeInVirtualTime, EndsASessionWithinOneIntervalAlsoOfABusyLoop) {
+    constexpr auto interval = std::chrono::seconds{1};
+    constexpr auto turn = std::chrono::milliseconds{30};
+    files.permit(7, "services=messages");
+    keys = std::make_shared<ServerKeys>(
+        bed.loop(), ServerKeys::Options{.file = files.site(), .look_interval = interval});
+    const TimePoint begin = bed.loop().now();
+    listen_with(keys);
+    Visitor visitor{bed.transport()};
+    open_one(visitor, 7);
+    Timer busy{bed.loop(), [&] {
+                   bed.world()->spend(turn);
+                   busy.start(std::chrono::milliseconds{1});
+               }};
+    busy.start({});
+    for (int look = 1; look <= 3; ++look) {
+        ASSERT_TRUE(bed.run_until(
+            [&] { return bed.loop().now() - begin > look * (interval + turn) + turn; }));
+        ASSERT_TRUE(closed.empty());
+    }
+    files.revoke(7);
+    const TimePoint change = bed.loop().now();
+    ASSERT_TRUE(bed.run_until([&] { return !closed.empty(); }));
+    EXPECT_LE(bed.loop().now() - change, interval + 3 * turn);
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, KeyChange, all_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, KeyChangeInVirtualTime, simulated_beds(), bed_name);
 
 } // namespace
 } // namespace netio::test
