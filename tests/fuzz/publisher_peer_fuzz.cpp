@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Publishers, buffered and unbuffered, with a subscriber that says anything.
+// Publishers, buffered and unbuffered, with a subscriber that says anything, perhaps behind the
+// gate and within what its key permits.
 
+#include "netio/session/server_keys.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"
 #include "pubsub/publisher/publish_socket.hpp"
 #include "tests/fuzz/stranger.hpp"
 
 #include <map>
+#include <memory>
 
 namespace netio::fuzz {
 namespace {
@@ -21,9 +24,11 @@ struct User final : pubsub::PublishSocket::Handler {
     std::map<Cookie, int> lent;
 };
 
-pubsub::Publisher::Options options(Input& input) {
+pubsub::Publisher::Options options(Input& input, const std::shared_ptr<ServerKeys>& keys) {
     pubsub::Publisher::Options options;
     options.addresses = {Scene::address()};
+    options.keys = keys;
+    options.session.key_bytes = 200;
     options.session.receive_bytes = 1024;
     options.slow_policy = static_cast<pubsub::SlowPolicy>(input.below(3));
     options.ranges_per_subscriber_limit = 4;
@@ -36,10 +41,17 @@ const Target buffered{
         Scene scene;
         User user;
         RegisteredBuffer memory{6000};
-        pubsub::BufferedPublishSocket pages{scene.transport(), {.publisher = options(input)}, user};
-        pubsub::PublishSocket single{scene.transport(), {.publisher = options(input)}, user};
+        std::shared_ptr<ServerKeys> keys;
+        if (input.flag()) {
+            keys = std::make_shared<ServerKeys>(scene.loop(),
+                                                ServerKeys::Options{.file = site().site()});
+        }
+        pubsub::BufferedPublishSocket pages{
+            scene.transport(), {.publisher = options(input, keys)}, user};
+        pubsub::PublishSocket single{scene.transport(), {.publisher = options(input, keys)}, user};
         const bool of_pages = input.flag();
         Stranger stranger{scene, Service::publish_subscribe};
+        if (keys) stranger.hold_key_of_site(input);
         stranger.connect((of_pages ? pages.endpoints() : single.endpoints()).front().address,
                          input);
         std::uint64_t next = 0;

@@ -6,9 +6,6 @@
 #include "netio/messages/listen_socket.hpp"
 #include "netio/session/server_keys.hpp"
 #include "tests/fuzz/stranger.hpp"
-#include "tests/support/key_files.hpp"
-
-#include <array>
 
 namespace netio::fuzz {
 namespace {
@@ -19,34 +16,24 @@ struct Receiving final : ListenSocket::Handler {
     }
 };
 
-test::KeyFiles& site() {
-    static test::KeyFiles files;
-    static const bool made = (files.permit(7, "services=all"), true);
-    static_cast<void>(made);
-    return files;
-}
-
-const Target sealed{
-    "sealed_peer", [](Bytes bytes) {
-        using access::Protection;
-        constexpr std::array levels{Protection::privacy, Protection::integrity, Protection::peers};
-        Input input{bytes};
-        Scene scene;
-        Receiving user;
-        ListenSocket::Options options{.addresses = {Scene::address()},
-                                      .largest_message_bytes = 4096};
-        options.session.receive_bytes = 1024;
-        options.session.key_bytes = 200;
-        options.keys =
-            std::make_shared<ServerKeys>(scene.loop(), ServerKeys::Options{.file = site().site()});
-        ListenSocket socket{scene.transport(), options, user};
-        Stranger stranger{scene, Service::messages};
-        stranger.hold(site().key(7), levels[input.below(levels.size())], 1 + input.below(300));
-        stranger.connect(socket.endpoints().front().address, input);
-        while (!input.empty())
-            stranger.act(input);
-        scene.run(std::chrono::seconds{1});
-    }};
+const Target sealed{"sealed_peer", [](Bytes bytes) {
+                        Input input{bytes};
+                        Scene scene;
+                        Receiving user;
+                        ListenSocket::Options options{.addresses = {Scene::address()},
+                                                      .largest_message_bytes = 4096};
+                        options.session.receive_bytes = 1024;
+                        options.session.key_bytes = 200;
+                        options.keys = std::make_shared<ServerKeys>(
+                            scene.loop(), ServerKeys::Options{.file = site().site()});
+                        ListenSocket socket{scene.transport(), options, user};
+                        Stranger stranger{scene, Service::messages};
+                        stranger.hold_key_of_site(input);
+                        stranger.connect(socket.endpoints().front().address, input);
+                        while (!input.empty())
+                            stranger.act(input);
+                        scene.run(std::chrono::seconds{1});
+                    }};
 
 } // namespace
 } // namespace netio::fuzz

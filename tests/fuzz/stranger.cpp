@@ -82,6 +82,21 @@ void Stranger::open(std::unique_ptr<Connection> connection, std::span<const std:
     connection_->open(data);
 }
 
+test::KeyFiles& site() {
+    static test::KeyFiles files;
+    static const bool made =
+        (files.permit(7, "services=all fids=0:drop!,1-2:newest,3,5-9:disconnect"), true);
+    static_cast<void>(made);
+    return files;
+}
+
+void Stranger::hold_key_of_site(Input& input) {
+    using access::Protection;
+    constexpr std::array levels{Protection::privacy, Protection::integrity, Protection::peers};
+    const std::uint64_t key_bytes = 1 + input.below(300);
+    hold(site().key(7), levels[input.below(levels.size())], key_bytes);
+}
+
 void Stranger::hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes) {
     held_ = {.key = key, .level = level, .key_bytes = key_bytes};
 }

@@ -15,6 +15,7 @@
 #include "netio/transport.hpp"
 #include "tests/fuzz/key_holder.hpp"
 #include "tests/fuzz/target.hpp"
+#include "tests/support/key_files.hpp"
 #include "tests/support/sim_transport.hpp"
 #include "tests/support/sim_world.hpp"
 
@@ -47,6 +48,9 @@ class Scene {
     test::SimTransport transport_;
 };
 
+// A site whose key 7 is the stranger's, if he has one. It is made once.
+test::KeyFiles& site();
+
 class Stranger final : private Connection::Handler, private Listener::Handler {
   public:
     Stranger(Scene& scene, Service service);
@@ -54,6 +58,8 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
 
     // Before connect(): he has this key, and asks for this protection.
     void hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes);
+    // The one of the site, and a level and a length of keys that the input has.
+    void hold_key_of_site(Input& input);
     // One of these two, with a hello that is good for most inputs.
     void connect(const Address& address, Input& input);
     Address listen(Input& input);
