@@ -41,7 +41,7 @@ class Translation:
 
     @staticmethod
     def _carry(one, other):
-        with contextlib.suppress(OSError):
+        with one, contextlib.suppress(OSError):
             while some := one.recv(65536):
                 other.sendall(some)
         with contextlib.suppress(OSError):
@@ -223,7 +223,7 @@ class KeyedPrograms(Case):
         self.assertNotEqual(status, 0)
 
     def test_a_server_is_told_what_clients_dial_where_the_network_translates_it(self):
-        key = self.new("services=all")
+        key = self.new("services=all fids=0-63")
         with Translation() as outside:
             for known in (True, False):
                 publisher = self.publisher(*(("--dialled-as", outside.address) if known else ()))
@@ -253,7 +253,9 @@ class KeyedPrograms(Case):
                 arguments = client[0], server.address(), *client[1:]
                 first = self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
                 server.wait_for("|".join(("subscribes to", "pumps", "has come")))
-                self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
+                second = self.start(*arguments, stdin=subprocess.PIPE, json_report=False)
+                for each in (first, second):
+                    self.addCleanup(each.process.stdin.close)
                 server.wait_for("its host has as many connections as one may have")
                 self.assertIsNone(first.process.poll())
                 server.process.terminate()
