@@ -3,29 +3,9 @@
 // Memory that is not to be had while a request is judged: its peer is told, the loop goes on, and
 // nothing of it is left.
 
+#include "tests/scenario/access/failing_new.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/forwarding_transport.hpp"
-
-#include <cstdlib>
-#include <new>
-
-namespace {
-
-thread_local std::size_t fails_at = 0; // the n-th from now on; 0: none
-
-} // namespace
-
-void* operator new(std::size_t bytes) {
-    const bool fails = fails_at > 0 && --fails_at == 0;
-    if (void* const memory = fails ? nullptr : std::malloc(bytes > 0 ? bytes : 1)) return memory;
-    throw std::bad_alloc{};
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
 
 namespace netio::test {
 namespace {
@@ -47,9 +27,9 @@ class Starving final : public ForwardingTransport {
     struct Door final : Listener::Handler {
         Door(const std::size_t& when, Listener::Handler& handler) : at{when}, inside{handler} {}
         void on_request(ConnectionRequest& request) override {
-            fails_at = at;
+            fail_new_at(at);
             inside.on_request(request);
-            fails_at = 0;
+            fail_new_at(0);
         }
         const std::size_t& at;
         Listener::Handler& inside;
@@ -60,7 +40,7 @@ class Starving final : public ForwardingTransport {
 class WantOfMemory : public GateTest {
   protected:
     void on_incoming(IncomingSession& asking) override {
-        fails_at = 0;
+        fail_new_at(0);
         GateTest::on_incoming(asking);
     }
     void on_accept_failed(const std::string&, const FabricError&) override { ++failed; }

@@ -123,7 +123,7 @@ TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
                     "debug: the session with a:1 has ended: peer too slow a:1 sleeps",
                     "warning: a:2 (key 7) is not admitted: no key",
                     "warning: a:3 is not admitted: no key",
-                    "error: k:1: what is this; the keys of before stay in force",
+                    "error: k:1: what is this",
                     "warning: key 7 is gone or is another one: 2 connections end",
                     "warning: nobody can connect over verbs at h:1: in use",
                     "info: a:1 takes nothing", "info: a:1 takes something again, after 1.4 s",
