@@ -4,6 +4,7 @@
 // What a stranger needs who has a key: he passes the gate, takes part in the exchange of keys, and
 // seals what he says as an honest client would, or nearly.
 
+#include "netio/access/gate.hpp"
 #include "netio/access/gate_client.hpp"
 #include "netio/session/hello.hpp"
 #include "netio/session/key_exchange.hpp"
@@ -22,7 +23,16 @@ class KeyHolder {
 
     KeyHolder(const access::Key& key, access::Protection level, const access::GateAddress& dialled,
               std::uint64_t key_bytes)
-        : level_{level}, key_bytes_{key_bytes}, gate_{key, {.protection = level}, dialled} {}
+        : level_{level}, key_bytes_{key_bytes}, gate_{std::in_place, key,
+                                                      access::GateClient::Options{.protection =
+                                                                                      level},
+                                                      dialled} {}
+    // Who has let somebody in, and answers with this.
+    KeyHolder(const access::Admission& admission,
+              std::span<const std::byte, access::gate_answer_bytes> answer, std::uint64_t key_bytes)
+        : level_{admission.protection()}, key_bytes_{key_bytes} {
+        begin(admission.keys(answer), admission.cipher());
+    }
 
     // The hello and what the gate wants behind it.
     Message request(const Message& hello) {
@@ -30,30 +40,26 @@ class KeyHolder {
         std::ranges::copy(hello, data.begin());
         access::ClientNonce nonce{};
         nonce[0] = std::byte{1};
-        const std::size_t size = gate_.request(data, nonce);
+        const std::size_t size = gate_->request(data, nonce);
         return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
     }
     void take_rejection(std::span<const std::byte> data) {
-        static_cast<void>(gate_.take_challenge(data));
+        static_cast<void>(gate_->take_challenge(data));
     }
-    // True: there is something to say before the open frame.
-    bool take_answer(std::span<const std::byte> data) {
-        if (gate_.take_answer(data) != access::GateClient::Answer::genuine) return false;
-        if (!seals_all(level_)) {
-            if (level_ == access::Protection::peers)
-                sealer_.emplace(access::Tagger{gate_.keys()->tags_up});
-            return false;
-        }
-        exchange_.emplace(
-            KeyExchange::Side::initiator,
-            KeyExchange::Terms{.level = level_, .cipher = gate_.cipher(), .key_bytes = key_bytes_},
-            *gate_.keys());
-        return true;
+    void take_answer(std::span<const std::byte> data) {
+        if (gate_ && gate_->take_answer(data) == access::GateClient::Answer::genuine)
+            begin(*gate_->keys(), gate_->cipher());
     }
+    // Of who connects, before the open frame.
     KeyExchange::Message part_of_keys() { return exchange_->say(); }
     bool awaits_keys() const noexcept { return exchange_ && !sealer_; }
-    void take_keys(std::span<const std::byte> body) {
-        if (exchange_->hear(body)) sealer_.emplace(exchange_->sealer());
+    // Something: who has accepted is to say it before anything is sealed.
+    std::optional<KeyExchange::Message> take_keys(std::span<const std::byte> body) {
+        if (!exchange_->hear(body) || gate_) return std::nullopt;
+        return exchange_->say();
+    }
+    void begin_to_seal() {
+        if (exchange_->is_complete()) sealer_.emplace(exchange_->sealer());
     }
 
     // Behind the next frame, or in it, is something else than there should be.
@@ -78,9 +84,19 @@ class KeyHolder {
     }
 
   private:
+    void begin(const access::GateKeys& keys, access::Cipher cipher) {
+        using Side = KeyExchange::Side;
+        if (level_ == access::Protection::peers)
+            sealer_.emplace(access::Tagger{gate_ ? keys.tags_up : keys.tags_down});
+        if (!seals_all(level_)) return;
+        exchange_.emplace(
+            gate_ ? Side::initiator : Side::responder,
+            KeyExchange::Terms{.level = level_, .cipher = cipher, .key_bytes = key_bytes_}, keys);
+    }
+
     access::Protection level_;
     std::uint64_t key_bytes_;
-    access::GateClient gate_;
+    std::optional<access::GateClient> gate_; // of who connects
     std::optional<KeyExchange> exchange_;
     std::optional<FrameSealer> sealer_;
     std::uint8_t spoiled_ = 0;

@@ -51,7 +51,7 @@ const Target buffered{
         pubsub::PublishSocket single{scene.transport(), {.publisher = options(input, keys)}, user};
         const bool of_pages = input.flag();
         Stranger stranger{scene, Service::publish_subscribe};
-        if (keys) stranger.hold_key_of_site(input);
+        if (keys) static_cast<void>(stranger.hold_key_of_site(input));
         stranger.connect((of_pages ? pages.endpoints() : single.endpoints()).front().address,
                          input);
         std::uint64_t next = 0;

@@ -28,7 +28,7 @@ const Target sealed{"sealed_peer", [](Bytes bytes) {
                             scene.loop(), ServerKeys::Options{.file = site().site()});
                         ListenSocket socket{scene.transport(), options, user};
                         Stranger stranger{scene, Service::messages};
-                        stranger.hold_key_of_site(input);
+                        static_cast<void>(stranger.hold_key_of_site(input));
                         stranger.connect(socket.endpoints().front().address, input);
                         while (!input.empty())
                             stranger.act(input);

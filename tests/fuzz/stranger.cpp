@@ -90,11 +90,13 @@ test::KeyFiles& site() {
     return files;
 }
 
-void Stranger::hold_key_of_site(Input& input) {
+access::Protection Stranger::hold_key_of_site(Input& input) {
     using access::Protection;
     constexpr std::array levels{Protection::privacy, Protection::integrity, Protection::peers};
     const std::uint64_t key_bytes = 1 + input.below(300);
-    hold(site().key(7), levels[input.below(levels.size())], key_bytes);
+    const Protection level = levels[input.below(levels.size())];
+    hold(site().key(7), level, key_bytes);
+    return level;
 }
 
 void Stranger::hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes) {
@@ -149,8 +151,34 @@ Address Stranger::listen(Input& input) {
     return listener_->address();
 }
 
+std::vector<std::byte> Stranger::admit(ConnectionRequest& request) {
+    if (!gate_) {
+        access::KeyRing ring;
+        ring.add(held_->key);
+        gate_.emplace(access::Secret::random(), access::Gate::Options{});
+        gate_->use(std::move(ring));
+    }
+    const access::Gate::Verdict verdict = gate_->judge(
+        {.data = request.data(), .source = request.source(), .dialled = request.dialled()},
+        scene_.loop().now());
+    ConnectionData data{};
+    if (verdict.outcome == access::Gate::Verdict::Outcome::challenged) {
+        const std::size_t size = encode(Rejection{.code = RejectCode::prove_key}, data);
+        std::ranges::copy(verdict.challenge, data.begin() + static_cast<std::ptrdiff_t>(size));
+        request.reject(std::span{data}.first(size + verdict.challenge.size()));
+    }
+    if (!verdict.admission || hello_.size() != access::gate_hello_bytes) return {};
+    std::ranges::copy(hello_, data.begin());
+    const auto answer = std::span{data}.first<access::gate_answer_bytes>();
+    const std::size_t size = verdict.admission->answer(answer);
+    key_.emplace(*verdict.admission, answer, held_->key_bytes);
+    return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
+}
+
 void Stranger::on_request(ConnectionRequest& request) {
     if (connection_ && !closed_) return; // one at a time; the others are rejected
+    const std::vector<std::byte> answer = held_ ? admit(request) : hello_;
+    if (answer.empty()) return;
     closed_ = connected_ = heard_ = false;
     sequence_ = owed_credits_ = 0;
     free_places_.clear();
@@ -158,12 +186,12 @@ void Stranger::on_request(ConnectionRequest& request) {
         free_places_.push_back(place);
     open(request.make_connection(
              {.send_count = count, .receive_count = count, .remote_writes = true}, *this),
-         hello_);
+         answer);
 }
 
 void Stranger::on_connected(std::span<const std::byte> data) {
     connected_ = true;
-    if (key_) static_cast<void>(key_->take_answer(data));
+    if (key_) key_->take_answer(data);
 }
 void Stranger::on_rejected(std::span<const std::byte> data) {
     if (key_) key_->take_rejection(data);
@@ -192,9 +220,12 @@ void Stranger::on_completion(const Completion& completion) {
             stream::DecodeError::none) {
         target_ = {.address = ring.address, .key = ring.key};
     }
-    if (key_ && key_->awaits_keys() && message.size() > frame_header_bytes)
-        key_->take_keys(message.subspan(frame_header_bytes));
     heard_ = true;
+    if (key_ && key_->awaits_keys() && message.size() > frame_header_bytes) {
+        if (const auto part = key_->take_keys(message.subspan(frame_header_bytes)))
+            send_frame(FrameKind::key_exchange, *part);
+        key_->begin_to_seal();
+    }
     ++owed_credits_;
     if (!closed_) static_cast<void>(connection_->post_receive({&slice, 1}, completion.cookie));
 }

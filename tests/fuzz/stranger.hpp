@@ -56,10 +56,11 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     Stranger(Scene& scene, Service service);
     ~Stranger();
 
-    // Before connect(): he has this key, and asks for this protection.
+    // Before connect() or listen(): he has this key, and asks for this protection.
     void hold(const access::Key& key, access::Protection level, std::uint64_t key_bytes);
-    // The one of the site, and a level and a length of keys that the input has.
-    void hold_key_of_site(Input& input);
+    // The one of the site, and a length of keys and a level that the input has; the level is
+    // returned.
+    access::Protection hold_key_of_site(Input& input);
     // One of these two, with a hello that is good for most inputs.
     void connect(const Address& address, Input& input);
     Address listen(Input& input);
@@ -79,6 +80,8 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
 
     std::vector<std::byte> hello(Input& input, bool connects);
     void dial(const Address& address, std::span<const std::byte> data);
+    // What to answer to who asks for a proof of the key. Nothing: he was rejected.
+    std::vector<std::byte> admit(ConnectionRequest& request);
     void prove_key(const Address& address, const std::vector<std::byte>& hello, Input& input);
     void open(std::unique_ptr<Connection> connection, std::span<const std::byte> data);
     bool may_post() const;
@@ -111,6 +114,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     bool heard_ = false; // who accepts does not speak first
     bool closed_ = false;
     std::optional<Held> held_;
+    std::optional<access::Gate> gate_; // where he listens
     std::optional<KeyHolder> key_;
     std::unique_ptr<Listener> listener_;
     std::unique_ptr<Connection> connection_; // last: goes first

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A subscriber, with a publisher that says anything.
+// A subscriber, with a publisher that says anything, perhaps when both have proved a key.
 
+#include "netio/session/client_key.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 #include "tests/fuzz/stranger.hpp"
 
 #include <array>
+#include <memory>
+#include <string>
 
 namespace netio::fuzz {
 namespace {
@@ -27,6 +30,13 @@ const Target subscriber{
         User user;
         Stranger stranger{scene, Service::publish_subscribe};
         pubsub::SubscribeSocket::Options options;
+        if (input.flag()) {
+            const access::Protection level = stranger.hold_key_of_site(input);
+            static const std::string file = site().client(7);
+            options.key =
+                std::make_shared<ClientKey>(ClientKey::Options{.file = file, .protection = level});
+            options.session.key_bytes = 200;
+        }
         options.publisher = stranger.listen(input);
         options.session.receive_bytes = 1024;
         options.largest_message_bytes = 4096;
