@@ -24,7 +24,7 @@ class Places {
     // Why a peer at this address (HOST:PORT) has no place; empty: it has one, until leave().
     std::string enter(const std::string& address) {
         Hosts::iterator host;
-        return enter(address, host);
+        return enter(host_of(address), host);
     }
     void leave(const std::string& address) { leave(by_host_.find(host_of(address))); }
 
@@ -34,9 +34,12 @@ class Places {
         Place place;     // null:
         std::string why; // there is none
     };
-    static Entry enter(const std::shared_ptr<Places>& of, const std::string& address) {
+    // `source`: its machine; all zeros: unknown, and the address stands for it.
+    static Entry enter(const std::shared_ptr<Places>& of, const access::Host& source,
+                       const std::string& address) {
         Hosts::iterator host;
-        std::string why = of->enter(address, host);
+        std::string why =
+            of->enter(source == access::Host{} ? host_of(address) : name_of(source), host);
         if (!why.empty()) return {.place = nullptr, .why = std::move(why)};
         return {.place = {of.get(), [of, host](const Places*) { of->leave(host); }}, .why = {}};
     }
@@ -44,9 +47,9 @@ class Places {
   private:
     using Hosts = std::map<std::string, std::size_t>;
 
-    std::string enter(const std::string& address, Hosts::iterator& host) {
+    std::string enter(const std::string& name, Hosts::iterator& host) {
         if (count_ >= limit_) return std::to_string(count_) + " peers are here already";
-        host = by_host_.try_emplace(host_of(address), 0).first;
+        host = by_host_.try_emplace(name, 0).first;
         if (host->second >= per_host_)
             return std::to_string(host->second) + " peers of that host are here already";
         ++host->second;
@@ -64,7 +67,10 @@ class Places {
         const std::string bare = has_brackets ? host.substr(1, host.size() - 2) : host;
         const auto found = parse_host(bare.substr(0, bare.find('%')));
         if (!found) return host;
-        const access::Host machine = access::machine_of(*found);
+        return name_of(*found);
+    }
+    static std::string name_of(const access::Host& host) {
+        const access::Host machine = access::machine_of(host);
         return {reinterpret_cast<const char*>(machine.data()), machine.size()};
     }
 

@@ -226,7 +226,7 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
 }
 
 Places::Place SessionListener::place_for(ConnectionRequest& request) {
-    Places::Entry entry = Places::enter(places_, request.peer_address());
+    Places::Entry entry = Places::enter(places_, request.source(), request.peer_address());
     if (!entry.place) {
         refusal_ = std::move(entry.why);
         reject_request(request, {.code = RejectCode::full});

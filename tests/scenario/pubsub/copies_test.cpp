@@ -26,6 +26,13 @@ using namespace std::chrono_literals;
 constexpr std::size_t copies_limit = 512 * 1024;
 constexpr std::size_t page_bytes = 32 * 1024;
 
+// So that what a stopped reader does not take stays where it was sent from.
+SimProfile narrow() {
+    SimProfile profile = tcp_profile();
+    profile.window_bytes = page_bytes;
+    return profile;
+}
+
 struct Frugal final : ForwardingTransport {
     explicit Frugal(Transport& inner) : ForwardingTransport{inner, copies_limit} {}
 };
@@ -33,8 +40,7 @@ struct Frugal final : ForwardingTransport {
 struct Reader : SimNode {
     Reader(SimClock& clock, SimNetwork& network, std::uint32_t number,
            SubscribeSocket::Options options)
-        : SimNode{clock, network, tcp_profile(), number}, socket{transport, std::move(options),
-                                                                 actor} {
+        : SimNode{clock, network, narrow(), number}, socket{transport, std::move(options), actor} {
         socket.subscribe({range(1, 1)});
     }
     SubscriberActor actor;
@@ -90,7 +96,7 @@ class Copies : public testing::Test {
     SimClock clock_;
     SimNetwork network_{clock_, 17};
     SimScheduler scheduler_{clock_, 17};
-    SimNode node_{clock_, network_, tcp_profile(), 1};
+    SimNode node_{clock_, network_, narrow(), 1};
     Frugal frugal_{node_.transport};
     PublisherActor actor_;
     Address address_{.host = "127.0.0.1", .port = 1000};

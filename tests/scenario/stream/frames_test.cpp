@@ -77,7 +77,10 @@ class Registered : public testing::TestWithParam<Bed>, private StreamListener::H
         client.peer_seed = 2;
         server_ = std::make_unique<Side>(2);
         server_->peer_seed = 1;
-        client.socket = std::make_unique<StreamSocket>(counted, options_, client);
+        StreamSocket::Options clients = options_;
+        // With a key each side says for itself whom it trusts.
+        if (!rights.empty()) clients.remote_writes = RemoteWrites::guarded;
+        client.socket = std::make_unique<StreamSocket>(counted, clients, client);
         client.socket->connect(listener.endpoints().front().address);
         EXPECT_TRUE(bed.run_until([&] { return client.connected && server_->connected; }));
         Flow there{bed.loop(), client, *server_, 500'000, 1};
