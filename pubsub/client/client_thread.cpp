@@ -5,6 +5,8 @@
 #include "netio/base/option_check.hpp"
 #include "pubsub/discovery/bus.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -24,23 +26,35 @@ void tell(const Client::Options& options, const std::string& event) {
     if (options.on_event) options.on_event(event);
 }
 
+// With room for the errands: of each destination, of the publisher, and of the client.
+EventLoop::Options with_room(const Client::Options& options) {
+    constexpr std::size_t of_others = 64;
+    const std::size_t room = std::min(options.destination_limit, SIZE_MAX / 2) + of_others;
+    EventLoop::Options loop = options.loop;
+    loop.post_limit += std::min(room, SIZE_MAX - loop.post_limit);
+    return loop;
+}
+
 } // namespace
 
 ClientThread::ClientThread(Client::Options options)
-    : options_{std::move(options)}, loop_{options_.loop}, outbox_{options_.publish_queue_bytes},
+    : options_{std::move(options)}, loop_{with_room(options_)},
+      close_{[this](auto task) { return post_errand(std::move(task)); },
+             [this] { begin_to_close(); }},
+      resume_{[this](auto task) { return post_errand(std::move(task)); },
+              [this] {
+                  if (sockets_.subscriptions) sockets_.subscriptions->resume();
+              }},
       queue_{{.limit = {.messages = options_.queue_messages, .bytes = options_.queue_bytes},
               .when_full = options_.when_full},
-             [this] {
-                 return post([this] {
-                     if (sockets_.subscriptions) sockets_.subscriptions->resume();
-                 });
-             }},
+             [this] { resume_.ask(); }},
       destinations_{{.socket = options_.send,
                      .queue_bytes = options_.send_queue_bytes,
                      .limit = options_.destination_limit},
-                    {.post = [this](std::function<void()> task) { return post(std::move(task)); },
+                    {.post = [this](auto task) { return post_errand(std::move(task)); },
                      .tell = [this](const std::string& line) { tell(options_, line); },
                      .ended = [this] { check_closed(); }}} {
+    require_at_least("loop.post_limit", static_cast<std::int64_t>(options_.loop.post_limit), 1);
     require_at_least("queue_messages", static_cast<std::int64_t>(options_.queue_messages), 1);
     require_at_least("queue_bytes", static_cast<std::int64_t>(options_.queue_bytes), 1);
     require_option(options_.when_full == SlowPolicy::block ||
@@ -49,9 +63,15 @@ ClientThread::ClientThread(Client::Options options)
     sockets_.transport = open_fabric(loop_, options_.fabric);
     destinations_.set_transport(*sockets_.transport);
     if (options_.publish) {
-        sockets_.publisher = std::make_unique<BufferedPublishSocket>(
-            *sockets_.transport, *options_.publish, publisher_events_);
-        endpoints_ = sockets_.publisher->endpoints();
+        sockets_.publisher = std::make_unique<ClientPublisher>(
+            *sockets_.transport, *options_.publish, options_.publish_queue_bytes,
+            ClientPublisher::Calls{
+                .post = [this](auto task) { return post_errand(std::move(task)); },
+                .ended =
+                    [this] {
+                        endings_.publisher = false;
+                        check_closed();
+                    }});
     }
     if (!options_.bus.empty()) sockets_.bus = open_bus(loop_, options_.bus);
     if (sockets_.bus || !options_.publishers.empty()) {
@@ -77,13 +97,13 @@ ClientThread::~ClientThread() {
 
 void ClientThread::run() {
     loop_.run();
-    outbox_.close();
+    if (sockets_.publisher) sockets_.publisher->take_no_more();
     destinations_.take_no_more();
     // What was posted before the end is done, and what it asks for is answered.
     sockets_.closing = true;
     {
-        const std::lock_guard lock{mutex_};
-        ended_ = true;
+        const std::lock_guard lock{tasks_.mutex};
+        tasks_.ended = true;
     }
     bool done = false;
     while (!loop_.post([&] { done = true; }))
@@ -97,8 +117,20 @@ void ClientThread::run() {
 // --- any thread -----------------------------------------------------------------------------
 
 bool ClientThread::post(std::function<void()> task) {
-    const std::lock_guard lock{mutex_};
-    return !ended_ && loop_.post(std::move(task));
+    const std::lock_guard lock{tasks_.mutex};
+    if (tasks_.ended || tasks_.waiting.load() >= options_.loop.post_limit) return false;
+    ++tasks_.waiting;
+    const bool posted = loop_.post([this, task = std::move(task)] {
+        --tasks_.waiting;
+        task();
+    });
+    if (!posted) --tasks_.waiting;
+    return posted;
+}
+
+bool ClientThread::post_errand(std::function<void()> task) {
+    const std::lock_guard lock{tasks_.mutex};
+    return !tasks_.ended && loop_.post(std::move(task));
 }
 
 bool ClientThread::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
@@ -119,24 +151,18 @@ bool ClientThread::unsubscribe(const FidRange& fids) {
 }
 
 Status ClientThread::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
-    if (endpoints_.empty()) return Status::no_subscribers;
-    if (message.size() > sockets_.publisher->message_limit()) return Status::too_large;
-    bool first = false;
-    const Status put = outbox_.put(
-        {.fid = fid, .status = status, .bytes = {message.begin(), message.end()}}, first);
-    // Where no task finds room the next message tries again.
-    if (put == Status::ok && first && !post([this] { drain_outbox(); })) outbox_.not_told();
-    return put;
+    if (!sockets_.publisher) return Status::no_subscribers;
+    return sockets_.publisher->publish(fid, message, status);
+}
+
+std::vector<Endpoint> ClientThread::endpoints() const {
+    return sockets_.publisher ? sockets_.publisher->endpoints() : std::vector<Endpoint>{};
 }
 
 void ClientThread::close() {
-    outbox_.close();
+    if (sockets_.publisher) sockets_.publisher->take_no_more();
     destinations_.take_no_more();
-    while (!post([this] { begin_to_close(); })) {
-        const std::lock_guard lock{mutex_};
-        if (ended_) break;
-        std::this_thread::yield(); // the thread runs what waits
-    }
+    close_.ask();
     if (is_own_thread()) return;
     queue_.wait_for_end();
 }
@@ -146,7 +172,7 @@ Client::Counters ClientThread::counters() const {
             .dropped = queue_.dropped(),
             .missed = counted_.missed.load(std::memory_order_relaxed),
             .restarts = counted_.restarts.load(std::memory_order_relaxed),
-            .published = counted_.published.load(std::memory_order_relaxed),
+            .published = sockets_.publisher ? sockets_.publisher->published() : 0,
             .sent = destinations_.counted().sent.load(std::memory_order_relaxed),
             .unsent = destinations_.counted().unsent.load(std::memory_order_relaxed),
             .unconfirmed_frames =
@@ -176,18 +202,6 @@ void ClientThread::drop_expired() {
     first_expires_.start_at(answers_.next_end());
 }
 
-void ClientThread::drain_outbox() {
-    const bool empty = outbox_.drain([this](const Publication& item) {
-        const Status status = sockets_.publisher->publish(item.fid, item.bytes, item.status);
-        if (status == Status::again) return false; // on_writable follows
-        if (status != Status::closed) {
-            add(counted_.published, 1);
-        }
-        return true;
-    });
-    if (empty && sockets_.closing) sockets_.publisher->close();
-}
-
 void ClientThread::begin_to_close() {
     if (std::exchange(sockets_.closing, true)) return;
     answer(answers_.take_all(), Client::Answer::closed);
@@ -195,7 +209,7 @@ void ClientThread::begin_to_close() {
         sockets_.subscriptions->close();
         sockets_.subscriptions->resume(); // what waits is not wanted any more
     }
-    if (sockets_.publisher) drain_outbox();
+    if (sockets_.publisher) sockets_.publisher->close();
     destinations_.close();
     check_closed();
 }

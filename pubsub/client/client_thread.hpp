@@ -5,9 +5,10 @@
 // them and other threads.
 
 #include "pubsub/client/client.hpp"
+#include "pubsub/client/client_publisher.hpp"
 #include "pubsub/client/destinations.hpp"
+#include "pubsub/client/errand.hpp"
 #include "pubsub/client/message_queue.hpp"
-#include "pubsub/client/outbox.hpp"
 #include "pubsub/core/answer_book.hpp"
 
 #include <atomic>
@@ -27,7 +28,7 @@ class ClientThread final : private Subscriptions::Handler {
     ClientThread(const ClientThread&) = delete;
     ClientThread& operator=(const ClientThread&) = delete;
 
-    // Any thread. False: it will not run.
+    // Any thread. False: it will not run. So many at a time as `loop.post_limit` says.
     bool post(std::function<void()> task);
     // The answer is `pending` when it has not come until `end`.
     bool subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
@@ -39,25 +40,25 @@ class ClientThread final : private Subscriptions::Handler {
     bool is_own_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
     void close();
     Client::Counters counters() const;
-    const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
+    std::vector<Endpoint> endpoints() const;
 
   private:
-    struct Publication {
-        Fid fid{};
-        std::uint8_t status = 0;
-        std::vector<std::byte> bytes;
+    // Beside the tasks of others there is room for the errands.
+    struct Tasks {
+        std::mutex mutex; // of `ended`, and of who joins
+        bool ended = false;
+        std::atomic<std::size_t> waiting{0}; // of others
     };
     struct Counted {
         std::atomic<std::uint64_t> messages{0};
         std::atomic<std::uint64_t> missed{0};
         std::atomic<std::uint64_t> restarts{0};
-        std::atomic<std::uint64_t> published{0};
     };
     // On its own thread.
     struct Sockets {
         std::unique_ptr<Transport> transport;
         std::unique_ptr<Discovery> bus;
-        std::unique_ptr<BufferedPublishSocket> publisher;
+        std::unique_ptr<ClientPublisher> publisher;
         std::unique_ptr<Subscriptions> subscriptions;
         bool closing = false;
     };
@@ -66,21 +67,11 @@ class ClientThread final : private Subscriptions::Handler {
         bool publisher = false;
     };
 
-    struct PublisherEvents final : Publisher::Handler {
-        explicit PublisherEvents(ClientThread& its_owner) : owner{its_owner} {}
-        void on_writable(Publisher&) override { owner.drain_outbox(); }
-        void on_closed(Publisher&, const Closed&) override {
-            owner.endings_.publisher = false;
-            owner.check_closed();
-        }
-        ClientThread& owner;
-    };
-
+    bool post_errand(std::function<void()> task);
     void run();
     void ask(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
              const Client::OnAnswer& answer, TimePoint end);
     void drop_expired();
-    void drain_outbox();
     void begin_to_close();
     void check_closed();
     void put(Subscriptions& all, Fid fid, std::span<const std::byte> message, std::uint8_t status);
@@ -105,21 +96,19 @@ class ClientThread final : private Subscriptions::Handler {
 
     Client::Options options_;
     EventLoop loop_;
+    Tasks tasks_;
+    Errand close_;
+    Errand resume_;
     AnswerBook<Client::OnAnswer> answers_{options_.answer_limit};
     Timer first_expires_{loop_, [this] { drop_expired(); }};
-    Outbox<Publication> outbox_;
     MessageQueue queue_;
     Counted counted_;
-    std::vector<Endpoint> endpoints_;
-    PublisherEvents publisher_events_{*this};
     Sockets sockets_;
     Destinations destinations_; // behind the transport
     Endings endings_;
     Timer turn_end_{loop_, [this] { // what this turn has brought is there for others
                         if (!queue_.hand_over()) sockets_.subscriptions->pause();
                     }};
-    std::mutex mutex_;   // of ended_, and of who joins
-    bool ended_ = false; // nothing posted from now on will run
     std::thread thread_; // last: it uses the others
 };
 

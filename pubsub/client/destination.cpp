@@ -7,20 +7,26 @@
 namespace netio::pubsub::inline v0_2 {
 
 Destination::Destination(Destinations& all, const Address& address, std::size_t queue_bytes)
-    : all_{all}, address_{address}, outbox_{queue_bytes} {}
+    : all_{all}, address_{address}, outbox_{queue_bytes}, errand_{all.calls_.post,
+                                                                  [this] { serve(); }} {}
 
 Status Destination::put(std::span<const std::byte> message) {
     if (message.size() > message_limit_.load(std::memory_order_relaxed)) return Status::too_large;
-    bool first = false;
-    const Status put = outbox_.put({.bytes = {message.begin(), message.end()}}, first);
-    // Where no task finds room the next message tries again.
-    if (put == Status::ok && first && !all_.calls_.post([this] { serve(); })) outbox_.not_told();
+    const Status put = outbox_.put({.bytes = {message.begin(), message.end()}});
+    if (put == Status::ok) errand_.ask(shared_from_this());
     return put;
+}
+
+void Destination::leave() {
+    take_no_more();
+    leaving_.store(true);
+    errand_.ask(shared_from_this());
 }
 
 void Destination::serve() {
     const bool waits = again_ && again_->armed();
-    if (!socket_ && !closing_ && !waits) connect();
+    if (!socket_ && !closing_ && !waits && !outbox_.empty()) connect();
+    if (leaving_.load() && !closing_) return all_.begin_to_close(*this);
     if (socket_ && socket_->is_connected()) send_what_waits();
 }
 
@@ -46,19 +52,30 @@ void Destination::try_later() {
 }
 
 void Destination::send_what_waits() {
-    const bool empty = outbox_.drain([this](const Item& item) {
-        const Status status = socket_->send(item.bytes);
-        if (status == Status::again || status == Status::closed) return false;
-        if (status == Status::ok) {
-            all_.counted_.sent.fetch_add(1, std::memory_order_relaxed);
-        } else {
-            all_.counted_.unsent.fetch_add(1, std::memory_order_relaxed);
-            all_.tell(to_string(address_) + " takes no message of " +
-                      std::to_string(item.bytes.size()) + " bytes");
-        }
-        return true;
-    });
-    if (empty && closing_) socket_->close();
+    using Drained = Outbox<Item>::Drained;
+    EventLoop& loop = all_.transport_->loop();
+    const Drained drained = outbox_.drain([this](const Item& item) { return send(item); },
+                                          [&loop] { return loop.time_is_up(); });
+    if (drained == Drained::time_is_up) {
+        if (!go_on_) go_on_ = std::make_unique<Timer>(loop, [this] { serve(); });
+        go_on_->start(Duration::zero());
+    } else if (drained == Drained::all && closing_) {
+        socket_->close();
+    }
+}
+
+// False: not yet.
+bool Destination::send(const Item& item) {
+    const Status status = socket_->send(item.bytes);
+    if (status == Status::again || status == Status::closed) return false;
+    if (status == Status::ok) {
+        all_.counted_.sent.fetch_add(1, std::memory_order_relaxed);
+    } else {
+        all_.counted_.unsent.fetch_add(1, std::memory_order_relaxed);
+        all_.tell(to_string(address_) + " takes no message of " +
+                  std::to_string(item.bytes.size()) + " bytes");
+    }
+    return true;
 }
 
 bool Destination::close() {
@@ -78,7 +95,7 @@ bool Destination::close() {
 
 void Destination::end() {
     std::uint64_t left = 0;
-    outbox_.drain([&](const Item&) { return ++left, true; });
+    outbox_.drain([&](const Item&) { return ++left, true; }, [] { return false; });
     if (left == 0) return;
     all_.counted_.unsent.fetch_add(left, std::memory_order_relaxed);
     all_.tell("not sent to " + to_string(address_) + ": " + std::to_string(left) + " messages");
@@ -87,6 +104,7 @@ void Destination::end() {
 void Destination::on_connected(BufferedSendSocket& socket) {
     all_.tell("connected to " + to_string(address_) + " (" + socket.provider() + ")");
     message_limit_.store(socket.message_limit(), std::memory_order_relaxed);
+    connected_.store(true, std::memory_order_relaxed);
     send_what_waits();
 }
 
@@ -101,13 +119,14 @@ void Destination::on_closed(BufferedSendSocket& socket, const Closed& closed) {
     all_.counted_.unconfirmed_frames.fetch_add(closed.unconfirmed_frames,
                                                std::memory_order_relaxed);
     message_limit_.store(SIZE_MAX, std::memory_order_relaxed);
+    connected_.store(false, std::memory_order_relaxed);
     if (!closing_) {
         if (!socket.is_retrying()) try_later();
     } else if (socket.is_retrying()) {
         socket.close(); // nobody waits for it any more
     } else {
         end();
-        all_.one_has_ended();
+        all_.one_has_ended(*this); // this may be gone
     }
 }
 

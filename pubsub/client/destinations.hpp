@@ -6,6 +6,7 @@
 // own connection only.
 
 #include "netio/messages/buffered_send_socket.hpp"
+#include "pubsub/client/errand.hpp"
 #include "pubsub/client/outbox.hpp"
 
 #include <atomic>
@@ -32,9 +33,9 @@ class Destinations {
     };
     // All of them on the client's thread, but for `post`.
     struct Calls {
-        std::function<bool(std::function<void()>)> post; // as EventLoop's; any thread
-        std::function<void(const std::string&)> tell;    // a line for people
-        std::function<void()> ended;                     // after close(), with the last connection
+        PostErrand post;                              // any thread
+        std::function<void(const std::string&)> tell; // a line for people
+        std::function<void()> ended;                  // a connection has, that was closed
     };
     struct Counted {
         std::atomic<std::uint64_t> sent{0};               // given to a connection
@@ -47,8 +48,10 @@ class Destinations {
     Destinations(const Destinations&) = delete;
     Destinations& operator=(const Destinations&) = delete;
 
-    // Any thread. Throws std::length_error: there are as many as the limit allows.
+    // Any thread. Throws std::length_error: there are as many as the limit allows, and none of them
+    // is idle. again: some of them are about to end.
     Status send(const Address& to, std::span<const std::byte> message);
+    void disconnect(const Address& from);
     void take_no_more();
     const Counted& counted() const noexcept { return counted_; }
 
@@ -62,18 +65,31 @@ class Destinations {
   private:
     friend class Destination;
 
-    Destination* find_or_add(const Address& to);
+    using Shared = std::shared_ptr<Destination>;
+    using ByAddress = std::map<std::string, Shared>;
+
+    struct Found {
+        Status status = Status::ok;
+        Shared destination{}; // with ok
+    };
+    Found find_or_add(const Address& to);
+    void let_go(ByAddress::iterator which);
+    void let_an_idle_one_go();
     void tell(const std::string& line) const { calls_.tell(line); }
-    void one_has_ended();
+    void begin_to_close(Destination& which);
+    void one_has_ended(const Destination& which);
+    // It may be gone then.
+    void forget(const Destination& which);
 
     Options options_;
     Calls calls_;
     Counted counted_;
     Transport* transport_ = nullptr;
-    std::size_t open_ = 0; // whose end close() waits for
+    std::size_t open_ = 0; // whose end follows
     std::mutex mutex_;     // of what follows
     bool closed_ = false;
-    std::map<std::string, std::unique_ptr<Destination>> all_; // by HOST:PORT
+    ByAddress all_;               // by HOST:PORT
+    std::vector<Shared> leaving_; // none of those any more
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -15,7 +15,7 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<bool()> go_on)
+MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<void()> go_on)
     : filler_{options}, mailbox_{options.limit}, go_on_{std::move(go_on)},
       fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
     if (fd_ < 0) throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
@@ -71,7 +71,10 @@ void MessageQueue::wait_for_end() {
 }
 
 void MessageQueue::go_on_if_there_is_room() {
-    if (stopped_ && mailbox_.has_room() && go_on_()) stopped_ = false;
+    if (stopped_ && mailbox_.has_room()) {
+        stopped_ = false;
+        go_on_();
+    }
 }
 
 template <typename Take>

@@ -21,8 +21,8 @@ namespace netio::pubsub::inline v0_2 {
 
 class MessageQueue {
   public:
-    // `go_on`: asks for more, from any thread; false: ask again later.
-    MessageQueue(const BatchFiller::Options& options, std::function<bool()> go_on);
+    // `go_on`: asks for more, from any thread.
+    MessageQueue(const BatchFiller::Options& options, std::function<void()> go_on);
     ~MessageQueue();
     MessageQueue(const MessageQueue&) = delete;
     MessageQueue& operator=(const MessageQueue&) = delete;
@@ -58,7 +58,7 @@ class MessageQueue {
     std::mutex mutex_; // of what follows
     std::condition_variable something_;
     Mailbox mailbox_;
-    std::function<bool()> go_on_;
+    std::function<void()> go_on_;
     bool stopped_ = false; // nothing more comes until there is room
     bool ended_ = false;
     int fd_; // readable while something waits

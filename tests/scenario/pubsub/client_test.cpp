@@ -2,64 +2,19 @@
 
 // A client that many threads use, over tcp; the thread sanitizer runs it as well.
 
-#include "pubsub/client/client.hpp"
+#include "tests/scenario/pubsub/clients.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include <array>
 #include <atomic>
-#include <cstring>
-#include <map>
+#include <future>
+#include <memory>
 #include <thread>
 
-namespace netio::pubsub {
+namespace netio::pubsub::test {
 namespace {
-
-using namespace std::chrono_literals;
-using Answer = Client::Answer;
-
-constexpr auto deadline = 60s; // far beyond what anything here takes
-
-FidRange range(std::uint64_t first, std::uint64_t last) {
-    return {.first = Fid{first}, .last = Fid{last}};
-}
-
-Client::Options publishing(Address at = {.host = "127.0.0.1", .port = 0}) {
-    Client::Options options;
-    options.publish.emplace();
-    options.publish->publisher.addresses = {std::move(at)};
-    return options;
-}
-
-Client::Options subscribing(const Client& publisher) {
-    Client::Options options;
-    options.publishers = {publisher.endpoints().front().address};
-    options.socket.retry_interval = 1ms;
-    return options;
-}
-
-void publish(Client& client, Fid fid, std::uint64_t number) {
-    const std::span<const std::byte> message{reinterpret_cast<const std::byte*>(&number), 8};
-    Status status = Status::again;
-    while ((status = client.publish(fid, message)) == Status::again)
-        std::this_thread::yield();
-    ASSERT_EQ(status, Status::ok);
-}
-
-std::uint64_t number_of(std::span<const std::byte> message) {
-    std::uint64_t number = 0;
-    std::memcpy(&number, message.data(), sizeof number);
-    return number;
-}
-
-// Until so many have come, or nothing more comes.
-std::vector<Message> take(Client& client, std::size_t count) {
-    std::vector<Message> messages;
-    while (messages.size() < count && client.poll(messages, 100, deadline) > 0) {
-    }
-    return messages;
-}
 
 TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     constexpr std::uint64_t threads = 10;
@@ -68,31 +23,42 @@ TEST(Client, TenThreadsSubscribeUnsubscribeAndPublishThroughOneClient) {
     Client publisher{publishing()};
     std::array<std::atomic<std::uint64_t>, threads> arrived{};
     Client::Options options = subscribing(publisher);
+    options.publish = publishing().publish;
     options.on_message = [&](Fid fid, std::span<const std::byte>, std::uint8_t) {
         ++arrived.at(to_integer(fid));
     };
     // It publishes and subscribes, and so do all threads through it.
     Client client{std::move(options)};
+    Client other{subscribing(client)};
+    ASSERT_EQ(other.subscribe({range(0, threads - 1)}, {}, deadline), Answer::accepted);
     std::vector<std::thread> users;
     for (std::uint64_t fid = 0; fid < threads; ++fid) {
         users.emplace_back([&, fid] {
             for (std::uint64_t round = 1; round <= rounds; ++round) {
                 EXPECT_EQ(client.subscribe({range(fid, fid)}, {}, deadline), Answer::accepted);
-                for (std::uint64_t n = 0; n < messages; ++n)
+                for (std::uint64_t n = 0; n < messages; ++n) {
                     publish(publisher, Fid{fid}, n);
+                    publish(client, Fid{fid}, (round - 1) * messages + n);
+                }
                 while (arrived[fid] < round * messages)
                     std::this_thread::yield();
                 EXPECT_TRUE(client.unsubscribe(range(fid, fid)));
             }
         });
     }
+    std::array<std::uint64_t, threads> next{};
+    for (const Message& message : take(other, threads * rounds * messages))
+        EXPECT_EQ(number_of(message.bytes), next.at(to_integer(message.fid))++) << "in order";
     for (std::thread& user : users)
         user.join();
     client.close();
     publisher.close();
-    for (const auto& count : arrived)
-        EXPECT_EQ(count, rounds * messages);
+    for (std::uint64_t fid = 0; fid < threads; ++fid) {
+        EXPECT_EQ(arrived[fid], rounds * messages);
+        EXPECT_EQ(next[fid], rounds * messages) << "what it publishes itself";
+    }
     EXPECT_EQ(client.counters().messages, threads * rounds * messages);
+    EXPECT_EQ(client.counters().published, threads * rounds * messages);
     EXPECT_EQ(publisher.counters().published, threads * rounds * messages);
 }
 
@@ -332,4 +298,4 @@ TEST(Client, ItComesBackToAPublisherThatWasStartedAnew) {
 }
 
 } // namespace
-} // namespace netio::pubsub
+} // namespace netio::pubsub::test
