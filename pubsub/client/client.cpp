@@ -13,18 +13,18 @@ Client::Client(Options options) : thread_{std::make_unique<ClientThread>(std::mo
 
 Client::~Client() = default;
 
-void Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
-                       const OnAnswer& answer) {
-    if (!thread_->subscribe(std::move(fids), policy, answer, TimePoint::max())) {
-        answer(Answer::closed);
-    }
+bool Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                       OnAnswer answer) {
+    return thread_->subscribe(std::move(fids), policy, std::move(answer), TimePoint::max());
 }
 
 std::future<Client::Answer> Client::subscribe(std::vector<FidRange> fids,
                                               std::optional<SlowPolicy> policy) {
     const auto promise = std::make_shared<std::promise<Answer>>();
     std::future<Answer> future = promise->get_future();
-    subscribe(std::move(fids), policy, [promise](Answer answer) { promise->set_value(answer); });
+    if (!subscribe(std::move(fids), policy,
+                   [promise](Answer answer) { promise->set_value(answer); }))
+        promise->set_value(Answer::closed);
     return future;
 }
 
@@ -52,6 +52,10 @@ Status Client::publish(Fid fid, std::span<const std::byte> message, std::uint8_t
 
 Status Client::send(const Address& to, std::span<const std::byte> message) {
     return thread_->destinations().send(to, message);
+}
+
+void Client::disconnect(const Address& from) {
+    thread_->destinations().disconnect(from);
 }
 
 bool Client::post(std::function<void()> task) {

@@ -86,9 +86,9 @@ class NETIO_EXPORT Client final {
         canceled, // unsubscribe() has taken some of them back before that
     };
     using OnAnswer = std::function<void(Answer)>; // on the client's thread
-    // The answer to no fids at all is accepted.
-    void subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
-                   const OnAnswer& answer);
+    // The answer to no fids at all is accepted. False: as Answer::closed, and nobody is called.
+    [[nodiscard]] bool subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                                 OnAnswer answer);
     std::future<Answer> subscribe(std::vector<FidRange> fids,
                                   std::optional<SlowPolicy> policy = {});
     // Waits for the answer. On the client's thread it is pending at once.
@@ -97,13 +97,17 @@ class NETIO_EXPORT Client final {
     bool unsubscribe(const FidRange& fids); // false: as Answer::closed
 
     // ok: it will be published, in order with the others of this thread. again: there is no room
-    // for it now. too_large, closed, and no_subscribers where the client does not publish.
+    // for it now. too_large, not_owned, closed, and no_subscribers where the client does not
+    // publish.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     // A message to a ListenSocket, which is connected to with the first one. ok: it will be sent,
     // in order with the others of this thread to that address, once there is a connection; what a
     // connection that breaks has not confirmed is counted and not sent again. again: its queue is
-    // full. too_large, closed. Throws std::length_error: destination_limit.
+    // full, or its place not free yet. too_large, closed. Throws std::length_error:
+    // destination_limit; but those that are away, and that nothing waits for, make room.
     Status send(const Address& to, std::span<const std::byte> message);
+    // Ends the connection in order, as close() does; the next message connects anew.
+    void disconnect(const Address& from);
     // Runs it on the client's thread. False: as Answer::closed.
     [[nodiscard]] bool post(std::function<void()> task);
 

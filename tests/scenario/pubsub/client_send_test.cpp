@@ -196,6 +196,52 @@ TEST(SendingClient, TheNumberOfAddressesIsLimited) {
     EXPECT_EQ(client.send(address, message_of(1, 1)), Status::ok);
 }
 
+// Who answers those who ask meets a new address all the time.
+TEST(SendingClient, AddressesThatAreGoneMakeRoomForOthers) {
+    Client::Options options = sending();
+    options.destination_limit = 16;
+    Client client{std::move(options)};
+    for (int i = 0; i < 300; ++i) {
+        const Listening there;
+        ASSERT_EQ(send(client, there.address(), 1, 0), Status::ok);
+        wait_until([&] { return there.count == 1; });
+        if (i % 2 == 0) client.disconnect(there.address());
+    }
+    EXPECT_EQ(client.counters().sent, 300U);
+}
+
+TEST(SendingClient, WhatWasSentToAnAddressBeforeItsEndArrives) {
+    Listening there;
+    Client::Options options = sending();
+    options.destination_limit = 1;
+    Client client{std::move(options)};
+    for (std::uint8_t round = 0; round < 3; ++round) {
+        for (std::uint64_t n = 0; n < 500; ++n)
+            ASSERT_EQ(send(client, there.address(), round, n), Status::ok);
+        client.disconnect(there.address());
+    }
+    wait_until([&] { return there.count == 1500; });
+    EXPECT_EQ(there.out_of_order, 0U);
+    client.disconnect({"127.0.0.1", 1}); // which is none of them
+    client.close();
+    EXPECT_EQ(client.counters().unconfirmed_frames, 0U);
+}
+
+TEST(SendingClient, AnAddressWithWhatItCannotSendHasItsPlaceUntilItIsTakenAway) {
+    const Address gone = nowhere();
+    Listening there;
+    Client::Options options = sending();
+    options.destination_limit = 1;
+    Client client{std::move(options)};
+    ASSERT_EQ(send(client, gone, 1, 0), Status::ok);
+    EXPECT_THROW(static_cast<void>(client.send(there.address(), message_of(1, 0))),
+                 std::length_error);
+    client.disconnect(gone);
+    ASSERT_EQ(send(client, there.address(), 1, 0), Status::ok);
+    wait_until([&] { return there.count == 1; });
+    EXPECT_EQ(client.counters().unsent, 1U);
+}
+
 TEST(SendingClient, ItMayBeDestroyedWhileMessagesWaitAndWhileTheyFlow) {
     const Address address = nowhere();
     Listening there;

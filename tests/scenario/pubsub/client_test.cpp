@@ -245,6 +245,7 @@ TEST(Client, AfterItsEndEveryCallSaysSo) {
     EXPECT_FALSE(client.post([] {}));
     EXPECT_FALSE(client.unsubscribe(range(1, 1)));
     EXPECT_EQ(client.subscribe({range(1, 1)}).get(), Answer::closed);
+    EXPECT_FALSE(client.subscribe({range(1, 1)}, {}, [](Answer) { ADD_FAILURE() << "in a call"; }));
     std::vector<Message> none;
     EXPECT_EQ(client.poll(none, 1, deadline), 0U) << "it does not wait";
 }
