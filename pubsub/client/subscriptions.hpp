@@ -51,6 +51,9 @@ class NETIO_EXPORT Subscriptions final {
         // many publishers as there may be connections; who was gone first is forgotten first.
         std::size_t remembered_fids_limit = 1000000;
     };
+    // One that was found and refuses for good (it does not admit the key, for instance) is asked
+    // again after so many times the socket's retry_limit; not without wait_for_publisher.
+    static constexpr int refused_pause = 10;
 
     // A publisher that is or was there.
     struct Source {
@@ -97,7 +100,8 @@ class NETIO_EXPORT Subscriptions final {
         virtual void on_contest(Subscriptions&, const Contest&) {}
         // With the bus; a line for people. Data goes on.
         virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
-        // The last event, after close(), or when no publisher is left that could come back.
+        // After close() the last event. Else no publisher is left that could come back, or all
+        // refuse for good: they are asked again with the next subscribe().
         virtual void on_ended(Subscriptions&) {}
 
       protected:

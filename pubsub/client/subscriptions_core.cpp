@@ -33,15 +33,22 @@ std::vector<std::string> addresses_of(const Announcement& announcement) {
 
 SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Options options,
                                      Subscriptions::Handler& handler, Subscriptions& subscriptions)
-    : transport_{transport}, options_{std::move(options)},
-      user_{.subscriptions = subscriptions, .handler = handler}, places_{options_.publisher_limit},
+    : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
+                                                                 .handler = handler},
+      found_{.by_name = {},
+             .last_id = 0,
+             .refused = {transport.loop(),
+                         [this](SourceId id, const auto& fids) { ask_again(id, fids); }}},
+      places_{options_.publisher_limit},
       books_{.former = FormerSources{{.publishers = options_.publisher_limit,
                                       .fids = options_.remembered_fids_limit,
                                       .forgotten_fids = options_.socket.fid_limit}},
              .shown = {}},
       next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
                                                                       [this] { try_rivals(); }},
-      ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
+      ended_{transport.loop(), [this] {
+                 if (is_over()) user_.handler.on_ended(user_.subscriptions);
+             }} {
     require_option(!options_.publishers.empty() || options_.bus != nullptr,
                    "publishers must not be empty where there is no bus");
     require_between("publisher_limit", options_.publisher_limit,
@@ -243,6 +250,7 @@ void SubscriptionsCore::drop(SourceId id) {
     found_.by_name.erase(node.mapped()->source().name);
     books_.former.keep(std::move(node.mapped()));
     places_.forget(id);
+    found_.refused.forget(id);
     const Assignment::Outcome outcome = assignment_.remove(id);
     carry_out(outcome.orders);
     next_slice_.start(Duration::zero()); // its place is free
@@ -343,6 +351,7 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
         if (!retrying && found_.by_name.count(source.source().name) > 0) {
             places_.give_back(id);
             next_slice_.start(Duration::zero());
+            if (!reached) put_aside(source);
         }
         // An announcement is a stranger's word: who cannot be reached keeps no fid from another.
         if (dropped) {
@@ -354,6 +363,20 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
     check_ended();
 }
 
+void SubscriptionsCore::put_aside(SourceConnection& source) {
+    if (options_.socket.wait_for_publisher) {
+        found_.refused.put(source.id(), assignment_.claimed(source.id()),
+                           Subscriptions::refused_pause * options_.socket.retry_limit);
+    }
+    for (const FidRange& range : source.socket()->wanted()) // which others may have meanwhile
+        source.socket()->unsubscribe(range);
+}
+
+void SubscriptionsCore::ask_again(SourceId id, const std::vector<FidRange>& fids) {
+    if (closing_ || sources_.count(id) == 0 || assignment_.is_claimant(id)) return;
+    carry_out(assignment_.claim(id, fids));
+}
+
 void SubscriptionsCore::close() {
     if (std::exchange(closing_, true)) return;
     for (const auto& [id, connection] : sources_) {
@@ -363,12 +386,15 @@ void SubscriptionsCore::close() {
     check_ended();
 }
 
-void SubscriptionsCore::check_ended() {
-    if (!closing_ && (options_.bus != nullptr || assignment_.empty())) return;
-    const bool over = std::ranges::all_of(sources_, [](const auto& each) {
+bool SubscriptionsCore::is_over() const {
+    if (!closing_ && (options_.bus != nullptr || assignment_.empty())) return false;
+    return std::ranges::all_of(sources_, [](const auto& each) {
         return each.second->socket() == nullptr || each.second->is_finished();
     });
-    if (over && !ended_.armed()) ended_.start(Duration::zero());
+}
+
+void SubscriptionsCore::check_ended() {
+    if (is_over() && !ended_.armed()) ended_.start(Duration::zero());
 }
 
 // --- the account ----------------------------------------------------------------------------

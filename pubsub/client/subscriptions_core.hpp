@@ -6,6 +6,7 @@
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/client/connection_places.hpp"
 #include "pubsub/client/former_sources.hpp"
+#include "pubsub/client/refused_sources.hpp"
 #include "pubsub/client/source_connection.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/client/waiting_news.hpp"
@@ -63,6 +64,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     struct Found {
         std::map<std::string, SourceId> by_name; // on the bus
         std::uint64_t last_id = 0;               // that any source was given
+        RefusedSources refused;
     };
 
     struct Books {
@@ -83,6 +85,10 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void open(SourceConnection& connection);
     // It is followed no more, but what it has brought counts, and goes on if it comes back.
     void drop(SourceId id);
+    // It has refused for good: it is asked for nothing until its time comes.
+    void put_aside(SourceConnection& source);
+    void ask_again(SourceId id, const std::vector<FidRange>& fids);
+    bool is_over() const;
     void check_ended();
 
     // Claimants that are no owners yet are tried beside those that are.
