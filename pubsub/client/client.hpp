@@ -14,7 +14,8 @@
 //
 // Messages go to a function on the client's thread, or else into a bounded queue that any number
 // of threads take from. What does not fit there follows `when_full`: the publishers are held up, as
-// by any slow subscriber, or it is dropped, counted and told with the next message of its fid.
+// by any slow subscriber, or it is dropped, counted and told with the next message of its fid, as
+// is what publishers dropped, and what was published between two connections.
 
 #include "netio/base/export.hpp"
 #include "netio/fabric.hpp"
@@ -69,8 +70,24 @@ class NETIO_EXPORT Client final {
         std::size_t answer_limit = 65536;
     };
 
+    // What programs want to know beside messages. All of it on the client's thread, in order with
+    // on_message; it may call the client as that may.
+    struct Events {
+        // So many of this fid are missing here: the publisher has dropped them for us, or they were
+        // published between two connections. In the queue the next message of the fid tells it.
+        std::function<void(Fid fid, std::uint64_t count)> on_missed;
+        // Nothing of these comes from this publisher: it did not accept them, or not again behind a
+        // connection that was lost. They are not asked of it any more.
+        std::function<void(const Subscriptions::Source&, const FidRange&, Subscriptions::Refusal)>
+            on_refused;
+        // Another one answers in its place, and counts from the beginning.
+        std::function<void(const Subscriptions::Source&, const PublisherChange&)>
+            on_publisher_changed;
+    };
+
     // Throws what the sockets throw.
     explicit Client(Options options);
+    Client(Options options, Events events);
     // Ends at once what close() has not ended. Not on the client's thread.
     ~Client();
     Client(const Client&) = delete;
@@ -80,10 +97,17 @@ class NETIO_EXPORT Client final {
 
     enum class Answer : std::uint8_t {
         accepted, // a publisher has accepted all of them
-        refused,  // one has refused some of them
+        // None of those that were given lets us in, for good: on_event has the reason of each. They
+        // are asked again with the next subscribe(), then for these, too. Who is found on a bus is
+        // asked again by itself.
+        refused,
         pending,  // the time is over; they are wanted all the same, and may be accepted later
         closed,   // the client has ended, or too many calls wait for it; nothing was done
         canceled, // unsubscribe() has taken some of them back before that
+        // A publisher has refused some of them, as Subscriptions::Refusal says.
+        no_room,
+        policy,
+        not_permitted,
     };
     using OnAnswer = std::function<void(Answer)>; // on the client's thread
     // The answer to no fids at all is accepted. False: as Answer::closed, and nobody is called.
@@ -127,10 +151,12 @@ class NETIO_EXPORT Client final {
     void close();
 
     struct Counters {
-        std::uint64_t messages = 0; // arrived
-        std::uint64_t dropped = 0;  // of those, for want of room in the queue
-        std::uint64_t missed = 0;   // told missing by publishers, and between connections
-        std::uint64_t restarts = 0; // another publisher answered where one had
+        std::uint64_t messages = 0;      // arrived
+        std::uint64_t dropped = 0;       // of those, for want of room in the queue
+        std::uint64_t missed = 0;        // told missing by publishers, and between connections
+        std::uint64_t restarts = 0;      // another publisher answered where one had
+        std::uint64_t unknown_tails = 0; // of those, so many had not told how much they published
+        std::uint64_t refused = 0;       // ranges, by publishers; also behind a lost connection
         std::uint64_t published = 0;
         std::uint64_t sent = 0;               // given to a connection
         std::uint64_t unsent = 0;             // too large for it, or it was not there at the end

@@ -26,6 +26,23 @@ void tell(const Client::Options& options, const std::string& event) {
     if (options.on_event) options.on_event(event);
 }
 
+struct Denial {
+    Client::Answer answer;
+    const char* why;
+};
+
+Denial denial_of(Subscriptions::Refusal refusal) {
+    switch (refusal) {
+    case Subscriptions::Refusal::no_room:
+        return {Client::Answer::no_room, "it has no room for more ranges of one subscriber"};
+    case Subscriptions::Refusal::policy:
+        return {Client::Answer::policy, "it would be held up more than its own policy allows"};
+    case Subscriptions::Refusal::not_permitted:
+        break;
+    }
+    return {Client::Answer::not_permitted, "the key does not permit them, or not with this policy"};
+}
+
 // With room for the errands: of each destination, of the publisher, and of the client.
 EventLoop::Options with_room(const Client::Options& options) {
     constexpr std::size_t of_others = 64;
@@ -37,8 +54,8 @@ EventLoop::Options with_room(const Client::Options& options) {
 
 } // namespace
 
-ClientThread::ClientThread(Client::Options options)
-    : options_{std::move(options)}, loop_{with_room(options_)},
+ClientThread::ClientThread(Client::Options options, Client::Events events)
+    : options_{std::move(options)}, events_{std::move(events)}, loop_{with_room(options_)},
       close_{[this](auto task) { return post_errand(std::move(task)); },
              [this] { begin_to_close(); }},
       resume_{[this](auto task) { return post_errand(std::move(task)); },
@@ -172,6 +189,8 @@ Client::Counters ClientThread::counters() const {
             .dropped = queue_.dropped(),
             .missed = counted_.missed.load(std::memory_order_relaxed),
             .restarts = counted_.restarts.load(std::memory_order_relaxed),
+            .unknown_tails = counted_.unknown_tails.load(std::memory_order_relaxed),
+            .refused = counted_.refused.load(std::memory_order_relaxed),
             .published = sockets_.publisher ? sockets_.publisher->published() : 0,
             .sent = destinations_.counted().sent.load(std::memory_order_relaxed),
             .unsent = destinations_.counted().unsent.load(std::memory_order_relaxed),
@@ -230,9 +249,13 @@ void ClientThread::on_subscribed(Subscriptions&, const Subscriptions::Source&,
     answer(answers_.accept(range), Client::Answer::accepted);
 }
 
-void ClientThread::on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
-                              Subscriptions::Refusal) {
-    answer(answers_.end(range), Client::Answer::refused);
+void ClientThread::on_refused(Subscriptions&, const Subscriptions::Source& source,
+                              const FidRange& range, Subscriptions::Refusal refusal) {
+    add(counted_.refused, 1);
+    const Denial denial = denial_of(refusal);
+    tell(options_, source.name + " refuses " + to_string(range) + ": " + denial.why);
+    if (events_.on_refused) events_.on_refused(source, range, refusal);
+    answer(answers_.end(range), denial.answer);
 }
 
 void ClientThread::on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
@@ -249,21 +272,21 @@ void ClientThread::on_message(Subscriptions& all, Fid fid, std::span<const std::
     if (!queue_.put(fid, message, status)) all.pause();
 }
 
-void ClientThread::on_gap(Subscriptions&, Fid, std::uint64_t count) {
+void ClientThread::add_missed(Fid fid, std::uint64_t count) {
     add(counted_.missed, count);
-}
-
-void ClientThread::on_missed(Subscriptions&, Fid, std::uint64_t count) {
-    add(counted_.missed, count);
+    if (events_.on_missed) events_.on_missed(fid, count);
+    if (!options_.on_message) queue_.add_missed(fid, count);
 }
 
 void ClientThread::on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                                         const PublisherChange& change) {
     add(counted_.restarts, 1);
+    if (!change.tail_known) add(counted_.unknown_tails, 1);
     tell(options_, source.name +
                        " is another publisher than before; what the former one published at its "
                        "end is " +
                        (change.tail_known ? "known" : "not known"));
+    if (events_.on_publisher_changed) events_.on_publisher_changed(source, change);
 }
 
 void ClientThread::on_closed(Subscriptions&, const Subscriptions::Source& source,
@@ -282,8 +305,13 @@ void ClientThread::on_trouble(Subscriptions&, const std::string& what) {
 }
 
 void ClientThread::on_ended(Subscriptions&) {
-    endings_.subscriptions = false;
-    check_closed();
+    if (sockets_.closing) {
+        endings_.subscriptions = false;
+        return check_closed();
+    }
+    tell(options_, "no publisher that was given lets us in; they are asked again with the next "
+                   "subscription");
+    answer(answers_.take_all(), Client::Answer::refused);
 }
 
 } // namespace netio::pubsub::inline v0_2

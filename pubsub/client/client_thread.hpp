@@ -23,7 +23,7 @@ namespace netio::pubsub::inline v0_2 {
 
 class ClientThread final : private Subscriptions::Handler {
   public:
-    explicit ClientThread(Client::Options options);
+    ClientThread(Client::Options options, Client::Events events);
     ~ClientThread();
     ClientThread(const ClientThread&) = delete;
     ClientThread& operator=(const ClientThread&) = delete;
@@ -53,6 +53,8 @@ class ClientThread final : private Subscriptions::Handler {
         std::atomic<std::uint64_t> messages{0};
         std::atomic<std::uint64_t> missed{0};
         std::atomic<std::uint64_t> restarts{0};
+        std::atomic<std::uint64_t> unknown_tails{0};
+        std::atomic<std::uint64_t> refused{0};
     };
     // On its own thread.
     struct Sockets {
@@ -74,18 +76,21 @@ class ClientThread final : private Subscriptions::Handler {
     void drop_expired();
     void begin_to_close();
     void check_closed();
+    void add_missed(Fid fid, std::uint64_t count);
     void put(Subscriptions& all, Fid fid, std::span<const std::byte> message, std::uint8_t status);
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string& provider) override;
     void on_subscribed(Subscriptions&, const Subscriptions::Source&,
                        const FidRange& range) override;
-    void on_refused(Subscriptions&, const Subscriptions::Source&, const FidRange& range,
-                    Subscriptions::Refusal) override;
+    void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
+                    Subscriptions::Refusal refusal) override;
     void on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
                     std::uint8_t status) override;
-    void on_gap(Subscriptions&, Fid, std::uint64_t count) override;
-    void on_missed(Subscriptions&, Fid, std::uint64_t count) override;
+    void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override { add_missed(fid, count); }
+    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override {
+        add_missed(fid, count);
+    }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                               const PublisherChange& change) override;
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
@@ -95,6 +100,7 @@ class ClientThread final : private Subscriptions::Handler {
     void on_ended(Subscriptions&) override;
 
     Client::Options options_;
+    Client::Events events_;
     EventLoop loop_;
     Tasks tasks_;
     Errand close_;

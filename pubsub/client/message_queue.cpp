@@ -57,6 +57,7 @@ bool MessageQueue::hand_over() {
 }
 
 void MessageQueue::end() {
+    filler_.put_rest();
     hand_over();
     const std::lock_guard lock{mutex_};
     ended_ = true;

@@ -32,8 +32,10 @@ class MessageQueue {
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         return filler_.put_calmly(fid, bytes, status) || put_with_care(fid, bytes, status);
     }
+    // So many of this fid are missing here.
+    void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
-    // Nothing more will come.
+    // Nothing more will come. What is missing and has not been told yet is.
     void end();
     void wait_for_end();
 

@@ -53,8 +53,7 @@ class BatchFiller {
     // cannot be sent back.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         if (!blocks() && is_full()) {
-            ++missed_[fid];
-            ++missing_;
+            add_missed(fid, 1);
             return false;
         }
         std::uint64_t missed = 0;
@@ -66,6 +65,19 @@ class BatchFiller {
         }
         batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
         return true;
+    }
+    // So many are missing in front of the next one of this fid.
+    void add_missed(Fid fid, std::uint64_t count) {
+        missed_[fid] += count;
+        missing_ += count;
+    }
+    // Nothing more comes: what is missing and has not been told is, whether there is room or not.
+    void put_rest() {
+        missed_.for_each([this](Fid fid, std::uint64_t count) {
+            batch_.append({.fid = fid, .missed = count, .is_gap = true, .bytes = {}});
+        });
+        missed_.clear();
+        missing_ = 0;
     }
     // It is large enough to be handed over.
     bool is_due() const noexcept {

@@ -59,6 +59,7 @@ class Mailbox {
                 out.push_back({.fid = item.fid,
                                .status = item.status,
                                .missed = item.missed,
+                               .is_gap = item.is_gap,
                                .bytes = {item.bytes.begin(), item.bytes.end()}});
             }
             front.drop_front(count);

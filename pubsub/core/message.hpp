@@ -13,7 +13,8 @@ namespace netio::pubsub::inline v0_2 {
 struct Message {
     Fid fid{};
     std::uint8_t status = 0;
-    std::uint64_t missed = 0; // of this fid, in front of this one: there was no room for them
+    std::uint64_t missed = 0; // as MessageBatch::Item's
+    bool is_gap = false;
     std::vector<std::byte> bytes;
 };
 

@@ -21,7 +21,10 @@ class MessageBatch {
     struct Item {
         Fid fid{};
         std::uint8_t status = 0;
-        std::uint64_t missed = 0; // of this fid, in front of this one: there was no room for them
+        // Of this fid, in front of this one: there was no room for them here, the publisher dropped
+        // them, or they were published between two connections.
+        std::uint64_t missed = 0;
+        bool is_gap = false; // no message: at the end, what is missed behind the last of its fid
         std::span<const std::byte> bytes; // valid until the batch changes
     };
 
@@ -51,6 +54,7 @@ class MessageBatch {
         return {.fid = head.fid,
                 .status = head.status,
                 .missed = head.missed,
+                .is_gap = head.is_gap,
                 .bytes = {bytes_.data() + head.offset, head.size}};
     }
 
@@ -80,7 +84,8 @@ class MessageBatch {
                           .missed = item.missed,
                           .offset = used_,
                           .size = static_cast<std::uint32_t>(size),
-                          .status = item.status};
+                          .status = item.status,
+                          .is_gap = item.is_gap};
         copy_message(bytes_.data() + used_, item.bytes);
         used_ += size;
     }
@@ -100,6 +105,7 @@ class MessageBatch {
         std::size_t offset = 0; // in bytes_
         std::uint32_t size = 0;
         std::uint8_t status = 0;
+        bool is_gap = false;
     };
 
     // Room for one more, of so many bytes.

@@ -22,7 +22,7 @@ MessageBatch batch_of(std::size_t messages, std::size_t size = 10) {
     MessageBatch batch;
     const std::vector<std::byte> bytes(size);
     for (std::size_t i = 0; i < messages; ++i)
-        batch.append({.fid = Fid{i}, .status = 1, .missed = 2, .bytes = bytes});
+        batch.append({.fid = Fid{i}, .status = 1, .missed = 2, .is_gap = true, .bytes = bytes});
     return batch;
 }
 
@@ -70,6 +70,7 @@ TEST(Mailbox, BatchesAreTakenInOrderWholeOrInPart) {
     EXPECT_EQ(out[297].fid, Fid{297});
     EXPECT_EQ(out[297].status, 1);
     EXPECT_EQ(out[297].missed, 2U);
+    EXPECT_TRUE(out[297].is_gap);
     EXPECT_EQ(out[297].bytes.size(), 10U);
     MessageBatch taken;
     EXPECT_EQ(box.take(taken), 2U) << "the rest of the first";
@@ -193,6 +194,25 @@ TEST(BatchFiller, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
         EXPECT_EQ(filler.batch()[0].missed, missed) << "it is told once";
         EXPECT_EQ(filler.batch()[0].status, 7);
     }
+}
+
+TEST(BatchFiller, WhatOthersHaveDroppedIsToldWithTheNextMessageOfItsFidAndTheRestAtTheEnd) {
+    BatchFiller filler{{.limit = {.messages = 2, .bytes = 1000}, .when_full = SlowPolicy::drop}};
+    filler.add_missed(Fid{1}, 7);
+    filler.add_missed(Fid{2}, 5);
+    EXPECT_FALSE(filler.put_calmly(Fid{3}, ten, 0)) << "something is to be told";
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_EQ(filler.batch()[0].missed, 7U);
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_EQ(filler.batch()[1].missed, 0U);
+    EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
+    filler.put_rest();
+    ASSERT_EQ(filler.batch().size(), 3U) << "though it is full";
+    EXPECT_TRUE(filler.batch()[2].is_gap);
+    EXPECT_EQ(filler.batch()[2].fid, Fid{2});
+    EXPECT_EQ(filler.batch()[2].missed, 6U);
+    filler.put_rest();
+    EXPECT_EQ(filler.batch().size(), 3U) << "once";
 }
 
 FidRange range(std::uint64_t first, std::uint64_t last) {
