@@ -53,6 +53,10 @@ Status Client::publish(Fid fid, std::span<const std::byte> message, std::uint8_t
     return thread_->publish(fid, message, status);
 }
 
+void Client::announce(Announcement announcement) {
+    thread_->announce(std::move(announcement));
+}
+
 Status Client::send(const Address& to, std::span<const std::byte> message) {
     return thread_->destinations().send(to, message);
 }

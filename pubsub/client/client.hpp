@@ -124,6 +124,11 @@ class NETIO_EXPORT Client final {
     // for it now. too_large, not_owned, closed, and no_subscribers where the client does not
     // publish.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
+    // Announces on the bus what it publishes: a name and fids, and what else is not known of
+    // itself, as its addresses are. Called again it says something else, until close() withdraws
+    // it. What the bus says is told by on_event. Throws std::invalid_argument: it has no bus, or
+    // does not publish; AnnouncementError.
+    void announce(Announcement announcement);
     // A message to a ListenSocket, which is connected to with the first one. ok: it will be sent,
     // in order with the others of this thread to that address, once there is a connection; what a
     // connection that breaks has not confirmed is counted and not sent again. again: its queue is

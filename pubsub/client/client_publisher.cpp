@@ -2,10 +2,24 @@
 #include "pubsub/client/client_publisher.hpp"
 
 #include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/discovery/bus.hpp"
 
+#include <unistd.h>
+
+#include <exception>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+namespace {
+
+// What others find it at: an address that stands for all is this host.
+std::string announced_address(Endpoint endpoint) {
+    std::string& host = endpoint.address.host;
+    if (host == "0.0.0.0" || host == "::") host = this_host();
+    return to_announced_address(endpoint);
+}
+
+} // namespace
 
 ClientPublisher::ClientPublisher(Transport& transport,
                                  const BufferedPublishSocket::Options& options,
@@ -16,7 +30,10 @@ ClientPublisher::ClientPublisher(Transport& transport,
                                                                                        }},
       go_on_{loop_, [this] { drain(); }}, socket_{transport, options,
                                                   static_cast<Publisher::Handler&>(*this)},
-      endpoints_{socket_.endpoints()} {
+      endpoints_{socket_.endpoints()},
+      parameters_{{"page_size", std::to_string(options.page_bytes)},
+                  {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
+      announced_{.instance = draw_instance()}, announce_{calls_.post, [this] { announce_next(); }} {
     if (options.publisher.owned) owned_ = normalised(*options.publisher.owned);
 }
 
@@ -49,8 +66,46 @@ bool ClientPublisher::publish(const Publication& item) {
     return true;
 }
 
+void ClientPublisher::announce(const std::string& bus, Announcement announcement) {
+    announcement.instance = announced_.instance;
+    announcement.addresses.clear();
+    for (const Endpoint& endpoint : endpoints_)
+        announcement.addresses.push_back(announced_address(endpoint));
+    announcement.mode = "buffered";
+    announcement.host = this_host();
+    announcement.pid = static_cast<int>(::getpid());
+    announcement.parameters.insert(parameters_.begin(), parameters_.end());
+    validate(announcement);
+    {
+        const std::lock_guard lock{announced_.mutex};
+        announced_.bus = bus;
+        announced_.next = std::move(announcement);
+    }
+    announce_.ask();
+}
+
+void ClientPublisher::announce_next() {
+    std::optional<Announcement> next;
+    {
+        const std::lock_guard lock{announced_.mutex};
+        next.swap(announced_.next);
+    }
+    if (!next || closing_) return;
+    try {
+        if (announced_.announcer && announced_.name == next->name)
+            return announced_.announcer->update(*std::move(next));
+        announced_.announcer.reset();
+        announced_.announcer =
+            pubsub::announce(loop_, announced_.bus, *next, static_cast<Announcer::Handler&>(*this));
+        announced_.name = next->name;
+    } catch (const std::exception& error) {
+        calls_.tell(std::string{"it is not announced: "} + error.what());
+    }
+}
+
 void ClientPublisher::close() {
     closing_ = true;
+    announced_.announcer.reset();
     drain();
 }
 

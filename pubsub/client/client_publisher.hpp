@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where a client publishes: a bounded queue that any thread fills, and the socket of the client's
-// thread.
+// Where a client publishes: a bounded queue that any thread fills, the socket of the client's
+// thread, and its place on a bus.
 
 #include "pubsub/client/client.hpp"
 #include "pubsub/client/errand.hpp"
 #include "pubsub/client/outbox.hpp"
+#include "pubsub/discovery/discovery.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
-class ClientPublisher final : private Publisher::Handler {
+class ClientPublisher final : private Publisher::Handler, private Announcer::Handler {
   public:
-    // `ended`: after close(), on the client's thread.
+    // On the client's thread, but for `post`; `ended` after close().
     struct Calls {
         PostErrand post;
+        std::function<void(const std::string&)> tell; // a line for people
         std::function<void()> ended;
     };
     // Throws what the socket throws.
@@ -32,6 +38,8 @@ class ClientPublisher final : private Publisher::Handler {
     // Any thread.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
     void take_no_more() { outbox_.close(); }
+    // As Client's.
+    void announce(const std::string& bus, Announcement announcement);
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
     std::uint64_t published() const noexcept { return published_.load(std::memory_order_relaxed); }
 
@@ -45,11 +53,22 @@ class ClientPublisher final : private Publisher::Handler {
         std::vector<std::byte> bytes;
     };
 
+    struct Announced {
+        const std::uint64_t instance; // for all of its life
+        std::mutex mutex;             // of the next two
+        std::string bus;
+        std::optional<Announcement> next;
+        std::string name;
+        std::unique_ptr<Announcer> announcer;
+    };
+
+    void announce_next();
     void drain();
     bool publish(const Publication& item);
 
     void on_writable(Publisher&) override { drain(); }
     void on_closed(Publisher&, const Closed&) override { calls_.ended(); }
+    void on_trouble(const std::string& what) override { calls_.tell(what); }
 
     EventLoop& loop_;
     std::optional<std::vector<FidRange>> owned_;
@@ -61,6 +80,9 @@ class ClientPublisher final : private Publisher::Handler {
     std::atomic<std::uint64_t> published_{0};
     BufferedPublishSocket socket_;
     std::vector<Endpoint> endpoints_;
+    std::map<std::string, std::string> parameters_; // that are announced
+    Announced announced_;
+    Errand announce_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -84,6 +84,7 @@ ClientThread::ClientThread(Client::Options options, Client::Events events)
             *sockets_.transport, *options_.publish, options_.publish_queue_bytes,
             ClientPublisher::Calls{
                 .post = [this](auto task) { return post_errand(std::move(task)); },
+                .tell = [this](const std::string& line) { tell(options_, line); },
                 .ended =
                     [this] {
                         endings_.publisher = false;
@@ -170,6 +171,13 @@ bool ClientThread::unsubscribe(const FidRange& fids) {
 Status ClientThread::publish(Fid fid, std::span<const std::byte> message, std::uint8_t status) {
     if (!sockets_.publisher) return Status::no_subscribers;
     return sockets_.publisher->publish(fid, message, status);
+}
+
+void ClientThread::announce(Announcement announcement) {
+    require_option(sockets_.publisher != nullptr,
+                   "a client that publishes nothing is not announced");
+    require_option(!options_.bus.empty(), "a client without a bus is not announced");
+    sockets_.publisher->announce(options_.bus, std::move(announcement));
 }
 
 std::vector<Endpoint> ClientThread::endpoints() const {

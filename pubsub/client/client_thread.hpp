@@ -35,6 +35,7 @@ class ClientThread final : private Subscriptions::Handler {
                    Client::OnAnswer answer, TimePoint end);
     bool unsubscribe(const FidRange& fids);
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
+    void announce(Announcement announcement);
     Destinations& destinations() noexcept { return destinations_; }
     MessageQueue& queue() noexcept { return queue_; }
     bool is_own_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +51,44 @@ TEST(ClientOnABus, AsksWhoAnnouncesTheFidAndNobodyElse) {
     std::vector<std::string> came{take_one(client), take_one(client), take_one(client)};
     std::ranges::sort(came);
     EXPECT_EQ(came, (std::vector<std::string>{"late 0x14", "one 0x9", "other 0xa"}));
+}
+
+// Neither knows an address of the other.
+TEST(ClientOnABus, ThatPublishesIsFoundByItsFidsAndByThoseThatItHasLater) {
+    const netio::test::TemporaryFolder folder;
+    Client::Options options = publishing();
+    options.bus = folder.path().string();
+    Client publisher{options};
+    Announcement said{.name = "by-a-client", .fids = {{.fids = range(0, 9), .meaning = "hits"}}};
+    publisher.announce(said);
+    options.publish.reset();
+    Client client{options};
+    ASSERT_EQ(client.subscribe({range(5, 5)}, {}, deadline), Answer::accepted);
+    publish(publisher, Fid{5}, 17);
+    const std::vector<Message> messages = take(client, 1);
+    ASSERT_EQ(messages.size(), 1U);
+    EXPECT_EQ(number_of(messages[0].bytes), 17U);
+    std::future<Answer> later = client.subscribe({range(30, 30)});
+    said.fids.push_back({.fids = range(30, 39), .meaning = {}});
+    publisher.announce(said);
+    ASSERT_EQ(later.wait_for(deadline), std::future_status::ready);
+    EXPECT_EQ(later.get(), Answer::accepted);
+    publisher.close();
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "it has withdrawn";
+}
+
+TEST(ClientOnABus, WhatCannotBeAnnouncedIsRefusedInTheCall) {
+    const netio::test::TemporaryFolder folder;
+    const Announcement said{.name = "one", .fids = {{.fids = range(0, 9), .meaning = {}}}};
+    Client alone{publishing()};
+    EXPECT_THROW(alone.announce(said), std::invalid_argument);
+    Client::Options options = publishing();
+    options.bus = folder.path().string();
+    Client publisher{options};
+    EXPECT_THROW(publisher.announce({.name = "no name"}), AnnouncementError);
+    options.publish.reset();
+    Client silent{options};
+    EXPECT_THROW(silent.announce(said), std::invalid_argument);
 }
 
 // No announcement changes when a key is admitted, and nobody asks anew.
