@@ -14,7 +14,8 @@
 //
 // Messages go to a function on the client's thread, or else into a bounded queue that any number
 // of threads take from. What does not fit there follows `when_full`: the publishers are held up, as
-// by any slow subscriber, or it is dropped, counted and told with the next message of its fid, as
+// by any slow subscriber, for ever or for a while, or the last of each fid is kept, or it is
+// dropped, counted and told with the next message of its fid, as
 // is what publishers dropped, and what was published between two connections.
 
 #include "netio/base/export.hpp"
@@ -47,6 +48,17 @@ class NETIO_EXPORT Client final {
     using OnMessage =
         std::function<void(Fid fid, std::span<const std::byte> message, std::uint8_t status)>;
 
+    // What becomes of messages that the queue has no room for.
+    struct WhenFull {
+        // disconnect: as block, for so long; then the client leaves its publishers for good.
+        WhenFull(SlowPolicy its_policy, // NOLINT: a policy is one
+                 std::chrono::milliseconds after = std::chrono::milliseconds{10000})
+            : policy{its_policy}, disconnect_after{after} {}
+
+        SlowPolicy policy;
+        std::chrono::milliseconds disconnect_after;
+    };
+
     struct Options {
         std::vector<Address> publishers{};
         std::string bus{};                 // empty: none
@@ -59,7 +71,7 @@ class NETIO_EXPORT Client final {
         std::function<void(const std::string&)> on_event{};
         std::size_t queue_messages = 65536;
         std::size_t queue_bytes = std::size_t{64} << 20;
-        SlowPolicy when_full = SlowPolicy::block; // or drop
+        WhenFull when_full = SlowPolicy::block;
         // What publish() has taken and the thread has not.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;
         // Of each connection that send() makes; it comes back whatever this says.
@@ -162,6 +174,7 @@ class NETIO_EXPORT Client final {
         std::uint64_t restarts = 0;      // another publisher answered where one had
         std::uint64_t unknown_tails = 0; // of those, so many had not told how much they published
         std::uint64_t refused = 0;       // ranges, by publishers; also behind a lost connection
+        std::uint64_t disconnected = 0;  // 1: nobody read what came, and it has left the publishers
         std::uint64_t published = 0;
         std::uint64_t sent = 0;               // given to a connection
         std::uint64_t unsent = 0;             // too large for it, or it was not there at the end

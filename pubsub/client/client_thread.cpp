@@ -58,12 +58,9 @@ ClientThread::ClientThread(Client::Options options, Client::Events events)
     : options_{std::move(options)}, events_{std::move(events)}, loop_{with_room(options_)},
       close_{[this](auto task) { return post_errand(std::move(task)); },
              [this] { begin_to_close(); }},
-      resume_{[this](auto task) { return post_errand(std::move(task)); },
-              [this] {
-                  if (sockets_.subscriptions) sockets_.subscriptions->resume();
-              }},
+      resume_{[this](auto task) { return post_errand(std::move(task)); }, [this] { go_on(); }},
       queue_{{.limit = {.messages = options_.queue_messages, .bytes = options_.queue_bytes},
-              .when_full = options_.when_full},
+              .when_full = options_.when_full.policy},
              [this] { resume_.ask(); }},
       destinations_{{.socket = options_.send,
                      .queue_bytes = options_.send_queue_bytes,
@@ -74,9 +71,7 @@ ClientThread::ClientThread(Client::Options options, Client::Events events)
     require_at_least("loop.post_limit", static_cast<std::int64_t>(options_.loop.post_limit), 1);
     require_at_least("queue_messages", static_cast<std::int64_t>(options_.queue_messages), 1);
     require_at_least("queue_bytes", static_cast<std::int64_t>(options_.queue_bytes), 1);
-    require_option(options_.when_full == SlowPolicy::block ||
-                       options_.when_full == SlowPolicy::drop,
-                   "when_full must be block or drop");
+    require_time("when_full.disconnect_after", options_.when_full.disconnect_after);
     sockets_.transport = open_fabric(loop_, options_.fabric);
     destinations_.set_transport(*sockets_.transport);
     if (options_.publish) {
@@ -199,6 +194,7 @@ Client::Counters ClientThread::counters() const {
             .restarts = counted_.restarts.load(std::memory_order_relaxed),
             .unknown_tails = counted_.unknown_tails.load(std::memory_order_relaxed),
             .refused = counted_.refused.load(std::memory_order_relaxed),
+            .disconnected = counted_.disconnected.load(std::memory_order_relaxed),
             .published = sockets_.publisher ? sockets_.publisher->published() : 0,
             .sent = destinations_.counted().sent.load(std::memory_order_relaxed),
             .unsent = destinations_.counted().unsent.load(std::memory_order_relaxed),
@@ -210,7 +206,8 @@ Client::Counters ClientThread::counters() const {
 
 void ClientThread::ask(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
                        const Client::OnAnswer& answer, TimePoint end) {
-    if (sockets_.closing || !sockets_.subscriptions) return answer(Client::Answer::closed);
+    if (sockets_.closing || sockets_.left || !sockets_.subscriptions)
+        return answer(Client::Answer::closed);
     if (fids.empty()) return answer(Client::Answer::accepted);
     const bool waits = end > Clock::now();
     if (answers_.is_full()) drop_expired(); // their timer may come a turn later
@@ -241,6 +238,29 @@ void ClientThread::begin_to_close() {
     check_closed();
 }
 
+void ClientThread::hold_up() {
+    sockets_.subscriptions->pause();
+    if (options_.when_full.policy == SlowPolicy::disconnect && !patience_.armed())
+        patience_.start(options_.when_full.disconnect_after);
+}
+
+void ClientThread::go_on() {
+    if (!queue_.hand_over()) return;
+    patience_.cancel();
+    if (sockets_.subscriptions) sockets_.subscriptions->resume();
+}
+
+void ClientThread::leave() {
+    if (sockets_.closing || std::exchange(sockets_.left, true)) return;
+    add(counted_.disconnected, 1);
+    tell(options_, "its queue was full for " +
+                       std::to_string(options_.when_full.disconnect_after.count()) +
+                       " ms: it leaves the publishers");
+    answer(answers_.take_all(), Client::Answer::closed);
+    sockets_.subscriptions->close();
+    sockets_.subscriptions->resume();
+}
+
 void ClientThread::check_closed() {
     if (sockets_.closing && !endings_.subscriptions && !endings_.publisher &&
         destinations_.is_over())
@@ -266,18 +286,18 @@ void ClientThread::on_refused(Subscriptions&, const Subscriptions::Source& sourc
     answer(answers_.end(range), denial.answer);
 }
 
-void ClientThread::on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
+void ClientThread::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
                               std::uint8_t status) {
     add(counted_.messages, 1);
     if (options_.on_message) return options_.on_message(fid, message, status);
-    put(all, fid, message, status);
+    put(fid, message, status);
 }
 
 // Apart from the function's way, which would pay for what this one keeps in registers.
-[[gnu::noinline]] void ClientThread::put(Subscriptions& all, Fid fid,
-                                         std::span<const std::byte> message, std::uint8_t status) {
+[[gnu::noinline]] void ClientThread::put(Fid fid, std::span<const std::byte> message,
+                                         std::uint8_t status) {
     if (!turn_end_.armed()) turn_end_.start(Duration::zero());
-    if (!queue_.put(fid, message, status)) all.pause();
+    if (!queue_.put(fid, message, status)) hold_up();
 }
 
 void ClientThread::add_missed(Fid fid, std::uint64_t count) {
@@ -313,7 +333,7 @@ void ClientThread::on_trouble(Subscriptions&, const std::string& what) {
 }
 
 void ClientThread::on_ended(Subscriptions&) {
-    if (sockets_.closing) {
+    if (sockets_.closing || sockets_.left) {
         endings_.subscriptions = false;
         return check_closed();
     }

@@ -56,6 +56,7 @@ class ClientThread final : private Subscriptions::Handler {
         std::atomic<std::uint64_t> restarts{0};
         std::atomic<std::uint64_t> unknown_tails{0};
         std::atomic<std::uint64_t> refused{0};
+        std::atomic<std::uint64_t> disconnected{0};
     };
     // On its own thread.
     struct Sockets {
@@ -64,6 +65,7 @@ class ClientThread final : private Subscriptions::Handler {
         std::unique_ptr<ClientPublisher> publisher;
         std::unique_ptr<Subscriptions> subscriptions;
         bool closing = false;
+        bool left = false; // the publishers: nobody read what they sent
     };
     struct Endings { // that have not come yet
         bool subscriptions = false;
@@ -77,8 +79,12 @@ class ClientThread final : private Subscriptions::Handler {
     void drop_expired();
     void begin_to_close();
     void check_closed();
+    // Nothing more is to come until there is room.
+    void hold_up();
+    void go_on();
+    void leave();
     void add_missed(Fid fid, std::uint64_t count);
-    void put(Subscriptions& all, Fid fid, std::span<const std::byte> message, std::uint8_t status);
+    void put(Fid fid, std::span<const std::byte> message, std::uint8_t status);
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string& provider) override;
@@ -114,8 +120,9 @@ class ClientThread final : private Subscriptions::Handler {
     Destinations destinations_; // behind the transport
     Endings endings_;
     Timer turn_end_{loop_, [this] { // what this turn has brought is there for others
-                        if (!queue_.hand_over()) sockets_.subscriptions->pause();
+                        if (!queue_.hand_over()) hold_up();
                     }};
+    Timer patience_{loop_, [this] { leave(); }};
     std::thread thread_; // last: it uses the others
 };
 

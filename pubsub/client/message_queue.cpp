@@ -28,13 +28,13 @@ MessageQueue::~MessageQueue() {
 // --- the client's thread --------------------------------------------------------------------
 
 bool MessageQueue::put_with_care(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-    // Whoever drops looks once a turn whether he has to.
+    // Whoever drops, or keeps the newest, looks once a turn whether he has to.
     if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
         const std::lock_guard lock{mutex_};
         filler_.look(mailbox_.load());
     }
     if (!filler_.put(fid, bytes, status)) {
-        dropped_.store(dropped() + 1, std::memory_order_relaxed);
+        dropped_.store(filler_.dropped(), std::memory_order_relaxed);
         return true;
     }
     const bool stop = filler_.is_full() && filler_.blocks();
@@ -43,17 +43,19 @@ bool MessageQueue::put_with_care(Fid fid, std::span<const std::byte> bytes, std:
 
 bool MessageQueue::hand_over() {
     has_looked_ = false;
-    if (filler_.batch().empty()) return true;
+    if (filler_.batch().empty() && !filler_.keeps()) return true;
     const std::lock_guard lock{mutex_};
     const bool was_empty = mailbox_.empty();
-    mailbox_.exchange(filler_.batch());
-    filler_.look(mailbox_.load());
-    if (was_empty) {
+    do {
+        if (!filler_.batch().empty()) mailbox_.exchange(filler_.batch());
+        filler_.look(mailbox_.load()); // which may find room for what was kept
+    } while (!filler_.batch().empty());
+    if (was_empty && !mailbox_.empty()) {
         static_cast<void>(::eventfd_write(fd_, 1));
         something_.notify_all();
     }
-    if (filler_.is_full() && filler_.blocks()) stopped_ = true;
-    return !stopped_;
+    if (filler_.keeps() || (filler_.is_full() && filler_.blocks())) stopped_ = true;
+    return !(stopped_ && filler_.blocks());
 }
 
 void MessageQueue::end() {

@@ -28,7 +28,7 @@ class MessageQueue {
     MessageQueue& operator=(const MessageQueue&) = delete;
 
     // The client's thread. False: nothing more should come until `go_on`. What was put is there for
-    // others after hand_over(), which is due at the end of the loop's turn.
+    // others after hand_over(), which is due at the end of the loop's turn, and behind `go_on`.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         return filler_.put_calmly(fid, bytes, status) || put_with_care(fid, bytes, status);
     }
@@ -61,7 +61,7 @@ class MessageQueue {
     std::condition_variable something_;
     Mailbox mailbox_;
     std::function<void()> go_on_;
-    bool stopped_ = false; // nothing more comes until there is room
+    bool stopped_ = false; // somebody waits for room
     bool ended_ = false;
     int fd_; // readable while something waits
 };

@@ -7,6 +7,7 @@
 
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/mailbox.hpp"
+#include "pubsub/core/newest_store.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <algorithm>
@@ -20,13 +21,17 @@ class BatchFiller {
   public:
     struct Options {
         Mailbox::Load limit;
-        SlowPolicy when_full = SlowPolicy::block; // or drop
+        SlowPolicy when_full = SlowPolicy::block; // disconnect is the same here
     };
-    explicit BatchFiller(const Options& options) noexcept : options_{options} { look({}); }
+    explicit BatchFiller(const Options& options) : options_{options}, newest_{options.limit.bytes} {
+        look({});
+    }
 
-    // How full the mailbox is now.
-    void look(const Mailbox::Load& load) noexcept {
+    // How full the mailbox is now. What is kept becomes a part of the batch, as far as there is
+    // room, so that nothing newer of its fid is in front of it.
+    void look(const Mailbox::Load& load) {
         seen_ = load;
+        if (!newest_.empty() && !is_full()) take_kept(false);
         const Mailbox::Load& limit = options_.limit;
         calm_ = {.messages = std::min(batch_messages,
                                       limit.messages - std::min(limit.messages, load.messages)),
@@ -47,25 +52,25 @@ class BatchFiller {
         return seen_.messages + batch_.size() >= options_.limit.messages ||
                seen_.bytes + batch_.bytes() >= options_.limit.bytes;
     }
-    bool blocks() const noexcept { return options_.when_full != SlowPolicy::drop; }
+    bool blocks() const noexcept {
+        return options_.when_full == SlowPolicy::block ||
+               options_.when_full == SlowPolicy::disconnect;
+    }
 
-    // False: dropped, and counted. With `block` what comes though it is full is taken as well: it
-    // cannot be sent back.
+    // False: it is not in the batch, but dropped, or with `newest` kept until there is room. With
+    // `block` what comes though it is full is taken as well: it cannot be sent back.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
         if (!blocks() && is_full()) {
-            add_missed(fid, 1);
+            options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status) : drop(fid);
             return false;
         }
-        std::uint64_t missed = 0;
-        if (missing_ > 0) {
-            if (const std::uint64_t* const found = missed_.find(fid)) {
-                missing_ -= missed = *found;
-                missed_.erase(fid);
-            }
-        }
-        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
+        append(fid, bytes, status);
         return true;
     }
+    // Since its construction; of all fids.
+    std::uint64_t dropped() const noexcept { return dropped_; }
+    // Messages wait here for room.
+    bool keeps() const noexcept { return newest_.has_messages(); }
     // So many are missing in front of the next one of this fid.
     void add_missed(Fid fid, std::uint64_t count) {
         missed_[fid] += count;
@@ -73,6 +78,7 @@ class BatchFiller {
     }
     // Nothing more comes: what is missing and has not been told is, whether there is room or not.
     void put_rest() {
+        take_kept(true);
         missed_.for_each([this](Fid fid, std::uint64_t count) {
             batch_.append({.fid = fid, .missed = count, .is_gap = true, .bytes = {}});
         });
@@ -89,12 +95,42 @@ class BatchFiller {
     static constexpr std::size_t batch_messages = 2048;
     static constexpr std::size_t batch_bytes = std::size_t{256} << 10;
 
+    void append(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        std::uint64_t missed = 0;
+        if (missing_ > 0) {
+            if (const std::uint64_t* const found = missed_.find(fid)) {
+                missing_ -= missed = *found;
+                missed_.erase(fid);
+            }
+        }
+        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
+    }
+    void drop(Fid fid) {
+        add_missed(fid, 1);
+        ++dropped_;
+    }
+    void keep(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        dropped_ += newest_.put(fid, {&bytes, 1}, status).size();
+        calm_ = {}; // until the next look
+    }
+    void take_kept(bool all) {
+        for (const FidCount& missed : newest_.take_missed())
+            add_missed(missed.fid, missed.count);
+        while (newest_.has_messages() && (all || !is_full())) {
+            const NewestStore::Message& message = newest_.front();
+            append(message.fid, message.bytes, message.status);
+            newest_.pop_front();
+        }
+    }
+
     Options options_;
+    NewestStore newest_; // with `newest`, of each fid; as many bytes again
     Mailbox::Load seen_;
     Mailbox::Load calm_; // below that a batch is neither full nor due
     MessageBatch batch_;
     FidMap<std::uint64_t> missed_; // not told yet
     std::uint64_t missing_ = 0;    // of all fids
+    std::uint64_t dropped_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -7,6 +7,10 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cstring>
+#include <map>
+#include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -137,7 +141,8 @@ TEST(BatchFiller, TheQuickWayTakesNothingThatTheOtherWouldTellOf) {
     const std::vector<std::byte> bytes(100);
     for (const std::size_t limit : {1U, 2U, 3U, 50U, 1000000U}) {
         for (const std::size_t size : {0U, 1U, 100U}) {
-            for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop}) {
+            for (const SlowPolicy policy :
+                 {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::newest}) {
                 const BatchFiller::Options options{.limit = {.messages = limit, .bytes = 4 * limit},
                                                    .when_full = policy};
                 BatchFiller quick{options};
@@ -213,6 +218,93 @@ TEST(BatchFiller, WhatOthersHaveDroppedIsToldWithTheNextMessageOfItsFidAndTheRes
     EXPECT_EQ(filler.batch()[2].missed, 6U);
     filler.put_rest();
     EXPECT_EQ(filler.batch().size(), 3U) << "once";
+}
+
+// What a reader has taken of a fid, or was told missing, is what was put of it, in order.
+class FidBooks {
+  public:
+    std::uint64_t next_put(Fid fid) { return put_[fid]++; }
+    void take(const MessageBatch::Item& item) {
+        std::uint64_t& taken = taken_[item.fid];
+        taken += item.missed;
+        missed_ += item.missed;
+        if (item.is_gap) return;
+        ASSERT_EQ(item.bytes.size(), sizeof taken);
+        ASSERT_EQ(std::memcmp(item.bytes.data(), &taken, sizeof taken), 0) << to_string(item.fid);
+        ++taken;
+    }
+    void expect_complete() const { EXPECT_EQ(taken_, put_); }
+    std::uint64_t missed() const { return missed_; }
+
+  private:
+    std::map<Fid, std::uint64_t> put_;
+    std::map<Fid, std::uint64_t> taken_;
+    std::uint64_t missed_ = 0;
+};
+
+TEST(BatchFiller, WhateverThePolicyEachMessageIsTakenOrToldMissingInOrder) {
+    for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::newest}) {
+        std::mt19937 random{4711};
+        const Mailbox::Load limit{.messages = 7, .bytes = 2000}; // NewestStore counts 128 more each
+        BatchFiller filler{{.limit = limit, .when_full = policy}};
+        Mailbox box{limit};
+        FidBooks books;
+        std::uint64_t puts = 0;
+        const auto hand_over = [&] {
+            do {
+                if (!filler.batch().empty()) box.exchange(filler.batch());
+                filler.look(box.load());
+            } while (!filler.batch().empty());
+        };
+        const auto read = [&] {
+            MessageBatch batch;
+            box.take(batch);
+            for (const MessageBatch::Item item : batch)
+                books.take(item);
+        };
+        for (int step = 0; step < 20000 && !testing::Test::HasFatalFailure(); ++step) {
+            const auto what = random() % 100;
+            if (what < 80) {
+                const Fid fid{random() % 20};
+                const std::uint64_t number = books.next_put(fid);
+                const auto bytes = std::as_bytes(std::span{&number, 1});
+                ++puts;
+                if (!filler.put_calmly(fid, bytes, 0)) filler.put(fid, bytes, 0);
+            } else if (what < 95) {
+                hand_over();
+            } else {
+                read();
+            }
+        }
+        EXPECT_EQ(filler.dropped() > 0, policy != SlowPolicy::block);
+        filler.put_rest();
+        if (!filler.batch().empty()) box.exchange(filler.batch());
+        while (!box.empty())
+            read();
+        books.expect_complete();
+        EXPECT_EQ(books.missed(), filler.dropped());
+        EXPECT_GT(puts, 10000U);
+    }
+}
+
+TEST(BatchFiller, TheNewestOfEachFidIsKeptUntilThereIsRoom) {
+    BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::newest}};
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 1));
+    for (std::uint8_t status = 2; status <= 4; ++status) {
+        EXPECT_FALSE(filler.put(Fid{1}, ten, status));
+        EXPECT_FALSE(filler.put(Fid{2}, ten, status));
+    }
+    EXPECT_TRUE(filler.keeps());
+    EXPECT_EQ(filler.dropped(), 4U);
+    for (const auto& [fid, missed] : {std::pair{1U, 2U}, {2U, 2U}}) {
+        filler.batch().clear(); // it was handed over, and read
+        filler.look({});
+        ASSERT_EQ(filler.batch().size(), 1U);
+        EXPECT_EQ(filler.batch()[0].fid, Fid{fid});
+        EXPECT_EQ(filler.batch()[0].status, 4) << "the last";
+        EXPECT_EQ(filler.batch()[0].missed, missed);
+    }
+    EXPECT_FALSE(filler.keeps());
 }
 
 FidRange range(std::uint64_t first, std::uint64_t last) {
