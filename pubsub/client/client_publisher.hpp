@@ -45,6 +45,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
 
     // The client's thread. In order, with what waits.
     void close();
+    bool is_over() const noexcept { return over_; }
 
   private:
     struct Publication {
@@ -67,7 +68,10 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     bool publish(const Publication& item);
 
     void on_writable(Publisher&) override { drain(); }
-    void on_closed(Publisher&, const Closed&) override { calls_.ended(); }
+    void on_closed(Publisher&, const Closed&) override {
+        over_ = true;
+        calls_.ended();
+    }
     void on_trouble(const std::string& what) override { calls_.tell(what); }
 
     EventLoop& loop_;
@@ -77,6 +81,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     Errand errand_;
     Timer go_on_;
     bool closing_ = false;
+    bool over_ = false;
     std::atomic<std::uint64_t> published_{0};
     BufferedPublishSocket socket_;
     std::vector<Endpoint> endpoints_;

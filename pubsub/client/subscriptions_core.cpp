@@ -38,7 +38,11 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
       found_{.by_name = {},
              .last_id = 0,
              .refused = {transport.loop(),
-                         [this](SourceId id, const auto& fids) { ask_again(id, fids); }}},
+                         [this](SourceId id, const auto& fids) {
+                             if (!closing_ && sources_.count(id) > 0 &&
+                                 !assignment_.is_claimant(id))
+                                 carry_out(assignment_.claim(id, fids));
+                         }}},
       places_{options_.publisher_limit},
       books_{.former = FormerSources{{.publishers = options_.publisher_limit,
                                       .fids = options_.remembered_fids_limit,
@@ -46,9 +50,7 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
              .shown = {}},
       next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
                                                                       [this] { try_rivals(); }},
-      ended_{transport.loop(), [this] {
-                 if (is_over()) user_.handler.on_ended(user_.subscriptions);
-             }} {
+      ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
     require_option(!options_.publishers.empty() || options_.bus != nullptr,
                    "publishers must not be empty where there is no bus");
     require_between("publisher_limit", options_.publisher_limit,
@@ -112,6 +114,7 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
             }
             open(connection);
             connection.revive();
+            ended_.cancel(); // if it was on its way
             std::erase_if(trials_.going_on,
                           [&](const Trial& each) { return each.id == first.source; });
             connection.socket()->subscribe(fids, first.policy);
@@ -351,7 +354,13 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
         if (!retrying && found_.by_name.count(source.source().name) > 0) {
             places_.give_back(id);
             next_slice_.start(Duration::zero());
-            if (!reached) put_aside(source);
+            if (!reached) {
+                if (options_.socket.wait_for_publisher)
+                    found_.refused.put(id, assignment_.claimed(id),
+                                       Subscriptions::refused_pause * options_.socket.retry_limit);
+                for (const FidRange& range : source.socket()->wanted()) // others may have it soon
+                    source.socket()->unsubscribe(range);
+            }
         }
         // An announcement is a stranger's word: who cannot be reached keeps no fid from another.
         if (dropped) {
@@ -363,22 +372,9 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
     check_ended();
 }
 
-void SubscriptionsCore::put_aside(SourceConnection& source) {
-    if (options_.socket.wait_for_publisher) {
-        found_.refused.put(source.id(), assignment_.claimed(source.id()),
-                           Subscriptions::refused_pause * options_.socket.retry_limit);
-    }
-    for (const FidRange& range : source.socket()->wanted()) // which others may have meanwhile
-        source.socket()->unsubscribe(range);
-}
-
-void SubscriptionsCore::ask_again(SourceId id, const std::vector<FidRange>& fids) {
-    if (closing_ || sources_.count(id) == 0 || assignment_.is_claimant(id)) return;
-    carry_out(assignment_.claim(id, fids));
-}
-
 void SubscriptionsCore::close() {
     if (std::exchange(closing_, true)) return;
+    ended_.cancel(); // if it was on its way
     for (const auto& [id, connection] : sources_) {
         SubscribeSocket* const socket = connection->socket();
         if (socket != nullptr && !connection->is_finished()) socket->close();
@@ -386,15 +382,12 @@ void SubscriptionsCore::close() {
     check_ended();
 }
 
-bool SubscriptionsCore::is_over() const {
-    if (!closing_ && (options_.bus != nullptr || assignment_.empty())) return false;
-    return std::ranges::all_of(sources_, [](const auto& each) {
+void SubscriptionsCore::check_ended() {
+    if (!closing_ && (options_.bus != nullptr || assignment_.empty())) return;
+    const bool over = std::ranges::all_of(sources_, [](const auto& each) {
         return each.second->socket() == nullptr || each.second->is_finished();
     });
-}
-
-void SubscriptionsCore::check_ended() {
-    if (is_over() && !ended_.armed()) ended_.start(Duration::zero());
+    if (over && !ended_.armed()) ended_.start(Duration::zero());
 }
 
 // --- the account ----------------------------------------------------------------------------

@@ -85,10 +85,6 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void open(SourceConnection& connection);
     // It is followed no more, but what it has brought counts, and goes on if it comes back.
     void drop(SourceId id);
-    // It has refused for good: it is asked for nothing until its time comes.
-    void put_aside(SourceConnection& source);
-    void ask_again(SourceId id, const std::vector<FidRange>& fids);
-    bool is_over() const;
     void check_ended();
 
     // Claimants that are no owners yet are tried beside those that are.
