@@ -37,6 +37,8 @@ class AnnouncedProcess {
     }
 
     bool is_expired() const noexcept { return expired_; }
+    // Another one answers than the one that was announced last.
+    bool is_another() const noexcept { return another_; }
     // It is gone, as far as one can tell, and what answers in its place is another one.
     bool is_replaced() const noexcept { return expired_ && another_; }
 

@@ -46,13 +46,12 @@ void SourceConnection::put_off() {
     first_ = (first_ + 1) % addresses_.size();
 }
 
-void SourceConnection::come_back(SourceId id, std::vector<std::string> addresses) {
+void SourceConnection::become(SourceId id, const std::string& name,
+                              std::vector<std::string> addresses) {
     id_ = id;
-    source_.address = addresses.front();
+    source_ = {.name = name, .address = addresses.front()};
     addresses_ = std::move(addresses);
     first_ = 0;
-    process.move();
-    finished_ = false;
 }
 
 std::shared_ptr<Continuity> SourceConnection::continuity() const {
@@ -134,7 +133,9 @@ void SourceConnection::on_connected(SubscribeSocket& socket) {
     user_.handler.on_connected(user_.subscriptions, source_, provider_);
 }
 
-void SourceConnection::on_subscribed(SubscribeSocket&, const FidRange& range) {
+void SourceConnection::on_subscribed(SubscribeSocket& socket, const FidRange& range) {
+    const std::uint64_t now = socket.publisher_instance();
+    if (std::exchange(met_, now) != now && !owner_.on_source_met(*this)) return;
     user_.handler.on_subscribed(user_.subscriptions, source_, range);
 }
 

@@ -10,6 +10,7 @@
 #include "pubsub/core/shown_fids.hpp"
 #include "pubsub/core/subscriptions_snapshot.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,9 @@ class SourceConnection final : private SubscribeSocket::Handler {
                                       bool reached) = 0;
 
         virtual void on_source_connected(SourceConnection& source) = 0;
+        // Its publish socket is known now, or is another one: the first subscription at it was
+        // accepted. False: this connection is gone.
+        virtual bool on_source_met(SourceConnection& source) = 0;
 
       protected:
         ~Owner() = default;
@@ -59,8 +63,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
     // It was tried for nothing but to see whether it is there, in vain; the next attempt begins at
     // its next address.
     void put_off();
-    // The publisher that was left is followed again, from where it was, perhaps at another place.
-    void come_back(SourceId id, std::vector<std::string> addresses);
+    // It is known so from now on; a socket that there is goes on where it is.
+    void become(SourceId id, const std::string& name, std::vector<std::string> addresses);
     // The user does not want these: what was not granted again since a connection was lost is not
     // missed.
     void forget(const FidRange& range);
@@ -116,6 +120,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     Account account_;
     Past past_;
     std::string provider_;
+    std::uint64_t met_ = 0; // the publish socket that was told
     bool finished_ = false;
     bool open_ = false;
     std::shared_ptr<const bool> life_ = std::make_shared<const bool>(true); // ends with it

@@ -47,17 +47,17 @@ void Subscriptions::close() {
 
 std::vector<Subscriptions::Told> Subscriptions::told() const {
     NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
-    return core_->told();
+    return core_->accounts().told();
 }
 
 Subscriptions::Sums Subscriptions::sums() const {
     NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
-    return core_->sums();
+    return core_->accounts().sums();
 }
 
 SubscriptionsSnapshot Subscriptions::snapshot(std::size_t fids) {
     NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
-    return core_->snapshot(fids);
+    return core_->accounts().snapshot(fids);
 }
 
 void Subscriptions::for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit) {

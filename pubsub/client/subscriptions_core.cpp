@@ -35,19 +35,15 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
                                      Subscriptions::Handler& handler, Subscriptions& subscriptions)
     : transport_{transport}, options_{std::move(options)}, user_{.subscriptions = subscriptions,
                                                                  .handler = handler},
-      found_{.by_name = {},
-             .last_id = 0,
-             .refused = {transport.loop(),
-                         [this](SourceId id, const auto& fids) {
-                             if (!closing_ && sources_.count(id) > 0 &&
-                                 !assignment_.is_claimant(id))
-                                 carry_out(assignment_.claim(id, fids));
-                         }}},
-      places_{options_.publisher_limit},
-      books_{.former = FormerSources{{.publishers = options_.publisher_limit,
-                                      .fids = options_.remembered_fids_limit,
-                                      .forgotten_fids = options_.socket.fid_limit}},
-             .shown = {}},
+      found_{sources_, options_.publishers.size(), transport.loop(),
+             [this](SourceId id, const auto& fids) {
+                 if (!closing_ && sources_.count(id) > 0 && !assignment_.is_claimant(id))
+                     carry_out(assignment_.claim(id, fids));
+             }},
+      places_{options_.publisher_limit}, accounts_{sources_,
+                                                   {.publishers = options_.publisher_limit,
+                                                    .fids = options_.remembered_fids_limit,
+                                                    .forgotten_fids = options_.socket.fid_limit}},
       next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
                                                                       [this] { try_rivals(); }},
       ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
@@ -76,10 +72,12 @@ SubscriptionsCore::~SubscriptionsCore() {
 
 SourceConnection& SubscriptionsCore::enter(const std::string& name,
                                            std::vector<std::string> addresses) {
-    const SourceId id{++found_.last_id};
-    std::unique_ptr<SourceConnection> connection = books_.former.take(name);
+    const SourceId id = found_.next_id();
+    std::unique_ptr<SourceConnection> connection = accounts_.former.take(name);
     if (connection) {
-        connection->come_back(id, std::move(addresses));
+        connection->become(id, name, std::move(addresses));
+        connection->process.move();
+        connection->revive();
     } else {
         connection = std::make_unique<SourceConnection>(
             id, name, std::move(addresses), static_cast<SourceConnection::Owner&>(*this), user_);
@@ -173,7 +171,7 @@ void SubscriptionsCore::subscribe(std::span<const FidRange> ranges,
 void SubscriptionsCore::unsubscribe(const FidRange& range) {
     if (closing_) return;
     carry_out(assignment_.unwant(range).orders);
-    books_.former.forget(range);
+    accounts_.former.forget(range);
     for (const auto& [id, connection] : sources_)
         connection->forget(range);
 }
@@ -209,22 +207,28 @@ void SubscriptionsCore::take(const Announcement& announcement) {
         return on_trouble(announcement.name + " on '" + announcement.host +
                           "' announces no address that leads there from here");
     }
-    auto known = found_.by_name.find(announcement.name);
-    if (known != found_.by_name.end() && sources_.at(known->second)->addresses() != addresses) {
-        drop(known->second); // it has moved
-        known = found_.by_name.end();
+    SourceConnection* known = found_.find(announcement.name);
+    if (known != nullptr && known->addresses() != addresses) {
+        drop(known->id()); // it has moved
+        known = nullptr;
     }
-    if (known == found_.by_name.end()) {
-        const SourceId id = enter(announcement.name, std::move(addresses)).id();
-        known = found_.by_name.emplace(announcement.name, id).first;
+    const bool is_new = known == nullptr;
+    if (is_new) {
+        if (found_.is_given(addresses)) return; // it is asked for all
+        known = &enter(announcement.name, std::move(addresses));
+        found_.put(*known);
     }
-    const SourceId id = known->second;
-    SourceConnection& connection = *sources_.at(id);
+    const SourceId id = known->id();
+    SourceConnection& connection = *known;
     const bool is_back = connection.process.is_expired() && connection.is_connected();
     connection.process.announce(announcement.instance);
     std::vector<FidRange> fids;
     for (const AnnouncedFids& announced : announcement.fids)
         fids.push_back(announced.fids);
+    if (is_new) {
+        SourceConnection* const answering = found_.answering_for(connection);
+        if (answering != nullptr) return recognise(*answering, connection, fids);
+    }
     Assignment::Outcome outcome = assignment_.claim(id, fids);
     if (is_back && options_.socket.key)
         std::ranges::move(assignment_.reach(id).orders, std::back_inserter(outcome.orders));
@@ -232,9 +236,9 @@ void SubscriptionsCore::take(const Announcement& announcement) {
 }
 
 void SubscriptionsCore::let_go(const std::string& name) {
-    const auto known = found_.by_name.find(name);
-    if (known == found_.by_name.end()) return;
-    SourceConnection& connection = *sources_.at(known->second);
+    SourceConnection* const known = found_.find(name);
+    if (known == nullptr) return;
+    SourceConnection& connection = *known;
     // A bus that is lost does not end data that flows.
     if (!connection.is_connected()) return drop(connection.id());
     connection.process.expire();
@@ -250,8 +254,8 @@ void SubscriptionsCore::on_trouble(const std::string& what) {
 
 void SubscriptionsCore::drop(SourceId id) {
     auto node = sources_.extract(id);
-    found_.by_name.erase(node.mapped()->source().name);
-    books_.former.keep(std::move(node.mapped()));
+    found_.forget(*node.mapped());
+    accounts_.former.keep(std::move(node.mapped()));
     places_.forget(id);
     found_.refused.forget(id);
     const Assignment::Outcome outcome = assignment_.remove(id);
@@ -329,6 +333,45 @@ void SubscriptionsCore::pass_on() {
     if (!trials_.waiting.empty()) next_trial_.start(options_.socket.session.connect_timeout);
 }
 
+// What answers is the process that has this name, which has these fids. Its connection goes on as
+// it is: another one would bring what comes from somewhere in the middle. The former name is that
+// of nobody who is connected, as long as the bus shows it.
+void SubscriptionsCore::recognise(SourceConnection& answering, SourceConnection& named,
+                                  std::span<const FidRange> fids) {
+    const std::vector<FidRange> former = assignment_.claimed(answering.id());
+    found_.exchange_names(answering, named);
+    const bool is_over = named.process.is_expired();
+    if (is_over) drop(named.id());
+    Assignment::Outcome outcome = assignment_.claim(answering.id(), fids);
+    if (!is_over) {
+        Assignment::Outcome more = assignment_.claim(named.id(), former);
+        std::ranges::move(more.orders, std::back_inserter(outcome.orders));
+        std::ranges::move(more.contests, std::back_inserter(outcome.contests));
+    }
+    carry_out(outcome);
+}
+
+// Its announcement may have come before it answered.
+bool SubscriptionsCore::on_source_met(SourceConnection& source) {
+    if (closing_) return true;
+    if (SourceConnection* const named = found_.named_for(source)) {
+        const DestructionWatch watch{destroyed_};
+        recognise(source, *named, assignment_.claimed(named->id()));
+        return !watch.destroyed();
+    }
+    // One that was given and one that was found are the same publisher: the one that was given is
+    // asked for all.
+    SourceConnection* const twin = found_.twin_of(source);
+    if (twin == nullptr) return true;
+    const bool is_over = found_.is_given(twin->id());
+    if (is_over) { // what it would have brought comes from the other
+        source.leave();
+        source.forget({.first = Fid{0}, .last = Fid{UINT64_MAX}});
+    }
+    drop((is_over ? source : *twin).id());
+    return !is_over;
+}
+
 void SubscriptionsCore::on_source_connected(SourceConnection& source) {
     if (!options_.socket.key || closing_) return;
     carry_out(assignment_.reach(source.id()).orders);
@@ -351,7 +394,7 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
     if (!closing_ && sources_.count(id) > 0) {
         assignment_.lose(id);
         look_at_rivals();
-        if (!retrying && found_.by_name.count(source.source().name) > 0) {
+        if (!retrying && found_.knows(source)) {
             places_.give_back(id);
             next_slice_.start(Duration::zero());
             if (!reached) {
@@ -388,39 +431,6 @@ void SubscriptionsCore::check_ended() {
         return each.second->socket() == nullptr || each.second->is_finished();
     });
     if (over && !ended_.armed()) ended_.start(Duration::zero());
-}
-
-// --- the account ----------------------------------------------------------------------------
-
-std::vector<Subscriptions::Told> SubscriptionsCore::told() const {
-    std::vector<Subscriptions::Told> all;
-    for (const auto& [id, connection] : sources_)
-        all.push_back(connection->told());
-    books_.former.add_to(all);
-    return all;
-}
-
-Subscriptions::Sums SubscriptionsCore::sums() const {
-    Subscriptions::Sums sums;
-    books_.former.add_to(sums);
-    for (const auto& [id, connection] : sources_) {
-        const SourceFigures figures = connection->figures();
-        sums.messages += figures.messages;
-        sums.bytes += figures.bytes;
-    }
-    return sums;
-}
-
-SubscriptionsSnapshot SubscriptionsCore::snapshot(std::size_t fids) {
-    SubscriptionsSnapshot snapshot;
-    books_.shown.begin_look(fids);
-    for (const auto& [id, connection] : sources_)
-        connection->add_to(snapshot, books_.shown);
-    books_.former.add_to(snapshot, books_.shown);
-    snapshot.fids = books_.shown.figures();
-    snapshot.fid_count = books_.shown.is_full() ? std::max(snapshot.fid_count, snapshot.fids.size())
-                                                : snapshot.fids.size(); // each once
-    return snapshot;
 }
 
 } // namespace netio::pubsub::inline v0_2

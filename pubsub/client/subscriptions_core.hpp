@@ -5,13 +5,11 @@
 
 #include "netio/loop/event_loop.hpp"
 #include "pubsub/client/connection_places.hpp"
-#include "pubsub/client/former_sources.hpp"
-#include "pubsub/client/refused_sources.hpp"
-#include "pubsub/client/source_connection.hpp"
+#include "pubsub/client/found_sources.hpp"
+#include "pubsub/client/source_accounts.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/client/waiting_news.hpp"
 #include "pubsub/core/assignment.hpp"
-#include "pubsub/core/shown_fids.hpp"
 
 #include <functional>
 #include <map>
@@ -38,9 +36,7 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     void close();
 
     EventLoop& loop() const noexcept { return transport_.loop(); }
-    std::vector<Subscriptions::Told> told() const;
-    Subscriptions::Sums sums() const;
-    SubscriptionsSnapshot snapshot(std::size_t fids);
+    SourceAccounts& accounts() noexcept { return accounts_; }
     void
     for_each(const std::function<void(const Subscriptions::Source&, SubscribeSocket&)>& visit) {
         for (const auto& [id, connection] : sources_)
@@ -59,17 +55,6 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
         std::vector<Trial> going_on;
         SourceId last{};            // that was begun: they take turns
         std::set<SourceId> waiting; // without keys: owners that had not answered at the last look
-    };
-
-    struct Found {
-        std::map<std::string, SourceId> by_name; // on the bus
-        std::uint64_t last_id = 0;               // that any source was given
-        RefusedSources refused;
-    };
-
-    struct Books {
-        FormerSources former; // that were dropped
-        ShownFids<ArrivedFigures> shown;
     };
 
     void carry_out(std::span<const Assignment::Order> orders);
@@ -94,6 +79,9 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     bool is_awaited(SourceId id, SourceConnection& connection) const;
     void pass_on();
 
+    void recognise(SourceConnection& answering, SourceConnection& named,
+                   std::span<const FidRange> fids);
+    bool on_source_met(SourceConnection& source) override;
     void on_source_connected(SourceConnection& source) override;
     void on_source_closed(SourceConnection& source, const Subscriptions::Ending& ending,
                           bool reached) override;
@@ -105,10 +93,10 @@ class SubscriptionsCore final : private SourceConnection::Owner, private Discove
     Subscriptions::Options options_;
     SourceConnection::User user_;
     Assignment assignment_;
-    std::map<SourceId, std::unique_ptr<SourceConnection>> sources_;
-    Found found_;
+    Sources sources_;
+    FoundSources found_;
     ConnectionPlaces places_;
-    Books books_;
+    SourceAccounts accounts_;
     WaitingNews news_; // behind what is being changed
     bool closing_ = false;
     bool paused_ = false;

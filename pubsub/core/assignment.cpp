@@ -263,6 +263,12 @@ Assignment::Outcome Assignment::advance() {
     return outcome;
 }
 
+std::vector<FidRange> Assignment::claimed(SourceId source) const {
+    const auto found = claims_.find(source);
+    if (found == claims_.end()) return {};
+    return found->second.changing ? found->second.next : found->second.fids;
+}
+
 // One slice, up to `last`.
 void Assignment::change(SourceId source, Claim& claim, Fid last, Outcome& outcome) {
     const std::vector<FidRange> before = between(claim.fids, claim.from, last);

@@ -76,6 +76,8 @@ class Assignment {
     // Another one answers in its place. What it owns and claimants that are there do, too, is
     // theirs; reach() ends it.
     Outcome doubt(SourceId source);
+    // What it says it has, however far that is carried out.
+    std::vector<FidRange> claimed(SourceId source) const;
     // It claimed fids that another one owned, or the other way round.
     bool is_contested(SourceId source) const { return contested_.count(source) > 0; }
     // Whether it has claimed, and has not been refused for good since; and what, or is about to.

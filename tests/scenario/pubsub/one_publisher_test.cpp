@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One publisher that several names or addresses lead to: it has one connection, and its messages
+// come once.
+
+#include "tests/scenario/pubsub/several_publishers.hpp"
+
+namespace netio::pubsub::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class OnePublisher : public SeveralPublishers {
+  protected:
+    void subscribe(std::vector<netio::Address> given) {
+        Subscriptions::Options found = options(std::move(given));
+        found.bus = &bus;
+        all = std::make_unique<Subscriptions>(transport(), found, actor);
+        all->subscribe(range(0, 9));
+    }
+    void let_pass(netio::Duration time) {
+        bool over = false;
+        Timer later{loop(), [&] { over = true; }};
+        later.start(time);
+        ASSERT_TRUE(run_until([&] { return over; }));
+    }
+
+    std::unique_ptr<Subscriptions> all;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, OnePublisher, netio::test::simulated_beds(), bed_name);
+
+TEST_P(OnePublisher, GivenByItsAddressAndFoundByItIsOne) {
+    Made& one = publisher();
+    subscribe({one.address});
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    send(one, Fid{1});
+    let_pass(100ms);
+    EXPECT_EQ(actor.message_count, 1U);
+    EXPECT_THAT(actor.connected, ElementsAre(to_string(one.address)));
+    EXPECT_THAT(actor.contests, IsEmpty());
+    bus.tell().on_gone("one");
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 2; }));
+}
+
+// Nobody can tell by the addresses.
+TEST_P(OnePublisher, GivenByAnotherAddressThanItIsFoundAtIsOneWhenBothHaveAnswered) {
+    for (const bool is_late : {false, true}) {
+        SCOPED_TRACE(is_late);
+        actor = {};
+        Made& one = publisher();
+        const netio::Address given{.host = "one.example", .port = one.address.port};
+        bed.sim()->name(given.host, is_late ? std::vector<std::string>{}
+                                            : std::vector<std::string>{one.address.host});
+        subscribe({given});
+        if (is_late) announce("one", one, range(0, 4));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        send(one, Fid{1});
+        ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+        if (is_late) bed.sim()->name(given.host, {one.address.host});
+        if (!is_late) announce("one", one, range(0, 4));
+        ASSERT_TRUE(run_until([&] { return actor.connected.size() == 2; }));
+        let_pass(100ms);
+        send(one, Fid{1});
+        send(one, Fid{9});
+        let_pass(100ms);
+        EXPECT_EQ(actor.message_count, 3U);
+        EXPECT_EQ(all->connected_count(), 1U);
+        std::uint64_t unknown_tails = 0;
+        for (const Subscriptions::Told& told : all->told())
+            unknown_tails += told.unknown_tails;
+        EXPECT_EQ(unknown_tails, is_late ? 1U : 0U) << "nothing was lost, or it is told";
+        all.reset();
+    }
+}
+
+// By default a name has the number of the process. The old one stands there until its lease ends.
+TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks) {
+    for (const bool is_announced_first : {true, false}) {
+        SCOPED_TRACE(is_announced_first);
+        actor = {};
+        subscribe({});
+        Made& one = publisher();
+        announce("host-1-0", one, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        send(one, Fid{1});
+        ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+        one.socket.reset();
+        ASSERT_TRUE(run_until([&] { return actor.closed > 0; }));
+        Made next;
+        next.address = one.address;
+        if (is_announced_first) announce("host-2-0", next, range(0, 9));
+        Made& real = publisher(one.address);
+        ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+        if (!is_announced_first) announce("host-2-0", next, range(0, 9));
+        let_pass(1s);
+        bus.tell().on_gone("host-1-0");
+        for (int i = 0; i < 100; ++i) {
+            send(real, Fid{1});
+            let_pass(200ms); // an attempt takes 5 s
+        }
+        EXPECT_EQ(actor.message_count, 101U);
+        EXPECT_THAT(actor.changes, SizeIs(1));
+        EXPECT_THAT(actor.missed, IsEmpty());
+        ASSERT_THAT(all->told(), SizeIs(1));
+        EXPECT_EQ(all->told().front().source.name, "host-2-0");
+        EXPECT_EQ(all->told().front().unknown_tails, 1U) << "of the one that was killed";
+        // It is followed by its new name from here on.
+        bus.tell().on_gone("host-2-0");
+        real.socket.reset();
+        ASSERT_TRUE(run_until([&] { return all->connected_count() == 0; }));
+        Made& other = publisher();
+        announce("host-3-0", other, range(0, 9));
+        ASSERT_TRUE(run_until([&] { return !actor.subscribed["host-3-0"].empty(); }));
+        all.reset();
+    }
+}
+
+// Two that live: whoever announces somebody else's address takes nothing from him.
+TEST_P(OnePublisher, IsNotNamedAnewByAStrangersWord) {
+    subscribe({});
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    announce("a.false.word", one, range(20, 29));
+    let_pass(100ms);
+    send(one, Fid{1});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+    EXPECT_EQ(all->told().front().source.name, "one");
+}
+
+} // namespace
+} // namespace netio::pubsub::test
