@@ -43,6 +43,8 @@ class NETIO_EXPORT Board {
 
     // These throw BoardError.
     virtual void put(const std::string& name, const std::string& text) = 0;
+    // It takes away itself what nobody keeps, so that whatever stands there lives.
+    virtual bool has_leases() const noexcept { return false; }
     // True: what was put is kept for another while without writing it again.
     virtual bool keep(const std::string& name) = 0;
     virtual std::optional<std::string> get(const std::string& name) = 0;

@@ -17,7 +17,7 @@ void BusWriter::say(Announcement announcement) {
 void BusWriter::refresh(Board& board, TimePoint now) {
     try {
         const std::optional<Announcement> there = what_stands(board);
-        if (!claim_.may_write(there, now)) {
+        if (!claim_.may_write(there, board.has_leases(), now)) {
             written_ = false;
             return complain("another publisher announces itself as '" + announcement_.name +
                                 "' (host '" + there->host + "', process " +

@@ -188,6 +188,9 @@ std::optional<std::string> DirectoryBoard::get(const std::string& name) {
     if (directory.get() < 0 ||
         ::fstatat(directory.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return {};
+    // Nobody's announcement, and what is put takes its place.
+    if (!S_ISREG(status.st_mode) || status.st_size > static_cast<off_t>(announcement_bytes_limit))
+        return {};
     return read_whole(directory.get(), file);
 }
 

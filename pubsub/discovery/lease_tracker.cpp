@@ -31,11 +31,13 @@ LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint
         return Seen::found;
     }
     Held& held = known->second;
+    held.contested = held.alive && announcement.instance != held.last.instance &&
+                     announcement.instance == held.predecessor;
+    if (held.contested) return Seen::contested;
     if (held.last.instance == announcement.instance) {
         if (held.last.counter == announcement.counter) return Seen::stale;
         return take(held, announcement, now);
     }
-    if (held.alive && announcement.instance == held.predecessor) return Seen::contested;
     held.predecessor = held.last.instance;
     return take(held, announcement, now);
 }
@@ -58,6 +60,7 @@ LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announceme
 
 bool LeaseTracker::keep(std::string_view name, TimePoint now) {
     const auto known = held_.find(name);
+    if (known != held_.end() && known->second.contested) return false;
     if (known != held_.end()) known->second.moved = now;
     const bool refused = known == held_.end() || known->second.refused;
     return !refused || full_;

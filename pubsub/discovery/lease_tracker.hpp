@@ -36,7 +36,7 @@ class LeaseTracker {
 
     Seen saw(const Announcement& announcement, TimePoint now);
     // A bus that keeps leases itself has it. False: what it says was refused, and there may be room
-    // by now.
+    // by now; or it is of another one than was taken, whose lease may be over.
     bool keep(std::string_view name, TimePoint now);
     // It was taken off the bus. Whether it was there.
     bool withdrawn(std::string_view name);
@@ -54,7 +54,8 @@ class LeaseTracker {
         TimePoint moved;
         std::uint64_t predecessor = 0; // the instance that this one has replaced
         bool alive = true;
-        bool refused = false; // what it said last
+        bool refused = false;   // what it said last
+        bool contested = false; // what stands there now
     };
     bool has_place(const Announcement& announcement, std::size_t in_its_place) const;
     Seen refuse() noexcept {

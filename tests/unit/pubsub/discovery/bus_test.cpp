@@ -11,6 +11,7 @@
 
 #include <fstream>
 #include <map>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -173,6 +174,21 @@ TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
     EXPECT_THAT(listener.troubles[0], HasSubstr("new subscribers may not find this publisher"));
     std::filesystem::remove(blocked);
     ASSERT_TRUE(run_until([&] { return std::filesystem::exists(blocked + "/a.netio"); }));
+}
+
+TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
+    ASSERT_EQ(::mkfifo((where() + "/pipe.netio").c_str(), 0600), 0);
+    std::filesystem::create_symlink("nowhere", where() + "/link.netio");
+    std::ofstream{where() + "/huge.netio"};
+    std::filesystem::resize_file(where() + "/huge.netio", announcement_bytes_limit + 1);
+    const auto bus = open_bus(loop, where(), quick);
+    bus->watch(listener);
+    Listener own;
+    std::vector<std::unique_ptr<Announcer>> announcers;
+    for (const char* name : {"pipe", "link", "huge"})
+        announcers.push_back(announce(loop, where(), of(name), own, quick));
+    ASSERT_TRUE(run_until([&] { return listener.there.size() == 3; }));
+    EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
 TEST_F(Bus, AHandlerMayEndTheBus) {

@@ -25,6 +25,7 @@ class MemoryBoard final : public Board {
         texts[name] = text;
         ++puts;
     }
+    bool has_leases() const noexcept override { return keeps_leases; }
     bool keep(const std::string& name) override {
         check();
         return keeps_leases && texts.contains(name);
@@ -78,6 +79,8 @@ class BusTexts : public testing::Test {
         reader.look(board, now);
         return reader.take_news();
     }
+
+    void looks_at_two();
 
     MemoryBoard board;
     BusReader reader{seconds{10}, 2};
@@ -182,6 +185,35 @@ TEST_F(BusTexts, WhatAPublisherSaysAnewIsWrittenAtOnce) {
 }
 
 TEST_F(BusTexts, OfTwoPublishersWithOneNameTheLaterIsFoundAndTheOtherSaysWhy) {
+    looks_at_two();
+}
+
+TEST_F(BusTexts, SoItIsWhereTheBoardKeepsLeases) {
+    board.keeps_leases = true;
+    looks_at_two();
+}
+
+// One of them overwrites the other between two looks, as an earlier version may, and the other
+// ends.
+TEST_F(BusTexts, WhoIsContestedAndGoneWhereTheBoardKeepsLeasesGivesItsNameAway) {
+    board.keeps_leases = true;
+    writer.refresh(board, start);
+    const std::string first = board.texts["a"];
+    look(start);
+    BusWriter{of("a", 2), seconds{10}}.refresh(board, start);
+    EXPECT_EQ(look(start).publishers.at("a")->instance, 2U);
+    board.texts["a"] = first;
+    EXPECT_THAT(look(start + seconds{1}).troubles, ElementsAre(HasSubstr("two publishers")));
+    EXPECT_TRUE(look(start + seconds{9}).empty());
+    look(start + seconds{10});
+    const BusNews news = look(start + seconds{11});
+    ASSERT_TRUE(news.publishers.contains("a"));
+    EXPECT_EQ(news.publishers.at("a")->instance, 1U);
+    for (int second = 12; second < 60; ++second)
+        EXPECT_TRUE(look(start + seconds{second}).publishers.empty()) << second;
+}
+
+void BusTexts::looks_at_two() {
     BusWriter later{of("a", 2), seconds{10}};
     writer.refresh(board, start);
     later.refresh(board, start);
