@@ -71,6 +71,8 @@ std::vector<json> pairs_of(const json& answer) {
     return pairs;
 }
 
+constexpr std::size_t page_limit = 256; // publishers in an answer
+
 // The first key behind all that begin so.
 std::string behind(std::string prefix) {
     ++prefix.back(); // it ends with a slash
@@ -92,16 +94,22 @@ void EtcdBoard::grant() {
     if (lease_id_.empty()) throw BoardError{client_.name() + " grants no lease"};
 }
 
+// The lease may have ended, while this process was stopped, or with all that etcd had.
 void EtcdBoard::put(const std::string& name, const std::string& text) {
-    if (lease_id_.empty()) grant();
-    try {
-        client_.ask(
-            "/v3/kv/put",
-            {{"key", to_base64(key(name))}, {"value", to_base64(text)}, {"lease", lease_id_}});
-    } catch (const BoardError&) {
-        lease_id_.clear(); // it may be that it has gone
-        throw;
+    if (!lease_id_.empty()) {
+        try {
+            return write(name, text);
+        } catch (const BoardError&) { // if it is not for the lease the next one says why
+            lease_id_.clear();
+        }
     }
+    grant();
+    write(name, text);
+}
+
+void EtcdBoard::write(const std::string& name, const std::string& text) {
+    client_.ask("/v3/kv/put",
+                {{"key", to_base64(key(name))}, {"value", to_base64(text)}, {"lease", lease_id_}});
 }
 
 bool EtcdBoard::keep(const std::string&) {
@@ -128,6 +136,34 @@ json EtcdBoard::all_keys() const {
     return {{"key", to_base64(prefix_)}, {"range_end", to_base64(behind(prefix_))}};
 }
 
+// Those that have changed since a revision, in as few answers as there are pages of them.
+void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& visitor) {
+    json page = all_keys();
+    page["limit"] = std::to_string(page_limit);
+    page["min_mod_revision"] = std::to_string(since);
+    try {
+        std::string next = names.empty() ? std::string{} : key(*names.begin());
+        for (bool more = names.size() > 1; more && !names.empty();) {
+            page["key"] = to_base64(next);
+            const auto pairs = pairs_of(client_.ask("/v3/kv/range", page));
+            more = pairs.size() == page_limit;
+            for (const json& each : pairs) {
+                const std::string whole = from_base64(text_of(each, "key"));
+                next = whole + '\0';
+                if (!whole.starts_with(prefix_)) continue;
+                const std::string name = whole.substr(prefix_.size());
+                if (names.erase(name) > 0)
+                    visitor.on_text(name, from_base64(text_of(each, "value")));
+            }
+        }
+    } catch (const BoardError&) { // they may be too much for one answer
+    }
+    for (const std::string& name : names) {
+        const auto text = get(name);
+        if (text) visitor.on_text(name, *text);
+    }
+}
+
 void EtcdBoard::look(Visitor& visitor) {
     reads_ = true;
     reached_ = false; // unless this succeeds
@@ -135,6 +171,7 @@ void EtcdBoard::look(Visitor& visitor) {
     names_only["keys_only"] = true;
     const json names = client_.ask("/v3/kv/range", names_only);
     take_revision(names);
+    std::int64_t since = revision_;
     std::set<std::string> there;
     std::set<std::string> changed;
     for (const json& each : pairs_of(names)) {
@@ -145,7 +182,9 @@ void EtcdBoard::look(Visitor& visitor) {
         there.insert(name);
         const std::int64_t revision = number_of(each, "mod_revision");
         const auto known = known_.try_emplace(name, 0).first;
-        if (std::exchange(known->second, revision) != revision) changed.insert(name);
+        if (std::exchange(known->second, revision) == revision) continue;
+        changed.insert(name);
+        since = std::min(since, revision);
     }
     // First who is gone, whose place somebody else may have.
     for (auto known = known_.begin(); known != known_.end();) {
@@ -156,15 +195,10 @@ void EtcdBoard::look(Visitor& visitor) {
         visitor.on_removed(known->first);
         known = known_.erase(known);
     }
-    const auto read = [&](const std::string& name) {
-        const auto text = get(name);
-        if (text) visitor.on_text(name, *text);
-    };
     try {
-        for (const std::string& name : changed)
-            read(name);
+        read(changed, since, visitor);
         for (const std::string& name : there)
-            if (!changed.contains(name) && !visitor.on_kept(name)) read(name);
+            if (!changed.contains(name) && !visitor.on_kept(name)) read({name}, since, visitor);
     } catch (const BoardError&) {
         for (const std::string& name : changed)
             known_.erase(name); // to be read again
@@ -190,15 +224,16 @@ void EtcdBoard::wait(TimePoint until) {
     json create = all_keys();
     create["start_revision"] = std::to_string(revision_ + 1);
     // Its first answer says that it watches; whoever interrupted before is seen then.
-    const auto goes_on = [this](const json& object) {
+    bool has_changed = false;
+    const auto goes_on = [&](const json& object) {
         const json& result = part_of(object, "result");
-        return !interrupted_ && !result.contains("events") && !result.contains("canceled");
+        has_changed = result.contains("events");
+        return !interrupted_ && !has_changed && !result.contains("canceled");
     };
-    const netio::Duration longest = std::chrono::seconds{10};
-    const bool asked =
-        client_.listen("/v3/watch", {{"create_request", create}},
-                       std::min<netio::Duration>(longest, until - Clock::now()), goes_on);
-    if (!asked && !interrupted_) sleep_until(std::min(until, Clock::now() + retry_));
+    const TimePoint end = std::min(until, Clock::now() + std::chrono::seconds{10});
+    client_.listen("/v3/watch", {{"create_request", create}}, end - Clock::now(), goes_on);
+    // Whoever answers something else, or does not go on, is not asked without a pause.
+    if (!has_changed && !interrupted_) sleep_until(std::min(end, Clock::now() + retry_));
     interrupted_ = false;
 }
 

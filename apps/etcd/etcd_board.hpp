@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 
 namespace apps {
@@ -25,6 +26,7 @@ class EtcdBoard final : public netio::pubsub::Board {
               std::chrono::milliseconds retry);
 
     void put(const std::string& name, const std::string& text) override;
+    bool has_leases() const noexcept override { return true; }
     bool keep(const std::string& name) override;
     std::optional<std::string> get(const std::string& name) override;
     void remove(const std::string& name) override;
@@ -36,6 +38,8 @@ class EtcdBoard final : public netio::pubsub::Board {
     std::string key(const std::string& name) const { return prefix_ + name; }
     nlohmann::json all_keys() const;
     void grant();
+    void write(const std::string& name, const std::string& text);
+    void read(std::set<std::string> names, std::int64_t since, Visitor& visitor);
     void sleep_until(netio::TimePoint until);
     void take_revision(const nlohmann::json& answer);
 

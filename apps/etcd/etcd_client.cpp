@@ -167,17 +167,15 @@ void EtcdClient::authenticate() {
     token_ = answer["token"].get<std::string>();
 }
 
-bool EtcdClient::listen(const std::string& path, const json& request, netio::Duration time,
+void EtcdClient::listen(const std::string& path, const json& request, netio::Duration time,
                         const std::function<bool(const json&)>& take) {
     httplib::Client& client = connections_->listening;
     client.set_read_timeout(std::max(std::chrono::duration_cast<std::chrono::microseconds>(time),
                                      std::chrono::microseconds{1000}));
     httplib::Request asked = post(path, request.dump(), token_);
-    bool answered = false;
     std::string left;
     asked.content_receiver = [&](const char* data, std::size_t bytes, std::uint64_t,
                                  std::uint64_t) {
-        answered = true;
         if (left.size() + bytes > limits_.answer_bytes) return false;
         left.append(data, bytes);
         for (std::size_t end = left.find('\n'); end != std::string::npos; end = left.find('\n')) {
@@ -190,7 +188,6 @@ bool EtcdClient::listen(const std::string& path, const json& request, netio::Dur
     const Deadline deadline{client, time + limits_.answer_time};
     static_cast<void>(client.send(asked));
     client.stop();
-    return answered;
 }
 
 void EtcdClient::interrupt() noexcept {

@@ -35,9 +35,8 @@ class EtcdClient {
     // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError.
     nlohmann::json ask(const std::string& path, const nlohmann::json& request);
     // Each object of a stream as it comes, until `take` says false, `time` has passed without
-    // anything, or with more than answers may take, or interrupt(). Whether it could be asked at
-    // all.
-    bool listen(const std::string& path, const nlohmann::json& request, netio::Duration time,
+    // anything, or with more than answers may take, or interrupt(), or it cannot be asked.
+    void listen(const std::string& path, const nlohmann::json& request, netio::Duration time,
                 const std::function<bool(const nlohmann::json&)>& take);
     void interrupt() noexcept;
     // For error messages.

@@ -253,6 +253,26 @@ TEST_F(EtcdBus, WithoutItsDataItIsToldAgainAndNobodyIsGone) {
     let_pass(2 * options.lease);
     EXPECT_TRUE(listener.there.contains("a"));
     EXPECT_EQ(listener.gone, 0);
+    EXPECT_THAT(own.troubles, testing::Not(testing::Contains(HasSubstr("lease not found"))));
+}
+
+TEST_F(EtcdBus, OfTwoPublishersWithOneNameTheLaterIsFoundForAsLongAsItIsThere) {
+    const auto bus = open_bus(loop, etcd.where(), options);
+    bus->watch(listener);
+    const auto earlier = announce(loop, etcd.where(), of("a"), own, options);
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("a"); }));
+    const std::uint64_t first = listener.there["a"].instance;
+    Listener of_later;
+    auto later = announce(loop, etcd.where(), of("a"), of_later, options);
+    ASSERT_TRUE(run_until([&] { return listener.there["a"].instance != first; }));
+    const std::uint64_t second = listener.there["a"].instance;
+    let_pass(3 * options.lease);
+    EXPECT_EQ(listener.there["a"].instance, second);
+    EXPECT_THAT(of_later.troubles, IsEmpty());
+    EXPECT_THAT(own.troubles, testing::ElementsAre(HasSubstr("give each a name of its own")));
+    later.reset();
+    ASSERT_TRUE(run_until(
+        [&] { return listener.there.contains("a") && listener.there["a"].instance == first; }));
 }
 
 TEST_F(EtcdBus, WithTlsOnlyOneWithABelievedCertificateIsAsked) {
