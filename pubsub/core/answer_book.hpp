@@ -5,19 +5,23 @@
 // whomever, and refused with the first that is; nobody waits beyond his time. No I/O, no threads.
 
 #include "netio/base/time.hpp"
-#include "pubsub/core/fid_range_map.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
+#include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
+// Each call costs the logarithm of what waits, and what it finds: so many may wait that who looks
+// at all of them for each answer would hold the loop up.
 template <typename Waiter>
 class AnswerBook {
   public:
@@ -27,64 +31,118 @@ class AnswerBook {
     bool is_full() const noexcept { return waiting_.size() >= limit_; }
     // Waits until `end` at most. Who asks for no fids, or beyond the limit, is none of this book's.
     void add(std::span<const FidRange> fids, Waiter waiter, TimePoint end = TimePoint::max()) {
-        Entry entry{.open = {}, .waiter = std::move(waiter), .end = end};
+        const std::uint64_t number = ++last_number_;
+        Entry& entry = waiting_
+                           .emplace(number, Entry{.open = {},
+                                                  .waiter = std::move(waiter),
+                                                  .end = ends_.emplace(end, number)})
+                           .first->second;
         for (const FidRange& range : normalised(fids))
-            entry.open.assign(range, {});
-        waiting_.push_back(std::move(entry));
+            open(number, entry, range);
     }
-    // Those that have their answer now. Each takes logarithmic time, and what is found, so that
-    // many ranges that are accepted one by one do not cost the square of them.
+    // Those that have their answer now, in the order in which they came; so it is of all others.
     std::vector<Waiter> accept(const FidRange& fids) {
-        for (Entry& entry : waiting_) {
-            const std::size_t ranges = entry.open.size();
-            entry.open.erase(fids);
-            steps_ += 1 + ranges - std::min(ranges, entry.open.size());
+        std::vector<std::uint64_t> accepted;
+        for (const Item& item : overlapping(fids)) {
+            Entry& entry = waiting_.at(item.number);
+            close(item, entry);
+            if (item.range.first < fids.first)
+                open(item.number, entry, {item.range.first, Fid{to_integer(fids.first) - 1}});
+            if (fids.last < item.range.last)
+                open(item.number, entry, {Fid{to_integer(fids.last) + 1}, item.range.last});
+            if (entry.open.empty()) accepted.push_back(item.number);
         }
-        return take([](const Entry& entry) { return entry.open.empty(); });
+        return take(std::move(accepted));
     }
     // Those that wait for any of them: refused, or not wanted any more.
     std::vector<Waiter> end(const FidRange& fids) {
-        return take([&](const Entry& entry) { return !entry.open.pieces(fids).empty(); });
+        std::vector<std::uint64_t> ended;
+        for (const Item& item : overlapping(fids))
+            ended.push_back(item.number);
+        return take(std::move(ended));
     }
     // Those whose time is over.
     std::vector<Waiter> expire(TimePoint now) {
-        return take([&](const Entry& entry) { return entry.end <= now; });
+        std::vector<std::uint64_t> over;
+        for (auto next = ends_.begin(); next != ends_.end() && next->first <= now; ++next)
+            over.push_back(next->second);
+        return take(std::move(over));
     }
     // When the first of them is to be dropped.
     TimePoint next_end() const noexcept {
-        TimePoint first = TimePoint::max();
-        for (const Entry& entry : waiting_)
-            first = std::min(first, entry.end);
-        return first;
+        return ends_.empty() ? TimePoint::max() : ends_.begin()->first;
     }
-    std::vector<Waiter> take_all() {
-        return take([](const Entry&) { return true; });
-    }
-    // How many ranges accept() has looked at so far: what it has cost.
+    std::vector<Waiter> take_all() { return expire(TimePoint::max()); }
+    // How many ranges accept() and end() have looked at so far: what they have cost.
     std::size_t steps() const noexcept { return steps_; }
 
   private:
-    struct Nothing {
-        friend bool operator==(Nothing, Nothing) = default;
-    };
+    using Ends = std::multimap<TimePoint, std::uint64_t>;
     struct Entry {
-        FidRangeMap<Nothing> open; // not accepted yet
+        std::map<Fid, Fid> open; // ranges that are not accepted yet
         Waiter waiter;
-        TimePoint end;
+        Ends::iterator end;
     };
-    template <typename Has>
-    std::vector<Waiter> take(Has has_answer) {
+    struct Item {
+        FidRange range;
+        std::uint64_t number = 0; // of its entry
+    };
+    using Starts = std::set<std::pair<Fid, std::uint64_t>>;
+
+    // Ranges of about the same length lie together, so that those that reach into another one are
+    // near its beginning.
+    static std::size_t place_of(const FidRange& range) noexcept {
+        return static_cast<std::size_t>(
+            std::bit_width(to_integer(range.last) - to_integer(range.first)));
+    }
+    void open(std::uint64_t number, Entry& entry, const FidRange& range) {
+        entry.open.emplace(range.first, range.last);
+        starts_[place_of(range)].emplace(range.first, number);
+    }
+    void close(const Item& item, Entry& entry) {
+        entry.open.erase(item.range.first);
+        starts_[place_of(item.range)].erase({item.range.first, item.number});
+    }
+    std::vector<Item> overlapping(const FidRange& fids) {
+        std::vector<Item> found;
+        for (std::size_t place = 0; place < starts_.size(); ++place) {
+            const Starts& starts = starts_[place];
+            if (starts.empty()) continue;
+            const std::uint64_t longest = place < 64 ? (std::uint64_t{1} << place) - 1 : UINT64_MAX;
+            const std::uint64_t first = to_integer(fids.first);
+            const Fid begin{first > longest ? first - longest : 0};
+            ++steps_;
+            for (auto at = starts.lower_bound({begin, 0}); at != starts.end(); ++at) {
+                ++steps_;
+                if (fids.last < at->first) break;
+                const Fid last = waiting_.at(at->second).open.at(at->first);
+                if (fids.first <= last)
+                    found.push_back({.range = {at->first, last}, .number = at->second});
+            }
+        }
+        return found;
+    }
+    std::vector<Waiter> take(std::vector<std::uint64_t> numbers) {
+        std::ranges::sort(numbers);
         std::vector<Waiter> taken;
-        const auto end = std::stable_partition(
-            waiting_.begin(), waiting_.end(), [&](const Entry& each) { return !has_answer(each); });
-        for (auto at = end; at != waiting_.end(); ++at)
-            taken.push_back(std::move(at->waiter));
-        waiting_.erase(end, waiting_.end());
+        for (const std::uint64_t number : numbers) {
+            const auto found = waiting_.find(number);
+            if (found == waiting_.end()) continue; // it was found twice
+            Entry& entry = found->second;
+            for (const auto& [first, last] : entry.open)
+                starts_[place_of({first, last})].erase({first, number});
+            ends_.erase(entry.end);
+            taken.push_back(std::move(entry.waiter));
+            waiting_.erase(found);
+        }
         return taken;
     }
 
     std::size_t limit_;
-    std::vector<Entry> waiting_;
+    std::uint64_t last_number_ = 0;
+    std::map<std::uint64_t, Entry> waiting_; // by number: in the order in which they came
+    Ends ends_;
+    std::array<Starts, 65> starts_; // of all that is open
     std::size_t steps_ = 0;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/mailbox.hpp"
 
-#include "pubsub/core/answer_book.hpp"
 #include "pubsub/core/batch_filler.hpp"
 
 #include <gmock/gmock.h>
@@ -305,94 +304,6 @@ TEST(BatchFiller, TheNewestOfEachFidIsKeptUntilThereIsRoom) {
         EXPECT_EQ(filler.batch()[0].missed, missed);
     }
     EXPECT_FALSE(filler.keeps());
-}
-
-FidRange range(std::uint64_t first, std::uint64_t last) {
-    return {.first = Fid{first}, .last = Fid{last}};
-}
-
-TEST(AnswerBook, ASubscriptionIsAcceptedWhenAllOfItIsByWhomever) {
-    AnswerBook<int> book;
-    const std::array fids{range(1, 9), range(20, 29)};
-    book.add(fids, 1);
-    EXPECT_THAT(book.accept(range(0, 5)), IsEmpty());
-    EXPECT_THAT(book.accept(range(20, 29)), IsEmpty());
-    EXPECT_THAT(book.accept(range(6, 9)), ElementsAre(1));
-    EXPECT_THAT(book.take_all(), IsEmpty());
-}
-
-TEST(AnswerBook, ItIsRefusedWithTheFirstOfItsFidsThatIs) {
-    AnswerBook<int> book;
-    const std::array fids{range(1, 9)};
-    book.add(fids, 1);
-    book.add(fids, 2);
-    EXPECT_THAT(book.end(range(10, 99)), IsEmpty());
-    EXPECT_THAT(book.end(range(9, 9)), ElementsAre(1, 2));
-}
-
-TEST(AnswerBook, WhatIsAcceptedIsNotWaitedFor) {
-    AnswerBook<int> book;
-    const std::array fids{range(1, 9)};
-    book.add(fids, 1);
-    EXPECT_THAT(book.accept(range(1, 5)), IsEmpty());
-    EXPECT_THAT(book.end(range(1, 5)), IsEmpty());
-    EXPECT_THAT(book.end(range(5, 6)), ElementsAre(1));
-}
-
-TEST(AnswerBook, ManyRangesThatAreAcceptedOneByOneAreNotLookedAtEachTime) {
-    constexpr std::uint64_t count = 100'000;
-    AnswerBook<int> book;
-    std::vector<FidRange> apart;
-    for (std::uint64_t i = 0; i < count; ++i)
-        apart.push_back(range(3 * i, 3 * i + 1));
-    book.add(apart, 1);
-    for (std::uint64_t i = 0; i + 1 < count; ++i)
-        ASSERT_THAT(book.accept(apart[i]), IsEmpty());
-    EXPECT_THAT(book.accept(apart.back()), ElementsAre(1));
-    EXPECT_LE(book.steps(), 3 * count);
-}
-
-TEST(AnswerBook, OnlyTheMiddleOfARangeIsAccepted) {
-    AnswerBook<int> book;
-    const std::array fids{range(0, UINT64_MAX)};
-    book.add(fids, 1);
-    EXPECT_THAT(book.accept(range(5, 9)), IsEmpty());
-    EXPECT_THAT(book.end(range(5, 9)), IsEmpty());
-    EXPECT_THAT(book.accept(range(0, 4)), IsEmpty());
-    EXPECT_THAT(book.accept(range(10, UINT64_MAX)), ElementsAre(1));
-}
-
-TEST(AnswerBook, NobodyWaitsBeyondHisTime) {
-    AnswerBook<int> book;
-    const std::array fids{range(1, 9)};
-    const TimePoint now{};
-    EXPECT_EQ(book.next_end(), TimePoint::max());
-    book.add(fids, 1, now + std::chrono::seconds{2});
-    book.add(fids, 2, now + std::chrono::seconds{1});
-    book.add(fids, 3);
-    EXPECT_EQ(book.next_end(), now + std::chrono::seconds{1});
-    EXPECT_THAT(book.expire(now), IsEmpty());
-    EXPECT_THAT(book.expire(now + std::chrono::seconds{1}), ElementsAre(2));
-    EXPECT_THAT(book.expire(now + std::chrono::hours{1}), ElementsAre(1));
-    EXPECT_EQ(book.next_end(), TimePoint::max());
-}
-
-TEST(AnswerBook, HasALimitThatCountsThoseWhoWait) {
-    AnswerBook<int> book{2};
-    const std::array fids{range(1, 9)};
-    book.add(fids, 1);
-    EXPECT_FALSE(book.is_full());
-    book.add(fids, 2);
-    EXPECT_TRUE(book.is_full());
-    book.accept(range(1, 9));
-    EXPECT_FALSE(book.is_full());
-}
-
-TEST(AnswerBook, TheEndAnswersAllThatWait) {
-    AnswerBook<int> book;
-    const std::array fids{range(1, 9)};
-    book.add(fids, 1);
-    EXPECT_THAT(book.take_all(), ElementsAre(1));
 }
 
 } // namespace
