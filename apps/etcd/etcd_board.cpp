@@ -218,8 +218,8 @@ void EtcdBoard::take_revision(const json& answer) {
 }
 
 void EtcdBoard::wait(TimePoint until) {
-    if (!reads_) return sleep_until(until);
-    if (!reached_) return sleep_until(std::min(until, Clock::now() + retry_));
+    if (!reads_) return pause_until(until);
+    if (!reached_) return pause_until(std::min(until, Clock::now() + retry_));
     if (interrupted_.exchange(false)) return;
     json create = all_keys();
     create["start_revision"] = std::to_string(revision_ + 1);
@@ -233,11 +233,11 @@ void EtcdBoard::wait(TimePoint until) {
     const TimePoint end = std::min(until, Clock::now() + std::chrono::seconds{10});
     client_.listen("/v3/watch", {{"create_request", create}}, end - Clock::now(), goes_on);
     // Whoever answers something else, or does not go on, is not asked without a pause.
-    if (!has_changed && !interrupted_) sleep_until(std::min(end, Clock::now() + retry_));
+    if (!has_changed && !interrupted_) pause_until(std::min(end, Clock::now() + retry_));
     interrupted_ = false;
 }
 
-void EtcdBoard::sleep_until(TimePoint until) {
+void EtcdBoard::pause_until(TimePoint until) {
     const TimePoint end = std::min(until, Clock::now() + std::chrono::minutes{1});
     std::unique_lock lock{mutex_};
     changed_.wait_until(lock, end, [&] { return interrupted_.load(); });

@@ -40,7 +40,7 @@ class EtcdBoard final : public netio::pubsub::Board {
     void grant();
     void write(const std::string& name, const std::string& text);
     void read(std::set<std::string> names, std::int64_t since, Visitor& visitor);
-    void sleep_until(netio::TimePoint until);
+    void pause_until(netio::TimePoint until);
     void take_revision(const nlohmann::json& answer);
 
     EtcdClient client_;
