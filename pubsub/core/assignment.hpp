@@ -80,13 +80,8 @@ class Assignment {
     std::vector<FidRange> claimed(SourceId source) const;
     // It claimed fids that another one owned, or the other way round.
     bool is_contested(SourceId source) const { return contested_.count(source) > 0; }
-    // Whether it has claimed, and has not been refused for good since; and what, or is about to.
+    // It has claimed, and has not been refused for good since.
     bool is_claimant(SourceId source) const { return claims_.count(source) > 0; }
-    std::vector<FidRange> claimed(SourceId source) const {
-        const auto own = claims_.find(source);
-        if (own == claims_.end()) return {};
-        return own->second.changing ? own->second.next : own->second.fids;
-    }
     // Nothing is asked of it any more; there are no orders for it from here on. The first slice.
     Outcome remove(SourceId source);
     // The next slice of those changes that have not ended, which take turns.
