@@ -70,7 +70,7 @@ class NETIO_EXPORT Client final {
         // One line for people, on the client's thread: who came and went, troubles of the bus.
         std::function<void(const std::string&)> on_event{};
         std::size_t queue_messages = 65536;
-        std::size_t queue_bytes = std::size_t{64} << 20;
+        std::size_t queue_bytes = std::size_t{64} << 20; // half as much stays for what comes next
         WhenFull when_full = SlowPolicy::block;
         // What publish() has taken and the thread has not.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;

@@ -85,17 +85,22 @@ class Mailbox {
         return batch.size() <= 256 && batch.bytes() <= std::size_t{32} << 10;
     }
 
-    static constexpr std::size_t spare_limit = 8;
     static constexpr std::size_t spare_bytes = std::size_t{1} << 20; // of each
 
     MessageBatch take_spare() {
         if (spare_.empty()) return {};
         MessageBatch batch = std::move(spare_.back());
         spare_.pop_back();
+        spare_capacity_ -= batch.capacity();
         return batch;
     }
     void keep(MessageBatch batch) {
-        if (spare_.size() >= spare_limit || batch.capacity() > spare_bytes) return;
+        // Together half of what may wait: memory that comes and goes with each batch is mapped and
+        // cleared by the kernel each time.
+        const std::size_t capacity = batch.capacity();
+        if (capacity == 0 || capacity > spare_bytes) return;
+        if (spare_capacity_ + capacity > limit_.bytes / 2) return;
+        spare_capacity_ += capacity;
         batch.clear();
         spare_.push_back(std::move(batch));
     }
@@ -103,7 +108,8 @@ class Mailbox {
     Load limit_;
     Load load_;
     std::deque<MessageBatch> waiting_;
-    std::vector<MessageBatch> spare_;
+    std::vector<MessageBatch> spare_; // the one that was used last is taken first
+    std::size_t spare_capacity_ = 0;
 };
 
 } // namespace netio::pubsub::inline v0_2

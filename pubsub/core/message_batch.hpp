@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -108,6 +110,20 @@ class MessageBatch {
         bool is_gap = false;
     };
 
+    // Leaves what grows as it is: it is written before it is read, and writing it twice would cost
+    // a batch as much as its messages.
+    template <typename T>
+    struct Unwritten : std::allocator<T> {
+        template <typename Other>
+        struct rebind {
+            using other = Unwritten<Other>;
+        };
+        template <typename Other>
+        void construct(Other* at) noexcept {
+            ::new (static_cast<void*>(at)) Other;
+        }
+    };
+
     // Room for one more, of so many bytes.
     [[gnu::noinline]] void grow(std::size_t size) {
         if (end_ == heads_.size()) heads_.resize(std::max<std::size_t>(64, 2 * heads_.size()));
@@ -117,7 +133,7 @@ class MessageBatch {
 
     // As large as they have grown; what is used of them is said below.
     std::vector<Head> heads_;
-    std::vector<std::byte> bytes_;
+    std::vector<std::byte, Unwritten<std::byte>> bytes_;
     std::size_t first_ = 0; // that has not been taken
     std::size_t end_ = 0;
     std::size_t used_ = 0; // of the bytes

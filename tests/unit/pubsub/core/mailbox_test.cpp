@@ -112,6 +112,28 @@ TEST(Mailbox, HasRoomAgainWhenHalfOfItIsFree) {
     EXPECT_FALSE(box.has_room()) << "of bytes";
 }
 
+TEST(Mailbox, MemoryThatHasBeenReadIsUsedAgainUpToHalfOfWhatMayWait) {
+    constexpr std::size_t half = 500000;
+    Mailbox box{{.messages = 100000, .bytes = 2 * half}};
+    for (int i = 0; i < 20; ++i) {
+        MessageBatch batch = batch_of(300, 100);
+        box.exchange(batch);
+        EXPECT_EQ(batch.capacity(), 0U);
+    }
+    MessageBatch taken;
+    while (box.take(taken) > 0) {
+    }
+    const std::size_t each = batch_of(300, 100).capacity();
+    std::size_t again = 0;
+    for (int i = 0; i < 20; ++i) {
+        MessageBatch batch = batch_of(300, 100);
+        box.exchange(batch);
+        again += batch.capacity();
+    }
+    EXPECT_LE(again, half);
+    EXPECT_GT(again, half - each);
+}
+
 TEST(BatchFiller, WhoBlocksIsFullAndLosesNothing) {
     BatchFiller filler{{.limit = {.messages = 3, .bytes = 1000}}};
     EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
