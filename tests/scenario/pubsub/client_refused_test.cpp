@@ -120,7 +120,7 @@ TEST_F(RefusedClient, LearnsTheReasonWithTheAnswerAndBehindALostConnection) {
     narrow.publish->publisher.addresses = {address};
     narrow.publish->publisher.ranges_per_subscriber_limit = 1;
     publisher = std::make_unique<Client>(narrow);
-    wait_until([&] { return client.counters().refused >= 2; });
+    wait_until([&] { return told.refused().size() >= 2; }); // which is behind the counter
     EXPECT_EQ(told.refused().at(0), (std::pair{range(0, 0), Refusal::policy}));
     EXPECT_EQ(told.refused().at(1).second, Refusal::no_room);
     EXPECT_EQ(client.subscribe({range(7, 7), range(9, 9)}, {}, deadline), Answer::no_room);
