@@ -116,12 +116,14 @@ TEST_P(KeyChangeInVirtualTime, EndsASessionWithinOneIntervalAlsoOfABusyLoop) {
     constexpr auto interval = std::chrono::seconds{1};
     constexpr auto turn = std::chrono::milliseconds{30};
     files.permit(7, "services=messages");
+    files.permit(8, "services=messages");
     keys = std::make_shared<ServerKeys>(
         bed.loop(), ServerKeys::Options{.file = files.site(), .look_interval = interval});
     const TimePoint begin = bed.loop().now();
     listen_with(keys);
-    Visitor visitor{bed.transport()};
-    open_one(visitor, 7);
+    Visitor seven{bed.transport()}, eight{bed.transport()};
+    open_one(seven, 7);
+    open_one(eight, 8);
     Timer busy{bed.loop(), [&] {
                    bed.world()->spend(turn);
                    busy.start(std::chrono::milliseconds{1});
@@ -132,10 +134,13 @@ TEST_P(KeyChangeInVirtualTime, EndsASessionWithinOneIntervalAlsoOfABusyLoop) {
             [&] { return bed.loop().now() - begin > look * (interval + turn) + turn; }));
         ASSERT_TRUE(closed.empty());
     }
-    files.revoke(7);
-    const TimePoint change = bed.loop().now();
-    ASSERT_TRUE(bed.run_until([&] { return !closed.empty(); }));
-    EXPECT_LE(bed.loop().now() - change, interval + 3 * turn);
+    for (const int id : {7, 8}) { // the second just behind the look that saw the first
+        files.revoke(id);
+        const std::size_t before = closed.size();
+        const TimePoint change = bed.loop().now();
+        ASSERT_TRUE(bed.run_until([&] { return closed.size() > before; }));
+        EXPECT_LE(bed.loop().now() - change, interval + 3 * turn);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, KeyChange, all_beds(), bed_name);
