@@ -109,7 +109,7 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
         join_pages(room, frame);
         break;
     case Kind::message:
-        if (waits_for_company(item)) return false;
+        if (waits_for_company()) return false;
         if (prepare_page(room, frame)) break;
         together_ = 0;
         part_ = fill_frame(*item.message, room.body_limit, item.offset, frame);
@@ -127,14 +127,6 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
     if (!slot_) slot_ = posted_.take({});
     frame.cookie = Cookie{*slot_};
     return true;
-}
-
-// A small message waits for others to leave with while enough is under way: when some of that is
-// sent, this is asked again. So nothing waits at low load, and at high load few cost a frame each.
-bool SendQueue::waits_for_company(const Item& item) const noexcept {
-    const std::size_t under_way = posted_.size() - (slot_ ? 1 : 0);
-    return under_way >= Gathering::frames_ahead && !item.handling.prompt &&
-           Gathering::takes(*item.message) && message_bytes_ < Gathering::enough_bytes;
 }
 
 // Several small messages in one frame, if they wait behind one another. None of them can be one

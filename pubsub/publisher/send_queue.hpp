@@ -96,6 +96,17 @@ class SendQueue {
 
     const Holding& holding() const noexcept { return holding_; }
     bool has_drained() const noexcept { return items_.empty(); }
+    // A small message waits for others to leave with while enough is under way: when some of that
+    // is sent, prepare() is due again, and is in vain before. So nothing waits at low load, and at
+    // high load few cost a frame each.
+    bool waits_for_company() const noexcept {
+        const std::size_t under_way = posted_.size() - (slot_ ? 1 : 0);
+        if (under_way < Gathering::frames_ahead || message_bytes_ >= Gathering::enough_bytes)
+            return false;
+        if (items_.empty() || items_[0].kind != Kind::message) return false;
+        const Item& item = items_[0];
+        return !item.handling.prompt && Gathering::takes(*item.message);
+    }
     // Items with a mark that wait.
     std::size_t marked() const noexcept { return marked_; }
     std::size_t answers() const noexcept { return owed_.answers; }
@@ -172,7 +183,6 @@ class SendQueue {
 
     Item& add(Kind kind);
     void hold(Item& item, const Handling& handling);
-    bool waits_for_company(const Item& item) const noexcept;
     bool prepare_page(const Room& room, ReadyFrame& frame);
     void join_pages(const Room& room, ReadyFrame& frame);
     std::span<const Gathering::Held> several(const Posted& posted) const noexcept {

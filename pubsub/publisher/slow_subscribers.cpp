@@ -89,7 +89,6 @@ Subscriber* SlowSubscribers::longest_stalled_with_something() noexcept {
 }
 
 void SlowSubscribers::make_others_give_way(std::size_t needed, const TakeBack& take_back) {
-    if (!shares_.is_short(needed)) return;
     while (shares_.is_recovering() || shares_.is_short(needed)) {
         Subscriber* const longest = longest_stalled_with_something();
         if (longest == nullptr) break;

@@ -30,8 +30,8 @@ class SlowSubscribers {
     void note_needed(std::size_t amount) noexcept { needed_ = amount; }
     // Something waits for a subscriber, or is on its way to one.
     void keep_watch();
-    // Where the pool is too short for `needed`: has what waits for those who may miss messages
-    // taken back, an item at a time, first from those who have stalled.
+    // The pool is too short for `needed` (Shares::is_short): has what waits for those who may miss
+    // messages taken back, an item at a time, first from those who have stalled.
     using TakeBack = std::function<void(Subscriber&)>;
     void make_others_give_way(std::size_t needed, const TakeBack& take_back);
 

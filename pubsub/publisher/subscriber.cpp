@@ -76,6 +76,7 @@ bool Subscriber::can_send_now(std::size_t amount) const noexcept {
 }
 
 void Subscriber::pump() {
+    if (queue_.waits_for_company()) return; // until a frame that is under way has left
     ReadyFrame frame;
     // Asked first: where nothing can be sent, every message that comes would have a page gathered.
     while (!queue_.has_drained() && session_->request_capacity() &&

@@ -279,6 +279,7 @@ void SubscriberSessions::offer_what_is_kept() {
 }
 
 void SubscriberSessions::make_others_give_way(std::size_t needed) {
+    if (!shares_.is_short(needed)) return;
     slow_.make_others_give_way(needed, [this](Subscriber& subscriber) {
         const SendQueue::TakenBack taken = subscriber.queue().take_back();
         subscriber.account.note_missed(owner_.on_taken_back(subscriber, taken));
