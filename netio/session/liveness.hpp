@@ -6,7 +6,7 @@
 // messages ends it. Takes times, gives verdicts; a plain value, not thread-safe.
 //
 //     if (liveness.is_doubtful(look)) dead = liveness.is_dead(look, provider's sign, ...);
-//     if (liveness.must_beat()) send a heartbeat
+//     if (liveness.must_beat(look)) send a heartbeat
 //     look again after liveness.interval()
 
 #include "netio/base/time.hpp"
@@ -43,8 +43,13 @@ class Liveness {
         if (dead_after_ > Duration{0}) return dead_after_ / 4;
         return std::nullopt;
     }
-    // Nothing was sent since it was asked last.
-    bool must_beat() noexcept { return !std::exchange(sent_, false) && heartbeat_ > Duration{0}; }
+    // Nothing was sent since it was asked last; or our loop was away since, and what was sent may
+    // be as old as that.
+    bool must_beat(const Look& look) noexcept {
+        const bool was_away = look.stalled > std::exchange(asked_stalled_, look.stalled);
+        const bool has_sent = std::exchange(sent_, false) && !was_away;
+        return !has_sent && heartbeat_ > Duration{0};
+    }
 
     // Nothing has come for clearly longer than the time between two looks, at which healthy peers
     // speak: ask the provider. It may not know what the peer's host showed before it was first
@@ -90,6 +95,7 @@ class Liveness {
     Heard heard_;
     Heard sign_{.when = TimePoint::min()}; // that the provider saw
     bool sent_ = false;
+    Duration asked_stalled_{0}; // of the look when must_beat() was asked last
 };
 
 } // namespace netio::inline v0_2

@@ -244,12 +244,12 @@ void SessionCore::beat() {
                             std::to_string(options_.dead_after.count()) + " ms");
         }
     }
-    const bool due = liveness_.must_beat();
+    const bool due = liveness_.must_beat(look);
     if (due && send_.can_send() && !shutdown_.is_silent()) {
         if (!send_own(FrameKind::heartbeat)) return;
         while (send_.must_send_credit())
             if (!send_own(FrameKind::credit)) return;
-        static_cast<void>(liveness_.must_beat()); // the heartbeat itself does not count
+        static_cast<void>(liveness_.must_beat(look)); // the heartbeat itself does not count
     }
     beat_.start(interval);
 }

@@ -298,6 +298,14 @@ TEST(World, WhoseClockLeapsInItsSleepMayTakeItForSilence) {
                 "at 18551 process 3 stop us=31277362\n");
 }
 
+TEST(World, WhoGoesOnAfterAStopShowsThatItLivesThoughItSentSomethingBefore) {
+    expect_good("world device=2\n"
+                "process 0 receiver\n"
+                "process 1 sender\n"
+                "at 0 process 1 connect\n"
+                "at 1612471 process 1 stop us=28604412\n");
+}
+
 TEST(World, ALargeMessageGoesIntoTheGapsBetweenWhatAVanishedSubscriberKeeps) {
     expect_good("world\n"
                 "process 0 publisher page_bytes=256 pages=2\n"

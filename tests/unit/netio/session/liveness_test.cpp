@@ -31,11 +31,21 @@ TEST(Liveness, LooksOnceAHeartbeatAndAlsoWithoutHeartbeats) {
 
 TEST(Liveness, BeatsWhenNothingElseWasSent) {
     Liveness liveness{5s, 30s};
-    EXPECT_TRUE(liveness.must_beat());
+    const Liveness::Look look{.now = start, .caught_up = start};
+    EXPECT_TRUE(liveness.must_beat(look));
     liveness.on_sent();
-    EXPECT_FALSE(liveness.must_beat());
-    EXPECT_TRUE(liveness.must_beat());
-    EXPECT_FALSE((Liveness{0s, 30s}.must_beat())) << "it has promised nothing";
+    EXPECT_FALSE(liveness.must_beat(look));
+    EXPECT_TRUE(liveness.must_beat(look));
+    EXPECT_FALSE((Liveness{0s, 30s}.must_beat(look))) << "it has promised nothing";
+}
+
+TEST(Liveness, BeatsWhenWhatWasSentIsAsOldAsAStop) {
+    Liveness liveness{5s, 30s};
+    const Liveness::Look look{.now = start + 30s, .caught_up = start + 30s, .stalled = 28s};
+    liveness.on_sent();
+    EXPECT_TRUE(liveness.must_beat(look));
+    liveness.on_sent();
+    EXPECT_FALSE(liveness.must_beat(look)) << "once for each";
 }
 
 // Every verdict: silence of the peer, the provider's sign, the peer's promise, its credits.
