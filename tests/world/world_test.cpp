@@ -300,9 +300,7 @@ TEST(World, WhoseClockLeapsInItsSleepMayTakeItForSilence) {
 
 TEST(World, WhoGoesOnAfterAStopShowsThatItLivesThoughItSentSomethingBefore) {
     expect_good("world device=2\n"
-                "process 0 receiver\n"
-                "process 1 sender\n"
-                "at 0 process 1 connect\n"
+                "process 0 receiver\nprocess 1 sender\nat 0 process 1 connect\n"
                 "at 1612471 process 1 stop us=28604412\n");
 }
 
