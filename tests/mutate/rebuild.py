@@ -11,6 +11,7 @@ import shlex
 import subprocess
 
 DEADLINE_S = 300  # of one compilation or link
+LINKER = "-fuse-ld=mold"  # a program is linked for each fault
 
 
 class DoesNotBuild(Exception):
@@ -116,7 +117,7 @@ class Build:
                 out.append(made.get(word, word))
         result = overlay / name
         out[out.index("-o") + 1] = str(result)
-        run_or_refuse(out, self.folder)
+        run_or_refuse([*out, LINKER], self.folder)
         return result
 
 
