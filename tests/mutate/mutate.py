@@ -30,9 +30,9 @@ from rebuild import Build, DoesNotBuild  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# Of the processor's time, so that a busy machine kills nobody; of the clock's it is five times as much.
-RUN_LIMIT_S = 60  # of one test program with one fault of the table
-DRAWN_LIMIT_S = 150  # of one with a drawn fault, which runs everything
+# Of one test program, in the processor's time, so that a busy machine kills nobody; of the clock's it
+# is three times as much.
+RUN_LIMIT_S = 120
 # What is tried against a drawn fault: the quickest first. Those that do not see the file are left out.
 PROGRAMS = (
     *("netio_unit_test", "access_unit_test", "stream_unit_test", "pubsub_unit_test", "gate_model_test",
@@ -45,14 +45,14 @@ PROGRAMS = (
 SIMULATED = "-*/fabric_*"
 
 
-def run_test(program, arguments, folder, limit):
+def run_test(program, arguments, folder):
     """(status, output, tests run); status None: it did not end in time."""
     words = [str(program), "--gtest_brief=1", *arguments]
     environment = {**os.environ, "GTEST_FAIL_FAST": "1"}
-    words = ["prlimit", f"--cpu={limit}", *words]
+    words = ["prlimit", f"--cpu={RUN_LIMIT_S}", *words]
     try:
         done = subprocess.run(
-            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5 * limit
+            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3 * RUN_LIMIT_S
         )
     except subprocess.TimeoutExpired as error:
         return None, (error.stdout or b"").decode(errors="replace"), 0
@@ -78,7 +78,7 @@ class Planter:
         program = self.build.folder / "bin" / test
         if not program.exists():
             return f"{test} is not built"
-        status, output, ran = run_test(program, [f"--gtest_filter={pattern}"], self.build.folder, RUN_LIMIT_S)
+        status, output, ran = run_test(program, [f"--gtest_filter={pattern}"], self.build.folder)
         if status != 0:
             return f"{test} {pattern} fails without any fault:\n{output[-1500:]}"
         return "" if ran else f"{test} has no test {pattern}"
@@ -94,7 +94,7 @@ class Planter:
         for objects in steps(near, affected):
             program = self.build.program(fault.test, files, overlay, objects)
             arguments = [f"--gtest_filter={fault.filter}"]
-            status, output, _ = run_test(program, arguments, self.build.folder, RUN_LIMIT_S)
+            status, output, _ = run_test(program, arguments, self.build.folder)
             if status != 0:
                 if fault.says and fault.says not in output:
                     return "error", f"noticed, but not by '{fault.says}':\n{output[-1500:]}"
@@ -128,7 +128,7 @@ class Planter:
             for objects in steps(near, affected):
                 program = self.build.program(test, files, overlay, objects)
                 arguments = [f"--gtest_filter={SIMULATED}"] if "scenario" in test else []
-                status, _, _ = run_test(program, arguments, self.build.folder, DRAWN_LIMIT_S)
+                status, _, _ = run_test(program, arguments, self.build.folder)
                 program.unlink()
                 if status != 0:
                     return "killed", test + ("" if status is not None else ", did not end")
