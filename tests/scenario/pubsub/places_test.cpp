@@ -38,6 +38,11 @@ class FoundPublishers : public SeveralPublishers {
 
 INSTANTIATE_TEST_SUITE_P(Beds, FoundPublishers, all_beds(), bed_name);
 
+// Time to connect that a real machine may not keep to.
+class HastyFoundPublishers : public FoundPublishers {};
+
+INSTANTIATE_TEST_SUITE_P(Beds, HastyFoundPublishers, netio::test::simulated_beds(), bed_name);
+
 TEST_P(FoundPublishers, WhoseFidsAreNotWantedTakeNoPlace) {
     Subscriptions all{transport(), found(2), actor};
     all.subscribe(range(20, 29));
@@ -78,7 +83,7 @@ TEST_P(FoundPublishers, ThatWerePassedOverAreAskedWhenAnotherIsGone) {
     EXPECT_THAT(actor.troubles, SizeIs(1));
 }
 
-TEST_P(FoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
+TEST_P(HastyFoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
     Subscriptions::Options few = found(1);
     few.socket.session.connect_timeout = 10ms; // for so long it has the fids
     Subscriptions all{transport(), few, actor};
@@ -92,7 +97,7 @@ TEST_P(FoundPublishers, ThatHaveAPlaceAreAskedForWhatOneThatHasNoneClaims) {
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 9), range(10, 19)));
 }
 
-TEST_P(FoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseIsOver) {
+TEST_P(HastyFoundPublishers, InWhosePlaceAnotherAnswersKeepNoFidsWhenTheirLeaseIsOver) {
     for (const bool known_before : {true, false}) {
         SCOPED_TRACE(known_before);
         actor = {};
