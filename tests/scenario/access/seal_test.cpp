@@ -174,6 +174,20 @@ TEST_P(Seals, ChangeTheirKeysInTheMiddleOfTrafficEachSideAsOftenAsItLikes) {
     }
 }
 
+// The message that brings the peer's part of the keys has used up a receive, as any other.
+TEST_P(Seals, TakeNoReceiveForGood) {
+    files.permit(7, "services=messages");
+    listen();
+    for (const Protection level : sealed_levels) {
+        SCOPED_TRACE(to_string(level));
+        Visitor visitor{bed.transport()};
+        open_with(visitor, level);
+        send_all(*visitor.session, {text_of(40, 1)}, 1, frames, visitor.sent);
+        EXPECT_EQ(sessions.front()->counters().credits, visitor.options.receive_count);
+        expect_orderly_end(visitor);
+    }
+}
+
 TEST_P(Seals, AreOfOneSessionOnly) {
     files.permit(7, "services=messages");
     listen();

@@ -43,6 +43,22 @@ TEST_P(EndOfBufferedMessages, InPagesArriveBeforeTheDisconnect) {
     EXPECT_EQ(sender.closed[1].reason, CloseReason::orderly);
 }
 
+TEST_P(EndOfBufferedMessages, IsTheEndOfAWaitForAPage) {
+    listen();
+    connect(patient);
+    while (send(content(1020, 1)) == Status::ok) {
+    }
+    socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return sender.closed.size() == 1; }));
+    EXPECT_EQ(sender.room, 0);
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+    ASSERT_EQ(send(content(1020, 1)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(bed.run_until([&] { return socket->pages_in_use() == 0; }));
+    EXPECT_EQ(sender.room, 0) << "nothing was refused on this connection";
+}
+
 TEST_P(EndOfBufferedMessages, OfADeadPeerGiveEveryPageBack) {
     listen();
     connect(patient);

@@ -212,6 +212,9 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
     EXPECT_THAT(message([](auto& o) { o.frame_count = 3; }), HasSubstr("frame_count"));
     EXPECT_THAT(message([](auto& o) { o.send_limit_count = 0; }), HasSubstr("send_limit_count"));
     EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));
+    EXPECT_EQ(message([](auto& o) { o.sender.ring_bytes = 0; }), "") << "the peer says which";
+    EXPECT_THAT(message([](auto& o) { o.sender.patience_threshold_bytes = 0; }),
+                HasSubstr("patience_threshold_bytes"));
 }
 
 TEST_P(Closing, TheListenerMayBeDestroyedWhileAPeerWaitsForItsAnswer) {

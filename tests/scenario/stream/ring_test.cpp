@@ -7,6 +7,8 @@
 namespace netio::stream::test {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::uint64_t first_bytes = 4'000;
 constexpr std::uint64_t limit_bytes = 50'000; // 4, 8, 16, 32, 50: five rings
 
@@ -133,6 +135,23 @@ TEST_P(SimulatedRingGrowth, MeasuresTheDistanceInTheHandshake) {
     options.round_trip = {};
     establish(sending(), options);
     ASSERT_TRUE(run_while_flowing([&] { return sent().ring_bytes == limit_bytes; }));
+}
+
+// The shortest that was measured counts: here that of the rings, as the session took its time.
+TEST_P(SimulatedRingGrowth, DoesNotComeFromAHandshakeThatTookLong) {
+    const std::uint64_t connecting = bed.sim()->next_connection();
+    bed.sim()->delay(connecting, 100ms);
+    StreamSocket::Options options = receiving();
+    options.round_trip = {};
+    listen(options);
+    connect(sending());
+    netio::Timer timer{bed.loop(), [&] { bed.sim()->delay(connecting, 0ms); }};
+    timer.start(50ms);
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    bed.sim()->delay(connecting + 1, 1ms); // so that a ring takes time
+    ASSERT_TRUE(run_until_received(400'000));
+    EXPECT_GT(sent().waits_for_ring, 10U);
+    EXPECT_EQ(received().ring_growths, 0U);
 }
 
 TEST_P(RingGrowth, LeavesAPublishedStreamAlone) {

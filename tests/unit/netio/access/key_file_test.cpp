@@ -134,6 +134,20 @@ TEST(KeyText, WhatIsWrongIsToldWithFileLineAndRemedy) {
     }
 }
 
+TEST(KeyText, ANameIsOfLettersDigitsDotsDashesAndUnderscores) {
+    const std::string allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    for (int code = 0; code < 256; ++code) {
+        const std::string name(1, static_cast<char>(code));
+        bool good = true;
+        try {
+            check_name(name);
+        } catch (const std::invalid_argument&) {
+            good = false;
+        }
+        EXPECT_EQ(good, allowed.find(name) != std::string::npos) << code;
+    }
+}
+
 TEST(KeyText, AnIdIsNotGivenTwice) {
     EXPECT_THROW(static_cast<void>(with_key(two_keys(), key_of(7, "other"), file_name)),
                  KeyFileError);

@@ -6,6 +6,7 @@
 
 #include "netio/base/check.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -135,6 +136,20 @@ TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoneOrFarTooLarge) {
     EXPECT_EQ(large.text, "");
     std::ofstream{path("largest")} << std::string(key_file_limit_bytes, 'x');
     EXPECT_EQ(source_.read(path("largest")).text.size(), key_file_limit_bytes);
+}
+
+TEST_F(KeyFileOnDisk, IsClosedAgainAlsoWhereThereIsNoStandardInput) {
+    write_key_file(path(), "secret", false);
+    const int input = ::dup(STDIN_FILENO);
+    ::close(STDIN_FILENO);
+    const std::string text = source_.read(path()).text; // by the first descriptor that is free
+    const bool is_open = ::fcntl(STDIN_FILENO, F_GETFD) >= 0;
+    if (input >= 0) {
+        ::dup2(input, STDIN_FILENO);
+        ::close(input);
+    }
+    EXPECT_EQ(text, "secret");
+    EXPECT_FALSE(is_open);
 }
 
 TEST_F(KeyFileOnDisk, ThatCannotBeWrittenWholeLeavesWhatWasThere) {

@@ -136,6 +136,26 @@ TEST(EventLoop, ABusySourceDoesNotHideADescriptor) {
     ::close(fd);
 }
 
+// Its work is found earlier so, and a loop that sleeps would find none.
+TEST(EventLoop, ALoopThatSpinsLooksAtAQueueWhoseDescriptorSaysNothing) {
+    struct Queue final : EventSource {
+        int wait_fd() const noexcept override { return -1; }
+        std::size_t drain(std::size_t) override { return ++looks, 0; }
+        bool may_sleep() override { return true; }
+        bool worth_polling() const noexcept override { return true; }
+        int looks = 0;
+    };
+    for (const LoopMode mode : {LoopMode::blocking, LoopMode::busy, LoopMode::adaptive}) {
+        SimWorld world;
+        EventLoop loop{{.mode = mode}, world};
+        Queue queue;
+        loop.add(queue);
+        loop.run_once();
+        EXPECT_EQ(queue.looks, mode == LoopMode::blocking ? 1 : 2) << static_cast<int>(mode);
+        loop.remove(queue);
+    }
+}
+
 TEST(EventLoop, SourcesMayBeAddedAndRemovedWhileDraining) {
     struct Once final : EventSource {
         Once(SimLoop& sim_loop, std::function<void()> what) : sim{sim_loop}, act{std::move(what)} {

@@ -165,6 +165,28 @@ TEST_P(SimulatedClose, APeerThatFallsSilentWhileClosingLeavesItUnconfirmed) {
     EXPECT_THAT(near.closed[0].detail, HasSubstr("no sign of life"));
 }
 
+// Neither has heard of the other's close when it closes, and this side's user is slower than both.
+TEST_P(SimulatedClose, APeerThatClosesTooHasItsTimeAnew) {
+    const SessionOptions options{.heartbeat = 0ms, .dead_after = 0ms, .close_timeout = 2s};
+    connect(options, options);
+    const std::uint64_t far_end = bed.sim()->next_connection() - 1;
+    send(far, 1); // so that it owes no credits, whose return would be progress in itself
+    ASSERT_TRUE(bed.run_until([&] { return near.frames.size() == 1; }));
+    near.confirms = false;
+    bed.sim()->hold(far_end);
+    near.session->close();
+    Timer close{bed.loop(), [&] { far.session->close(); }};
+    close.start(1500ms);
+    Timer release{bed.loop(), [&] { bed.sim()->release(far_end); }};
+    release.start(3s);
+    ASSERT_TRUE(bed.run_until([&] { return far.shut_down == 1 || !near.closed.empty(); }));
+    ASSERT_TRUE(near.closed.empty()) << near.closed[0].detail;
+    near.session->confirm();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    expect_end(near, CloseReason::orderly, 0);
+    expect_end(far, CloseReason::orderly, 0);
+}
+
 // Not even a shutdown, as the peer has no receive for it.
 TEST_P(SimulatedClose, WhatCannotEvenBeSaidIsBoundedByItsLimit) {
     connect({.heartbeat = 10s, .dead_after = 60s, .close_timeout = 2s, .close_limit = 3s},

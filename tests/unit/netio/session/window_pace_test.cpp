@@ -64,6 +64,13 @@ TEST(WindowPace, TwoLongWaitsDoubleIt) {
     EXPECT_EQ(side.pace.wanted(), 16U);
 }
 
+TEST(WindowPace, TwiceAsManyIsNotOneMoreBecauseTheLimitIs) {
+    Waiting side{8, 17};
+    side.round(20ms);
+    side.round(20ms);
+    EXPECT_EQ(side.pace.wanted(), 16U);
+}
+
 TEST(WindowPace, GrowsNoFurtherThanItsLimit) {
     for (const std::uint32_t most : {8U, 9U, 15U, 16U, 17U, 63U, 64U}) {
         Waiting side{8, most};

@@ -117,6 +117,17 @@ TEST_F(SenderTest, ASendMayBeSplitOverAdvertsAndRingBeforeTheNextBegins) {
     EXPECT_EQ(pump(), "D 0+30 to 5000, I 30+70 to 0, I 100+5 to 70");
 }
 
+TEST_F(SenderTest, CountsTransfersAndBytesOfEachKind) {
+    ASSERT_EQ(advert(0, 0, 30), ProtocolError::none);
+    submit(100);
+    submit(5);
+    ASSERT_EQ(pump(), "D 0+30 to 5000, I 30+70 to 0, I 100+5 to 70");
+    EXPECT_EQ(sender.counters().direct_transfers, 1U);
+    EXPECT_EQ(sender.counters().direct_bytes, 30U);
+    EXPECT_EQ(sender.counters().indirect_transfers, 2U);
+    EXPECT_EQ(sender.counters().indirect_bytes, 75U);
+}
+
 TEST_F(SenderTest, R14InADirectPhaseAnAdvertOfAnotherPhaseBreaksTheProtocol) {
     EXPECT_EQ(advert(0, 2, 100), ProtocolError::advert_phase);
     submit(10);
