@@ -105,18 +105,6 @@ TEST_P(Delivery, TooLargeIsRefusedForEver) {
     EXPECT_EQ(publisher->publishv(Fid{1}, slices, Cookie{1}), Status::too_many_segments);
 }
 
-TEST_P(Delivery, TooLargeIsRefusedThoughAnOpenPageHasRoomForIt) {
-    auto publisher = buffered({.publisher = {.largest_message_bytes = 100}, .page_bytes = 1024});
-    auto& subscriber = subscribe({range(1, 1)});
-    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 100), Status::ok);
-    EXPECT_EQ(publish(*publisher, Fid{1}, 1, 101), Status::too_large);
-    ASSERT_EQ(publish(*publisher, Fid{1}, 1, 100), Status::ok);
-    publisher->close();
-    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
-    subscriber.actor.expect_contiguous(Fid{1}, 0, 2);
-}
-
 TEST_P(Delivery, UpTo28SlicesAndAUserHeaderAreOneMessage) {
     auto publisher = unbuffered({});
     auto& subscriber = subscribe({range(7, 7)});

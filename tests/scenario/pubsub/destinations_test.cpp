@@ -48,7 +48,7 @@ class SimulatedDestinations : public testing::TestWithParam<Bed> {
             Destinations::Calls{
                 .post = [this](std::function<void()> task) { return tasks.push_back(task), true; },
                 .tell = [this](const std::string& line) { told.push_back(line); },
-                .ended = [] {}});
+                .ended = [this] { ++ended; }});
         all->set_transport(transport);
     }
     void listen(const Address& at) {
@@ -58,6 +58,9 @@ class SimulatedDestinations : public testing::TestWithParam<Bed> {
     }
     void send(std::size_t size) {
         ASSERT_EQ(all->send(address, netio::test::content(size, 0)), Status::ok);
+        do_tasks();
+    }
+    void do_tasks() {
         for (const auto& task : std::exchange(tasks, {}))
             task();
     }
@@ -72,6 +75,7 @@ class SimulatedDestinations : public testing::TestWithParam<Bed> {
     Address address;
     std::deque<std::function<void()>> tasks;
     std::vector<std::string> told;
+    int ended = 0;
     std::unique_ptr<Destinations> all;
 };
 
@@ -103,6 +107,16 @@ TEST_P(SimulatedDestinations, ThatWereGoneForAMomentAreThereAgainSoon) {
     listen(address);
     ASSERT_TRUE(have_arrived(2));
     EXPECT_LT(bed.world()->now() - begin, retry_limit / 2);
+}
+
+TEST_P(SimulatedDestinations, WhatEndsAsItWasToldToIsNoTrouble) {
+    listen(bed.address());
+    send(10);
+    ASSERT_TRUE(have_arrived(1));
+    all->disconnect(address);
+    do_tasks();
+    ASSERT_TRUE(bed.run_until([&] { return ended == 1; }));
+    EXPECT_THAT(told, ElementsAre(HasSubstr("connected to")));
 }
 
 } // namespace

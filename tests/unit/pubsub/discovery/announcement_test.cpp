@@ -96,6 +96,18 @@ TEST(Announcement, AControlCharacterDoesNotReachALog) {
     EXPECT_THAT(refusal_of(with(R"("parameters":{"a\nb":"c"})")), Not(HasSubstr("\n")));
 }
 
+TEST(Announcement, EachOfItsTextsIsLookedAt) {
+    const std::string unseen = R"("a\u001b[2J")";
+    for (const std::string name : {"mode", "host", "started", "metrics"}) {
+        EXPECT_EQ(refusal_of(with('"' + name + "\":" + unseen)),
+                  name + ": a control character, or one that cannot be seen");
+    }
+    EXPECT_THAT(refusal_of(with(R"("addresses":["tcp:h:1",)" + unseen + "]")),
+                StartsWith("addresses[1]: a control character"));
+    EXPECT_THAT(refusal_of(with(R"("parameters":{"a":)" + unseen + "}")),
+                StartsWith("parameters: a control character"));
+}
+
 TEST(Announcement, IsBoundedInEverything) {
     EXPECT_THAT(refusal_of(std::string(announcement_bytes_limit + 1, ' ')), HasSubstr("bytes"));
     EXPECT_EQ(refusal_of(with(R"("host":")" + std::string(257, 'x') + "\"")),
