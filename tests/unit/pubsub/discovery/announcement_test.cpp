@@ -108,6 +108,25 @@ TEST(Announcement, EachOfItsTextsIsLookedAt) {
                 StartsWith("parameters: a control character"));
 }
 
+TEST(Announcement, EachOfItsTextsIsLookedAtBeforeItIsWritten) {
+    for (std::string Announcement::*const text :
+         {&Announcement::name, &Announcement::mode, &Announcement::host, &Announcement::started,
+          &Announcement::metrics}) {
+        Announcement one = full();
+        one.*text = "a\x1b[2J";
+        EXPECT_THROW(to_text(one), AnnouncementError);
+    }
+    Announcement one = full();
+    one.addresses.push_back("tcp:a\x1b[2J:1");
+    EXPECT_THROW(to_text(one), AnnouncementError);
+    one = full();
+    one.parameters["page_size"] = "a\x1b[2J";
+    EXPECT_THROW(to_text(one), AnnouncementError);
+    one = full();
+    one.fids.front().meaning = "a\x1b[2J";
+    EXPECT_THROW(to_text(one), AnnouncementError);
+}
+
 TEST(Announcement, IsBoundedInEverything) {
     EXPECT_THAT(refusal_of(std::string(announcement_bytes_limit + 1, ' ')), HasSubstr("bytes"));
     EXPECT_EQ(refusal_of(with(R"("host":")" + std::string(257, 'x') + "\"")),
