@@ -95,6 +95,22 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
     EXPECT_THAT(own.troubles, testing::IsEmpty());
 }
 
+// Long before its lease would have it written again.
+TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
+    const BusOptions slow{.lease = seconds{600}, .poll = milliseconds{50}};
+    const auto bus = open_bus(loop, where(), slow);
+    bus->watch(listener);
+    Listener own;
+    const auto announcer = announce(loop, where(), of("a"), own, slow);
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("a") && own.written == 1; }));
+    Announcement more = of("a");
+    more.mode = "buffered";
+    const TimePoint begin = Clock::now();
+    announcer->update(more);
+    ASSERT_TRUE(run_until([&] { return listener.there["a"].mode == "buffered"; }));
+    EXPECT_LT(Clock::now() - begin, seconds{40});
+}
+
 TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
     const std::filesystem::path place = folder.path() / "bus";
     std::ofstream{place} << "no directory";
