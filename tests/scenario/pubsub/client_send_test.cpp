@@ -10,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -118,6 +119,18 @@ TEST(SendingClient, TenThreadsSendThroughOneClientAndAllArrive) {
     EXPECT_EQ(client.counters().sent, 2 * threads * messages);
     EXPECT_EQ(client.counters().unsent, 0U);
     EXPECT_EQ(client.send(one.address(), message_of(0, 0)), Status::closed);
+}
+
+// Nobody else could say when its thread comes to it.
+TEST(SendingClient, TakesNothingMoreOnceItsOwnThreadHasClosedIt) {
+    Listening there;
+    Client client{sending()};
+    std::promise<Status> behind;
+    ASSERT_TRUE(client.post([&] {
+        client.close();
+        behind.set_value(client.send(there.address(), message_of(1, 0)));
+    }));
+    EXPECT_EQ(behind.get_future().get(), Status::closed);
 }
 
 TEST(SendingClient, WhatItSendsToOneThatIsNotThereYetArrivesWhenItIs) {

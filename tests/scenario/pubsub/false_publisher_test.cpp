@@ -68,6 +68,12 @@ std::vector<Attack> attacks() {
              encode({.instance = 1, .request = 77}, body);
              it.send(positions_kind, body);
          }},
+        {"an answer to what it was not asked",
+         [](FalsePublisher& it) {
+             Bytes body(answer_bytes);
+             encode({.request = 77, .result = SubscriptionResult::accepted}, body);
+             it.send(subscription_answer_kind, body);
+         }},
     };
 }
 

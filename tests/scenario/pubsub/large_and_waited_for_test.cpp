@@ -99,6 +99,24 @@ TEST_P(LargeAndWaitedFor, NoMoreGiveWayThanAMessageNeeds) {
     EXPECT_EQ(publisher_actor.closed.size(), 1U);
 }
 
+// Nothing would be free without it, however long it has taken nothing of what it is to be told.
+TEST_P(LargeAndWaitedFor, WhoKeepsNothingNeedNotGiveWay) {
+    auto publisher = small_buffered();
+    const auto guest = stuck(range(50, 50), SlowPolicy::drop);
+    while (publisher->counters().dropped == 0)
+        ASSERT_EQ(publish(*publisher, Fid{50}, 0, 900), Status::ok);
+    settle(*publisher);
+    gather(1);
+    publish_for_all(*publisher, receives - 1, 40);
+    publish_for_all(*publisher, 3, 3900); // of the first of them a part leaves
+    ASSERT_TRUE(
+        run_until([&] { return publish(*publisher, free_fid, 0, 62 * 1024) == Status::ok; }));
+    ASSERT_TRUE(run_until([&] { return honest->actor.messages == 1; }));
+    EXPECT_EQ(publisher_actor.closed.size(), 1U);
+    EXPECT_TRUE(run_until([&] { return stopped[0]->closed; }));
+    EXPECT_FALSE(guest->closed);
+}
+
 // Whom it waits for then is its close_timeout.
 TEST_P(LargeAndWaitedFor, AMessageThatWaitedForMemoryMakesNobodyGiveWayOnceThePublisherCloses) {
     auto publisher = small_buffered({.close_timeout = 10s});

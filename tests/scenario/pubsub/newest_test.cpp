@@ -253,6 +253,28 @@ TEST_P(NewestMessages, SurviveThatOthersNeedTheMemory) {
     }
 }
 
+// Of each fid one message waits, and what is taken back of them is kept: nothing is missed, nor
+// told.
+TEST_P(NewestMessages, ThatAreAllKeptWhenOthersNeedTheMemoryCostNoMoreFrames) {
+    constexpr std::uint64_t fids = 25;
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64, .share_bytes = 30 * 1024});
+    auto& subscriber = paused({range(101, 100 + fids)});
+    const auto frames = [&] { return publisher->snapshot().subscribers.front().frames_sent; };
+    const std::uint64_t before = frames();
+    for (std::uint64_t fid = 101; fid <= 100 + fids; ++fid)
+        ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 900), Status::ok); // a page each
+    publisher->flush();
+    settle();
+    const std::size_t waiting = publisher->snapshot().subscribers.front().waiting;
+    const auto others = others_need_the_memory(*publisher);
+    ASSERT_LT(publisher->snapshot().subscribers.front().waiting, waiting)
+        << "the test must take something back";
+    subscriber.socket->resume();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == fids; }));
+    EXPECT_EQ(frames() - before, fids);
+    EXPECT_THAT(subscriber.actor.gaps, IsEmpty());
+}
+
 // Then there is nothing to send but what was missed, and it is told without a message behind it.
 TEST_P(NewestMessages, ThatFindNoRoomWhenOthersNeedTheMemoryAreToldAsMissed) {
     auto publisher = buffered(

@@ -78,6 +78,38 @@ TEST_P(OnePublisher, GivenByAnotherAddressThanItIsFoundAtIsOneWhenBothHaveAnswer
     }
 }
 
+// What it claims beyond the first slice was not looked at when it turned out to be the other.
+TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
+    Made& one = publisher();
+    Made& other = publisher();
+    const netio::Address given{.host = "one.example", .port = one.address.port};
+    bed.sim()->name(given.host, {one.address.host});
+    subscribe({given});
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    announce("other", other, range(0, 4));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    announce("one", one, range(5, 9));
+    ASSERT_TRUE(run_until([&] { return actor.connected.size() == 3; }));
+    ASSERT_THAT(actor.subscribed["one"], IsEmpty());
+    Announcement more;
+    more.name = "one";
+    more.instance = 1;
+    more.addresses = {"tcp:" + to_string(one.address)};
+    for (std::uint64_t fid = 0; fid < 100'000; fid += 2)
+        more.fids.push_back({.fids = range(fid, fid), .meaning = {}});
+    bus.tell().on_announced(more);
+    // Meanwhile it answers what it was asked by its name.
+    Timer pass{loop(), [&] {
+                   bed.world()->spend(1ms);
+                   pass.start(netio::Duration::zero());
+               }};
+    pass.start(netio::Duration::zero());
+    ASSERT_TRUE(run_until([&] { return all->connected_count() == 2; }));
+    pass.cancel();
+    let_pass(100ms);
+    EXPECT_THAT(actor.contests, IsEmpty());
+}
+
 // By default a name has the number of the process. The old one stands there until its lease ends.
 TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks) {
     for (const bool is_announced_first : {true, false}) {

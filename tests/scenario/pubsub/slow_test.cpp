@@ -94,6 +94,19 @@ TEST_P(SlowSubscribers, BlockingBoundsWhatAnUnbufferedPublisherHolds) {
     EXPECT_EQ(publisher->outstanding(), 0U);
 }
 
+// A moment in which it takes nothing costs it no message.
+TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeTheyDo) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                                 .outstanding_limit = 100,
+                                 .remainder_limit = 5});
+    auto slow = stuck(range(1, 1));
+    netio::RegisteredBuffer memory{10'000}; // too large to be gathered
+    for (std::uint64_t i = 0; i < 30; ++i)
+        ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{i}), Status::ok);
+    EXPECT_EQ(publisher->snapshot().subscribers.front().waiting, 5U);
+    EXPECT_GE(publisher->counters().dropped, 30U - 8U - 5U) << "8: its receive buffers";
+}
+
 // Nothing of it is lent to anybody, and still its ends wait to be told.
 TEST_P(SlowSubscribers, WhatASlowOneMissesIsRefusedBeforeTheLoopHasToTellMoreThanTwiceTheLimit) {
     auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},

@@ -49,6 +49,24 @@ TEST_P(Snapshots, AgreeWithTheBooksAtTheEnd) {
         EXPECT_EQ(fid.messages, 10U) << to_string(fid.fid);
 }
 
+TEST_P(Snapshots, SayHowMuchHasWaitedSinceTheLastOne) {
+    auto pages = buffered({});
+    auto& reader = subscribe({range(1, 1)});
+    auto lent = unbuffered({});
+    auto& other = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until(
+        [&] { return reader.actor.subscribed.size() == 1 && other.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*pages, Fid{1}, 0, 50), Status::ok);
+    pages->flush();
+    netio::RegisteredBuffer memory{50};
+    ASSERT_EQ(lent->publish(Fid{1}, memory.slice(), Cookie{1}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return reader.actor.messages == 1 && other.actor.messages == 1; }));
+    EXPECT_GE(pages->snapshot().subscribers.front().most_waiting, 50U);
+    EXPECT_EQ(pages->snapshot().subscribers.front().most_waiting, 0U);
+    EXPECT_EQ(lent->snapshot().subscribers.front().most_waiting, 1U);
+    EXPECT_EQ(lent->snapshot().subscribers.front().most_waiting, 0U);
+}
+
 TEST_P(Snapshots, KeepTheLatencyOfThoseWhoHaveGone) {
     auto publisher = buffered({.page_bytes = 1024, .page_count = 8});
     auto& subscriber = subscribe({range(1, 1)});

@@ -106,6 +106,21 @@ TEST_P(SubscriptionSnapshots, GoOnWhenThePublisherIsAnotherOne) {
     EXPECT_EQ(now.fids[0].messages, 2U);
 }
 
+TEST_P(SubscriptionSnapshots, LeaveOutWhoIsAskedForNothing) {
+    Subscriptions all{transport(), on_bus(), actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    Made& other = publisher();
+    announce("one", one, range(0, 9));
+    announce("other", other, range(10, 19));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    const SubscriptionsSnapshot now = look(all);
+    ASSERT_THAT(now.sources, SizeIs(1));
+    EXPECT_EQ(now.sources[0].name, "one");
+    all.subscribe(range(10, 19));
+    EXPECT_THAT(look(all).sources, SizeIs(2));
+}
+
 // Remembered or not: of those that were forgotten the sums remain.
 TEST_P(SubscriptionSnapshots, KeepWhatOneBroughtThatIsGoneFromTheBus) {
     for (const std::size_t remembered : {1000U, 0U}) {

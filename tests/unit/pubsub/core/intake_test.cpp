@@ -105,6 +105,18 @@ TEST_F(IntakeTest, AMessageThatIsOneFragmentIsHandedOverWhereItLies) {
     EXPECT_EQ(take(page_kind, page({1})), Outcome::taken) << "nothing is in progress";
 }
 
+// Right behind one that is good, whose place in memory it has.
+TEST_F(IntakeTest, AFragmentWhoseReservedBytesAreNotZeroIsNotTheOneBefore) {
+    const std::vector<std::byte> good = fragment(4, 0, 20);
+    std::vector<std::byte> bad = good;
+    bad[fragment_extension_bytes - 1] = std::byte{1};
+    const Outcome of_good = take(fragment_kind, good);
+    const Outcome of_bad = take(fragment_kind, bad);
+    EXPECT_EQ(of_good, Outcome::taken);
+    EXPECT_EQ(of_bad, Outcome::malformed);
+    EXPECT_THAT(sink.messages, ElementsAre("0x4:20"));
+}
+
 TEST_F(IntakeTest, SaysWhichKindsOfFramesThereWere) {
     take(fragment_kind, fragment(4, 0));
     EXPECT_TRUE(intake.seen().fragments);

@@ -96,6 +96,37 @@ TEST(Announcement, AControlCharacterDoesNotReachALog) {
     EXPECT_THAT(refusal_of(with(R"("parameters":{"a\nb":"c"})")), Not(HasSubstr("\n")));
 }
 
+TEST(Announcement, EachOfItsTextsIsLookedAt) {
+    const std::string unseen = R"("a\u001b[2J")";
+    for (const std::string name : {"mode", "host", "started", "metrics"}) {
+        EXPECT_EQ(refusal_of(with('"' + name + "\":" + unseen)),
+                  name + ": a control character, or one that cannot be seen");
+    }
+    EXPECT_THAT(refusal_of(with(R"("addresses":["tcp:h:1",)" + unseen + "]")),
+                StartsWith("addresses[1]: a control character"));
+    EXPECT_THAT(refusal_of(with(R"("parameters":{"a":)" + unseen + "}")),
+                StartsWith("parameters: a control character"));
+}
+
+TEST(Announcement, EachOfItsTextsIsLookedAtBeforeItIsWritten) {
+    for (std::string Announcement::*const text :
+         {&Announcement::name, &Announcement::mode, &Announcement::host, &Announcement::started,
+          &Announcement::metrics}) {
+        Announcement one = full();
+        one.*text = "a\x1b[2J";
+        EXPECT_THROW(to_text(one), AnnouncementError);
+    }
+    Announcement one = full();
+    one.addresses.push_back("tcp:a\x1b[2J:1");
+    EXPECT_THROW(to_text(one), AnnouncementError);
+    one = full();
+    one.parameters["page_size"] = "a\x1b[2J";
+    EXPECT_THROW(to_text(one), AnnouncementError);
+    one = full();
+    one.fids.front().meaning = "a\x1b[2J";
+    EXPECT_THROW(to_text(one), AnnouncementError);
+}
+
 TEST(Announcement, IsBoundedInEverything) {
     EXPECT_THAT(refusal_of(std::string(announcement_bytes_limit + 1, ' ')), HasSubstr("bytes"));
     EXPECT_EQ(refusal_of(with(R"("host":")" + std::string(257, 'x') + "\"")),

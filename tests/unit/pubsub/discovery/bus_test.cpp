@@ -31,6 +31,8 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
         there[announcement.name] = announcement;
         for (const AnnouncedFids& each : announcement.fids)
             fids += to_integer(each.fids.last) - to_integer(each.fids.first) + 1;
+        for (const TimePoint until = Clock::now() + takes; Clock::now() < until;) {
+        }
         if (ends != nullptr) ends->reset();
     }
     void on_gone(const std::string& name) override {
@@ -38,6 +40,7 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
         gone.push_back(name);
     }
     void on_trouble(const std::string& what) override { troubles.push_back(what); }
+    void on_caught_up() override { ++caught_up; }
 
     void on_written() override { ++written; }
 
@@ -46,6 +49,8 @@ class Listener final : public Discovery::Handler, public Announcer::Handler {
     std::vector<std::string> troubles;
     std::uint64_t fids = 0;
     int written = 0;
+    int caught_up = 0;
+    Duration takes{};                           // each that is announced
     std::unique_ptr<Discovery>* ends = nullptr; // with the first that is announced
 };
 
@@ -88,6 +93,22 @@ TEST_F(Bus, APublisherIsFoundHoldsItsLeaseAndIsGoneWhenItEnds) {
     ASSERT_TRUE(run_until([&] { return listener.there.empty(); }));
     EXPECT_THAT(listener.troubles, testing::IsEmpty());
     EXPECT_THAT(own.troubles, testing::IsEmpty());
+}
+
+// Long before its lease would have it written again.
+TEST_F(Bus, WhatAPublisherSaysAnewStandsThereAtOnce) {
+    const BusOptions slow{.lease = seconds{600}, .poll = milliseconds{50}};
+    const auto bus = open_bus(loop, where(), slow);
+    bus->watch(listener);
+    Listener own;
+    const auto announcer = announce(loop, where(), of("a"), own, slow);
+    ASSERT_TRUE(run_until([&] { return listener.there.contains("a") && own.written == 1; }));
+    Announcement more = of("a");
+    more.mode = "buffered";
+    const TimePoint begin = Clock::now();
+    announcer->update(more);
+    ASSERT_TRUE(run_until([&] { return listener.there["a"].mode == "buffered"; }));
+    EXPECT_LT(Clock::now() - begin, seconds{40});
 }
 
 TEST_F(Bus, APublisherIsToldOnceThatItStandsThereAndNotBefore) {
@@ -189,6 +210,25 @@ TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
         announcers.push_back(announce(loop, where(), of(name), own, quick));
     ASSERT_TRUE(run_until([&] { return listener.there.size() == 3; }));
     EXPECT_THAT(own.troubles, testing::IsEmpty());
+}
+
+// There is no other news: what is left comes without any.
+TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
+    DirectoryBoard board{where(), seconds{1}};
+    for (const char* name : {"a", "b", "c"})
+        board.put(name, to_text(of(name)));
+    listener.takes = 2 * EventLoop::Options{}.turn_limit;
+    const auto bus = open_bus(loop, where(), {.lease = seconds{600}, .poll = seconds{3600}});
+    bus->watch(listener);
+    ASSERT_TRUE(run_until([&] { return !listener.there.empty(); }));
+    EXPECT_EQ(listener.there.size(), 1U);
+    EXPECT_EQ(listener.caught_up, 0);
+    loop.run_once(Clock::now() + milliseconds{20});
+    EXPECT_EQ(listener.there.size(), 2U);
+    EXPECT_EQ(listener.caught_up, 0);
+    loop.run_once(Clock::now() + milliseconds{20});
+    EXPECT_EQ(listener.there.size(), 3U);
+    EXPECT_EQ(listener.caught_up, 1);
 }
 
 TEST_F(Bus, AHandlerMayEndTheBus) {

@@ -2,6 +2,7 @@
 #include "pubsub/discovery/directory_board.hpp"
 
 #include "pubsub/discovery/announcement.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
@@ -141,6 +142,25 @@ TEST_F(Directory, WithoutADescriptorToWatchWithNothingIsLost) {
     EXPECT_THROW(poor.look(seen), BoardError);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     writer.put("a", "1");
+    poor.look(seen);
+    EXPECT_THAT(seen.texts, ElementsAre(Key("a")));
+}
+
+// What has changed meanwhile may be known to nobody but the look that failed.
+TEST_F(Directory, AfterALookThatFailedTheNextOneIsAtEverythingAgain) {
+    const milliseconds poll{500};
+    DirectoryBoard poor{folder.path().string(), poll, DirectoryBoard::Notice::none};
+    Seen seen;
+    const TimePoint begin = Clock::now();
+    poor.look(seen);
+    writer.put("a", "1");
+    while (Clock::now() < begin + 2 * poll)
+        poor.wait(begin + 2 * poll);
+    {
+        const test::DescriptorLimit one{1}; // and it cannot be listed
+        EXPECT_THROW(poor.look(seen), BoardError);
+    }
+    EXPECT_THAT(seen.texts, IsEmpty());
     poor.look(seen);
     EXPECT_THAT(seen.texts, ElementsAre(Key("a")));
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A client's destinations in virtual time: what its thread is to do is done when the test says so.
+
+#include "pubsub/client/destinations.hpp"
+
+#include "tests/scenario/messages/receiver.hpp"
+#include "tests/support/forwarding_transport.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <deque>
+
+namespace netio::pubsub {
+namespace {
+
+using namespace std::chrono_literals;
+using netio::test::Bed;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+// Whose searches for a way cannot begin for a while, as where no further thread can be started.
+class PoorTransport final : public netio::test::ForwardingTransport {
+  public:
+    using ForwardingTransport::ForwardingTransport;
+
+    std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
+                                             std::function<void(FoundRoutes)> found) override {
+        if (is_poor) throw std::runtime_error{"no thread"};
+        return Transport::find_routes(remote, local_host, std::move(found));
+    }
+
+    bool is_poor = false;
+};
+
+class SimulatedDestinations : public testing::TestWithParam<Bed> {
+  protected:
+    static constexpr std::chrono::milliseconds retry_limit{4000};
+
+    void SetUp() override {
+        Destinations::Options options{.queue_bytes = 10'000, .limit = 4};
+        options.socket.socket.retry_interval = 1ms;
+        options.socket.socket.retry_limit = retry_limit;
+        all = std::make_unique<Destinations>(
+            std::move(options),
+            Destinations::Calls{
+                .post = [this](std::function<void()> task) { return tasks.push_back(task), true; },
+                .tell = [this](const std::string& line) { told.push_back(line); },
+                .ended = [this] { ++ended; }});
+        all->set_transport(transport);
+    }
+    void listen(const Address& at) {
+        listener = std::make_unique<ListenSocket>(
+            bed.transport(), ListenSocket::Options{.addresses = {at}, .open = true}, receiver);
+        address = listener->endpoints().front().address;
+    }
+    void send(std::size_t size) {
+        ASSERT_EQ(all->send(address, netio::test::content(size, 0)), Status::ok);
+        do_tasks();
+    }
+    void do_tasks() {
+        for (const auto& task : std::exchange(tasks, {}))
+            task();
+    }
+    bool have_arrived(std::size_t count) {
+        return bed.run_until([&] { return receiver.messages.size() == count; });
+    }
+
+    netio::test::TestBed bed{GetParam()};
+    PoorTransport transport{bed.transport()};
+    netio::test::Receiver receiver;
+    std::unique_ptr<ListenSocket> listener;
+    Address address;
+    std::deque<std::function<void()>> tasks;
+    std::vector<std::string> told;
+    int ended = 0;
+    std::unique_ptr<Destinations> all;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, SimulatedDestinations, netio::test::simulated_beds(),
+                         netio::test::bed_name);
+
+TEST_P(SimulatedDestinations, ThatCannotBeSearchedForAreTriedAgainWithAllThatWaits) {
+    listen(bed.address());
+    transport.is_poor = true;
+    send(10);
+    EXPECT_THAT(told, ElementsAre(HasSubstr("no thread")));
+    send(20); // while it has no socket
+    EXPECT_THAT(told, SizeIs(1)) << "it is tried in its time";
+    transport.is_poor = false;
+    ASSERT_TRUE(have_arrived(2));
+    EXPECT_EQ(receiver.messages[0].bytes.size(), 10U);
+    EXPECT_EQ(receiver.messages[1].bytes.size(), 20U);
+}
+
+// Only who refuses for good is left alone for as long as the limit.
+TEST_P(SimulatedDestinations, ThatWereGoneForAMomentAreThereAgainSoon) {
+    listen(bed.address());
+    send(10);
+    ASSERT_TRUE(have_arrived(1));
+    listener.reset();
+    ASSERT_TRUE(bed.run_until([&] { return told.size() == 2; })) << "connected, and closed";
+    const TimePoint begin = bed.world()->now();
+    send(20);
+    listen(address);
+    ASSERT_TRUE(have_arrived(2));
+    EXPECT_LT(bed.world()->now() - begin, retry_limit / 2);
+}
+
+TEST_P(SimulatedDestinations, WhatEndsAsItWasToldToIsNoTrouble) {
+    listen(bed.address());
+    send(10);
+    ASSERT_TRUE(have_arrived(1));
+    all->disconnect(address);
+    do_tasks();
+    ASSERT_TRUE(bed.run_until([&] { return ended == 1; }));
+    EXPECT_THAT(told, ElementsAre(HasSubstr("connected to")));
+}
+
+} // namespace
+} // namespace netio::pubsub
