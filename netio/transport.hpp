@@ -226,7 +226,8 @@ class NETIO_EXPORT Transport {
 
     // Resolves the name of a host and asks which providers reach its addresses, which may take
     // seconds; the loop goes on meanwhile. `found` is called from the loop, once; it may destroy
-    // the search. Here: what providers_to() says, for transports that know it at once.
+    // the search. Here: what providers_to() says, for transports that know it at once. Throws
+    // std::system_error: there is no thread or no descriptor for it.
     virtual std::unique_ptr<RouteSearch> find_routes(const Address& remote,
                                                      const std::string& local_host,
                                                      std::function<void(FoundRoutes)> found);

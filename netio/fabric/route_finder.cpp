@@ -194,7 +194,11 @@ std::unique_ptr<RouteSearch> RouteFinder::find(const Address& remote, const std:
         Job{.remote = remote, .local_host = local_host, .found = std::move(found), .answer = {}});
     const std::lock_guard lock{shared_->mutex};
     if (shared_->waiting.size() >= shared_->idle() && shared_->workers.size() < thread_limit) {
-        Shared::start_worker(shared_);
+        try {
+            Shared::start_worker(shared_);
+        } catch (const std::system_error&) {
+            if (shared_->workers.empty()) throw;
+        } // one of those that are busy will do it
     }
     shared_->waiting.push_back(job);
     shared_->changed.notify_one();

@@ -27,6 +27,7 @@ class RouteFinder final : private EventSource {
     RouteFinder(EventLoop& loop, Search search);
     ~RouteFinder() override;
 
+    // Throws std::system_error: there is no thread, and the process may have none.
     std::unique_ptr<RouteSearch> find(const Address& remote, const std::string& local_host,
                                       std::function<void(FoundRoutes)> found);
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 #include <utility>
 
 namespace netio::inline v0_2 {
@@ -69,14 +70,21 @@ void Connector::look_at_key() const {
 void Connector::search() {
     const Address remote = std::move(remotes_.back());
     remotes_.pop_back();
-    search_ = transport_.find_routes(remote, local_host_, [this, remote](FoundRoutes found) {
-        if (found.routes.empty()) {
-            reasons_.push_back(
-                {.reason = CloseReason::unreachable,
-                 .detail = "cannot connect to " + to_string(remote) + ": " + found.problem});
-        }
-        on_found(std::move(found));
-    });
+    try {
+        search_ = transport_.find_routes(remote, local_host_, [this, remote](FoundRoutes found) {
+            if (found.routes.empty()) {
+                reasons_.push_back(
+                    {.reason = CloseReason::unreachable,
+                     .detail = "cannot connect to " + to_string(remote) + ": " + found.problem});
+            }
+            on_found(std::move(found));
+        });
+    } catch (const std::system_error& error) { // no thread or no descriptor for it: now
+        reasons_.push_back(
+            {.reason = CloseReason::failed,
+             .detail = "cannot look for a way to " + to_string(remote) + ": " + error.what()});
+        turn_.start(Duration::zero());
+    }
 }
 
 void Connector::on_found(FoundRoutes found) {

@@ -236,7 +236,8 @@ Assignment::Outcome Assignment::remove(SourceId source) {
 
 Assignment::Outcome Assignment::begin_change(SourceId source, Claim& claim) {
     claim.from = Fid{0};
-    if (!std::exchange(claim.changing, true)) changing_.push_back(source);
+    if (std::exchange(claim.changing, true)) std::erase(changing_, source);
+    changing_.push_front(source); // what comes of it now is its own, and nobody else's
     return advance();
 }
 

@@ -34,9 +34,10 @@ enum class SimCall : std::uint8_t {
     make_connection, // no descriptor, no endpoint: for who connects
     accept,          // the same for who accepts
     listen,
-    post, // of a send, a write or a receive: the connection breaks
+    post,   // of a send, a write or a receive: the connection breaks
+    search, // for a way to a peer: no thread, no descriptor
 };
-inline constexpr std::size_t sim_call_count = 5;
+inline constexpr std::size_t sim_call_count = 6;
 
 // How one process reaches another.
 struct SimPath {

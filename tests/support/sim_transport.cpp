@@ -99,6 +99,7 @@ class SimSearch final : public RouteSearch {
 std::unique_ptr<RouteSearch> SimTransport::find_routes(const Address& remote,
                                                        const std::string& local_host,
                                                        std::function<void(FoundRoutes)> found) {
+    if (fails(SimCall::search)) throw FabricError{{EAGAIN, std::system_category()}, "no thread"};
     const auto named = names_.find(remote.host);
     const std::vector<std::string> hosts =
         named == names_.end() ? std::vector{remote.host} : named->second;

@@ -105,6 +105,8 @@ class SimTransport final : public Transport {
     void refuse_registrations(bool refuse) { this->refuse(SimCall::register_memory, refuse); }
     // No endpoint can be made by who connects.
     void refuse_connecting(bool refuse) { this->refuse(SimCall::make_connection, refuse); }
+    // No search for a way can begin.
+    void refuse_searching(bool refuse) { this->refuse(SimCall::search, refuse); }
     // No endpoint can be made for who asks to be connected.
     void refuse_endpoints(bool refuse) { this->refuse(SimCall::accept, refuse); }
 

@@ -94,7 +94,7 @@ void FaultDrawing::draw_strike() {
     step.with.set("other", here ? other : who);
     step.with.set("us", dice_.while_us());
     if (dice_.percent(40)) step.with.set("both", 0);
-    step.with.set("call", dice_.between(0, 4));
+    step.with.set("call", dice_.between(0, 5));
 }
 
 // Somebody ends in order, and somebody else does not hear all of it.
@@ -140,7 +140,7 @@ void FaultDrawing::draw_one(const std::string& kind) {
         schedule_->at(moment(), who, "sever");
     } else if (kind == "fail") {
         Step& step = schedule_->at(dice_.percent(50) ? 0 : moment(), who, "fail");
-        step.with.set("call", dice_.between(0, 4));
+        step.with.set("call", dice_.between(0, 5));
         step.with.set("first", dice_.between(1, dice_.percent(50) ? 3 : 40));
         step.with.set("count", dice_.percent(70) ? 1 : dice_.between(2, 1000));
     } else if (kind == "break") {

@@ -2,6 +2,7 @@
 
 // Routes that are looked for on other threads, over the real fabric.
 
+#include "netio/base/check.hpp"
 #include "netio/fabric/route_finder.hpp"
 #include "tests/scenario/fabric/ends.hpp"
 
@@ -11,6 +12,8 @@
 #include <cstdlib>
 #include <future>
 #include <optional>
+#include <pthread.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace netio::test {
@@ -105,6 +108,53 @@ TEST(Routes, SlowNamesDoNotKeepOthersWaiting) {
     release.set_value();
     loop.run();
     EXPECT_THAT(answers, testing::ElementsAre("fast.example", "slow.example"));
+}
+
+// While it lives, no further thread can be started in this process.
+class NoFurtherThread {
+  public:
+    NoFurtherThread() {
+        NETIO_CHECK(::pthread_getattr_default_np(&before_) == 0);
+        pthread_attr_t huge = before_;
+        NETIO_CHECK(::pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+        NETIO_CHECK(::pthread_setattr_default_np(&huge) == 0);
+    }
+    ~NoFurtherThread() { NETIO_CHECK(::pthread_setattr_default_np(&before_) == 0); }
+    NoFurtherThread(const NoFurtherThread&) = delete;
+    NoFurtherThread& operator=(const NoFurtherThread&) = delete;
+
+  private:
+    pthread_attr_t before_{};
+};
+
+TEST(Routes, WhereNoFurtherThreadCanBeStartedABusyOneSearchesBehindItsOwn) {
+    std::promise<void> begun;
+    std::promise<void> release;
+    const std::shared_future<void> released = release.get_future().share();
+    EventLoop loop;
+    fabric::RouteFinder finder{loop, [&begun, released](const Address& remote, const std::string&) {
+                                   if (remote.host == "first") begun.set_value();
+                                   released.wait();
+                                   return FoundRoutes{.routes = {}, .problem = remote.host};
+                               }};
+    std::vector<std::string> answers;
+    const auto find = [&](const std::string& host) {
+        return finder.find({.host = host, .port = 1}, {}, [&](const FoundRoutes& found) {
+            answers.push_back(found.problem);
+            if (answers.size() == 2) loop.stop();
+        });
+    };
+    {
+        const NoFurtherThread limit;
+        EXPECT_THROW(static_cast<void>(find("nobody")), std::system_error);
+    }
+    const auto first = find("first");
+    begun.get_future().wait();
+    const NoFurtherThread limit;
+    const auto second = find("second");
+    release.set_value();
+    loop.run();
+    EXPECT_THAT(answers, testing::ElementsAre("first", "second"));
 }
 
 // What is registered with atexit() last runs first.

@@ -134,6 +134,28 @@ TEST_P(BadDay, NoDescriptorForAConnectionIsAReasonAndLaterOneIsMade) {
     ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
 }
 
+TEST_P(BadDay, NoThreadForASearchIsAReasonAlsoWhereNobodyCalled) {
+    listen();
+    bed.sim()->refuse_searching(true);
+    dial(address.host);
+    EXPECT_TRUE(sender.closed.empty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::failed);
+    EXPECT_THAT(sender.closed[0].detail, HasSubstr(to_string(address)));
+    EXPECT_THAT(sender.closed[0].detail, HasSubstr("no thread"));
+    bed.sim()->refuse_searching(false);
+    dial(address.host, {.reconnect = true});
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 1; }));
+    bed.sim()->refuse_searching(true);
+    listener.reset();
+    ASSERT_TRUE(bed.run_until([&] { return sender.closed.size() == 3; }));
+    EXPECT_THAT(sender.closed[2].detail, HasSubstr("no thread"));
+    bed.sim()->refuse_searching(false);
+    listener = std::make_unique<ListenSocket>(
+        bed.transport(), ListenSocket::Options{.addresses = {address}, .open = true}, receiver);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+}
+
 TEST_P(BadDay, AListenerThatRunsOutOfEndpointsSaysSoAndTakesTheNextOne) {
     listen();
     bed.sim()->refuse_endpoints(true);

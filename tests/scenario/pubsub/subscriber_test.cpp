@@ -191,6 +191,19 @@ TEST_P(SubscribingInTheSimulator, WhatCannotEvenBeTriedNowIsTriedAgain) {
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
 }
 
+TEST_P(SubscribingInTheSimulator, WhoCannotEvenLookForAWayNowLooksAgain) {
+    auto publisher = buffered({});
+    bed.sim()->refuse_searching(true);
+    auto& subscriber =
+        subscribe({range(1, 1)}, {.other_addresses = {{.host = "elsewhere", .port = 7}}});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    EXPECT_THAT(subscriber.actor.closed[1].detail, HasSubstr(to_string(address) + ": no thread"));
+    EXPECT_THAT(subscriber.actor.closed[1].detail, HasSubstr("elsewhere:7: no thread"));
+    bed.sim()->refuse_searching(false);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+}
+
 // One address is a publisher that wants larger buffers, and with those nothing can be opened.
 TEST_P(SubscribingInTheSimulator, WhereLargerBuffersCannotBeTriedTheNextAddressIs) {
     auto publisher = buffered({});

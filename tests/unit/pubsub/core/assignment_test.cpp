@@ -183,6 +183,29 @@ TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwne
     EXPECT_THAT(claim(SourceId{2000}, range(0, 1000)).contests, SizeIs(Assignment::contest_limit));
 }
 
+// What is left of another one's claim is not done on the way, where nobody would be told of it.
+TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
+    constexpr SourceId c{3};
+    const FidRange all = range(0, 100);
+    const std::vector<FidRange> many{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
+    using Change = Assignment::Outcome (*)(Assignment&);
+    for (const Change change : {Change{[](Assignment& it) { return it.remove(c); }},
+                                Change{[](Assignment& it) { return it.claim(c, {}); }}}) {
+        Assignment assignment{2};
+        assignment.want({&all, 1}, {});
+        assignment.claim(a, {&many.front(), 1});
+        const FidRange other = range(90, 90);
+        assignment.claim(c, {&other, 1});
+        ASSERT_THAT(assignment.claim(b, many).orders, SizeIs(1)) << "half of it";
+        EXPECT_THAT(change(assignment).contests, IsEmpty());
+        std::vector<Assignment::Contest> contests;
+        while (!assignment.is_settled())
+            std::ranges::move(assignment.advance().contests, std::back_inserter(contests));
+        EXPECT_THAT(contests, ElementsAre(Assignment::Contest{
+                                  .owner = a, .other = b, .first = range(0, 0), .fids = 1}));
+    }
+}
+
 // --- what a stranger's announcement costs ---------------------------------------------------
 
 class LongAssignment : public testing::Test {
