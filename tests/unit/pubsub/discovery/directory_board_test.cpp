@@ -148,7 +148,7 @@ TEST_F(Directory, WithoutADescriptorToWatchWithNothingIsLost) {
 
 // What has changed meanwhile may be known to nobody but the look that failed.
 TEST_F(Directory, AfterALookThatFailedTheNextOneIsAtEverythingAgain) {
-    const milliseconds poll{500};
+    const milliseconds poll{50};
     DirectoryBoard poor{folder.path().string(), poll, DirectoryBoard::Notice::none};
     Seen seen;
     const TimePoint begin = Clock::now();
