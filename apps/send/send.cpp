@@ -26,6 +26,7 @@
 
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -85,14 +86,80 @@ class Lines {
     std::string text_; // at most a line and a piece, as no more is read while a line waits
 };
 
+// What is to be sent: the lines of standard input, or made-up messages.
+class Supply {
+  public:
+    // `go_on` is called when there may be more.
+    Supply(netio::EventLoop& loop, const SendArguments& arguments, std::function<void()> go_on)
+        : loop_{loop}, go_on_{std::move(go_on)}, is_made_up_{arguments.count.has_value()},
+          made_up_(arguments.bytes), left_{arguments.count.value_or(0)} {}
+
+    enum class Given : std::uint8_t { all, not_yet };
+    // Calls send(message) for each until it says that it takes no more, and flush() where nothing
+    // may come for long.
+    template <typename Send, typename Flush>
+    Given give(Send send, Flush flush) {
+        if (is_made_up_) return make_up(send);
+        lines_.give([&](std::string_view line) { return send(std::as_bytes(std::span{line})); });
+        if (lines_.has_line()) return Given::not_yet; // until there is room
+        if (lines_.ended()) return Given::all;
+        read_more(flush);
+        return Given::not_yet;
+    }
+    // All lines that there are have been given.
+    bool is_used_up() const { return !is_made_up_ && lines_.ended() && !lines_.has_line(); }
+    // Nothing more is wanted.
+    void stop() { input_.reset(); }
+
+  private:
+    static constexpr std::size_t messages_per_turn = 4096;
+
+    template <typename Send>
+    Given make_up(Send send) {
+        for (std::size_t turn = 0; left_ > 0; ++turn, --left_) {
+            if (turn == messages_per_turn) {
+                next_turn_.start(netio::Duration::zero());
+                return Given::not_yet;
+            }
+            if (!send(std::span<const std::byte>{made_up_})) return Given::not_yet;
+        }
+        return Given::all;
+    }
+    // A file is always readable, and cannot be watched.
+    template <typename Flush>
+    void read_more(Flush flush) {
+        const bool is_file = ::lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0;
+        if (is_file) {
+            lines_.read();
+            return next_turn_.start(netio::Duration::zero());
+        }
+        flush(); // what was read leaves, however long nothing more comes
+        if (input_) return;
+        input_ = std::make_unique<netio::DescriptorWatch>(
+            loop_, STDIN_FILENO, netio::DescriptorWatch::Interest::readable, [this] {
+                input_.reset();
+                lines_.read();
+                go_on_();
+            });
+    }
+
+    netio::EventLoop& loop_;
+    std::function<void()> go_on_;
+    bool is_made_up_;
+    std::vector<std::byte> made_up_;
+    std::uint64_t left_;
+    Lines lines_;
+    std::unique_ptr<netio::DescriptorWatch> input_;
+    netio::Timer next_turn_{loop_, [this] { go_on_(); }};
+};
+
 class SendRun final : private netio::BufferedSendSocket::Handler {
   public:
     explicit SendRun(const SendArguments& arguments)
         : arguments_{arguments}, transport_{netio::open_fabric(loop_,
                                                                {.provider = arguments.provider})},
-          made_up_{.message = std::vector<std::byte>(arguments.bytes),
-                   .left = arguments.count.value_or(0)},
-          socket_{*transport_, options(arguments), *this} {}
+          supply_{loop_, arguments, [this] { go_on(); }}, socket_{*transport_, options(arguments),
+                                                                  *this} {}
 
     ExitStatus run() {
         socket_.connect(peer_address(arguments_.peer));
@@ -116,18 +183,11 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     }
 
   private:
-    static constexpr std::size_t messages_per_turn = 4096;
-
     struct Link {
         bool connected = false;               // once
         bool waiting = false;                 // for a connection, and has said so
         std::uint64_t unconfirmed_frames = 0; // of all connections
         netio::Closed closed;                 // the last one
-    };
-
-    struct MadeUp { // in place of lines
-        std::vector<std::byte> message;
-        std::uint64_t left = 0;
     };
 
     static netio::BufferedSendSocket::Options options(const SendArguments& arguments) {
@@ -140,24 +200,14 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     void go_on() {
         if (!socket_.is_connected()) return is_all_sent() ? loop_.stop() : void();
         if (closing_) return;
-        if (arguments_.count) return make_up();
-        lines_.give([this](std::string_view line) { return send(std::as_bytes(std::span{line})); });
-        if (lines_.has_line()) return; // on_writable goes on
-        if (lines_.ended()) return close();
-        read_more();
+        const auto given =
+            supply_.give([this](std::span<const std::byte> message) { return send(message); },
+                         [this] { socket_.flush(); });
+        if (given == Supply::Given::all) close();
     }
     // Nobody is to be waited for.
-    bool is_all_sent() const {
-        return link_.connected && !arguments_.count && lines_.ended() && !lines_.has_line();
-    }
-    void make_up() {
-        for (std::size_t turn = 0; made_up_.left > 0; ++turn, --made_up_.left) {
-            if (turn == messages_per_turn) return next_turn_.start(netio::Duration::zero());
-            if (!send(made_up_.message)) return;
-        }
-        close();
-    }
-    // False: not now. A file is always readable, and cannot be watched.
+    bool is_all_sent() const { return link_.connected && supply_.is_used_up(); }
+    // False: not now.
     bool send(std::span<const std::byte> message) {
         const netio::Status status = socket_.send(message);
         if (status == netio::Status::too_large) {
@@ -168,24 +218,9 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         }
         return status == netio::Status::ok;
     }
-    void read_more() {
-        const bool is_file = ::lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0;
-        if (is_file) {
-            lines_.read();
-            return next_turn_.start(netio::Duration::zero());
-        }
-        socket_.flush(); // what was read leaves, however long nothing more comes
-        if (input_) return;
-        input_ = std::make_unique<netio::DescriptorWatch>(
-            loop_, STDIN_FILENO, netio::DescriptorWatch::Interest::readable, [this] {
-                input_.reset();
-                lines_.read();
-                go_on();
-            });
-    }
     void close() {
         closing_ = true;
-        input_.reset();
+        supply_.stop();
         socket_.close();
     }
 
@@ -218,13 +253,10 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
     PeerLog log_{loop_};
     netio::DeviceWatch devices_{loop_};
     std::unique_ptr<netio::Transport> transport_;
-    MadeUp made_up_;
-    Lines lines_;
+    Supply supply_;
     Link link_;
     bool closing_ = false;
     bool interrupted_ = false;
-    std::unique_ptr<netio::DescriptorWatch> input_;
-    netio::Timer next_turn_{loop_, [this] { go_on(); }};
     netio::BufferedSendSocket socket_;
     std::unique_ptr<MetricsServer> metrics_{show_metrics(loop_, arguments_.metrics, [this] {
         return [sender = SenderFigures{.peer = arguments_.peer, .snapshot = socket_.snapshot()}](

@@ -89,7 +89,7 @@ class Planter:
         affected = self.build.affected(fault.test, files)
         if not affected:
             return "error", f"no object of {fault.test} sees {', '.join(files)}"
-        suites = {part.split("*")[0] for part in re.split(r"[.:/-]", fault.filter) if len(part) > 3}
+        suites = {max(part.split("*"), key=len) for part in re.split(r"[.:/-]", fault.filter) if len(part) > 3}
         near = [each for each in affected if self._mentions(each, suites)]
         for objects in steps(near, affected):
             program = self.build.program(fault.test, files, overlay, objects)
