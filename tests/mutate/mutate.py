@@ -41,15 +41,17 @@ PROGRAMS = (
       "pubsub_scenario_test", "pubsub_client_test", "pubsub_loops_test"),
     *("stream_random_test", "stream_exhaustive_test"),
 )
+# What none of them notices, drawn worlds may: they put together what no test does.
+WORLDS = "world_run"
+WORLD_SEEDS = 300
 # The same scenarios over a real fabric say the same, later.
 SIMULATED = "-*/fabric_*"
 
 
 def run_test(program, arguments, folder):
     """(status, output, tests run); status None: it did not end in time."""
-    words = [str(program), "--gtest_brief=1", *arguments]
-    environment = {**os.environ, "GTEST_FAIL_FAST": "1"}
-    words = ["prlimit", f"--cpu={RUN_LIMIT_S}", *words]
+    environment = {**os.environ, "GTEST_FAIL_FAST": "1", "GTEST_BRIEF": "1"}
+    words = ["prlimit", f"--cpu={RUN_LIMIT_S}", str(program), *arguments]
     try:
         done = subprocess.run(
             words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3 * RUN_LIMIT_S
@@ -132,7 +134,20 @@ class Planter:
                 program.unlink()
                 if status != 0:
                     return "killed", test + ("" if status is not None else ", did not end")
+        if self._found_in_worlds(files, overlay):
+            return "killed", WORLDS
         return ("SURVIVED", ", ".join(tried)) if tried else ("unseen", "no test program sees it")
+
+    def _found_in_worlds(self, files, overlay):
+        if not (self.build.folder / "bin" / WORLDS).exists():
+            return False
+        affected = self.build.affected(WORLDS, files)
+        if not affected:
+            return False
+        program = self.build.program(WORLDS, files, overlay, affected)
+        status, _, _ = run_test(program, ["--seed", "1", "--seeds", str(WORLD_SEEDS), "--stop"], self.build.folder)
+        program.unlink()
+        return status != 0
 
     def guarded(self, attempt, subject, number):
         overlay = self.folder / str(number)
@@ -173,10 +188,10 @@ def plant_table(planter, faults, jobs):
     return 0 if counts.get("killed", 0) == len(faults) else 1
 
 
-def plant_drawn(planter, count, seed, skip, jobs, least_percent):
+def plant_drawn(planter, count, seed, skip, jobs, least_percent, folders):
     leave_out = (HERE / "not_drawn.txt").read_text("utf-8").split("\n")
     leave_out = [line.split("#")[0].strip() for line in leave_out]
-    supply = itertools.islice(draw.drawn(ROOT, seed, leave_out=[line for line in leave_out if line]), skip, None)
+    supply = itertools.islice(draw.drawn(ROOT, seed, folders, [line for line in leave_out if line]), skip, None)
     known = table.read_survivors(HERE)
     counts, serial = {"killed": 0, "SURVIVED": 0}, 0
     print(f"mutate: seed {seed}")
@@ -213,6 +228,7 @@ def main():
     parser.add_argument("--draw", type=int, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--skip", type=int, default=0, metavar="K", help="of the drawn, tried before")
+    parser.add_argument("--in", dest="folders", nargs="+", metavar="FOLDER", help="draw there alone")
     parser.add_argument("--least", type=int, default=90, metavar="PERCENT", help="of the drawn that must die")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true")
@@ -223,7 +239,7 @@ def main():
         wanted = sorted({fault.test for fault in faults})
         if options.draw:
             listed = "\n".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/CMakeLists.txt"))
-            wanted = [name for name in PROGRAMS if re.search(rf"NAME {name}\b", listed)]
+            wanted = [name for name in PROGRAMS if re.search(rf"NAME {name}\b", listed)] + [WORLDS]
         print(" ".join(wanted))
         return 0
     if options.check:
@@ -236,7 +252,8 @@ def main():
     folder = options.build.resolve()
     planter = Planter(Build(ROOT, folder), folder / "mutants")
     if options.draw:
-        return plant_drawn(planter, options.draw, options.seed, options.skip, options.jobs, options.least)
+        return plant_drawn(planter, options.draw, options.seed, options.skip, options.jobs, options.least,
+                           options.folders or draw.FOLDERS)
     return plant_table(planter, faults, options.jobs)
 
 
