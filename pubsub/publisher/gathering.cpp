@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/gathering.hpp"
 
-#include <algorithm>
-
 namespace netio::pubsub::inline v0_2 {
 
 bool Gathering::begin(std::size_t body_limit) {

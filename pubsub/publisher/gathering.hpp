@@ -18,6 +18,7 @@
 #include "pubsub/core/page.hpp"
 #include "pubsub/publisher/lent_message.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,11 +29,13 @@ namespace netio::pubsub::inline v0_2 {
 
 class Gathering {
   public:
-    // Larger ones are worth a frame of their own.
-    static constexpr std::size_t message_limit = 8192;
+    // Larger ones are worth a frame of their own: where the kernel copies what is sent, and where a
+    // device reads the memory itself, so that ours would be the only copy.
+    static constexpr std::size_t message_limit = 49152;
+    static constexpr std::size_t device_message_limit = 8192;
     // Memory for one peer: so many pages of at most this size, made when they are needed.
     static constexpr std::size_t page_limit = 4;
-    static constexpr std::size_t page_bytes = 65536;
+    static constexpr std::size_t page_bytes = 131072;
 
     // With so many frames of the peer's under way, a message waits for others to leave with, until
     // there is enough for a frame: whatever room the peer has, so that a burst makes few frames
@@ -40,8 +43,11 @@ class Gathering {
     static constexpr std::size_t frames_ahead = 1;
     static constexpr std::size_t enough_bytes = 32768;
 
-    static bool takes(const LentMessage& message) noexcept {
-        return message.total_bytes <= message_limit;
+    explicit Gathering(std::size_t limit) noexcept : limit_{limit} {}
+
+    // Those of which a frame of the peer's has place for several.
+    bool takes(const LentMessage& message, std::size_t body_limit) const noexcept {
+        return message.total_bytes <= std::min(limit_, body_limit / 3);
     }
 
     // What the queue wants to know of a message in a page.
@@ -69,6 +75,7 @@ class Gathering {
         std::vector<Held> messages;
         bool under_way = false;
     };
+    std::size_t limit_;
     std::vector<Page> pages_;
     std::uint8_t filling_ = 0;
     PageWriter writer_; // of the page that is being filled

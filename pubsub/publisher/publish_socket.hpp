@@ -12,8 +12,9 @@
 //     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
 //
 // A message larger than a subscriber's receive buffer is sent to it in fragments and arrives whole.
-// Messages of up to 8 KiB that come faster than frames leave share one: they are copied into it, as
-// for those a frame costs more than a copy. What comes alone leaves at once and is not copied.
+// Messages of up to 48 KiB (8 KiB on a device, which reads them itself) that come faster than
+// frames leave share one: they are copied into it, as for those a frame costs more than a copy, and
+// a subscriber has only so many receive buffers. What comes alone leaves at once and is not copied.
 //
 // publish is the default form: it is all or nothing, and the library finishes what some sessions
 // cannot take yet. try_publish is the explicit one (NetIO's): it queues nothing for a session
@@ -86,8 +87,9 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     // follows. again: no subscriber got it; on_writable says when to try again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
     // not_owned: the fid is another loop's (Publisher::Options::owned).
-    // While a frame is under way to a subscriber, the next messages of up to 8 KiB wait for it, or
-    // until they fill a frame together, though there is room; try_publish() lets each leave.
+    // While a frame is under way to a subscriber, the next messages that may share one wait for it,
+    // or until they are enough for a frame (32 KiB), though there is room; try_publish() lets each
+    // leave.
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }

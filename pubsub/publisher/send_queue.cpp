@@ -109,7 +109,7 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
         join_pages(room, frame);
         break;
     case Kind::message:
-        if (waits_for_company()) return false;
+        if (waits_for_company(room.body_limit)) return false;
         if (prepare_page(room, frame)) break;
         together_ = 0;
         part_ = fill_frame(*item.message, room.body_limit, item.offset, frame);
@@ -129,11 +129,11 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
     return true;
 }
 
-// Several small messages in one frame, if they wait behind one another. None of them can be one
-// that is sent in fragments: two of those do not fit into a frame.
+// Several small messages in one frame, if they wait behind one another. None of them is one that is
+// sent in fragments: of those no frame has place for several.
 bool SendQueue::prepare_page(const Room& room, ReadyFrame& frame) {
-    const auto is_small = [](const Item& item) {
-        return item.kind == Kind::message && Gathering::takes(*item.message);
+    const auto is_small = [&](const Item& item) {
+        return item.kind == Kind::message && gathering_.takes(*item.message, room.body_limit);
     };
     if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
     if (!gathering_.begin(room.body_limit)) return false;

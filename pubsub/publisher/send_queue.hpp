@@ -25,6 +25,7 @@
 #include "pubsub/publisher/gathering.hpp"
 #include "pubsub/publisher/lent_message.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,10 @@ namespace netio::pubsub::inline v0_2 {
 
 class SendQueue {
   public:
+    // The largest message that may share a frame, if the peer's frames have place for several.
+    explicit SendQueue(std::size_t gathered_message_limit = Gathering::message_limit) noexcept
+        : gathering_{gathered_message_limit} {}
+
     // How a queued item is to be treated; `amount`: what it takes of the pool that is shared.
     struct Handling {
         Cookie cookie{};
@@ -99,13 +104,13 @@ class SendQueue {
     // A small message waits for others to leave with while enough is under way: when some of that
     // is sent, prepare() is due again, and is in vain before. So nothing waits at low load, and at
     // high load few cost a frame each.
-    bool waits_for_company() const noexcept {
+    bool waits_for_company(std::size_t body_limit) const noexcept {
         const std::size_t under_way = posted_.size() - (slot_ ? 1 : 0);
-        if (under_way < Gathering::frames_ahead || message_bytes_ >= Gathering::enough_bytes)
-            return false;
+        const std::size_t enough = std::min(Gathering::enough_bytes, body_limit);
+        if (under_way < Gathering::frames_ahead || message_bytes_ >= enough) return false;
         if (items_.empty() || items_[0].kind != Kind::message) return false;
         const Item& item = items_[0];
-        return !item.handling.prompt && Gathering::takes(*item.message);
+        return !item.handling.prompt && gathering_.takes(*item.message, body_limit);
     }
     // Items with a mark that wait.
     std::size_t marked() const noexcept { return marked_; }

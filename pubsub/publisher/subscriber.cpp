@@ -20,7 +20,9 @@ SendQueue::Handling stamped(SendQueue::Handling handling, const EventLoop& loop)
 
 Subscriber::Subscriber(SubscriberId id, IncomingSession& incoming, const Hello& hello,
                        const SessionOptions& options, Owner& owner)
-    : id_{id}, owner_{owner}, session_{incoming.accept(hello, options, *this)} {
+    : id_{id}, owner_{owner}, queue_{incoming.guards_memory() ? Gathering::device_message_limit
+                                                              : Gathering::message_limit},
+      session_{incoming.accept(hello, options, *this)} {
     account = SubscriberAccount{session_->loop().now()};
 }
 
@@ -76,7 +78,8 @@ bool Subscriber::can_send_now(std::size_t amount) const noexcept {
 }
 
 void Subscriber::pump() {
-    if (queue_.waits_for_company()) return; // until a frame that is under way has left
+    if (queue_.waits_for_company(session_->body_limit()))
+        return; // until a frame that is under way has left
     ReadyFrame frame;
     // Asked first: where nothing can be sent, every message that comes would have a page gathered.
     while (!queue_.has_drained() && session_->request_capacity() &&

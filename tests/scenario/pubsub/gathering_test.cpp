@@ -84,6 +84,27 @@ TEST_P(SmallUnbuffered, OneAtATimeLeavesAtOnceAndByItself) {
     EXPECT_FALSE(subscriber.socket->seen().gathered);
 }
 
+// The kernel copies what is sent anyway; a device would read it where it lies.
+TEST_P(SmallUnbuffered, LargerOnesShareFramesUnlessADeviceReadsThem) {
+    constexpr std::uint64_t count = 30;
+    constexpr std::size_t bytes = 20'000;
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(7, 7)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    RegisteredBuffer memory{count * bytes};
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const Slice slice = memory.slice(i * bytes, bytes);
+        const auto message = make_message(Fid{7}, i, bytes);
+        std::memcpy(slice.data, message.data(), bytes);
+        ASSERT_EQ(publisher->publish(Fid{7}, slice, Cookie{i}), Status::ok);
+    }
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    subscriber.actor.expect_contiguous(Fid{7}, 0, count);
+    const bool is_device = GetParam() == Bed::sim_verbs || GetParam() == Bed::fabric_verbs;
+    EXPECT_EQ(subscriber.socket->seen().gathered, !is_device);
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, SmallUnbuffered, all_beds(), bed_name);
 
 } // namespace

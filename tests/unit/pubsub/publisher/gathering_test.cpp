@@ -103,7 +103,7 @@ TEST(Gathering, AMessageThatWaitsAloneIsNotCopied) {
     small.add_prompt(peer.queue, 2);
     peer.queue.add_answer(subscription_answer_kind, std::array<std::byte, 8>{});
     small.add_prompt(peer.queue, 3);
-    small.add_prompt(peer.queue, 4, Gathering::message_limit + 1);
+    small.add_prompt(peer.queue, 4, 2 * body_limit + 1);
     peer.take_all();
     EXPECT_THAT(peer.kinds,
                 ElementsAre(message_kind, gap_kind, message_kind, subscription_answer_kind,
@@ -140,11 +140,59 @@ TEST(Gathering, NobodyWaitsOnceThereIsEnoughForAFrame) {
     small.add(peer.queue, 1);
     EXPECT_TRUE(peer.take_one());
     std::uint64_t fid = 2;
-    for (std::size_t bytes = 0; bytes < Gathering::enough_bytes; bytes += 4000) {
+    for (std::size_t bytes = 0; bytes < body_limit; bytes += 1024) {
         EXPECT_FALSE(peer.take_one());
-        small.add(peer.queue, fid++, 4000);
+        small.add(peer.queue, fid++, 1024);
     }
     EXPECT_TRUE(peer.take_one());
+    QueuePeer wide{.frame_bytes = 8 * Gathering::enough_bytes};
+    small.add(wide.queue, 1);
+    EXPECT_TRUE(wide.take_one());
+    small.add(wide.queue, 2, Gathering::enough_bytes - 1);
+    EXPECT_FALSE(wide.take_one());
+    small.add(wide.queue, 3, 1);
+    EXPECT_TRUE(wide.take_one()) << "a large frame need not be full";
+}
+
+// A third of a frame is what is worth waiting and copying; more than that leaves as it is.
+TEST(Gathering, OfThoseThatShareAFrameThreeHavePlace) {
+    QueuePeer peer;
+    Small small;
+    small.add(peer.queue, 1);
+    EXPECT_TRUE(peer.take_one());
+    small.add(peer.queue, 2, body_limit / 3 + 1);
+    EXPECT_TRUE(peer.take_one()) << "too large to wait";
+    small.add(peer.queue, 3, body_limit / 3);
+    EXPECT_FALSE(peer.take_one());
+    small.add(peer.queue, 4, body_limit / 3 + 1);
+    peer.complete_one();
+    peer.complete_one();
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, testing::Each(message_kind));
+}
+
+TEST(Gathering, WhatIsSentInFragmentsDoesNotWaitBetweenThem) {
+    QueuePeer peer;
+    Small small;
+    small.add(peer.queue, 1, 3 * body_limit);
+    peer.take_all();
+    EXPECT_GT(peer.kinds.size(), 2U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+TEST(Gathering, HasALimitThatItsOwnerChooses) {
+    for (const bool is_device : {false, true}) {
+        const std::size_t limit =
+            is_device ? Gathering::device_message_limit : Gathering::message_limit;
+        Small small;
+        QueuePeer peer{.queue = SendQueue{limit}, .frame_bytes = 4 * Gathering::message_limit};
+        small.add_prompt(peer.queue, 1, limit);
+        small.add_prompt(peer.queue, 2, limit);
+        small.add_prompt(peer.queue, 3, limit + 1);
+        small.add_prompt(peer.queue, 4, limit);
+        peer.take_all();
+        EXPECT_THAT(peer.kinds, ElementsAre(page_kind, message_kind, message_kind)) << limit;
+    }
 }
 
 TEST(Gathering, WhatWasTakenBackIsNotWaitedFor) {
@@ -153,7 +201,7 @@ TEST(Gathering, WhatWasTakenBackIsNotWaitedFor) {
     small.add(peer.queue, 1);
     EXPECT_TRUE(peer.take_one());
     for (std::uint64_t i = 2; i <= 10; ++i) {
-        peer.queue.add_message(small.make(i, 4000),
+        peer.queue.add_message(small.make(i, 1000),
                                {.cookie = Cookie{i}, .amount = 1, .droppable = true});
     }
     for (int i = 0; i < 9; ++i)

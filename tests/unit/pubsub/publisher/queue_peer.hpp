@@ -15,7 +15,8 @@ inline constexpr std::size_t body_limit = 4096;
 
 // What a peer would get, and the cookies under way.
 struct QueuePeer {
-    SendQueue queue;
+    SendQueue queue{};
+    std::size_t frame_bytes = body_limit;
     std::size_t slices = 0; // that leave from where they lie
     std::vector<std::uint8_t> kinds;
     std::vector<std::size_t> slice_counts;
@@ -26,7 +27,7 @@ struct QueuePeer {
     bool take_one(std::size_t post_limit = SIZE_MAX) {
         ReadyFrame frame;
         const SendQueue::Room room{
-            .post_limit = post_limit, .body_limit = body_limit, .slice_limit = slices};
+            .post_limit = post_limit, .body_limit = frame_bytes, .slice_limit = slices};
         if (!queue.prepare(room, frame)) return false;
         kinds.push_back(frame.kind);
         slice_counts.push_back(frame.slice_count);
