@@ -79,8 +79,9 @@ void CompletionQueue::settle_connection(Connection& connection) {
 
 std::size_t CompletionQueue::drain(std::size_t budget) {
     draining_ = true;
-    if (loop_.now() >= audits_.due) audit_some();
     const std::size_t work = read_and_settle(budget);
+    // Behind it, since what an empty queue has not told of is no message.
+    if (loop_.now() >= audits_.due) audit_some();
     draining_ = false;
     return work;
 }
@@ -105,6 +106,7 @@ bool CompletionQueue::refill() {
     if (batch_.next < batch_.filled) return true;
     if (failed_) return false;
     batch_.next = batch_.filled = 0;
+    batch_.is_last = false;
     const auto count = ::fi_cq_read(queue_.get(), batch_.entries.data(), batch_.entries.size());
     if (count > 0) {
         batch_.filled = static_cast<std::size_t>(count);
@@ -112,6 +114,7 @@ bool CompletionQueue::refill() {
     }
     if (count == -FI_EAVAIL) return true;
     if (count != -FI_EAGAIN) fail_all(count);
+    batch_.is_last = true;
     return false;
 }
 
@@ -165,7 +168,7 @@ void CompletionQueue::audit_some() {
     audits_.due = loop_.now() + audit_interval;
     for (std::size_t i = std::min(audits_at_once, members_.size()); i > 0; --i) {
         if (audits_.next >= members_.size()) audits_.next = 0;
-        members_[audits_.next++]->audit();
+        members_[audits_.next++]->audit(batch_.is_last);
     }
 }
 

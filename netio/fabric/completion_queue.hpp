@@ -61,6 +61,7 @@ class CompletionQueue final : public EventSource {
         std::array<::fi_cq_data_entry, 64> entries{};
         std::size_t next = 0;
         std::size_t filled = 0;
+        bool is_last = false; // the queue was empty behind it
     };
     struct Audits {
         TimePoint due{};

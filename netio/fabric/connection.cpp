@@ -308,10 +308,10 @@ TimePoint Connection::last_sign_of_life(Duration interval) {
 }
 
 // Who may write into memory here is not told of every write, so nothing follows from its bytes.
-void Connection::audit() {
+void Connection::audit(bool all_told) {
     if (state_ != State::open || limits_.remote_writes || !life_.socket) return;
     const auto read = life_.socket.read_bytes();
-    if (!read || !life_.account.is_exceeded(*read)) return;
+    if (!read || !life_.account.is_exceeded(*read, all_told)) return;
     break_off(CloseReason::protocol_error, peer_address() + " sends what are no messages");
 }
 

@@ -58,8 +58,8 @@ class Connection final : public netio::Connection {
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
     void finish_close();
-    // Cuts off a peer that sends what nobody is told of.
-    void audit();
+    // Cuts off a peer that sends what nobody is told of; `all_told`: its queue is empty.
+    void audit(bool all_told);
     // Something broke: no more posting; on_closed follows when the queue is settled.
     void break_off(CloseReason reason, std::string detail);
 

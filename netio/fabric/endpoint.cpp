@@ -29,7 +29,7 @@ EndpointHandle Endpoint::open(Domain& domain, ::fi_info& info, const QueueLimits
     // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
     // sizes here, since the request carries the listener's.
     info.tx_attr->size = send_queue_size(info.fabric_attr->prov_name, limits);
-    info.rx_attr->size = receive_queue_size(info.fabric_attr->prov_name, limits);
+    info.rx_attr->size = receive_queue_size(info, limits);
     ::fid_ep* endpoint = nullptr;
     require(::fi_endpoint(&domain.handle(), &info, &endpoint, nullptr),
             "cannot open an endpoint" + for_operations(limits));

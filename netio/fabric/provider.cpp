@@ -35,6 +35,10 @@ struct ProviderTraits {
 // What hardware usually takes of them; more than there are is refused, not cut.
 constexpr std::array<std::size_t, 3> segment_wishes{30, 16, 8};
 
+// Receives of a connection over kernel sockets, which are a list there and cost nothing: as many as
+// a window may ever grow to (libfabric 1.17), or as many as there are (1.18 and later).
+constexpr std::array<std::size_t, 2> receive_wishes{16'384, 1'024};
+
 // Best first. The reasons were measured with libfabric 1.17.
 constexpr std::array<ProviderTraits, 6> providers{{
     {"verbs", "", false, true, true},
@@ -74,7 +78,7 @@ Info plain_hints(const std::string& provider, const QueueLimits& limits) {
     hints->domain_attr->threading = FI_THREAD_DOMAIN;           // one thread: the loop's
     hints->fabric_attr->prov_name = ::strdup(provider.c_str()); // freed by fi_freeinfo
     hints->tx_attr->size = send_queue_size(provider, limits);
-    hints->rx_attr->size = receive_queue_size(provider, limits);
+    hints->rx_attr->size = limits.receive_count;
     return hints;
 }
 
@@ -117,9 +121,23 @@ Info offered(const Place& place, const ::fi_info& hints) {
     return nullptr;
 }
 
+// With receives for what a connection may reserve later. Those may be fewer than are asked for:
+// receive_queue_size() has the words for that.
+Info with_long_queue(const Place& place, ::fi_info& hints) {
+    const std::size_t needed = hints.rx_attr->size;
+    for (const std::size_t wish : receive_wishes) {
+        hints.rx_attr->size = wish;
+        Info found = offered(place, hints);
+        hints.rx_attr->size = needed;
+        if (found) return found;
+    }
+    return offered(place, hints);
+}
+
 // With as many scatter-gather elements for sends as there are.
 Info ask(const Place& place, ::fi_info& hints) {
-    Info usual = offered(place, hints);
+    const bool is_list = hints.rx_attr->size > 0 && traits_of(hints).kernel_sockets;
+    Info usual = is_list ? with_long_queue(place, hints) : offered(place, hints);
     if (!usual || !traits_of(*usual).hides_segments) return usual;
     for (const std::size_t wish : segment_wishes) {
         if (wish <= usual->tx_attr->iov_limit) break;
@@ -281,10 +299,15 @@ std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits
     return limits.send_count + (asks_itself ? 1 : 0);
 }
 
-std::size_t receive_queue_size(std::string_view provider, const QueueLimits& limits) {
-    constexpr std::size_t longest = 16'384;
-    const bool is_list = limits.receive_count > 0 && traits_of(provider).kernel_sockets;
-    return is_list ? std::max(limits.receive_count, longest) : limits.receive_count;
+std::size_t receive_queue_size(const ::fi_info& info, const QueueLimits& limits) {
+    if (!traits_of(info).kernel_sockets) return limits.receive_count;
+    const std::size_t most = info.rx_attr->size;
+    if (limits.receive_count <= most) return most;
+    throw FabricError{std::make_error_code(std::errc::not_supported),
+                      std::string{"provider '"} + info.fabric_attr->prov_name + "' of libfabric " +
+                          fabric_version() + " holds " + std::to_string(most) +
+                          " receives of a connection, and receive_count is " +
+                          std::to_string(limits.receive_count)};
 }
 
 bool uses_kernel_sockets(const ::fi_info& info) {

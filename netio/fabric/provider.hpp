@@ -51,8 +51,8 @@ Capabilities capabilities_of(const ::fi_info& info);
 void require_segments(const ::fi_info& info);
 // With room for what a connection posts beside its user's sends (Connection::last_sign_of_life).
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits);
-// Where it costs nothing, as many as a connection may ever reserve.
-std::size_t receive_queue_size(std::string_view provider, const QueueLimits& limits);
+// Where it costs nothing, as many as libfabric offered. Throws FabricError: that is too few.
+std::size_t receive_queue_size(const ::fi_info& info, const QueueLimits& limits);
 // The provider's connections are kernel TCP sockets (netio/fabric/kernel_socket.hpp).
 bool uses_kernel_sockets(const ::fi_info& info);
 // Transport::guards_memory. On kernel sockets libfabric checks what a peer writes to, and forgets

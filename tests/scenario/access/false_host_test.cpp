@@ -73,7 +73,7 @@ TEST_P(FalseHost, ThatProvesNothingIsNotHeardByWhoHasAKey) {
 }
 
 TEST_P(FalseHost, ThatSendsWhatTheProviderTellsNobodyOfIsCutOff) {
-    constexpr std::size_t too_much = 64U << 20U;
+    constexpr std::size_t too_much = 48U << 20U;
     for (const auto& packet :
          {RawTcpPeer::Packet{RawTcpPeer::write, RawTcpPeer::confirm},
           RawTcpPeer::Packet{RawTcpPeer::read}, RawTcpPeer::Packet{RawTcpPeer::write},

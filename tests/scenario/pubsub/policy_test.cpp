@@ -66,7 +66,7 @@ TEST_P(PoliciesAskedFor, HoldForTheirFidsOnlyAndTheLastWordCounts) {
 TEST_P(PoliciesAskedFor, WhoWaitsForASlowOneIsToldThatItMayMissThemNow) {
     auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 2});
     auto slow = stuck(range(1, 1));
-    netio::RegisteredBuffer memory{10000}; // too large to be gathered
+    netio::RegisteredBuffer memory{50000}; // too large to be gathered
     std::uint64_t key = 0;
     const auto fill = [&] {
         while (key < 50 && publisher->publish(Fid{1}, memory.slice(), Cookie{key}) == Status::ok)
@@ -115,7 +115,7 @@ TEST_P(PoliciesAskedFor, OnlyWhoAskedForItIsDisconnected) {
     ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
     auto impatient = stuck(range(1, 1), SlowPolicy::disconnect);
     auto patient = stuck(range(2, 2));
-    netio::RegisteredBuffer memory{10000}; // too large to be gathered: each takes a receive buffer
+    netio::RegisteredBuffer memory{50000}; // too large to be gathered: each takes a receive buffer
     std::uint64_t of_two = 0;
     while (publisher->publish(Fid{2}, memory.slice(), Cookie{of_two}) == Status::ok)
         ASSERT_LT(++of_two, 100U);

@@ -100,7 +100,7 @@ TEST_P(SlowSubscribers, ThoseWhoMayMissMessagesHaveAsManyWaitingAsAllowedBeforeT
                                  .outstanding_limit = 100,
                                  .remainder_limit = 5});
     auto slow = stuck(range(1, 1));
-    netio::RegisteredBuffer memory{10'000}; // too large to be gathered
+    netio::RegisteredBuffer memory{50'000}; // too large to be gathered
     for (std::uint64_t i = 0; i < 30; ++i)
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(), Cookie{i}), Status::ok);
     EXPECT_EQ(publisher->snapshot().subscribers.front().waiting, 5U);

@@ -13,7 +13,7 @@ TEST(ByteAccount, MessagesThatWereReportedAreNeverTooMuch) {
     for (int i = 0; i < 100'000; ++i) {
         account.on_message(1000);
         read += 16 + 1000;
-        ASSERT_FALSE(account.is_exceeded(read)) << i;
+        ASSERT_FALSE(account.is_exceeded(read, true)) << i;
     }
 }
 
@@ -21,7 +21,16 @@ TEST(ByteAccount, AllReceivesMayBeFullAndNotReportedYet) {
     ByteAccount account{4};
     account.on_receive_posted(1'000'000);
     account.on_receive_posted(10);
-    EXPECT_FALSE(account.is_exceeded(288 + 4 * (16 + 1'000'000)));
+    EXPECT_FALSE(account.is_exceeded(288 + 4 * (16 + 1'000'000), false));
+}
+
+TEST(ByteAccount, OneIsBeingReadIfTheOthersHaveBeenReported) {
+    ByteAccount account{4};
+    account.on_receive_posted(1'000'000);
+    EXPECT_FALSE(account.is_exceeded(288 + 16 + 1'000'000, true));
+    EXPECT_TRUE(account.is_exceeded(288 + 2 * (16 + 1'000'000), true));
+    account.on_message(1'000'000);
+    EXPECT_FALSE(account.is_exceeded(288 + 2 * (16 + 1'000'000), true));
 }
 
 TEST(ByteAccount, WhatIsReportedToNobodyIsTooMuchBeforeItCostsMegabytes) {
@@ -29,12 +38,12 @@ TEST(ByteAccount, WhatIsReportedToNobodyIsTooMuchBeforeItCostsMegabytes) {
     account.on_receive_posted(4096);
     constexpr std::uint64_t packet_bytes = 16;
     std::uint64_t packets = 0;
-    while (!account.is_exceeded(packets * packet_bytes))
+    while (!account.is_exceeded(packets * packet_bytes, false))
         ++packets;
     EXPECT_LT(packets * 344, 4U << 20U);
     // What was honest before it does not make up for it.
     account.on_message(500);
-    EXPECT_TRUE(account.is_exceeded(2 * packets * packet_bytes));
+    EXPECT_TRUE(account.is_exceeded(2 * packets * packet_bytes, false));
 }
 
 } // namespace

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A libfabric like those since 1.18 in one respect, over the one that is installed: a connection of
+// the tcp provider has 1,024 receives at most, and who asks for more is offered nothing. The
+// versions of its functions are those of the installed one (short_libfabric.map).
+
+#include <dlfcn.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace {
+
+template <typename Function>
+Function installed(const char* name, const char* version) {
+    static void* const library = ::dlopen(NETIO_INSTALLED_LIBFABRIC, RTLD_NOW | RTLD_LOCAL);
+    void* const found = library == nullptr ? nullptr : ::dlvsym(library, name, version);
+    if (found == nullptr) std::abort();
+    return reinterpret_cast<Function>(found);
+}
+
+} // namespace
+
+extern "C" {
+
+fi_info* fi_dupinfo(const fi_info* info) {
+    return installed<decltype(&fi_dupinfo)>("fi_dupinfo", NETIO_VERSION_OF_FI_DUPINFO)(info);
+}
+int fi_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
+    return installed<decltype(&fi_fabric)>("fi_fabric",
+                                           NETIO_VERSION_OF_FI_FABRIC)(attributes, fabric, context);
+}
+void fi_freeinfo(fi_info* info) {
+    installed<decltype(&fi_freeinfo)>("fi_freeinfo", NETIO_VERSION_OF_FI_FREEINFO)(info);
+}
+int fi_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
+               const fi_info* hints, fi_info** found) {
+    if (hints != nullptr && hints->rx_attr->size > 1024) return -FI_ENODATA;
+    return installed<decltype(&fi_getinfo)>("fi_getinfo", NETIO_VERSION_OF_FI_GETINFO)(
+        version, node, service, flags, hints, found);
+}
+const char* fi_strerror(int error) {
+    return installed<decltype(&fi_strerror)>("fi_strerror", NETIO_VERSION_OF_FI_STRERROR)(error);
+}
+std::uint32_t fi_version() {
+    return installed<decltype(&fi_version)>("fi_version", NETIO_VERSION_OF_FI_VERSION)();
+}
+
+} // extern "C"
