@@ -70,6 +70,21 @@ TEST(Secret, WithOneWrongCharacterOrAPartOfItIsNone) {
     EXPECT_FALSE(Secret::parse(text + "0"));
 }
 
+// Whoever compares two texts compares two secrets.
+TEST(Secret, HasNoOtherText) {
+    std::array<std::byte, secret_bytes> bytes{};
+    for (std::size_t at = 0; at < bytes.size(); ++at)
+        bytes[at] = static_cast<std::byte>(at * 8 + 7); // each digit there is
+    const std::string text = Secret{bytes}.text();
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        for (int code = 0; code < 256; ++code) {
+            std::string other = text;
+            other[at] = static_cast<char>(code);
+            EXPECT_EQ(Secret::parse(other).has_value(), other == text) << at << ", " << code;
+        }
+    }
+}
+
 TEST(KeyText, HoldsWhatWasAdded) {
     const KeyRing ring = parse_keys(two_keys(), file_name);
     ASSERT_EQ(ring.keys().size(), 2U);
@@ -148,6 +163,15 @@ TEST(KeyText, ANameIsOfLettersDigitsDotsDashesAndUnderscores) {
     }
 }
 
+TEST(KeyText, TheLargestIdAndTheLongestNameAreGood) {
+    const std::string longest(32, 'm');
+    const KeyRing ring = parse_keys(text_of_one(key_of(255, longest)), file_name);
+    ASSERT_NE(ring.find(255), nullptr);
+    EXPECT_EQ(ring.find(255)->name, longest);
+    EXPECT_NE(problem_of(replaced(two_keys(), "7 monitor", "7x monitor")).find(":3: a line begins"),
+              std::string::npos);
+}
+
 TEST(KeyText, AnIdIsNotGivenTwice) {
     EXPECT_THROW(static_cast<void>(with_key(two_keys(), key_of(7, "other"), file_name)),
                  KeyFileError);
@@ -215,6 +239,7 @@ TEST(KeyFile, OnlyAPrivateRegularFileOfOursIsUsed) {
               std::string::npos);
     EXPECT_NE(problem([](FileFacts& facts) { facts.is_regular = false; }).find("regular"),
               std::string::npos);
+    EXPECT_EQ(problem([](FileFacts& facts) { facts.bytes = key_file_limit_bytes; }), "");
     EXPECT_NE(problem([](FileFacts& facts) { facts.bytes = key_file_limit_bytes + 1; }), "");
 }
 

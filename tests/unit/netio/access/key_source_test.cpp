@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -136,6 +137,16 @@ TEST_F(KeyFileOnDisk, IsNotReadIfItIsNoneOrFarTooLarge) {
     EXPECT_EQ(large.text, "");
     std::ofstream{path("largest")} << std::string(key_file_limit_bytes, 'x');
     EXPECT_EQ(source_.read(path("largest")).text.size(), key_file_limit_bytes);
+}
+
+// It is told what it is, and not that there is nothing.
+TEST_F(KeyFileOnDisk, ThatCannotBeOpenedIsSeenAllTheSame) {
+    ASSERT_EQ(::mknod(path().c_str(), S_IFSOCK | 0600, 0), 0);
+    const KeySource::Content content = source_.read(path());
+    EXPECT_NE(content.error, "");
+    EXPECT_TRUE(content.before.exists);
+    EXPECT_NE(judge(content.before, source_.user(), path()).find("not a regular file"),
+              std::string::npos);
 }
 
 TEST_F(KeyFileOnDisk, IsClosedAgainAlsoWhereThereIsNoStandardInput) {

@@ -28,5 +28,18 @@ TEST(Machine, OfIpv4IsItsAddress) {
     EXPECT_NE(machine_of(ipv4(0)), machine_of(Host{})) << "of which it has the first 64 bits";
 }
 
+TEST(Machine, AllOfItsAddressesAreNamedByZerosInEitherNotation) {
+    EXPECT_TRUE(is_any(Host{}));
+    EXPECT_TRUE(is_any(host_of_ipv4(std::array<std::byte, 4>{})));
+    for (std::size_t bit = 0; bit < 128; ++bit) {
+        Host one{};
+        one[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+        EXPECT_FALSE(is_any(one)) << bit;
+        Host other = host_of_ipv4(std::array<std::byte, 4>{});
+        other[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+        EXPECT_FALSE(is_any(other)) << bit;
+    }
+}
+
 } // namespace
 } // namespace netio::access

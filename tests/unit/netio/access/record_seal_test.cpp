@@ -133,6 +133,16 @@ TEST(RecordSeal, KeysChangeAfterSoManyBytesAndSoManyRecordsOnBothSidesAtOnce) {
     }
 }
 
+TEST(RecordSeal, TheRecordThatBringsAKeyToItsCountIsTheLastWithIt) {
+    for (const Cipher cipher : ciphers) {
+        Sealer sealer{cipher, secret_of(1), {.bytes = 80}};
+        for (const std::uint64_t expected : {1U, 2U, 2U, 3U}) {
+            static_cast<void>(sealed_by(sealer, text_of(8), text_of(32)));
+            EXPECT_EQ(sealer.keys(), expected);
+        }
+    }
+}
+
 TEST(RecordSeal, ANumberIsNeverUsedTwiceAndTheLastIsTheEnd) {
     for (const Cipher cipher : ciphers) {
         const std::uint64_t first = RecordCount::limit - 3;

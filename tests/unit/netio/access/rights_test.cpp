@@ -185,5 +185,25 @@ TEST(Rights, ToAFolderAreThoseOfTheWidestThatPermitsIt) {
     EXPECT_EQ(all.folder_for("in/a", false)->folder, ".");
 }
 
+TEST(Rights, AWordIsShownInAnErrorIfItIsShortAndPlain) {
+    const auto told = [](const std::string& word) { return problem_of("services=pubsub " + word); };
+    for (const std::string& word : {std::string{"w"}, std::string{"!~"}, std::string(40, 'w')})
+        EXPECT_EQ(told(word).find("'" + word + "' is no right"), 0U) << word;
+    for (const std::string& word :
+         {std::string(41, 'w'), std::string{"\x01w"}, std::string{"w\x7f"},
+          std::string{"w\xc3\xa9"}, std::string{"nk1-00"}})
+        EXPECT_EQ(told(word).find("this is no right"), 0U) << word;
+}
+
+TEST(Rights, TheWidestFolderIsThatWhereverItStands) {
+    const auto folder_of = [](const char* words, const char* path) {
+        return parse_rights(words).folder_for(path, false)->folder;
+    };
+    EXPECT_EQ(folder_of("services=stream folder=data/run folder=data", "data/run/7"), "data");
+    EXPECT_EQ(folder_of("services=stream folder=data folder=data/run", "data/run/7"), "data");
+    EXPECT_EQ(folder_of("services=stream folder=a folder=.", "a/x"), ".");
+    EXPECT_EQ(folder_of("services=stream folder=. folder=a", "a/x"), ".");
+}
+
 } // namespace
 } // namespace netio::access

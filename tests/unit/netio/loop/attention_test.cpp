@@ -90,5 +90,13 @@ TEST(Attention, HasCaughtUpWithWhatItsLastLookFound) {
     EXPECT_EQ(attention.last_caught_up(), begin + 2s);
 }
 
+TEST(Attention, ALookThatMayNotTakeTimeIsNoSleep) {
+    Attention attention{begin};
+    attention.looked(begin, begin, begin);
+    EXPECT_EQ(attention.sleep_count(), 0U);
+    attention.looked(begin, begin, begin + 1ns);
+    EXPECT_EQ(attention.sleep_count(), 1U);
+}
+
 } // namespace
 } // namespace netio

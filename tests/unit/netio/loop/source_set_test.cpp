@@ -142,5 +142,17 @@ TEST(SourceSet, ASourceMayRemoveItself) {
     EXPECT_TRUE(set.arm());
 }
 
+TEST(SourceSet, TheTimeIsAskedForBehindWorkOnly) {
+    SourceSet set;
+    std::string log;
+    Source idle{[&](std::size_t) { return log += 'i', 0U; }};
+    Source busy{[&](std::size_t) { return log += 'b', 1U; }};
+    Source late{[&](std::size_t) { return log += 'l', 1U; }};
+    for (Source* const source : {&idle, &busy, &late})
+        set.add(*source);
+    EXPECT_FALSE(set.drain(10, at_once).completely);
+    EXPECT_EQ(log, "ib");
+}
+
 } // namespace
 } // namespace netio

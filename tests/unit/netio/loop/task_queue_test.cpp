@@ -78,5 +78,16 @@ TEST(TaskQueue, FreesWhatATaskHoldsBehindIt) {
     EXPECT_EQ(still_held, 1);
 }
 
+TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
+    Tasks tasks{3};
+    TaskQueue::Put put = TaskQueue::Put::ok;
+    std::ignore = tasks.queue.put([&] { put = tasks.put(9); });
+    std::ignore = tasks.put(1);
+    std::ignore = tasks.put(2);
+    EXPECT_TRUE(tasks.queue.run(never));
+    EXPECT_EQ(put, TaskQueue::Put::full);
+    EXPECT_NE(tasks.put(4), TaskQueue::Put::full) << "all of them have run";
+}
+
 } // namespace
 } // namespace netio

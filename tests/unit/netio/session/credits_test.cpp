@@ -195,6 +195,21 @@ TEST(Credits, RefusesAWindowThatCannotBe) {
     EXPECT_EQ(credits.available(), most_receive_count);
 }
 
+TEST(Credits, AreOfAsManyReceivesAsTheWireCarriesAndOfNoMore) {
+    EXPECT_NO_THROW(
+        (Credits{{.receive_count = most_receive_count, .peer_receive_count = most_receive_count}}));
+    EXPECT_THROW((Credits{{.receive_count = 4, .peer_receive_count = most_receive_count + 1}}),
+                 std::invalid_argument);
+}
+
+TEST(Credits, AWindowMayShrinkToTheLeastThereIs) {
+    Credits credits{{.receive_count = 4, .peer_receive_count = 4}};
+    credits.on_write_sent();
+    EXPECT_EQ(credits.on_window(least_receive_count), CreditError::none);
+    EXPECT_EQ(credits.peer_receive_count(), least_receive_count);
+    EXPECT_EQ(credits.available(), 3U);
+}
+
 TEST(CreditsDeathTest, AbortsWhenTheCallerDoesNotAsk) {
     Credits credits{{.receive_count = 3, .peer_receive_count = 3}};
     credits.on_write_sent();

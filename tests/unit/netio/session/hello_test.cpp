@@ -117,6 +117,38 @@ TEST(Hello, RejectionsComeBackAndAnythingElseIsNone) {
     EXPECT_EQ(decode_rejection(std::span{data}.first(size)).code, RejectCode::none);
 }
 
+ConnectionData full_of(std::byte value) {
+    ConnectionData data;
+    data.fill(value);
+    return data;
+}
+
+TEST(Hello, HasNothingOfWhatWasInItsMemory) {
+    ConnectionData clean = full_of(std::byte{0});
+    ConnectionData used = full_of(std::byte{0xff});
+    ASSERT_EQ(encode(example(), clean), encode(example(), used));
+    EXPECT_EQ(used, clean) << "what a fabric pads it with is zeros as well";
+}
+
+TEST(Hello, KnowsHowMuchOfItIsTheServices) {
+    ConnectionData data;
+    const std::size_t size = encode(example(), data);
+    Hello hello;
+    ASSERT_EQ(decode(std::span{data}.first(size), 4, hello), RejectCode::none);
+    EXPECT_EQ(hello.service_data.span().size(), 4U);
+    ASSERT_EQ(decode(std::span{data}.first(size), 0, hello), RejectCode::none);
+    EXPECT_EQ(hello.service_data.span().size(), 0U) << "the rest is what a fabric pads it with";
+}
+
+TEST(Hello, ARejectionHasTheDocumentedBytesWhateverWasInItsMemory) {
+    ConnectionData data = full_of(std::byte{0xff});
+    const Rejection rejection{.code = RejectCode::receive_too_small, .required_bytes = 0x04030201};
+    ASSERT_EQ(encode(rejection, data), 12U);
+    const std::vector<int> expected{'N', 'T', 'I', 'O', 2, 0, 3, 0, 1, 2, 3, 4};
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        EXPECT_EQ(std::to_integer<int>(data[i]), expected[i]) << "byte " << i;
+}
+
 TEST(Frame, HeaderHasTheDocumentedBytesAndComesBack) {
     std::array<std::byte, frame_header_bytes> bytes;
     const FrameHeader header{.kind = 17, .flags = 1, .credits = 0x0203, .sequence = 0x04050607};

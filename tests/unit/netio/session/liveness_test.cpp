@@ -117,5 +117,29 @@ TEST(Liveness, WhatHasArrivedAndWasNotHandedOverMayBeTheSign) {
     EXPECT_TRUE(liveness.is_dead(for_long, start, true)) << "it never catches up";
 }
 
+TEST(Liveness, ASilenceOfExactlyItsTimeIsNotDoubtfulYet) {
+    const Liveness by_beats = heard_at_start(5s, 30s, 5s);
+    EXPECT_FALSE(by_beats.is_doubtful(at(7500ms)));
+    EXPECT_TRUE(by_beats.is_doubtful(at(7500ms + 1ns)));
+    const Liveness by_limit = heard_at_start(5s, 12s, 5s);
+    EXPECT_FALSE(by_limit.is_doubtful(at(6s))) << "half of the time after which it is dead";
+    EXPECT_TRUE(by_limit.is_doubtful(at(6s + 1ns)));
+}
+
+TEST(Liveness, AnOlderSignTakesNothingBack) {
+    Liveness liveness = heard_at_start(5s, 30s, 5s);
+    EXPECT_FALSE(liveness.is_dead(at(20s), start + 19s, true));
+    EXPECT_FALSE(liveness.is_dead(at(45s), start + 10s, true)) << "26 s since the last one";
+    EXPECT_TRUE(liveness.is_dead(at(50s), start + 10s, true));
+}
+
+TEST(Liveness, ALoopThatIsBehindByAllOfTheTimeJudgesNevertheless) {
+    Liveness liveness = heard_at_start(5s, 30s, 5s);
+    const Liveness::Look almost{.now = start + 50s, .caught_up = start + 20s + 1ns};
+    EXPECT_FALSE(liveness.is_dead(almost, start, true));
+    const Liveness::Look by_all{.now = start + 50s, .caught_up = start + 20s};
+    EXPECT_TRUE(liveness.is_dead(by_all, start, true));
+}
+
 } // namespace
 } // namespace netio::test

@@ -50,5 +50,23 @@ TEST(OpenOptions, RefusesWhatIsMalformed) {
     EXPECT_EQ(decode_open_options({}), OpenOptions{});
 }
 
+TEST(OpenOptions, HaveNothingOfWhatWasInTheirMemory) {
+    OpenOptionsBytes out;
+    out.fill(std::byte{0xff});
+    const std::size_t size = encode({.roles = 6}, out);
+    const auto expected = bytes_of({1, 0, 0, 0, 0x01, 0x80, 1, 0, 6});
+    ASSERT_EQ(size, expected.size());
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), out.begin()));
+}
+
+TEST(OpenOptions, MayBeAListOfNothingAndHaveAnOptionWithoutAValue) {
+    EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0})), OpenOptions{});
+    EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 7, 0, 0, 0})), OpenOptions{});
+    EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 7, 0, 0, 0, 0x01, 0x80, 1, 0, 6})),
+              (OpenOptions{.roles = 6}));
+    EXPECT_EQ(decode_open_options(bytes_of({1, 0, 0, 0, 0x01, 0x80, 0, 0})), std::nullopt)
+        << "roles need one";
+}
+
 } // namespace
 } // namespace netio::test

@@ -97,5 +97,13 @@ TEST(SessionOptions, ATimeOutThatNobodyLivesToSeeIsRefusedAndTheLongestNamed) {
     expect_refused({.close_limit = for_ever}, "close_limit");
 }
 
+TEST(SessionOptions, AKeyIsChangedSoonerOrLaterAndNotForNothing) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 34U;
+    for (const std::uint64_t good : {std::uint64_t{1}, most})
+        EXPECT_NO_THROW(validate({.key_bytes = good})) << good;
+    for (const std::uint64_t wrong : {std::uint64_t{0}, most + 1})
+        expect_refused({.key_bytes = wrong}, "key_bytes must be from 1 to 17179869184");
+}
+
 } // namespace
 } // namespace netio::test

@@ -228,6 +228,20 @@ TEST(Shutdown, TheEndSaysWhatIsMissingAndWhy) {
                 HasSubstr("peer silent; 2 frames"));
 }
 
+TEST(Shutdown, AnOrderlyEndHasNothingToSay) {
+    Shutdown shutdown;
+    EXPECT_TRUE(shutdown.close());
+    shutdown.on_sent(FrameKind::shutdown);
+    EXPECT_TRUE(shutdown.on_shutdown());
+    shutdown.confirm();
+    shutdown.on_sent(FrameKind::shutdown_ack);
+    EXPECT_TRUE(shutdown.on_ack(0));
+    const Closed closed =
+        shutdown.judge({.reason = CloseReason::lost, .detail = "the peer is gone"}, 9, 0);
+    EXPECT_EQ(closed.reason, CloseReason::orderly);
+    EXPECT_EQ(closed.detail, "") << "the connection had to end some way";
+}
+
 TEST(Shutdown, TheCountOfUnreadFramesDoesNotWrap) {
     Shutdown shutdown;
     shutdown.add_unread(UINT32_MAX - 1);
@@ -253,6 +267,18 @@ TEST(SendLedger, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
     ledger.on_credits(1);
     EXPECT_EQ(ledger.outstanding(), 0U);
     EXPECT_EQ(ledger.sent(), 3U);
+}
+
+TEST(SendLedger, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
+    SendLedger ledger;
+    ledger.on_own_sent();
+    ledger.on_service_sent();
+    ledger.on_credits(0);
+    EXPECT_EQ(ledger.outstanding(), 1U);
+    ledger.on_credits(1); // for the one of its own
+    EXPECT_EQ(ledger.outstanding(), 1U);
+    ledger.on_credits(1);
+    EXPECT_EQ(ledger.outstanding(), 0U);
 }
 
 } // namespace

@@ -101,5 +101,37 @@ TEST(SlotMemory, WhatIsKeptGivesWayToWhatIsNeeded) {
     EXPECT_LE(memory.held(), 4 * large);
 }
 
+TEST(SlotMemory, KeepsFourMegabytesForTheNextAndNoMore) {
+    constexpr std::size_t most = std::size_t{4} << 20U;
+    ByteBudget budget{plenty};
+    SlotMemory memory{1, budget};
+    ASSERT_NE(memory.gather(0, most, most), nullptr);
+    memory.release(0);
+    EXPECT_EQ(memory.held(), most);
+    ASSERT_NE(memory.gather(0, most + 1, most + 1), nullptr);
+    memory.release(0);
+    EXPECT_EQ(memory.held(), 0U);
+}
+
+TEST(SlotMemory, KeepsNothingWhereHalfOfAllIsUsed) {
+    for (const std::size_t more : {0U, 2U}) {
+        ByteBudget budget{2 * large + more};
+        SlotMemory memory{1, budget};
+        ASSERT_NE(memory.gather(0, large, large), nullptr);
+        memory.release(0);
+        EXPECT_EQ(memory.held(), more == 0 ? 0 : large);
+    }
+}
+
+TEST(SlotMemory, KeepsSomeHoweverOftenItIsUsed) {
+    ByteBudget budget{plenty};
+    SlotMemory memory{1, budget};
+    for (int frame = 0; frame < 100; ++frame) {
+        ASSERT_NE(memory.gather(0, large, large), nullptr);
+        memory.release(0);
+        ASSERT_EQ(memory.held(), large) << frame;
+    }
+}
+
 } // namespace
 } // namespace netio

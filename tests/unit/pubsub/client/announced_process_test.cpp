@@ -62,5 +62,17 @@ TEST(AnnouncedProcess, ThatHasMovedIsFoundBehindTheOneInItsFormerPlace) {
     EXPECT_TRUE(would_be_replaced(process));
 }
 
+TEST(AnnouncedProcess, ThatIsShownOrLookedForAgainIsNotExpired) {
+    AnnouncedProcess process;
+    process.announce(1);
+    process.expire();
+    EXPECT_TRUE(process.is_expired());
+    process.announce(1);
+    EXPECT_FALSE(process.is_expired()) << "its lease goes on";
+    process.expire();
+    process.move();
+    EXPECT_FALSE(process.is_expired());
+}
+
 } // namespace
 } // namespace netio::pubsub

@@ -66,5 +66,16 @@ TEST(ConnectionPlaces, ThatSomebodyIsPassedOverIsToldOnceUntilNobodyIs) {
     EXPECT_EQ(places.untold(), d);
 }
 
+TEST(ConnectionPlaces, WhoGetsOneBeforeItsTurnIsPassedOverNoMore) {
+    ConnectionPlaces places{1};
+    ASSERT_TRUE(places.take(a));
+    ASSERT_FALSE(places.take(b));
+    places.give_back(a);
+    EXPECT_TRUE(places.take(b));
+    EXPECT_FALSE(places.is_passed_over(b));
+    places.give_back(b);
+    EXPECT_EQ(places.next(), std::nullopt);
+}
+
 } // namespace
 } // namespace netio::pubsub

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 namespace netio::pubsub {
@@ -63,6 +64,22 @@ TEST(Outbox, HasALimitThatCountsWhatIsBeingSentAndTakesOneInAnyCase) {
     EXPECT_EQ(box.put({.number = 1, .bytes = {}}), Status::ok);
     box.close();
     EXPECT_EQ(box.put({.number = 2, .bytes = {}}), Status::closed);
+}
+
+TEST(Outbox, TakesAsMuchAsExactlyItsLimitAndAgainAsMuchAsHasBeenSent) {
+    Box box{2 * sizeof(Item) + 30};
+    const auto put = [&box](std::size_t bytes) {
+        return box.put({.number = 0, .bytes = std::vector<std::byte>(bytes)});
+    };
+    EXPECT_EQ(put(10), Status::ok);
+    EXPECT_EQ(put(21), Status::again);
+    EXPECT_EQ(put(20), Status::ok);
+    EXPECT_EQ(put(0), Status::again);
+    bool is_first = true;
+    const auto send_one = [&](const Item&) { return std::exchange(is_first, false); };
+    EXPECT_EQ(box.drain(send_one, never), Box::Drained::held_up);
+    EXPECT_EQ(put(11), Status::again);
+    EXPECT_EQ(put(10), Status::ok);
 }
 
 } // namespace

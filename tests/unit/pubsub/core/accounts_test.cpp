@@ -112,6 +112,40 @@ TEST(ArrivalCounter, ForgetsAnUnsubscribedRangeAndKeepsTheSums) {
     EXPECT_EQ(counter.missed(), 3U);
 }
 
+TEST(ArrivalCounter, InANewConnectionAllAccountsBeginAnew) {
+    ArrivalCounter counter;
+    counter.add(Fid{1}, 10);
+    counter.add_missed(Fid{1}, 3);
+    const FidCount before{.fid = Fid{1}, .count = 9};
+    finish(counter, {&before, 1});
+    counter.forget_all();
+    EXPECT_TRUE(counter.fids().empty());
+    EXPECT_EQ(counter.missed(Fid{1}), 0U);
+    EXPECT_FALSE(counter.complete());
+    EXPECT_EQ(counter.books(), std::nullopt);
+    counter.add(Fid{1}, 10);
+    const FidCount now{.fid = Fid{1}, .count = 1};
+    finish(counter, {&now, 1});
+    EXPECT_EQ(counter.books(), Books{}) << "of what was missing before nothing is";
+    EXPECT_EQ(counter.messages(), 2U) << "of all connections";
+}
+
+TEST(FramesSeen, AreThoseOfAllThatAreTakenTogether) {
+    for (bool FramesSeen::*const kind : {&FramesSeen::pages, &FramesSeen::messages,
+                                         &FramesSeen::gathered, &FramesSeen::fragments}) {
+        FramesSeen all;
+        FramesSeen seen;
+        seen.*kind = true;
+        merge(all, {});
+        EXPECT_FALSE(all.*kind);
+        merge(all, seen);
+        EXPECT_TRUE(all.*kind);
+        merge(all, {});
+        EXPECT_TRUE(all.*kind) << "it was seen";
+        EXPECT_EQ(int{all.pages} + int{all.messages} + int{all.gathered} + int{all.fragments}, 1);
+    }
+}
+
 // What the gaps have told is ArrivalCounter::missed().
 TEST(Account, SaysApartWhatNoGapHasTold) {
     ArrivalCounter arrivals;
@@ -174,6 +208,46 @@ TEST(Account, KeepsWhatASubscriptionThatHasEndedBrought) {
     account.end_connection(arrivals);
     check(account.fids());
     check(account.fids(arrivals)); // which have not begun anew
+}
+
+TEST(Account, SaysWhatArrivedBeyondTheTotals) {
+    ArrivalCounter arrivals;
+    Account account;
+    account.begin_connection();
+    for (int i = 0; i < 3; ++i)
+        arrivals.add(Fid{1}, 10);
+    const FidCount total{.fid = Fid{1}, .count = 1};
+    finish(arrivals, {&total, 1});
+    EXPECT_EQ(account.fids(arrivals).find(Fid{1})->surplus, 2U) << "while it goes on";
+    account.end_connection(arrivals);
+    EXPECT_EQ(account.fids().find(Fid{1})->surplus, 2U);
+    EXPECT_EQ(account.fids().find(Fid{1})->lost, 0U);
+}
+
+TEST(Account, CountsConnectionsAndThePublishSocketsThatHaveEndedThere) {
+    Account account;
+    ArrivalCounter arrivals;
+    arrivals.add(Fid{1}, 10);
+    account.end_connection(arrivals);
+    EXPECT_TRUE(account.fids().empty()) << "it was only an attempt";
+    for (int i = 0; i < 2; ++i) {
+        account.begin_connection();
+        account.end_connection({});
+    }
+    EXPECT_EQ(account.connections(), 2U);
+    for (const bool known : {true, false, false})
+        account.add_change({.former = 1, .now = 2, .tail_known = known});
+    EXPECT_EQ(account.changes(), 3U);
+    EXPECT_EQ(account.unknown_tails(), 2U);
+}
+
+TEST(Account, RowsAddUpInEachOfTheirFigures) {
+    Account::Row sum{.messages = 1, .bytes = 2, .lost = 3, .surplus = 4};
+    sum += {.messages = 10, .bytes = 20, .lost = 30, .surplus = 40};
+    EXPECT_EQ(sum.messages, 11U);
+    EXPECT_EQ(sum.bytes, 22U);
+    EXPECT_EQ(sum.lost, 33U);
+    EXPECT_EQ(sum.surplus, 44U);
 }
 
 } // namespace

@@ -82,6 +82,22 @@ TEST(AnswerBook, ManyWhoWaitAreAnsweredOneByOneWithoutLookingAtAllOfThem) {
     EXPECT_EQ(book.expire(now + std::chrono::seconds{count / 2}).size(), count / 8U);
 }
 
+// Else a bound on them would hold whatever it costs.
+TEST(AnswerBook, WhatIsLookedAtIsCounted) {
+    constexpr std::uint64_t count = 100;
+    AnswerBook<int> book;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const FidRange one = range(i, i);
+        book.add({&one, 1}, 0);
+    }
+    for (std::uint64_t i = 0; i < count; ++i)
+        EXPECT_THAT(book.accept(range(1000, 1000)), IsEmpty());
+    EXPECT_GE(book.steps(), count) << "each time somewhere";
+    const std::size_t before = book.steps();
+    EXPECT_EQ(book.accept(range(0, count)).size(), count);
+    EXPECT_GE(book.steps() - before, count) << "at each that waited";
+}
+
 // All that wait stand in a row, and each answer is held against each of them.
 struct PlainAnswers {
     struct Entry {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <vector>
 
@@ -44,6 +45,39 @@ TEST(ByteArena, GivesTheLargestPieceWhereNoneIsAsLargeAsWanted) {
     ASSERT_TRUE(largest);
     EXPECT_EQ(largest->size, 320U);
     EXPECT_FALSE(arena.take(128, 128)) << "only the hole of 64 is left";
+}
+
+TEST(ByteArena, ThePieceThatIsJustLargeEnoughIsGivenAndOfTwoSuchTheLower) {
+    ByteArena arena{256};
+    std::array<ByteArena::Piece, 4> pieces;
+    for (ByteArena::Piece& piece : pieces)
+        piece = arena.take(64, 64).value();
+    arena.give_back(pieces[0]);
+    arena.give_back(pieces[2]);
+    for (const std::size_t lowest : {pieces[0].offset, pieces[2].offset}) {
+        const auto piece = arena.take(64, 1024);
+        ASSERT_TRUE(piece);
+        EXPECT_EQ(piece->offset, lowest);
+        EXPECT_EQ(piece->size, 64U);
+    }
+    EXPECT_FALSE(arena.take(1, 1));
+}
+
+TEST(ByteArena, NothingIsNoHole) {
+    ByteArena small{ByteArena::grain - 1};
+    EXPECT_EQ(small.free_bytes(), 0U);
+    EXPECT_EQ(small.hole_count(), 0U);
+    EXPECT_FALSE(small.take(1, 1));
+    ByteArena used{64};
+    ASSERT_TRUE(used.take(64, 64));
+    used.give_back({});
+    EXPECT_EQ(used.hole_count(), 0U);
+}
+
+TEST(ByteArena, WhoNeedsMoreThanHeWantsGetsWhatHeNeeds) {
+    ByteArena arena{1024};
+    EXPECT_EQ(arena.take(100, 10)->size, 128U);
+    EXPECT_EQ(arena.take(1, 1)->offset, 128U);
 }
 
 TEST(ByteArena, NeverGivesAByteTwiceAndForgetsNone) {

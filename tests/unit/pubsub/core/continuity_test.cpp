@@ -83,6 +83,33 @@ TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
     EXPECT_FALSE(continuity.meet(9)->tail_known);
 }
 
+// Two of them in one connection: no honest one does, but then nobody knows more.
+TEST(Continuity, TheTailThatOneHasToldIsNotTheNextOnes) {
+    Continuity continuity;
+    continuity.meet(7);
+    continuity.begin_connection();
+    ArrivalCounter arrivals;
+    arrivals.complete_books();
+    continuity.end_connection(arrivals, false);
+    EXPECT_TRUE(continuity.meet(8)->tail_known);
+    EXPECT_FALSE(continuity.meet(9)->tail_known);
+}
+
+TEST(Continuity, AnotherPublisherCountsFromTheBeginning) {
+    Continuity continuity;
+    continuity.meet(7);
+    connect(continuity, 5, 0);
+    continuity.begin_connection();
+    continuity.meet(8);
+    EXPECT_FALSE(continuity.knows(Fid{1}));
+    EXPECT_EQ(continuity.fids(), 0U);
+    continuity.begin(fids);
+    continuity.end_connection(ArrivalCounter{}, false);
+    continuity.begin_connection();
+    continuity.meet(8);
+    EXPECT_EQ(continuity.take({.fid = Fid{1}, .count = 8}), 8U);
+}
+
 // Totals are of what was subscribed to, and it may have begun to end before it was asked.
 TEST(Continuity, TheTailOfWhatWasNotAskedForAgainBeforeTheEndIsUnknown) {
     Continuity continuity;

@@ -6,8 +6,11 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <limits>
 #include <random>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 namespace netio::pubsub {
 namespace {
@@ -125,6 +128,69 @@ TEST(FidLayout, AMistakeIsNamed) {
                 HasSubstr("'a' does not fit, or overlaps"));
 }
 
+TEST(FidLayout, ALayoutThatDoesNotFitIsRefused) {
+    const auto refusal = [](std::vector<FidLayout::Field> fields) {
+        return refusal_of([&] { FidLayout{"bad", std::move(fields)}; });
+    };
+    constexpr unsigned most = std::numeric_limits<unsigned>::max();
+    EXPECT_THAT(refusal({{.name = "a", .lowest = 0, .bits = 0}}), HasSubstr("'a' does not fit"));
+    EXPECT_THAT(refusal({{.name = "a", .lowest = 0, .bits = 65}}), HasSubstr("'a' does not fit"));
+    EXPECT_THAT(refusal({{.name = "a", .lowest = 60, .bits = 5}}), HasSubstr("'a' does not fit"));
+    EXPECT_THAT(refusal({{.name = "a", .lowest = 1, .bits = most}}), HasSubstr("'a' does not fit"));
+    EXPECT_THAT(refusal({{.name = "a", .lowest = most, .bits = 1}}), HasSubstr("'a' does not fit"));
+    EXPECT_THAT(refusal({{.name = "a", .bits = 3, .usual = 8}}), HasSubstr("usual for 'a'"));
+    EXPECT_THAT(refusal({{.name = "a", .bits = 3, .usual = 7}}), HasSubstr("it is taken"));
+    EXPECT_THAT(refusal({{.name = "a", .lowest = 0}, {.name = "a", .lowest = 1}}),
+                HasSubstr("two fields are called 'a'"));
+}
+
+TEST(FidLayout, AFieldMayHaveAllBits) {
+    const FidLayout whole{"whole", {{.name = "number", .lowest = 0, .bits = 64}}};
+    EXPECT_EQ(whole.value(Fid{UINT64_MAX - 1}, "number"), UINT64_MAX - 1);
+    EXPECT_EQ(whole.print(Fid{UINT64_MAX}), "{number: 18446744073709551615}");
+    EXPECT_THAT(whole.select({{"number", {{.first = 3, .last = UINT64_MAX}}}}),
+                ElementsAre(range(3, UINT64_MAX)));
+}
+
+// Made one by one they would be more than a selection may have.
+TEST(FidLayout, AllOfTheLowerFieldsIsOneRangeHoweverManyFidsItIs) {
+    EXPECT_THAT(felix_layout().select({{"detector", {{.first = 3, .last = 3}}},
+                                       {"connector", {{.first = 0, .last = 65535}}},
+                                       {"virtual", {{.first = 0, .last = 1}}},
+                                       {"link", {{.first = 0, .last = 8191}}},
+                                       {"elink", {{.first = 0, .last = 63}}},
+                                       {"to_flx", {{.first = 0, .last = 1}}},
+                                       {"protocol", {{.first = 0, .last = 127}}},
+                                       {"stream", {{.first = 0, .last = 255}}}}),
+                ElementsAre(FidRange{to_fid({.detector = 3}),
+                                     Fid{to_integer(to_fid({.detector = 4})) - 1}}));
+}
+
+TEST(FidLayout, ASelectionMayHaveAsManyRangesAsTheLimitAndNoMore) {
+    const FidLayout two{
+        "two",
+        {{.name = "high", .lowest = 11, .bits = 11}, {.name = "low", .lowest = 0, .bits = 11}}};
+    const SteppedRange even{.first = 0, .last = 2046, .step = 2};
+    EXPECT_EQ(two.select({{"high", {{.first = 0, .last = 1023}}}, {"low", {even}}}).size(),
+              selected_ranges_limit);
+    EXPECT_THAT(refusal_of([&] {
+                    two.select({{"high", {{.first = 0, .last = 1024}}}, {"low", {even}}});
+                }),
+                HasSubstr("more than 1048576 ranges"));
+    // Nor may the choices for one field be more together.
+    const FidLayout one{"one", {{.name = "number", .lowest = 0, .bits = 24}}};
+    constexpr std::uint64_t half = selected_ranges_limit / 2;
+    const SteppedRange first{.first = 0, .last = 2 * (half - 1), .step = 2};
+    const auto second = [&](std::uint64_t count) {
+        return SteppedRange{.first = 4 * half, .last = 4 * half + 2 * (count - 1), .step = 2};
+    };
+    EXPECT_EQ(one.select({{"number", {first, second(half)}}}).size(), selected_ranges_limit);
+    EXPECT_THAT(refusal_of([&] {
+                    one.select({{"number", {first, second(half + 1)}}});
+                }),
+                HasSubstr("number: more than 1048576 ranges"));
+}
+
 TEST(MaskedFids, AreThoseThatMatchAndNoOthers) {
     std::mt19937 random{1};
     for (int round = 0; round < 300; ++round) {
@@ -148,6 +214,23 @@ TEST(MaskedFids, AreBounded) {
     EXPECT_THAT(masked_fids(UINT64_MAX, 5), ElementsAre(range(5, 5)));
     EXPECT_THAT(refusal_of([] { masked_fids(1, 1); }), HasSubstr("more than 1048576 ranges"));
     EXPECT_THAT(refusal_of([] { masked_fids(1, 2); }), HasSubstr("no fid matches"));
+}
+
+TEST(MaskedFids, MayBeAsManyRangesAsTheLimit) {
+    constexpr std::uint64_t free = (selected_ranges_limit - 1) << 1; // a bit for each doubling
+    EXPECT_EQ(masked_fids(~free, 1).size(), selected_ranges_limit);
+    EXPECT_THAT(refusal_of([] { masked_fids(~(2 * selected_ranges_limit | free), 1); }),
+                HasSubstr("more than 1048576 ranges"));
+}
+
+TEST(SteppedFids, MayBeAsManyAsTheLimit) {
+    constexpr std::uint64_t limit = selected_ranges_limit;
+    EXPECT_EQ(stepped_fids({.first = 5, .last = 5 + 3 * (limit - 1), .step = 3}).size(), limit);
+    EXPECT_THAT(refusal_of([] { stepped_fids({.first = 5, .last = 5 + 3 * limit, .step = 3}); }),
+                HasSubstr("more than 1048576 ranges"));
+    EXPECT_THAT(stepped_fids({.first = 0, .last = UINT64_MAX, .step = 1}),
+                ElementsAre(range(0, UINT64_MAX)))
+        << "one range, however long";
 }
 
 TEST(SteppedFids, GoUpToTheLastOne) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <vector>
 
 namespace netio::pubsub {
 namespace {
@@ -182,6 +183,43 @@ TEST(FidMap, FidsThatSomebodyHasChosenToMeetAreSpreadAllTheSame) {
         ASSERT_TRUE(map.erase(Fid{fid_of_hash(i)}));
     for (std::uint64_t i = 0; i < count; ++i)
         ASSERT_EQ(map.find(Fid{fid_of_hash(i)}) != nullptr, i % 2 == 1);
+}
+
+TEST(FidMap, SaysHowFarTheFarthestIsFromHome) {
+    FidMap<std::uint64_t> map;
+    EXPECT_EQ(map.farthest(), 0U);
+    constexpr std::uint64_t count = 20;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        map[Fid{fid_of_hash(i)}] = i; // all of them at home in the first place
+        EXPECT_EQ(map.farthest(), i);
+    }
+}
+
+// Who prints what he finds prints the same in every run. Only fids that somebody has chosen to meet
+// are worth chance.
+TEST(FidMap, TheSameFidsAreVisitedInTheSameOrderInEveryMap) {
+    const auto order_of = [] {
+        FidMap<std::uint64_t> map;
+        for (std::uint64_t fid = 0; fid < 1000; ++fid)
+            map[Fid{fid << 16}] = fid;
+        std::vector<std::uint64_t> order;
+        map.for_each([&](Fid, std::uint64_t value) { order.push_back(value); });
+        return order;
+    };
+    EXPECT_EQ(order_of(), order_of());
+}
+
+TEST(FidMap, EachIsVisitedOnceAlsoTheOneInTheFirstPlace) {
+    for (std::uint64_t fids = 1; fids <= 64; ++fids) {
+        FidMap<int> map;
+        for (std::uint64_t i = 0; i < fids; ++i)
+            map[Fid{fid_of_hash(i << 58)}] = 0; // at home all over the map
+        map.for_each([](Fid, int& value) { ++value; });
+        for (const auto& [fid, value] : contents(map))
+            ASSERT_EQ(value, 1) << fids << " fids: " << to_string(fid);
+        map.clear();
+        EXPECT_EQ(map.find(Fid{fid_of_hash(0)}), nullptr);
+    }
 }
 
 TEST(FidMap, AWalkInPartsMeetsEachValueOnce) {

@@ -113,6 +113,31 @@ TEST(FidRanges, OfTwoLongSetsAreLookedAtOnceAndBesideAShortOneHardly) {
     EXPECT_LT(steps, 100U);
 }
 
+// Else a bound on them would hold whatever it costs.
+TEST(FidRanges, WhatIsLookedAtIsCounted) {
+    constexpr std::size_t many = 1024;
+    std::vector<FidRange> single, beyond;
+    for (std::uint64_t i = 0; i < many; ++i) {
+        single.push_back(range(4 * i, 4 * i));
+        beyond.push_back(range(4 * (many + i), 4 * (many + i)));
+    }
+    const std::vector whole{range(0, 4 * many)};
+    const std::vector last{single.back()};
+    const auto counted = [](auto call) {
+        std::size_t steps = 0;
+        call(steps);
+        return steps;
+    };
+    EXPECT_GE(counted([&](auto& steps) { without(single, std::span<const FidRange>{}, steps); }),
+              many);
+    EXPECT_GE(counted([&](auto& steps) { without(whole, single, steps); }), many);
+    EXPECT_GE(counted([&](auto& steps) { common(whole, single, steps); }), many);
+    EXPECT_GE(counted([&](auto& steps) { common(single, beyond, steps); }), 2 * many)
+        << "each of them, and what it is held against";
+    EXPECT_GE(counted([&](auto& steps) { common(last, single, steps); }), std::size_t{10})
+        << "the way to it, which is far";
+}
+
 TEST(FidRanges, FindWhatAMapHasOfThemByWhicheverAreFewer) {
     std::mt19937_64 random{3};
     for (int round = 0; round < 2000; ++round) {

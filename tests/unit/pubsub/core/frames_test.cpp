@@ -36,6 +36,35 @@ TEST(PubsubFrames, FragmentExtensionComesBack) {
     EXPECT_EQ(decoded->status, 9);
 }
 
+TEST(PubsubFrames, AStatusMayBeAnyByte) {
+    std::array<std::byte, fragment_extension_bytes> bytes;
+    encode(MessageExtension{.fid = Fid{1}, .status = 255}, bytes);
+    ASSERT_TRUE(decode_message(bytes));
+    EXPECT_EQ(decode_message(bytes)->status, 255);
+    encode(FragmentExtension{.fid = Fid{1}, .total = 1, .status = 255}, bytes);
+    ASSERT_TRUE(decode_fragment(bytes));
+    EXPECT_EQ(decode_fragment(bytes)->status, 255);
+}
+
+TEST(PubsubFrames, PositionsExtensionComesBackAndNothingIsInItsReservedBytes) {
+    std::array<std::byte, positions_extension_bytes> bytes;
+    EXPECT_EQ(
+        encode(PositionsExtension{.instance = 0xfedcba9876543210, .request = UINT32_MAX}, bytes),
+        bytes.size());
+    const auto decoded = decode_positions(bytes);
+    ASSERT_TRUE(decoded) << "without a list behind it";
+    EXPECT_EQ(decoded->instance, 0xfedcba9876543210);
+    EXPECT_EQ(decoded->request, UINT32_MAX);
+    for (std::size_t cut = 0; cut < bytes.size(); ++cut)
+        EXPECT_FALSE(decode_positions(std::span{bytes}.first(cut))) << cut;
+    encode(PositionsExtension{.instance = 1, .request = 2}, bytes);
+    for (std::size_t at = 12; at < 16; ++at) {
+        bytes[at] = std::byte{1};
+        EXPECT_FALSE(decode_positions(bytes)) << at;
+        bytes[at] = std::byte{0};
+    }
+}
+
 TEST(PubsubFrames, RequestComesBack) {
     const std::array<FidRange, 2> ranges{FidRange{.first = Fid{1}, .last = Fid{1}},
                                          FidRange{.first = Fid{2}, .last = Fid{UINT64_MAX}}};

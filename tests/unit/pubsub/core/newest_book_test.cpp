@@ -29,6 +29,7 @@ TEST(NewestBook, HasAStoreOfThoseOnlyWhoWantTheNewest) {
     book.note(anna, range(5, 5), SlowPolicy::newest);
     ASSERT_NE(book.store_of(anna), nullptr);
     EXPECT_EQ(book.store_of(bert), nullptr);
+    EXPECT_EQ(book.store_of(bert, Fid{5}, UINT32_MAX), nullptr);
     EXPECT_FALSE(book.keeps(anna));
     put(book, anna, 5);
     EXPECT_TRUE(book.keeps(anna));

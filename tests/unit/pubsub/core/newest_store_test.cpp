@@ -106,6 +106,14 @@ TEST(NewestStore, AnOlderOneIsKeptOnlyIfItIsTheLastOfItsFid) {
     EXPECT_EQ(take(store), "1:b");
 }
 
+TEST(NewestStore, AnOlderOneMayTakeTheLastOfTheRoom) {
+    NewestStore store{2 * (overhead + 1)};
+    put(store, 1, "b");
+    EXPECT_EQ(put_older(store, 2, "a"), Older::kept);
+    EXPECT_EQ(store.bytes(), 2 * (overhead + 1));
+    EXPECT_EQ(put_older(store, 3, ""), Older::missed);
+}
+
 TEST(NewestStore, BeforeAnOlderOneThatFindsNoRoomNoneIsKeptForTheLast) {
     NewestStore store{overhead + 10};
     EXPECT_EQ(put_older(store, 1, std::string(11, 'c')), Older::missed)

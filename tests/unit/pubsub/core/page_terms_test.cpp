@@ -41,6 +41,12 @@ TEST(PageTerms, WithoutAWatermarkAPageLeavesWhenItIsFull) {
     EXPECT_EQ(PageTerms{small()}.set_aside(), 2048U);
 }
 
+TEST(PageTerms, AWatermarkIsTheOptions) {
+    PageTerms::Options options = small();
+    options.watermark_bytes = 512;
+    EXPECT_EQ(PageTerms{options}.watermark_bytes(), 512U);
+}
+
 TEST(PageTerms, WhoMayMissMessagesHoldsMoreThanWhoIsWaitedFor) {
     PageTerms::Options options = small();
     options.page_count = 65536; // 64 MiB
@@ -79,6 +85,31 @@ TEST(PageTerms, AMessageOfSeveralPagesDoesNotBringAnybodyBeyondHalfOfThePool) {
     EXPECT_EQ(turn(1000, 3097, SlowPolicy::block), Turn::waits);
     EXPECT_EQ(turn(1000, 3097, SlowPolicy::drop), Turn::misses);
     EXPECT_EQ(turn(0, 7 * 1024, SlowPolicy::block), Turn::takes) << "it could never be published";
+}
+
+TEST(PageTerms, OneMorePageMayBringItBeyondHalfOfThePool) {
+    const PageTerms terms{small()};
+    const Shares shares{terms.pool()};
+    EXPECT_EQ(terms.turn_of({.waiting = 4000}, SlowPolicy::block, shares, {.bytes = 1024}),
+              Turn::takes);
+}
+
+TEST(PageTerms, WhereThereIsNotPlentyOnlyALittleWaitsForWhoIsWaitedFor) {
+    const PageTerms terms{small()};
+    Shares shares{terms.pool(), terms.largest()};
+    shares.set_subscribers(4);
+    const std::size_t free = terms.pool();
+    const std::size_t limit = shares.waiting_limit(free);
+    ASSERT_GT(limit, 100U);
+    const auto turn = [&](std::size_t bytes, SlowPolicy policy, bool is_confined) {
+        return terms.turn_of({.waiting = 100}, policy, shares,
+                             {.bytes = bytes, .is_confined = is_confined, .free = free});
+    };
+    EXPECT_EQ(turn(limit - 100, SlowPolicy::block, true), Turn::takes);
+    EXPECT_EQ(turn(limit - 99, SlowPolicy::block, true), Turn::waits);
+    EXPECT_EQ(turn(limit - 99, SlowPolicy::disconnect, true), Turn::waits);
+    EXPECT_EQ(turn(limit - 99, SlowPolicy::block, false), Turn::takes);
+    EXPECT_EQ(turn(limit - 99, SlowPolicy::drop, true), Turn::takes) << "it can be taken back";
 }
 
 TEST(PageTerms, WhoHoldsNothingTakesEvenWhereNothingIsFree) {

@@ -73,6 +73,23 @@ TEST(Page, RefusesWhatDoesNotFitAndStaysAsItWas) {
     EXPECT_EQ(writer.messages(), 1U);
 }
 
+TEST(Page, AMessageWithFidAndStatusNeedsTheHeaderThatIsSaid) {
+    std::array<std::byte, page::header_bytes + 5> memory{};
+    PageWriter writer{memory};
+    EXPECT_NE(writer.append(Fid{1}, 7, 5), nullptr);
+    EXPECT_EQ(writer.used(), memory.size());
+}
+
+// Which is also what a writer has that has not met any.
+TEST(Page, TheFirstMessageOfFidZeroSaysSo) {
+    std::array<std::byte, 32> memory{};
+    PageWriter writer{memory};
+    ASSERT_TRUE(write(writer, message(0, 0, 3)));
+    const Read whole = read(std::span{memory}.first(writer.used()));
+    EXPECT_TRUE(whole.sound);
+    EXPECT_EQ(whole.messages, std::vector{message(0, 0, 3)});
+}
+
 TEST(Page, AnEmptyPageHasNoMessages) {
     EXPECT_TRUE(read({}).sound);
     EXPECT_TRUE(read({}).messages.empty());

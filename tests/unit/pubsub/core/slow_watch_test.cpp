@@ -54,6 +54,21 @@ TEST(SlowWatch, WhoHasTakenEverythingIsNotWaitedForAnyMore) {
     EXPECT_EQ(watched.idle.time, 0s);
 }
 
+TEST(SlowWatch, WhoIsWaitedForAndTakesNothingIsSlowThoughNothingElseIsThere) {
+    Watched watched;
+    watched.look_after(0s, true, 7);
+    watched.idle.waited_for = true;
+    watched.look_after(watched.watch.period(), false, 7);
+    EXPECT_TRUE(watched.idle.waited_for);
+    EXPECT_FALSE(watched.idle.limited) << "its policy does not say so";
+    EXPECT_EQ(watched.idle.time, watched.watch.period());
+}
+
+TEST(SlowWatch, WhoHasTakenNothingForSoLongHasStalled) {
+    EXPECT_FALSE(SlowWatch::stalled({.time = SlowWatch::stalled_after - 1ns}));
+    EXPECT_TRUE(SlowWatch::stalled({.time = SlowWatch::stalled_after}));
+}
+
 TEST(SlowWatch, NothingIsKeptForWhoGaveWayUntilItTakesSomething) {
     Watched watched;
     watched.look_after(0s, true, 7);

@@ -153,6 +153,111 @@ TEST_F(SubscriptionBookTest, NothingIsGrantedOnceTheConnectionHasEnded) {
     EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
 }
 
+TEST_F(SubscriptionBookTest, WhatIsUnsubscribedFromWithoutAConnectionIsNotAskedFor) {
+    subscribe(range(0, 9));
+    book.unsubscribe(range(3, 5));
+    EXPECT_EQ(book.next(), nullptr);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 2), range(6, 9)));
+    book.begin(100);
+    EXPECT_THAT(send().at(0).ranges, ElementsAre(range(0, 2), range(6, 9)));
+}
+
+TEST_F(SubscriptionBookTest, ANewConnectionKnowsNothingOfWhatTheLastOneAskedAndGranted) {
+    subscribe(range(0, 9));
+    connect();
+    subscribe(range(20, 29));
+    const auto former = send();
+    subscribe(range(40, 49)); // not sent any more
+    book.begin(100);
+    EXPECT_FALSE(book.grants(Fid{5}));
+    EXPECT_FALSE(book.answered({.request = former.at(0).number, .result = Result::accepted}));
+    const auto requests = send();
+    ASSERT_EQ(requests.size(), 1U) << "everything, and once";
+    EXPECT_THAT(requests[0].ranges, ElementsAre(range(0, 9), range(20, 29), range(40, 49)));
+}
+
+TEST_F(SubscriptionBookTest, WhoAsksIsNotLeaving) {
+    subscribe(range(0, 9));
+    connect();
+    subscribe(range(20, 29));
+    const auto request = send().at(0);
+    subscribe(range(40, 49));
+    EXPECT_THAT(book.leaving(), IsEmpty());
+    EXPECT_NE(book.awaited(request.number), nullptr);
+    book.unsubscribe(range(0, 9));
+    const auto rest = send();
+    EXPECT_EQ(book.awaited(rest.at(1).number), nullptr) << "that is no subscription";
+    EXPECT_EQ(book.awaited(rest.at(1).number + 1), nullptr);
+}
+
+// --- what is not permitted ------------------------------------------------------------------
+
+TEST_F(SubscriptionBookTest, RangesThatAreNotPermittedTogetherAreAskedForOneByOne) {
+    connect();
+    book.subscribe(std::vector{range(0, 4), range(10, 14), range(20, 24)}, SlowPolicy::drop);
+    const auto together = send().at(0);
+    auto told = book.answered({.request = together.number, .result = Result::not_permitted});
+    ASSERT_TRUE(told);
+    EXPECT_THAT(told->ranges, IsEmpty()) << "nothing is refused yet";
+    const auto requests = send();
+    ASSERT_EQ(requests.size(), 3U);
+    for (const auto& each : requests) {
+        EXPECT_EQ(each.ranges.size(), 1U);
+        EXPECT_EQ(each.policy, SlowPolicy::drop);
+    }
+    answer(requests[0], Result::accepted);
+    told = book.answered({.request = requests[1].number, .result = Result::not_permitted});
+    ASSERT_TRUE(told);
+    EXPECT_THAT(told->ranges, ElementsAre(range(10, 14)));
+    EXPECT_EQ(book.next(), nullptr) << "that was its answer";
+    answer(requests[2], Result::accepted);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 4), range(20, 24)));
+    EXPECT_TRUE(book.grants(Fid{4}));
+    EXPECT_FALSE(book.grants(Fid{10}));
+    EXPECT_TRUE(book.grants(Fid{20}));
+}
+
+TEST_F(SubscriptionBookTest, OnlyWhatIsNotPermittedIsAskedForAgain) {
+    connect();
+    for (const Result result : {Result::table_full, Result::policy_refused}) {
+        book.subscribe(std::vector{range(0, 4), range(10, 14)}, {});
+        const auto told = book.answered({.request = send().at(0).number, .result = result});
+        ASSERT_TRUE(told);
+        EXPECT_THAT(told->ranges, ElementsAre(range(0, 4), range(10, 14)));
+        EXPECT_EQ(book.next(), nullptr);
+        EXPECT_THAT(book.wanted(), IsEmpty());
+    }
+}
+
+TEST_F(SubscriptionBookTest, WhatALaterRequestIsAboutIsNotAskedForOneByOne) {
+    connect();
+    book.subscribe(std::vector{range(0, 4), range(10, 14)}, {});
+    book.unsubscribe(range(10, 14));
+    auto requests = send();
+    answer(requests.at(0), Result::not_permitted);
+    answer(requests.at(1), Result::accepted);
+    requests = send();
+    ASSERT_EQ(requests.size(), 1U);
+    EXPECT_THAT(requests[0].ranges, ElementsAre(range(0, 4)));
+    answer(requests[0], Result::accepted);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 4)));
+}
+
+TEST_F(SubscriptionBookTest, WhatIsNotPermittedAloneEitherIsWantedAsItWasBeforeBoth) {
+    subscribe(range(0, 9), SlowPolicy::drop);
+    connect();
+    book.subscribe(std::vector{range(0, 4), range(20, 24)}, SlowPolicy::block);
+    for (int round = 0; round < 2; ++round)
+        for (const auto& request : send())
+            answer(request, Result::not_permitted);
+    EXPECT_EQ(book.next(), nullptr);
+    EXPECT_THAT(book.wanted(), ElementsAre(range(0, 9)));
+    book.begin(100);
+    const auto requests = send();
+    ASSERT_EQ(requests.size(), 1U);
+    EXPECT_EQ(requests[0].policy, SlowPolicy::drop);
+}
+
 // With a square of them this would take minutes.
 TEST_F(SubscriptionBookTest, NeighboursOfOnePolicyAreOneRangeOnceTheyAreGranted) {
     connect();
@@ -194,6 +299,15 @@ TEST_F(SubscriptionBookTest, TensOfThousandsOfSingleFidsAreNoEffort) {
         answer(request, Result::accepted);
     EXPECT_THAT(book.wanted(), IsEmpty());
     EXPECT_LT(book.steps(), 12 * many) << "of the connection, and of leaving";
+}
+
+TEST_F(SubscriptionBookTest, WhatIsLookedAtIsCounted) {
+    for (std::uint64_t i = 0; i < 100; ++i)
+        subscribe(range(2 * i, 2 * i));
+    connect();
+    const std::size_t before = book.steps();
+    book.unsubscribe(range(0, 1000));
+    EXPECT_GE(book.steps() - before, 100U) << "a bound on nothing would hold for ever";
 }
 
 TEST_F(SubscriptionBookTest, TensOfThousandsThatAreAskedForOneByOneAreNoEffort) {

@@ -105,6 +105,34 @@ TEST(SubscriptionTable, RefusesMoreRangesThanTheLimitAndChangesNothing) {
     EXPECT_TRUE(table.add(b, range(50, 50), changed)) << "another session has its own limit";
 }
 
+TEST(SubscriptionTable, WhoMayHaveNoRangesHasNone) {
+    SubscriptionTable table{0};
+    std::vector<FidRange> changed;
+    EXPECT_FALSE(table.add(a, range(1, 1), changed));
+    EXPECT_FALSE(table.wants_anything(a));
+}
+
+TEST(SubscriptionTable, WhatChangesStandsBehindWhatTheCallerHadNotedBefore) {
+    SubscriptionTable table{plenty};
+    std::vector<FidRange> changed{range(0, 9)};
+    ASSERT_TRUE(table.add(a, range(10, 19), changed));
+    EXPECT_THAT(changed, ElementsAre(range(0, 9), range(10, 19)));
+    ASSERT_TRUE(table.remove(a, range(20, 29), changed)) << "which it does not have";
+    EXPECT_THAT(changed, testing::SizeIs(2));
+}
+
+TEST(SubscriptionTable, WhereSomebodyWantsEverythingNobodyIsStillNobody) {
+    SubscriptionTable table{plenty};
+    std::vector<FidRange> changed;
+    ASSERT_TRUE(table.add(a, range(0, UINT64_MAX), changed));
+    ASSERT_TRUE(table.add(b, range(5, 5), changed));
+    EXPECT_NE(table.find(Fid{5}), nobody);
+    EXPECT_NE(table.find(Fid{4}), nobody);
+    ASSERT_TRUE(table.remove(a, range(0, 4), changed));
+    EXPECT_EQ(table.find(Fid{4}), nobody);
+    EXPECT_THAT(who(table, Fid{5}), ElementsAre(a, b));
+}
+
 TEST(SubscriptionTable, ALinkThatIsGoneLeavesNothing) {
     SubscriptionTable table{plenty};
     std::vector<FidRange> changed;

@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <future>
+#include <memory>
 
 namespace netio::pubsub {
 namespace {
 
-class NoBoard final : public Board {
+class NoBoard : public Board {
   public:
     void put(const std::string&, const std::string&) override {}
     bool keep(const std::string&) override { return false; }
@@ -18,6 +20,16 @@ class NoBoard final : public Board {
     void look(Visitor&) override {}
     void wait(TimePoint) override {}
     void interrupt() noexcept override {}
+};
+
+// As long as its thread uses it.
+class LentBoard final : public NoBoard {
+  public:
+    explicit LentBoard(std::promise<void>& gone) : gone_{gone} {}
+    ~LentBoard() override { gone_.set_value(); }
+
+  private:
+    std::promise<void>& gone_;
 };
 
 // A signal whose handler belongs to the program must not run beside it, on a thread that it does
@@ -42,6 +54,30 @@ TEST(BoardThread, TakesNoneOfTheProgramsSignals) {
         EXPECT_EQ(::sigismember(&after, signal), ::sigismember(&before, signal))
             << signal << ": the program's own thread takes it as before";
     }
+}
+
+// A file server does not answer, for instance.
+TEST(BoardThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
+    std::promise<void> gone;
+    std::promise<void> go_on;
+    bool has_ended = false;
+    {
+        EventLoop loop;
+        std::promise<void> begun;
+        const BoardThread thread{loop, std::make_unique<LentBoard>(gone),
+                                 [&, may_go = go_on.get_future().share()](BoardThread::Place&) {
+                                     begun.set_value();
+                                     may_go.get();
+                                     has_ended = true;
+                                 },
+                                 [] { return false; }};
+        begun.get_future().get();
+    }
+    std::future<void> is_gone = gone.get_future();
+    EXPECT_NE(is_gone.wait_for(std::chrono::seconds{0}), std::future_status::ready);
+    go_on.set_value();
+    is_gone.get();
+    EXPECT_TRUE(has_ended);
 }
 
 } // namespace

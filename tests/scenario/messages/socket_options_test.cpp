@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Options of the point-to-point sockets: what is wrong is named when a socket is made, and they end
+// where their texts say that they do. And what no socket takes from its user.
+
+#include "netio/base/option_check.hpp"
+#include "netio/messages/buffered_send_socket.hpp"
+#include "tests/scenario/messages/messages_fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+struct BufferedNobody final : BufferedSendSocket::Handler {
+    void on_closed(BufferedSendSocket&, const Closed&) override {}
+};
+
+class SocketOptions : public Messages {
+  protected:
+    static std::string problem_of(const std::function<void()>& make) {
+        try {
+            make();
+            return "";
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+    }
+    std::string listening(ListenSocket::Options options) {
+        options.addresses = {bed.address()};
+        options.open = true;
+        return problem_of([&] { ListenSocket{bed.transport(), options, receiver}; });
+    }
+    std::string sending(const SendSocket::Options& options) {
+        return problem_of([&] { SendSocket{bed.transport(), options, sender}; });
+    }
+    std::string buffering(const BufferedSendSocket::Options& options) {
+        return problem_of([&] { BufferedSendSocket{bed.transport(), options, nobody}; });
+    }
+    BufferedNobody nobody;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, SocketOptions, testing::Values(Bed::sim_tcp), bed_name);
+
+TEST_P(SocketOptions, OfAListenerAreCheckedBeforeAnybodyComes) {
+    EXPECT_THAT(listening({.session = {.receive_count = 3}}), HasSubstr("receive_count"));
+    EXPECT_EQ(listening({.largest_message_bytes = 1'073'741'823}), "");
+    EXPECT_THAT(listening({.largest_message_bytes = 1'073'741'824}),
+                HasSubstr("largest_message_bytes must be at most 1073741823"));
+}
+
+TEST_P(SocketOptions, OfASenderAreCheckedBeforeItConnects) {
+    EXPECT_THAT(sending({.session = {.receive_count = 3}}), HasSubstr("receive_count"));
+    EXPECT_THAT(sending({.retry_interval = 0ms}), HasSubstr("retry_interval"));
+    EXPECT_EQ(sending({.retry_interval = 1ms}), "");
+    EXPECT_EQ(sending({.retry_limit = longest_time}), "");
+    EXPECT_THAT(sending({.retry_limit = longest_time + 1ms}), HasSubstr("retry_limit"));
+}
+
+TEST_P(SocketOptions, OfPagesEndWhereTheirTextsSayThatTheyDo) {
+    EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2}), "");
+    EXPECT_THAT(buffering({.page_bytes = 255, .page_count = 2}), HasSubstr("page_bytes"));
+    EXPECT_THAT(buffering({.page_bytes = 1'073'741'824, .page_count = 2}), HasSubstr("page_bytes"));
+    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = 1}), HasSubstr("page_count"));
+    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = (1U << 20U) + 1}),
+                HasSubstr("page_count"));
+    EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2, .watermark_bytes = 256}), "");
+    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = 2, .watermark_bytes = 257}),
+                HasSubstr("watermark_bytes"));
+    for (const std::chrono::microseconds good : {0us, std::chrono::microseconds{longest_time}})
+        EXPECT_EQ(buffering({.page_bytes = 256, .page_count = 2, .flush_time = good}), "");
+    EXPECT_THAT(buffering({.page_bytes = 256, .page_count = 2, .flush_time = longest_time + 1us}),
+                HasSubstr("flush_time"));
+}
+
+TEST_P(SocketOptions, ASliceOutsideItsBufferEndsTheProgram) {
+    listen();
+    const auto socket = connected(sender);
+    RegisteredBuffer memory{100};
+    const std::array<Slice, 2> slices{memory.slice(0, 10), Slice{&memory, memory.data() + 95, 10}};
+    EXPECT_DEATH(static_cast<void>(socket->sendv(slices, Cookie{1})), "");
+}
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A client's destinations in virtual time: which of them have a place, what they take, and how they
+// end.
+
+#include "netio/session/server_keys.hpp"
+#include "pubsub/client/destinations.hpp"
+#include "tests/scenario/messages/receiver.hpp"
+#include "tests/support/forwarding_transport.hpp"
+#include "tests/support/key_files.hpp"
+#include "tests/support/test_bed.hpp"
+
+#include <gmock/gmock.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using namespace std::chrono_literals;
+using netio::test::Bed;
+using netio::test::content;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Whose searches for a way cannot begin for a while.
+class BarredTransport final : public netio::test::ForwardingTransport {
+  public:
+    using ForwardingTransport::ForwardingTransport;
+
+    std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
+                                             std::function<void(FoundRoutes)> found) override {
+        if (is_barred) throw std::bad_alloc{};
+        return Transport::find_routes(remote, local_host, std::move(found));
+    }
+
+    bool is_barred = false;
+};
+
+class ClientDestinations : public testing::TestWithParam<Bed> {
+  protected:
+    struct Place {
+        netio::test::Receiver receiver;
+        std::unique_ptr<ListenSocket> socket;
+        Address address;
+    };
+    static constexpr std::chrono::milliseconds retry_limit{4000};
+
+    void SetUp() override {
+        Destinations::Options options{.queue_bytes = 1 << 20, .limit = 1};
+        options.socket.page_bytes = 256;
+        options.socket.page_count = 8;
+        options.socket.socket.retry_interval = 1ms;
+        options.socket.socket.retry_limit = retry_limit;
+        all = std::make_unique<Destinations>(
+            std::move(options),
+            Destinations::Calls{
+                .post = [this](std::function<void()> task) { return tasks.push_back(task), true; },
+                .tell = [this](const std::string& line) { told.push_back(line); },
+                .ended = [this] { ++ended; }});
+        all->set_transport(transport);
+    }
+    void listen(Place& at, ListenSocket::Options options = {}) {
+        options.addresses = {at.address.port != 0 ? at.address : bed.address()};
+        options.open = true;
+        at.socket = std::make_unique<ListenSocket>(bed.transport(), options, at.receiver);
+        at.address = at.socket->endpoints().front().address;
+    }
+    void connect_to(Place& place) {
+        listen(place);
+        send(place, 10);
+        ASSERT_TRUE(have_arrived(place, 1));
+    }
+    void send(const Place& to, std::size_t size) {
+        ASSERT_EQ(all->send(to.address, content(size, 0)), Status::ok);
+        do_tasks();
+    }
+    Status try_to_send(const Place& to, std::size_t size = 10) {
+        return all->send(to.address, content(size, 0));
+    }
+    void do_tasks() {
+        for (const auto& task : std::exchange(tasks, {}))
+            task();
+    }
+    bool run_until(const std::function<bool()>& done) { return bed.run_until(done); }
+    bool have_arrived(const Place& place, std::size_t count) {
+        return run_until([&] { return place.receiver.messages.size() == count; });
+    }
+    void let_pass(Duration time) {
+        bool is_over = false;
+        Timer end{bed.loop(), [&] { is_over = true; }};
+        end.start(time);
+        ASSERT_TRUE(run_until([&] { return is_over; }));
+    }
+
+    netio::test::TestBed bed{GetParam()};
+    BarredTransport transport{bed.transport()};
+    netio::test::KeyFiles files;
+    Place one;
+    Place other;
+    std::deque<std::function<void()>> tasks;
+    std::vector<std::string> told;
+    int ended = 0;
+    std::unique_ptr<Destinations> all;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, ClientDestinations, netio::test::simulated_beds(),
+                         netio::test::bed_name);
+
+TEST_P(ClientDestinations, ThatAreConnectedKeepTheirPlaceThoughNothingWaits) {
+    connect_to(one);
+    listen(other);
+    EXPECT_THROW(static_cast<void>(try_to_send(other)), std::length_error);
+    send(one, 20);
+    ASSERT_TRUE(have_arrived(one, 2));
+    EXPECT_EQ(one.receiver.connected, 1U);
+}
+
+TEST_P(ClientDestinations, ThatAreToEndHaveTheirPlaceUntilTheyHaveEnded) {
+    connect_to(one);
+    listen(other);
+    all->disconnect(one.address);
+    EXPECT_EQ(try_to_send(other), Status::again);
+    do_tasks();
+    EXPECT_EQ(try_to_send(other), Status::again);
+    EXPECT_EQ(try_to_send(one), Status::again) << "it would be another connection";
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    send(other, 10);
+    ASSERT_TRUE(have_arrived(other, 1));
+    EXPECT_EQ(all->counted().unsent.load(), 0U);
+}
+
+TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
+    listen(one);
+    listen(other);
+    transport.is_barred = true;
+    send(one, 10);
+    all->disconnect(one.address);
+    EXPECT_EQ(try_to_send(other), Status::again);
+    do_tasks();
+    EXPECT_EQ(all->counted().unsent.load(), 1U);
+    transport.is_barred = false;
+    send(other, 10);
+    ASSERT_TRUE(have_arrived(other, 1));
+    EXPECT_EQ(ended, 0) << "nothing had to";
+}
+
+// The limit is that of one connection, and says nothing of the next.
+TEST_P(ClientDestinations, TakeWhatAFormerReceiverWouldNotHaveTaken) {
+    listen(one, {.largest_message_bytes = 1000});
+    send(one, 1000);
+    ASSERT_TRUE(have_arrived(one, 1));
+    EXPECT_EQ(try_to_send(one, 1001), Status::too_large);
+    const std::size_t before = told.size();
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return told.size() > before; }));
+    send(one, 1500);
+    listen(one);
+    ASSERT_TRUE(have_arrived(one, 2));
+    EXPECT_EQ(one.receiver.messages.back().bytes.size(), 1500U);
+    EXPECT_EQ(all->counted().unsent.load(), 0U);
+}
+
+TEST_P(ClientDestinations, SendInOrderAsPagesBecomeFree) {
+    constexpr std::size_t count = 100;
+    connect_to(one);
+    for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(all->send(one.address, content(150 + i, 0)), Status::ok);
+    do_tasks(); // all of them at once
+    ASSERT_TRUE(have_arrived(one, 1 + count));
+    for (std::size_t i = 0; i < count; ++i)
+        EXPECT_EQ(one.receiver.messages[1 + i].bytes, content(150 + i, 0));
+    EXPECT_EQ(all->counted().sent.load(), 1 + count);
+    EXPECT_EQ(all->counted().unsent.load(), 0U);
+}
+
+TEST_P(ClientDestinations, SendNoMoreInATurnThanItsTimeAllowsAndGoOnInTheNext) {
+    constexpr std::size_t count = 20;
+    connect_to(one);
+    bed.sim()->set_costs({.post = 2 * EventLoop::Options{}.turn_limit});
+    for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(all->send(one.address, content(240, 0)), Status::ok);
+    do_tasks();
+    EXPECT_LT(all->counted().sent.load(), 5U) << "a page each";
+    ASSERT_TRUE(have_arrived(one, 1 + count));
+    all->close();
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+}
+
+TEST_P(ClientDestinations, WhereNoAttemptCouldBeMadeEndForGood) {
+    listen(one);
+    transport.is_barred = true;
+    send(one, 10);
+    EXPECT_THAT(told, Contains(HasSubstr("bad_alloc")));
+    all->close();
+    EXPECT_TRUE(all->is_over());
+    EXPECT_EQ(all->counted().unsent.load(), 1U);
+    transport.is_barred = false;
+    let_pass(2 * retry_limit);
+    EXPECT_EQ(one.receiver.connected, 0U) << "nobody is called any more";
+}
+
+TEST_P(ClientDestinations, ThatRefuseForGoodAreAskedAgainAndHoldNoEndUp) {
+    const auto keys =
+        std::make_shared<ServerKeys>(bed.loop(), ServerKeys::Options{.file = files.site()});
+    listen(one, {.keys = keys});
+    send(one, 10);
+    ASSERT_TRUE(run_until([&] { return told.size() == 1; }));
+    EXPECT_THAT(told, Contains(HasSubstr("it asks for a key")));
+    const TimePoint refused = bed.world()->now();
+    one.socket.reset();
+    listen(one);
+    ASSERT_TRUE(have_arrived(one, 1));
+    EXPECT_GE(bed.world()->now() - refused, retry_limit);
+    one.socket.reset();
+    listen(one, {.keys = keys});
+    const std::size_t before = told.size();
+    ASSERT_TRUE(run_until([&] { return told.size() > before + 1; })) << "lost, and refused";
+    send(one, 20);
+    all->close();
+    EXPECT_TRUE(all->is_over()) << "there is no attempt whose end could follow";
+    EXPECT_EQ(all->counted().unsent.load(), 1U);
+}
+
+TEST_P(ClientDestinations, AnAttemptThatIsBeingMadeDecidesWhatBecomesOfWhatWaits) {
+    listen(one);
+    send(one, 10);
+    all->close();
+    EXPECT_FALSE(all->is_over());
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    EXPECT_TRUE(all->is_over());
+    EXPECT_EQ(one.receiver.messages.size(), 1U);
+    EXPECT_EQ(all->counted().sent.load(), 1U);
+    EXPECT_EQ(all->counted().unsent.load(), 0U);
+}
+
+TEST_P(ClientDestinations, AnAttemptThatFailsBehindTheEndIsNotRepeated) {
+    listen(one);
+    one.socket.reset();
+    send(one, 10);
+    all->close();
+    EXPECT_FALSE(all->is_over());
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    EXPECT_TRUE(all->is_over());
+    EXPECT_EQ(all->counted().unsent.load(), 1U);
+    listen(one);
+    let_pass(2 * retry_limit);
+    EXPECT_EQ(one.receiver.connected, 0U);
+}
+
+TEST_P(ClientDestinations, ThatWereToEndAlreadyAreWaitedForAtTheEndOfAll) {
+    connect_to(one);
+    ASSERT_EQ(try_to_send(one, 20), Status::ok);
+    all->disconnect(one.address);
+    all->close(); // before its thread has come to it
+    EXPECT_FALSE(all->is_over());
+    do_tasks();
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    EXPECT_TRUE(all->is_over());
+    EXPECT_EQ(one.receiver.messages.size(), 2U);
+}
+
+TEST_P(ClientDestinations, TakeNothingBehindTheEndOfAll) {
+    all->close();
+    EXPECT_TRUE(all->is_over());
+    EXPECT_EQ(try_to_send(one), Status::closed);
+    EXPECT_THAT(tasks, IsEmpty());
+}
+
+} // namespace
+} // namespace netio::pubsub

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Where a client publishes, on a loop in virtual time: what its queue takes, and that all of it is
+// published, however little room there is.
+
+#include "pubsub/client/client_publisher.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::Status;
+
+class PublishingClient : public PubSubScenario {
+  protected:
+    void serve(std::size_t queue_bytes = 1 << 20) {
+        options.publisher.addresses = {bed.address()};
+        options.publisher.open = true;
+        options.page_bytes = 1024;
+        options.page_count = 8;
+        publisher = std::make_unique<ClientPublisher>(
+            transport(), options, queue_bytes,
+            ClientPublisher::Calls{
+                .post = [this](auto task) { return loop().post(std::move(task)); },
+                .tell = [](const std::string& line) { ADD_FAILURE() << line; },
+                .ended = [this] { ++ended; }});
+        address = publisher->endpoints().front().address;
+    }
+    SubscriberActor& subscribe_to_one() {
+        Subscription& made = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
+        EXPECT_TRUE(run_until([&] { return made.actor.subscribed.size() == 1; }));
+        return made.actor;
+    }
+    Status publish(std::uint64_t number, std::size_t size) {
+        return publisher->publish(Fid{1}, make_message(Fid{1}, number, size), 0);
+    }
+
+    BufferedPublishSocket::Options options;
+    int ended = 0;
+    std::unique_ptr<ClientPublisher> publisher;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, PublishingClient, netio::test::simulated_beds(), bed_name);
+
+TEST_P(PublishingClient, TakesAMessageOfExactlyTheLimit) {
+    options.publisher.largest_message_bytes = 3000;
+    serve();
+    const SubscriberActor& subscriber = subscribe_to_one();
+    EXPECT_EQ(publish(0, 3001), Status::too_large);
+    EXPECT_EQ(publish(0, 3000), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.messages == 1; }));
+    EXPECT_EQ(subscriber.by_fid.at(Fid{1}).front().size, 3000U);
+    EXPECT_EQ(publisher->published(), 1U);
+}
+
+TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
+    constexpr std::uint64_t count = 200;
+    serve();
+    const SubscriberActor& subscriber = subscribe_to_one();
+    subscribers.front()->socket->pause();
+    for (std::uint64_t number = 0; number < count; ++number)
+        ASSERT_EQ(publish(number, 900), Status::ok);
+    std::uint64_t held_up_at = 0;
+    for (int turn = 0; turn < 1000; ++turn) {
+        loop().run_once(loop().now() + std::chrono::milliseconds{1});
+        held_up_at = publisher->published();
+    }
+    EXPECT_LT(held_up_at, count) << "the pages are full";
+    subscribers.front()->socket->resume();
+    ASSERT_TRUE(run_until([&] { return subscriber.messages == count; }));
+    subscriber.expect_contiguous(Fid{1}, 0, count);
+    EXPECT_EQ(publisher->published(), count);
+}
+
+TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsEnd) {
+    constexpr std::uint64_t count = 50;
+    serve();
+    const SubscriberActor& subscriber = subscribe_to_one();
+    bed.sim()->set_costs({.post = 2 * netio::EventLoop::Options{}.turn_limit});
+    for (std::uint64_t number = 0; number < count; ++number)
+        ASSERT_EQ(publish(number, 900), Status::ok);
+    loop().run_once();
+    EXPECT_LT(publisher->published(), 10U) << "a page each";
+    publisher->take_no_more();
+    publisher->close();
+    EXPECT_EQ(publish(count, 900), Status::closed);
+    EXPECT_FALSE(publisher->is_over());
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    EXPECT_TRUE(publisher->is_over());
+    subscriber.expect_contiguous(Fid{1}, 0, count);
+    EXPECT_EQ(publisher->published(), count);
+}
+
+TEST_P(PublishingClient, CountsWhatNobodyWantsAndNothingThatItDoesNotTake) {
+    options.publisher.owned = {range(1, 9)};
+    serve(4096);
+    std::uint64_t taken = 0;
+    while (publish(taken, 900) == Status::ok)
+        ++taken;
+    EXPECT_LT(taken, 6U);
+    EXPECT_EQ(publish(taken, 900), Status::again);
+    EXPECT_EQ(publisher->publish(Fid{10}, {}, 0), Status::not_owned);
+    ASSERT_TRUE(run_until([&] { return publisher->published() == taken; }));
+    EXPECT_EQ(publish(taken, 900), Status::ok) << "there is room again";
+    ASSERT_TRUE(run_until([&] { return publisher->published() == taken + 1; }));
+}
+
+} // namespace
+} // namespace netio::pubsub::test

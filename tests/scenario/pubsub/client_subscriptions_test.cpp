@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Whom a subscriber follows and when: behind a pause, behind its end, with few places, and with the
+// last word of each publisher.
+
+#include "tests/scenario/pubsub/several_publishers.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::TimePoint;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+class FollowedPublishers : public SeveralPublishers {
+  protected:
+    Subscriptions::Options on_bus(std::vector<netio::Address> given = {}) {
+        Subscriptions::Options found = options(std::move(given));
+        found.bus = &bus;
+        return found;
+    }
+    void let_pass(netio::Duration time) {
+        bool is_over = false;
+        netio::Timer end{loop(), [&] { is_over = true; }};
+        end.start(time);
+        ASSERT_TRUE(run_until([&] { return is_over; }));
+    }
+    bool are_subscribed(int count) {
+        return run_until([&] { return actor.subscriptions == count; });
+    }
+    Made& dead() {
+        Made& made = publisher();
+        made.socket.reset();
+        return made;
+    }
+    // Publishers that let in who has key 7; and whoever has it.
+    void use_keys() {
+        files.permit(7, "services=pubsub fids=0-63:block links=8");
+        keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    }
+    std::shared_ptr<const ClientKey> key() {
+        return std::make_shared<ClientKey>(
+            ClientKey::Options{.file = files.client(7), .protection = {}});
+    }
+
+    netio::test::KeyFiles files;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, FollowedPublishers, netio::test::simulated_beds(), bed_name);
+
+TEST_P(FollowedPublishers, ThatAreFoundWhileItIsPausedBringNothingUntilItGoesOn) {
+    Subscriptions all{transport(), on_bus(), actor};
+    all.subscribe(range(0, 9));
+    all.pause();
+    Made& one = publisher();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return one.actor.subscribed.size() == 1; }));
+    send(one, Fid{1});
+    let_pass(1s);
+    EXPECT_EQ(actor.message_count, 0U);
+    EXPECT_TRUE(all.snapshot().sources.at(0).paused);
+    all.resume();
+    ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
+}
+
+TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
+    Subscriptions::Options few = on_bus();
+    few.publisher_limit = 2;
+    Subscriptions all{transport(), few, actor};
+    all.subscribe(range(0, 49));
+    Made& one = publisher();
+    Made& two = publisher();
+    announce("one", one, range(0, 9));
+    announce("two", two, range(10, 19));
+    announce("three", publisher(), range(20, 29));
+    announce("four", publisher(), range(30, 39));
+    ASSERT_TRUE(are_subscribed(2));
+    ASSERT_TRUE(run_until([&] { return actor.troubles.size() == 1; }));
+    one.socket.reset();
+    two.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed >= 2 && all.connected_count() == 0; }));
+    let_pass(100ms);
+    EXPECT_THAT(actor.connected, UnorderedElementsAre("one", "two"))
+        << "who may come back has its place";
+    bus.tell().on_gone("one");
+    bus.tell().on_gone("two");
+    ASSERT_TRUE(are_subscribed(4));
+    EXPECT_THAT(actor.subscribed["three"], ElementsAre(range(20, 29)));
+    EXPECT_THAT(actor.subscribed["four"], ElementsAre(range(30, 39)));
+}
+
+TEST_P(FollowedPublishers, ThatWereGivenHaveTheirPlacesForEver) {
+    Made& one = publisher();
+    Subscriptions::Options few = on_bus({one.address});
+    few.publisher_limit = 1;
+    few.socket.reconnect = false;
+    Subscriptions all{transport(), few, actor};
+    all.subscribe(range(0, 9));
+    ASSERT_TRUE(are_subscribed(1));
+    Made& two = publisher();
+    announce("two", two, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.troubles.size() == 1; }));
+    one.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
+    EXPECT_FALSE(actor.retrying);
+    let_pass(1s);
+    EXPECT_EQ(two.actor.connected, 0);
+    Made& back = publisher(one.address);
+    all.subscribe(range(10, 10));
+    ASSERT_TRUE(run_until([&] { return !back.actor.subscribed.empty(); }));
+}
+
+TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
+    for (const bool has_one : {true, false}) {
+        SCOPED_TRACE(has_one);
+        actor = {};
+        Subscriptions all{transport(), on_bus(), actor};
+        all.subscribe(range(0, 49));
+        if (has_one) {
+            announce("one", publisher(), range(0, 9));
+            ASSERT_TRUE(are_subscribed(1));
+        }
+        Made& idle = publisher();
+        announce("idle", idle, range(50, 59)); // which nobody wants yet
+        all.close();
+        Made& two = publisher();
+        announce("two", two, range(10, 19));
+        all.subscribe(range(50, 59));
+        ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
+        all.close();
+        let_pass(1s);
+        EXPECT_EQ(actor.ended, 1) << "it is told once";
+        EXPECT_EQ(two.actor.connected, 0);
+        EXPECT_EQ(idle.actor.connected, 0);
+        EXPECT_EQ(all.connected_count(), 0U);
+    }
+}
+
+// A long announcement is carried out meanwhile, and this one is said in any of the turns.
+TEST_P(FollowedPublishers, AreFollowedByTheirLastWordWheneverItIsSaid) {
+    Announcement many{.name = "long"};
+    for (std::uint64_t i = 0; i < 1500; ++i)
+        many.fids.push_back({.fids = range(2 * i, 2 * i), .meaning = {}});
+    many.addresses = {"tcp:" + to_string(publisher().address)};
+    Made& other = publisher();
+    for (std::uint64_t turns = 0; turns < 12; ++turns) {
+        SCOPED_TRACE(turns);
+        actor = {};
+        Subscriptions all{transport(), on_bus(), actor};
+        all.subscribe(range(0, 99999));
+        bus.tell().on_announced(many);
+        Announcement ghost{.name = "ghost", .fids = {{.fids = range(9001, 9001), .meaning = {}}}};
+        ghost.addresses = {"tcp:10.9.9.9:9"};
+        for (std::uint64_t turn = 0; turn < turns; ++turn) {
+            announce("other", other, range(9101 + turn, 9101 + turn));
+            bus.tell().on_announced(ghost);
+            loop().run_once();
+        }
+        announce("other", other, range(9999, 9999));
+        bus.tell().on_gone("ghost");
+        ASSERT_TRUE(run_until([&] {
+            const std::vector<FidRange>& asked = actor.subscribed["other"];
+            return std::ranges::find(asked, range(9999, 9999)) != asked.end();
+        }));
+        ASSERT_TRUE(run_until([&] { return actor.subscribed["long"].size() == 1500; }));
+        let_pass(10ms);
+        EXPECT_EQ(publish(*other.socket, Fid{9999}, 0, 40), Status::ok);
+        EXPECT_EQ(publish(*other.socket, Fid{9101}, 0, 40), Status::no_subscribers);
+        for (const Subscriptions::Told& told : all.told())
+            EXPECT_NE(told.source.name, "ghost");
+    }
+}
+
+// The pause of a refusal ends with what it announces by then, not with what it did.
+TEST_P(FollowedPublishers, ThatAnnounceOtherFidsBehindARefusalAreNotAskedForTheFormerOnes) {
+    files.permit(7, "services=pubsub fids=0-63:block");
+    files.revoke(7);
+    keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
+    Made& one = publisher();
+    Subscriptions::Options found = on_bus();
+    found.socket.retry_limit = 100ms; // it is asked again after ten times as long
+    found.socket.key = key();
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 29));
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(run_until([&] { return actor.closed == 1 && !actor.retrying; }));
+    one.socket.reset();
+    use_keys();
+    Made& next = publisher(one.address);
+    announce("one", next, range(20, 29));
+    ASSERT_TRUE(are_subscribed(1));
+    let_pass(3s);
+    EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(20, 29)));
+    EXPECT_EQ(publish(*next.socket, Fid{21}, 0, 40), Status::ok);
+    EXPECT_EQ(publish(*next.socket, Fid{1}, 0, 40), Status::no_subscribers);
+}
+
+TEST_P(FollowedPublishers, ThatAreAwayKeepNoFidFromOneThatHasProvedItself) {
+    use_keys();
+    Subscriptions::Options found = on_bus();
+    found.socket.retry_interval = 30s; // until then nobody looks whether it is back
+    found.socket.key = key();
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    Made& one = publisher();
+    Made& other = publisher();
+    announce("one", one, range(0, 4));
+    announce("other", other, range(5, 9));
+    ASSERT_TRUE(are_subscribed(2));
+    other.socket.reset();
+    ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
+    const TimePoint begin = loop().now();
+    announce("one", one, range(0, 9));
+    ASSERT_TRUE(are_subscribed(3));
+    EXPECT_LT(loop().now() - begin, 1s);
+    EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(0, 4), range(5, 9)));
+}
+
+// Its former connection, at another address, is no sign that it is there.
+TEST_P(FollowedPublishers, ThatHaveMovedWhereNobodyIsKeepNoFidFromAnother) {
+    Subscriptions::Options found = on_bus();
+    found.socket.retry_interval = 30s;
+    Subscriptions all{transport(), found, actor};
+    all.subscribe(range(0, 9));
+    announce("one", publisher(), range(0, 9));
+    ASSERT_TRUE(are_subscribed(1));
+    const TimePoint begin = loop().now();
+    announce("one", dead(), range(0, 9));
+    Made& other = publisher();
+    announce("other", other, range(0, 9));
+    ASSERT_TRUE(are_subscribed(2));
+    EXPECT_LT(loop().now() - begin, 1s);
+    EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(0, 9)));
+}
+
+} // namespace
+} // namespace netio::pubsub::test

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What publishers take and send at once, exactly at each limit.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <chrono>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::Cookie;
+using netio::Status;
+using namespace std::chrono_literals;
+
+class PublisherLimits : public PubSubScenario {
+  protected:
+    SubscriberFigures figures(Publisher& publisher) const {
+        return publisher.snapshot().subscribers.at(0);
+    }
+
+    netio::RegisteredBuffer memory{100'000};
+};
+
+// The user's header is a part of the message.
+TEST_P(PublisherLimits, ALentMessageOfTheLargestSizeIsTakenAndALargerOneIsNot) {
+    constexpr std::size_t largest = 100;
+    auto publisher = unbuffered({.publisher = {.largest_message_bytes = largest}});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    const std::array<std::byte, 8> header{};
+    const auto publish_with_header = [&](std::size_t bytes) {
+        const netio::Slice slice = memory.slice(0, bytes);
+        return publisher->publishv(Fid{1}, {&slice, 1}, Cookie{bytes}, {.header = header});
+    };
+    EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(0, largest), Cookie{1}), Status::ok);
+    EXPECT_EQ(publisher->publish(Fid{1}, memory.slice(0, largest + 1), Cookie{2}),
+              Status::too_large);
+    EXPECT_EQ(publish_with_header(largest - header.size()), Status::ok);
+    EXPECT_EQ(publish_with_header(largest - header.size() + 1), Status::too_large);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
+    EXPECT_EQ(subscriber.actor.by_fid[Fid{1}].back().size, largest);
+}
+
+TEST_P(PublisherLimits, AsManyPublicationsWaitForASubscriberAsTheRemainderLimitSays) {
+    auto publisher = unbuffered({.outstanding_limit = 100, .remainder_limit = 5});
+    auto slow = stuck(range(1, 1));
+    std::uint64_t taken = 0;
+    // Too large to be gathered.
+    while (publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{taken}) == Status::ok)
+        ASSERT_LT(++taken, 100U);
+    EXPECT_EQ(figures(*publisher).waiting, 5U);
+    EXPECT_EQ(publisher->outstanding(), taken);
+    EXPECT_EQ(publisher->counters().again, 1U);
+}
+
+TEST_P(PublisherLimits, TheDefaultFormLetsSmallMessagesWaitForOneAnotherAndTheExplicitOneDoesNot) {
+    auto publisher = unbuffered({});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    for (std::uint64_t i = 0; i < 3; ++i)
+        ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 40), Cookie{i}), Status::ok);
+    EXPECT_EQ(figures(*publisher).posted, 1U) << "nothing was under way";
+    EXPECT_EQ(figures(*publisher).waiting, 2U);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 3; }));
+    ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
+    EXPECT_TRUE(subscriber.socket->seen().gathered);
+    for (std::uint64_t i = 3; i < 6; ++i) {
+        ASSERT_EQ(publisher->try_publish(Fid{1}, memory.slice(0, 40), Cookie{i}).status,
+                  Status::ok);
+    }
+    EXPECT_EQ(figures(*publisher).posted, 3U);
+    EXPECT_EQ(figures(*publisher).waiting, 0U);
+    ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
+}
+
+TEST_P(PublisherLimits, AMessageThatFillsAPageIsOneOfItsRecordsAndALargerOneLeavesInFragments) {
+    constexpr std::size_t page_bytes = 1024;
+    auto publisher = buffered({.page_bytes = page_bytes, .page_count = 16, .flush_time = {}});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    const std::size_t largest = page_bytes - page::header_bytes;
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, largest), Status::ok);
+    EXPECT_EQ(publisher->counters().pages_left.full, 1U) << "nothing more fits into it";
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    EXPECT_FALSE(subscriber.socket->seen().fragments);
+    ASSERT_EQ(publish(*publisher, Fid{1}, 1, largest + 1), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
+    EXPECT_TRUE(subscriber.socket->seen().fragments);
+    EXPECT_EQ(publisher->counters().pages_left.full, 1U);
+    EXPECT_EQ(publisher->counters().pages, 2U);
+    subscriber.actor.expect_contiguous(Fid{1}, 0, 2);
+}
+
+TEST_P(PublisherLimits, AMessageWithoutAPageOfItsOwnLeavesWhatWasPublishedBeforeItInFront) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = {}});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
+    ASSERT_EQ(publish(*publisher, Fid{1}, 1, 3000), Status::ok);
+    EXPECT_EQ(publisher->counters().pages_left.full, 1U);
+    EXPECT_EQ(publisher->counters().pages, 4U) << "and three of fragments";
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
+    subscriber.actor.expect_contiguous(Fid{1}, 0, 2);
+}
+
+// The quick way of publishing does not ask whether the publisher has ended.
+TEST_P(PublisherLimits, NothingIsPublishedBehindTheEndThoughAPageWasOpen) {
+    for (const bool at_once : {false, true}) {
+        publisher_actor = {};
+        auto publisher = buffered({.flush_time = {}});
+        auto& subscriber = subscribe({range(1, 1)});
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+        ASSERT_EQ(publish(*publisher, Fid{1}, 0, 40), Status::ok);
+        ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok) << "into the page that is open";
+        at_once ? publisher->abort() : publisher->close();
+        EXPECT_EQ(publish(*publisher, Fid{1}, 2, 40), Status::closed);
+        EXPECT_EQ(publish(*publisher, Fid{2}, 0, 40), Status::closed);
+        EXPECT_EQ(publisher->counters().messages, 2U);
+        ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    }
+}
+
+// Whatever nobody takes is told from the loop; until then it has a limit of its own.
+TEST_P(PublisherLimits, AsManyEndsWaitToBeToldAsPublicationsMayBeOutstanding) {
+    constexpr std::size_t limit = 8;
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop},
+                                 .outstanding_limit = limit,
+                                 .remainder_limit = 1});
+    auto slow = stuck(range(1, 1));
+    std::uint64_t taken = 0;
+    const auto take_one = [&] {
+        return publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{taken}) == Status::ok &&
+               ++taken > 0;
+    };
+    ASSERT_TRUE(run_until([&] { return take_one() && publisher->counters().dropped > 0; }));
+    ASSERT_TRUE(run_until([&] { // what was missed has been told
+        return publisher_actor.completions.size() + publisher->outstanding() == taken;
+    }));
+    std::uint64_t untold = 0;
+    while (take_one())
+        ASSERT_LT(++untold, 100U);
+    EXPECT_EQ(untold, limit);
+    ASSERT_TRUE(run_until([&] { return publisher_actor.room > 0; })) << "it may be tried again";
+    EXPECT_TRUE(take_one());
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, PublisherLimits, all_beds(), bed_name);
+
+// --- in virtual time ------------------------------------------------------------------------
+
+using PublisherLimitsInVirtualTime = PublisherLimits;
+
+// The time of a page that has left is up without it.
+TEST_P(PublisherLimitsInVirtualTime, APageThatWasFullIsNoReasonForTheNextToWait) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 16, .flush_time = 1h});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 1024 - page::header_bytes), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    const netio::TimePoint begin = loop().now();
+    ASSERT_EQ(publish(*publisher, Fid{1}, 1, 40), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 2; }));
+    EXPECT_LT(loop().now() - begin, 1s) << "it is the first that the time sends";
+    EXPECT_EQ(publisher->counters().pages_left.in_time, 1U);
+    EXPECT_EQ(publisher->counters().pages_left.full, 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, PublisherLimitsInVirtualTime, netio::test::simulated_beds(),
+                         bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test

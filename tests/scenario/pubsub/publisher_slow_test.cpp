@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Whom a publisher lets go or has give way, and whom it does not, in virtual time.
+
+#include "pubsub/core/slow_watch.hpp"
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::Cookie;
+using netio::Status;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using namespace std::chrono_literals;
+
+class PublisherAndSlow : public PubSubScenario {
+  protected:
+    static constexpr auto disconnect_after = 200ms;
+
+    // Of 64 KiB.
+    static BufferedPublishSocket::Options half_shares() {
+        return {.publisher = {.slow_policy = SlowPolicy::drop},
+                .page_bytes = 1024,
+                .page_count = 64,
+                .share_bytes = 32 * 1024};
+    }
+    void let_pass(netio::Duration time) {
+        bool over = false;
+        netio::Timer timer{loop(), [&] { over = true; }};
+        timer.start(time);
+        ASSERT_TRUE(run_until([&] { return over; }));
+    }
+    Subscription& reader(const FidRange& range, SubscribeSocket::Options options = {},
+                         std::optional<SlowPolicy> policy = {}) {
+        Subscription& subscriber = subscribe({range}, std::move(options), policy);
+        EXPECT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+        return subscriber;
+    }
+    Subscription& paused(const FidRange& fids, std::optional<SlowPolicy> policy = {}) {
+        Subscription& subscriber =
+            reader(fids, {.session = {.receive_bytes = 4096, .receive_count = 4}}, policy);
+        subscriber.socket->pause();
+        return subscriber;
+    }
+    // A page each; what can leave has left then.
+    void publish_pages(BufferedPublishSocket& publisher, Fid fid, std::uint64_t count) {
+        for (std::uint64_t number = 0; number < count; ++number) {
+            ASSERT_EQ(publish(publisher, fid, number, 900), Status::ok) << number;
+            publisher.flush();
+        }
+        ASSERT_TRUE(run_until([&] {
+            return std::ranges::all_of(
+                publisher.snapshot().subscribers,
+                [](const SubscriberFigures& each) { return each.posted == 0; });
+        }));
+    }
+    static std::uint64_t dropped_of(Publisher& publisher, Fid fid) {
+        for (const FidFigures& each : publisher.snapshot().fids)
+            if (each.fid == fid) return each.dropped;
+        return 0;
+    }
+
+    netio::RegisteredBuffer memory{100'000};
+};
+
+// What it holds is limited in time only while somebody waits for it.
+TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotWaitedForAnyMore) {
+    auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
+                               .page_bytes = 1024,
+                               .page_count = 64});
+    auto& guest = paused(range(1, 1), SlowPolicy::disconnect);
+    publish_pages(*publisher, Fid{1}, 8);
+    ASSERT_GT(publisher->snapshot().subscribers.at(0).waiting, 0U);
+    auto& one = reader(range(2, 2));
+    auto& other = reader(range(3, 3));
+    ASSERT_EQ(publish(*publisher, Fid{2}, 0, 40 * 1024), Status::ok);
+    ASSERT_EQ(publish(*publisher, Fid{3}, 0, 30 * 1024), Status::again) << "for want of memory";
+    ASSERT_TRUE(run_until([&] { return one.actor.messages == 1 && publisher_actor.room > 0; }));
+    EXPECT_EQ(other.actor.messages, 0U);
+    let_pass(10 * disconnect_after); // and it is not tried again
+    EXPECT_THAT(publisher_actor.closed, IsEmpty());
+    guest.socket->resume();
+    ASSERT_TRUE(run_until([&] { return guest.actor.messages == 8; }));
+}
+
+TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTheOthersAgain) {
+    constexpr std::uint64_t others = 10;
+    constexpr std::size_t limit = 8;
+    auto publisher = unbuffered({.publisher = {.disconnect_after = disconnect_after},
+                                 .outstanding_limit = limit,
+                                 .remainder_limit = 2});
+    for (std::uint64_t i = 0; i < others; ++i)
+        reader(range(10 + i, 10 + i));
+    auto& guest = paused(range(1, 1), SlowPolicy::disconnect);
+    std::uint64_t key = 0;
+    const auto publish_to = [&](std::uint64_t fid) {
+        return publisher->publish(Fid{fid}, memory.slice(0, 10'000), Cookie{key++});
+    };
+    // Until one waits for the guest.
+    ASSERT_TRUE(run_until([&] {
+        return publisher->snapshot().subscribers.at(others).waiting > 0 ||
+               publish_to(1) != Status::ok;
+    }));
+    ASSERT_EQ(publisher->snapshot().subscribers.at(others).waiting, 1U);
+    ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 1; }));
+    std::uint64_t next = 0;
+    while (publish_to(10 + next) == Status::ok)
+        ASSERT_LT(++next, others);
+    EXPECT_EQ(publisher->outstanding(), limit);
+    ASSERT_TRUE(run_until([&] { return publisher_actor.room > 0; }));
+    let_pass(10 * disconnect_after);
+    EXPECT_THAT(publisher_actor.closed, IsEmpty());
+    guest.socket->resume();
+    ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
+}
+
+// Of fids that nobody publishes any more: another one needs what they hold.
+TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAnotherIsWaitedFor) {
+    constexpr std::uint64_t limit = 8;
+    auto publisher = unbuffered(
+        {.publisher = {.disconnect_after = disconnect_after}, .outstanding_limit = limit});
+    for (std::uint64_t i = 0; i < limit; ++i)
+        paused(range(10 + i, 10 + i), SlowPolicy::disconnect);
+    auto& honest = reader(range(1, 1));
+    std::uint64_t key = 0;
+    const auto publish_to = [&](std::uint64_t fid, std::size_t bytes) {
+        return publisher->publish(Fid{fid}, memory.slice(0, bytes), Cookie{key++});
+    };
+    for (std::uint64_t i = 0; i < limit; ++i) // of each a part leaves
+        ASSERT_EQ(publish_to(10 + i, memory.size()), Status::ok);
+    let_pass(5 * disconnect_after);
+    EXPECT_THAT(publisher_actor.closed, IsEmpty()) << "nobody waits for them";
+    ASSERT_EQ(publish_to(1, 100), Status::again);
+    ASSERT_TRUE(run_until([&] { return publish_to(1, 100) == Status::ok; }));
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 1; }));
+    ASSERT_FALSE(publisher_actor.closed.empty());
+    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("for more than 200 ms"));
+}
+
+// With more than half of the memory free nobody has to give anything up, however long it has slept.
+TEST_P(PublisherAndSlow, WhoHasStalledKeepsWhatItHoldsWhileHalfOfTheMemoryIsFree) {
+    constexpr std::uint64_t count = 30;
+    auto publisher = buffered(half_shares());
+    auto& sleeper = paused(range(1, 1));
+    auto& honest = reader(range(2, 2));
+    publish_pages(*publisher, Fid{1}, count);
+    const std::size_t used = 64U * 1024 - publisher->snapshot().free;
+    ASSERT_GT(used, 16U * 1024) << "a quarter";
+    ASSERT_LT(used, 32U * 1024) << "half";
+    ASSERT_TRUE(run_until([&] { return bed.seen().stalled.size() == 1; }));
+    publish_pages(*publisher, Fid{2}, 2);
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 2; }));
+    EXPECT_EQ(publisher->counters().dropped, 0U);
+    sleeper.socket->resume();
+    ASSERT_TRUE(run_until([&] { return sleeper.actor.messages == count; }));
+    sleeper.actor.expect_contiguous(Fid{1}, 0, count);
+    EXPECT_THAT(sleeper.actor.gaps, IsEmpty());
+}
+
+// Whoever came first to the publisher is not who has slept longest.
+TEST_P(PublisherAndSlow, WhoHasStalledForTheLongestTimeGivesWayFirstAndAloneIfThatIsEnough) {
+    auto publisher = buffered(half_shares());
+    auto& first = paused(range(1, 1));
+    auto& second = paused(range(2, 2));
+    auto& third = paused(range(3, 3));
+    auto& honest = reader(range(4, 4));
+    publish_pages(*publisher, Fid{2}, 24); // which suffice for three quarters to be free then
+    let_pass(500ms);
+    publish_pages(*publisher, Fid{1}, 6);
+    let_pass(500ms);
+    publish_pages(*publisher, Fid{3}, 6);
+    ASSERT_TRUE(run_until([&] { return bed.seen().stalled.size() == 3; }));
+    publish_pages(*publisher, Fid{4}, 8);
+    EXPECT_GT(dropped_of(*publisher, Fid{2}), 0U) << "less than half was free";
+    EXPECT_EQ(dropped_of(*publisher, Fid{1}), 0U);
+    EXPECT_EQ(dropped_of(*publisher, Fid{3}), 0U);
+    for (Subscription* const each : {&first, &second, &third})
+        each->socket->resume();
+    ASSERT_TRUE(run_until([&] {
+        return first.actor.messages == 6 && third.actor.messages == 6 &&
+               second.actor.messages + second.actor.gaps[Fid{2}] == 24;
+    }));
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 8; }));
+}
+
+// A longer sleep of one is not enough: there is to be something left for those who go on.
+TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndGetNothingThen) {
+    auto publisher = buffered(half_shares());
+    auto& one = paused(range(1, 1));
+    auto& other = paused(range(2, 2));
+    auto& honest = reader(range(3, 3));
+    publish_pages(*publisher, Fid{1}, 17);
+    let_pass(300ms);
+    publish_pages(*publisher, Fid{2}, 17);
+    ASSERT_TRUE(run_until([&] { return bed.seen().stalled.size() == 2; }));
+    publish_pages(*publisher, Fid{3}, 8);
+    EXPECT_GE(publisher->snapshot().free, 48U * 1024);
+    for (const Fid fid : {Fid{1}, Fid{2}}) {
+        const std::uint64_t before = dropped_of(*publisher, fid);
+        EXPECT_GT(before, 0U);
+        publish_pages(*publisher, fid, 3);
+        EXPECT_EQ(dropped_of(*publisher, fid), before + 3) << "though there is room enough";
+    }
+    for (Subscription* const each : {&one, &other})
+        each->socket->resume();
+    ASSERT_TRUE(run_until([&] {
+        return one.actor.messages + one.actor.gaps[Fid{1}] == 20 &&
+               other.actor.messages + other.actor.gaps[Fid{2}] == 20;
+    }));
+    const std::uint64_t before = publisher->counters().dropped;
+    publish_pages(*publisher, Fid{1}, 3);
+    EXPECT_EQ(publisher->counters().dropped, before) << "it takes something again";
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 8; }));
+}
+
+// Nobody has stalled yet: whoever holds the most loses no more than is needed.
+TEST_P(PublisherAndSlow, WhoHoldsTheMostLosesALittleAndWhoHoldsLittleNothing) {
+    auto publisher = buffered(half_shares());
+    paused(range(1, 1));
+    paused(range(2, 2));
+    auto& honest = reader(range(3, 3));
+    publish_pages(*publisher, Fid{1}, 8);
+    publish_pages(*publisher, Fid{2}, 26);
+    publish_pages(*publisher, Fid{3}, 8);
+    ASSERT_THAT(bed.seen().stalled, IsEmpty());
+    EXPECT_EQ(dropped_of(*publisher, Fid{1}), 0U);
+    EXPECT_GE(dropped_of(*publisher, Fid{2}), 1U) << "less than half was free";
+    EXPECT_LE(dropped_of(*publisher, Fid{2}), 4U);
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 8; }));
+}
+
+// Its policy is to be waited for, and nothing of what it is owed has begun to leave.
+TEST_P(PublisherAndSlow, WhoIsWaitedForIsNotDisconnectedForMemoryThatOnlyWaitsForIt) {
+    auto publisher = buffered({.publisher = {.disconnect_after = disconnect_after},
+                               .page_bytes = 1024,
+                               .page_count = 64});
+    auto& guest = paused(range(1, 1));
+    auto& honest = reader(range(2, 2));
+    publish_pages(*publisher, Fid{1}, 12);
+    ASSERT_EQ(publish(*publisher, Fid{2}, 0, 60 * 1024), Status::again) << "for want of memory";
+    let_pass(10 * disconnect_after);
+    EXPECT_THAT(publisher_actor.closed, IsEmpty());
+    guest.socket->resume();
+    ASSERT_TRUE(run_until([&] { return publish(*publisher, Fid{2}, 0, 60 * 1024) == Status::ok; }));
+    ASSERT_TRUE(run_until([&] { return honest.actor.messages == 1; }));
+    guest.actor.expect_contiguous(Fid{1}, 0, 12);
+}
+
+TEST_P(PublisherAndSlow, WhoStopsInTheMidstOfALargeMessageStaysWhileNobodyNeedsTheMemory) {
+    auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
+    auto& guest = paused(range(1, 1));
+    ASSERT_EQ(publish(*publisher, Fid{1}, 0, 12 * 1024), Status::ok);
+    let_pass(4s); // no heartbeat brings a credit meanwhile
+    EXPECT_THAT(publisher_actor.closed, IsEmpty());
+    EXPECT_THAT(bed.seen().stalled, SizeIs(1));
+    guest.socket->resume();
+    ASSERT_TRUE(run_until([&] { return guest.actor.messages == 1; }));
+    guest.actor.expect_contiguous(Fid{1}, 0, 1);
+}
+
+// Where nobody waits for it, nothing but what is on its way to it has it watched.
+TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
+    auto& subscriber = paused(range(1, 1));
+    for (std::uint64_t i = 0; i < 20; ++i) {
+        ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{i}), Status::ok);
+        loop().run_once();
+    }
+    let_pass(1s);
+    EXPECT_THAT(bed.seen().stalled, SizeIs(1));
+    EXPECT_THAT(bed.seen().recovered, IsEmpty());
+    subscriber.socket->resume();
+    ASSERT_TRUE(run_until([&] { return bed.seen().recovered.size() == 1; }));
+    EXPECT_GE(bed.seen().recovered[0].stalled, SlowWatch::stalled_after);
+    EXPECT_THAT(publisher_actor.closed, IsEmpty());
+}
+
+TEST_P(PublisherAndSlow, NobodyIsSaidToStallWhoHasNothingToTake) {
+    auto publisher = unbuffered({.publisher = {.slow_policy = SlowPolicy::drop}});
+    auto& subscriber = reader(range(1, 1));
+    ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 100), Cookie{1}), Status::ok);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
+    let_pass(20s);
+    EXPECT_THAT(bed.seen().stalled, IsEmpty());
+    EXPECT_EQ(publisher->snapshot().subscribers.at(0).idle, netio::Duration::zero());
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, PublisherAndSlow, netio::test::simulated_beds(), bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test

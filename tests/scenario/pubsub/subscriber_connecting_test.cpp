@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A subscriber's attempts, the first and the later ones, and ends in their midst.
+
+#include "tests/scenario/pubsub/fixture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+namespace netio::pubsub::test {
+namespace {
+
+using netio::CloseReason;
+using netio::Status;
+using testing::IsEmpty;
+using testing::SizeIs;
+using namespace std::chrono_literals;
+
+class ConnectingSubscribers : public PubSubScenario {
+  protected:
+    void turn(int times) {
+        for (int i = 0; i < times; ++i)
+            loop().run_once();
+    }
+    void let_pass(netio::Duration time) {
+        bool over = false;
+        netio::Timer timer{loop(), [&] { over = true; }};
+        timer.start(time);
+        EXPECT_TRUE(run_until([&] { return over; }));
+    }
+    // At the address of the former one, which is gone.
+    std::unique_ptr<BufferedPublishSocket> another() {
+        return std::make_unique<BufferedPublishSocket>(
+            transport(),
+            BufferedPublishSocket::Options{.publisher = {.addresses = {address}, .open = true}},
+            publisher_actor);
+    }
+    // Where nobody listens.
+    void free_address() { static_cast<void>(unbuffered({})); }
+};
+
+TEST_P(ConnectingSubscribers, BetweenTwoAttemptsAnAbortIsTheLastWordToo) {
+    free_address();
+    auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 1h, .retry_limit = 1h});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
+    ASSERT_TRUE(subscriber.actor.last_retrying);
+    subscriber.socket->abort();
+    subscriber.socket->abort();
+    subscriber.socket->subscribe(range(2, 2)); // which is too late
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+    EXPECT_EQ(subscriber.actor.closed[1].reason, CloseReason::local);
+    EXPECT_FALSE(subscriber.actor.last_retrying);
+    turn(20);
+    EXPECT_THAT(subscriber.actor.closed, SizeIs(2));
+}
+
+// It has had a publisher, which let it go; the next one need not be there yet.
+TEST_P(ConnectingSubscribers, WhoWasLetGoWaitsForAPublisherAgainOnceItWantsSomething) {
+    auto publisher = buffered({});
+    auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 10ms});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->unsubscribe(range(1, 1));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
+    EXPECT_FALSE(subscriber.actor.last_retrying) << "it wants nothing";
+    publisher.reset();
+    subscriber.socket->subscribe(range(2, 2));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 3; }));
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    publisher = another();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
+    EXPECT_EQ(subscriber.socket->counters().connections, 2U);
+}
+
+// Ten requests, which do not lie in memory all at once, at each of several connections.
+TEST_P(ConnectingSubscribers, AskForAllOfManyFidsInEachConnectionAlsoBehindAttemptsThatFailed) {
+    free_address();
+    std::vector<FidRange> fids;
+    for (std::uint64_t i = 0; i < 2500; ++i)
+        fids.push_back(range(2 * i, 2 * i));
+    auto& subscriber = subscribe(fids, {.reconnect = true, .retry_interval = 10ms});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 3; }));
+    for (std::size_t connection = 1; connection <= 3; ++connection) {
+        SCOPED_TRACE(connection);
+        publisher_actor = {};
+        auto publisher = another();
+        ASSERT_TRUE(run_until(
+            [&] { return subscriber.actor.subscribed.size() == connection * fids.size(); }));
+        std::vector<FidRange> asked = publisher_actor.subscribed;
+        std::ranges::sort(asked, {}, &FidRange::first);
+        EXPECT_EQ(asked, fids);
+        EXPECT_THAT(publisher_actor.closed, IsEmpty());
+    }
+    EXPECT_THAT(subscriber.actor.refused, IsEmpty());
+}
+
+// Though each of its subscriptions is told where the publisher is.
+TEST_P(ConnectingSubscribers, WhoComesBackMayLeaveAPartOfWhatItHas) {
+    auto publisher = buffered({});
+    auto& subscriber = subscribe({range(1, 9)}, {.reconnect = true});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->unsubscribe(range(3, 5));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.unsubscribed.size() == 1; }));
+    EXPECT_THAT(subscriber.actor.closed, IsEmpty());
+    EXPECT_THAT(subscriber.socket->wanted(), testing::ElementsAre(range(1, 2), range(6, 9)));
+    EXPECT_EQ(publish(*publisher, Fid{4}, 0, 40), Status::no_subscribers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, ConnectingSubscribers, all_beds(), bed_name);
+
+// --- in virtual time ------------------------------------------------------------------------
+
+using ConnectingSubscribersInVirtualTime = ConnectingSubscribers;
+
+TEST_P(ConnectingSubscribersInVirtualTime, AreAsQuickAgainOnceAPublisherHasServedThem) {
+    const auto attempts_within = [&](const SubscriberActor& actor, netio::Duration time) {
+        const std::size_t before = actor.closed.size();
+        let_pass(time);
+        return actor.closed.size() - before;
+    };
+    auto publisher = buffered({});
+    auto& subscriber =
+        subscribe({range(1, 1)}, {.reconnect = true, .retry_interval = 10ms, .retry_limit = 20s});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    publisher.reset();
+    EXPECT_GE(attempts_within(subscriber.actor, 1s), 4U);
+    let_pass(50s);
+    let_pass(50s);
+    EXPECT_LE(attempts_within(subscriber.actor, 20s), 2U) << "they have become rare";
+    publisher = another();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
+    publisher.reset();
+    EXPECT_GE(attempts_within(subscriber.actor, 1s), 4U);
+}
+
+TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddressThen) {
+    auto publisher = buffered({});
+    const netio::Address right = address;
+    free_address();
+    bed.sim()->delay_resolution(100us);
+    for (const bool at_once : {false, true}) {
+        for (int moment = 0; moment < 40; ++moment) {
+            SCOPED_TRACE(testing::Message() << "moment " << moment << (at_once ? ", at once" : ""));
+            subscribers.clear();
+            auto& subscriber =
+                subscribe({range(1, 1)}, {.other_addresses = {right}, .reconnect = true});
+            let_pass(moment * 10us);
+            const std::vector<netio::Closed>& closed = subscriber.actor.closed;
+            const std::size_t before = closed.size();
+            at_once ? subscriber.socket->abort() : subscriber.socket->close();
+            EXPECT_EQ(closed.size(), before) << "a call never calls back";
+            const int connected = subscriber.actor.connected;
+            ASSERT_TRUE(run_until([&] { return closed.size() > before; }));
+            let_pass(1ms);
+            EXPECT_EQ(closed.size(), before + 1);
+            EXPECT_FALSE(subscriber.actor.last_retrying);
+            EXPECT_EQ(subscriber.actor.connected, connected);
+            ASSERT_TRUE(run_until([&] { return publisher->counters().subscribers == 0; }));
+        }
+    }
+    EXPECT_GT(publisher_actor.connected, 0) << "the last moments must be behind the attempt";
+}
+
+// It need not even be known which way leads there.
+TEST_P(ConnectingSubscribersInVirtualTime, WhoWasLetGoLooksForAWayAgainOnceItWantsSomething) {
+    auto publisher = buffered({});
+    auto& subscriber = subscribe({range(1, 1)}, {.retry_interval = 10ms});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    subscriber.socket->unsubscribe(range(1, 1));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
+    bed.sim()->refuse_searching(true);
+    subscriber.socket->subscribe(range(2, 2));
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 2; }));
+    EXPECT_TRUE(subscriber.actor.last_retrying);
+    bed.sim()->refuse_searching(false);
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, ConnectingSubscribersInVirtualTime, netio::test::simulated_beds(),
+                         bed_name);
+
+} // namespace
+} // namespace netio::pubsub::test

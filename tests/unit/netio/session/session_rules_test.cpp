@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a session does about a peer that breaks its rules where no transport lets one: frames out of
+// order, without a credit, with credits that nobody has used. And where their numbers end.
+
+#include "tests/unit/netio/session/scripted_session.hpp"
+
+namespace netio::test {
+namespace {
+
+using SessionRules = ScriptedSession;
+
+TEST_F(SessionRules, AFrameOutOfOrderEndsIt) {
+    for (const std::uint32_t off : {1U, UINT32_MAX}) {
+        open();
+        wire().bring({.kind = a_message});
+        EXPECT_FALSE(wire().closed);
+        wire().bring({.kind = a_message, .sequence = off});
+        EXPECT_TRUE(wire().closed);
+        EXPECT_EQ(near.frames.size(), 1U);
+        expect_end(CloseReason::protocol_error, "out of order");
+    }
+}
+
+TEST_F(SessionRules, AFrameWithoutACreditEndsIt) {
+    open({.receive_count = 4}, peer(4));
+    // Of four credits one went with the open frame, and three return two each; four more may come.
+    for (int frame = 0; frame < 10; ++frame)
+        wire().bring({.kind = a_message});
+    EXPECT_EQ(sent(FrameKind::credit), 3);
+    EXPECT_FALSE(wire().closed);
+    wire().bring({.kind = a_message});
+    EXPECT_TRUE(wire().closed);
+    EXPECT_EQ(near.frames.size(), 10U);
+    expect_end(CloseReason::protocol_error, "sent without a credit");
+}
+
+TEST_F(SessionRules, CreditsThatNobodyHasUsedEndIt) {
+    open();
+    wire().bring({.kind = a_message, .credits = 1}); // for the open frame
+    EXPECT_EQ(near.session->counters().credits, 100U);
+    wire().bring({.kind = a_message, .credits = 1});
+    EXPECT_TRUE(wire().closed);
+    expect_end(CloseReason::protocol_error, "granted more credits than it has receives");
+}
+
+TEST_F(SessionRules, AWindowGrowsToTheLargestOfASessionAndNoFurther) {
+    open();
+    wire().bring(FrameKind::window, number(most_session_receive_count));
+    EXPECT_FALSE(wire().closed);
+    EXPECT_EQ(near.session->counters().credits, most_session_receive_count - 1U);
+    open();
+    wire().bring(FrameKind::window, number(most_session_receive_count + 1U));
+    EXPECT_TRUE(wire().closed);
+    expect_end(CloseReason::protocol_error, "16385 receives, which cannot be");
+}
+
+TEST_F(SessionRules, TheNewsThatItIsConnectedChangesNothingBehindItsEnd) {
+    dial();
+    wire().bring({.kind = a_message});
+    EXPECT_TRUE(wire().closed);
+    wire().accept(peer());
+    EXPECT_EQ(near.opened, 0);
+    EXPECT_TRUE(wire().sent.empty());
+    expect_end(CloseReason::protocol_error, "before it had accepted");
+}
+
+// --- what its user asks for -----------------------------------------------------------------
+
+TEST_F(SessionRules, WithoutACreditThereIsNoRoomAndItIsToldOfItOnce) {
+    open({}, peer(4));
+    EXPECT_TRUE(near.session->has_capacity());
+    for (int frame = 0; frame < 2; ++frame)
+        ASSERT_EQ(near.session->send({.kind = a_message}, std::nullopt), Status::ok);
+    EXPECT_FALSE(near.session->has_capacity());
+    EXPECT_FALSE(near.session->request_capacity());
+    wire().complete();
+    EXPECT_EQ(near.room, 0) << "it lacks credits, not slots";
+    wire().bring({.kind = static_cast<std::uint8_t>(FrameKind::credit), .credits = 3});
+    EXPECT_EQ(near.room, 1);
+    EXPECT_TRUE(near.session->has_capacity());
+}
+
+TEST_F(SessionRules, NothingIsToBeHadOnceItCloses) {
+    RegisteredBuffer memory{100};
+    const Slice slice = memory.slice();
+    open();
+    EXPECT_TRUE(near.session->request_capacity() && near.session->request_write_capacity());
+    near.session->close();
+    EXPECT_FALSE(near.session->has_capacity());
+    EXPECT_FALSE(near.session->request_capacity());
+    EXPECT_FALSE(near.session->request_write_capacity());
+    EXPECT_EQ(near.session->write({.slices = {&slice, 1}, .target = {}, .notice = 1}, Cookie{1}),
+              Status::closed);
+    EXPECT_EQ(near.session->counters().frames_sent, 0U);
+}
+
+// --- its first word is its last -------------------------------------------------------------
+
+TEST_F(SessionRules, OfSeveralReasonsToEndTheFirstCounts) {
+    open();
+    near.session->fail(CloseReason::protocol_error, "the first");
+    near.session->fail(CloseReason::failed, "the second");
+    near.session->abort();
+    expect_end(CloseReason::protocol_error, "the first");
+}
+
+TEST_F(SessionRules, AnAbortBehindAResumeHasOneLastWord) {
+    open();
+    near.session->pause();
+    for (int frame = 0; frame < 3; ++frame)
+        wire().bring({.kind = a_message});
+    near.session->resume();
+    near.session->abort();
+    expect_end(CloseReason::local, "");
+    pass(std::chrono::seconds{1});
+    EXPECT_EQ(near.closed.size(), 1U);
+    EXPECT_TRUE(near.frames.empty());
+}
+
+TEST_F(SessionRules, ACloseBehindThePeersEndDropsNothingThatHasArrived) {
+    open();
+    near.session->pause();
+    for (int frame = 0; frame < 3; ++frame)
+        wire().bring({.kind = a_message});
+    wire().end(CloseReason::lost);
+    near.session->close();
+    pass(std::chrono::seconds{1});
+    EXPECT_TRUE(near.closed.empty()) << "it waits for its user";
+    near.session->resume();
+    pass(std::chrono::seconds{1});
+    EXPECT_EQ(near.frames.size(), 3U);
+    ASSERT_EQ(near.closed.size(), 1U);
+    EXPECT_EQ(near.closed[0].reason, CloseReason::lost);
+}
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The times of a session with a peer of whose host nothing is known: what it must hear, what it
+// must say, and for how long it is waited for.
+
+#include "netio/session/cut_off.hpp"
+#include "tests/unit/netio/session/scripted_session.hpp"
+
+namespace netio::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SessionTimes : public ScriptedSession {
+  protected:
+    static constexpr SessionOptions beating{.heartbeat = 1s, .dead_after = 5s};
+    static constexpr SessionOptions closing{
+        .heartbeat = 0s, .dead_after = 0s, .close_timeout = 3s, .close_limit = 60s};
+};
+
+// --- signs of life --------------------------------------------------------------------------
+
+TEST_F(SessionTimes, APeerThatBreaksItsPromiseToSpeakIsSilent) {
+    open(beating, peer(100, 1s));
+    pass(4500ms);
+    EXPECT_FALSE(wire().closed) << "that it has accepted was a sign";
+    for (int i = 0; i < 20; ++i) {
+        wire().bring(FrameKind::heartbeat);
+        pass(1s);
+    }
+    ASSERT_FALSE(wire().closed);
+    pass(3s);
+    EXPECT_FALSE(wire().closed);
+    pass(3s);
+    EXPECT_TRUE(wire().closed);
+    expect_end(CloseReason::silent, "no sign of life from the scripted peer for more than 5000 ms");
+}
+
+TEST_F(SessionTimes, APeerThatHasPromisedNothingMayBeSilent) {
+    open(beating);
+    pass(10min);
+    EXPECT_FALSE(wire().closed);
+}
+
+TEST_F(SessionTimes, WhoSendsSomethingNeedsNoHeartbeat) {
+    open(beating);
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_EQ(near.session->send({.kind = a_message}, std::nullopt), Status::ok);
+        pass(900ms);
+    }
+    EXPECT_EQ(sent(FrameKind::heartbeat), 0);
+    pass(3500ms);
+    EXPECT_EQ(sent(FrameKind::heartbeat), 3);
+}
+
+TEST_F(SessionTimes, WhatWasRefusedIsNoSignOfLife) {
+    RegisteredBuffer memory{5000}; // more than the peer takes
+    const Slice slice = memory.slice();
+    open(beating);
+    for (int i = 0; i < 10; ++i) {
+        pass(510ms);
+        ASSERT_EQ(near.session->send({.kind = a_message, .slices = {&slice, 1}}, std::nullopt),
+                  Status::too_large);
+    }
+    EXPECT_EQ(sent(FrameKind::heartbeat), 4) << "in the first second its open frame was one";
+}
+
+TEST_F(SessionTimes, NoTimeOfItsOwnPassesBehindItsEnd) {
+    open({.heartbeat = 0s, .dead_after = 4s}, peer(100, 1s));
+    wire().end(CloseReason::lost);
+    ASSERT_EQ(near.closed.size(), 1U);
+    pass(1min);
+    EXPECT_EQ(near.closed.size(), 1U) << "and it is not silent as well";
+}
+
+// --- closing --------------------------------------------------------------------------------
+
+// A peer that is alive and takes nothing says so once a heartbeat.
+TEST_F(SessionTimes, AHeartbeatWithoutCreditsIsNoProgressOfAClose) {
+    for (const std::uint16_t credits : {std::uint16_t{0}, std::uint16_t{1}}) {
+        open(closing);
+        ASSERT_EQ(near.session->send({.kind = a_message}, std::nullopt), Status::ok);
+        near.session->close();
+        wire().complete();
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_FALSE(wire().closed);
+            pass(900ms);
+            wire().bring(
+                {.kind = static_cast<std::uint8_t>(FrameKind::heartbeat), .credits = credits});
+        }
+        pass(1s); // 3 s for the close, and a moment for the frame that says so
+        EXPECT_EQ(wire().closed, credits == 0);
+        pass(3s);
+        EXPECT_TRUE(wire().closed);
+        expect_end(CloseReason::unconfirmed, "nothing more for 3000 ms");
+    }
+}
+
+TEST_F(SessionTimes, ThePeerIsNotBlamedForTheUserOfThisSide) {
+    open(closing);
+    near.confirms = false;
+    near.session->close();
+    wire().bring(FrameKind::shutdown);
+    EXPECT_EQ(near.shut_down, 1);
+    wire().bring(FrameKind::shutdown_ack, number(0));
+    wire().complete();
+    pass(10s);
+    ASSERT_FALSE(wire().closed);
+    near.session->confirm();
+    EXPECT_EQ(sent(FrameKind::shutdown_ack), 1);
+    wire().complete();
+    EXPECT_TRUE(wire().closed);
+    expect_end(CloseReason::orderly, "");
+}
+
+TEST_F(SessionTimes, WhoHasConfirmedThePeersCloseDoesNotWaitForEver) {
+    open(closing);
+    wire().bring(FrameKind::shutdown);
+    EXPECT_EQ(sent(FrameKind::shutdown), 1);
+    EXPECT_EQ(sent(FrameKind::shutdown_ack), 1);
+    wire().complete();
+    pass(2900ms);
+    EXPECT_FALSE(wire().closed);
+    pass(200ms);
+    EXPECT_TRUE(wire().closed);
+    expect_end(CloseReason::orderly, "");
+}
+
+// --- cutting off ----------------------------------------------------------------------------
+
+class SessionCutsOff : public SessionTimes {
+  protected:
+    void cut_off() { near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s); }
+};
+
+TEST_F(SessionCutsOff, AndSendsNothingBehindTheReasonAndHearsNothingMore) {
+    open({.heartbeat = 100ms});
+    cut_off();
+    ASSERT_EQ(sent(FrameKind::shutdown), 1);
+    EXPECT_EQ(wire().sent.back().body_bytes(), cut_off_bytes);
+    const std::size_t frames = wire().sent.size();
+    pass(200ms);
+    wire().bring({.kind = a_message});
+    EXPECT_EQ(wire().sent.size(), frames);
+    EXPECT_TRUE(near.frames.empty());
+    EXPECT_FALSE(wire().closed) << "the reason is still under way";
+    pass(60ms);
+    EXPECT_TRUE(wire().closed) << "it has a quarter of a second";
+    expect_end(CloseReason::too_slow, "it took nothing");
+}
+
+TEST_F(SessionCutsOff, AtOnceWhenTheReasonHasLeft) {
+    open();
+    cut_off();
+    EXPECT_FALSE(wire().closed);
+    wire().complete();
+    EXPECT_TRUE(wire().closed);
+}
+
+TEST_F(SessionCutsOff, OnceAndTheSecondTimeDoesNotHurryIt) {
+    open();
+    cut_off();
+    cut_off();
+    EXPECT_FALSE(wire().closed);
+    EXPECT_EQ(sent(FrameKind::shutdown), 1);
+}
+
+TEST_F(SessionCutsOff, AtOnceWhereSomethingIsStuck) {
+    dial();
+    wire().accept(peer()); // and the open frame does not leave
+    cut_off();
+    EXPECT_TRUE(wire().closed);
+    EXPECT_EQ(sent(FrameKind::shutdown), 0);
+}
+
+TEST_F(SessionCutsOff, AtOnceWhereNoCreditIsLeftAtAll) {
+    open({.receive_count = 4}, peer(4));
+    for (int frame = 0; frame < 6; ++frame) // their credits take the last ones here
+        wire().bring({.kind = a_message});
+    wire().complete();
+    ASSERT_EQ(near.session->counters().credits, 0U);
+    cut_off();
+    EXPECT_TRUE(wire().closed);
+    EXPECT_EQ(sent(FrameKind::shutdown), 0);
+}
+
+} // namespace
+} // namespace netio::test

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a publisher's word on a board is while it changes, fails or stands behind another's; and
+// what waits to be told of a bus.
+
+#include "pubsub/discovery/bus_reader.hpp"
+#include "pubsub/discovery/bus_writer.hpp"
+
+#include <gmock/gmock.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr TimePoint start{seconds{1000}};
+
+// Texts under names; what is to fail is said.
+class BoardOfTexts final : public Board {
+  public:
+    void put(const std::string& name, const std::string& text) override {
+        if (!refusal.empty()) throw BoardError{refusal};
+        texts[name] = text;
+        ++puts;
+    }
+    bool has_leases() const noexcept override { return keeps; }
+    bool keep(const std::string&) override { return keeps; }
+    std::optional<std::string> get(const std::string& name) override {
+        const auto found = texts.find(name);
+        return found == texts.end() ? std::nullopt : std::optional{found->second};
+    }
+    void remove(const std::string& name) override { texts.erase(name); }
+    void look(Visitor&) override {}
+    void wait(TimePoint) override {}
+    void interrupt() noexcept override {}
+
+    std::map<std::string, std::string> texts;
+    std::string refusal; // of what is put; empty: none
+    int puts = 0;
+    bool keeps = false; // leases
+};
+
+class AnnouncementOnABoard : public testing::Test {
+  protected:
+    Announcement standing() { return parse_announcement(board.texts.at("a")); }
+
+    BoardOfTexts board;
+    BusWriter writer{{.name = "a", .instance = 1}, seconds{7}};
+};
+
+TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew) {
+    writer.refresh(board, start);
+    EXPECT_EQ(standing().lease, seconds{7});
+    EXPECT_EQ(standing().counter, 1U);
+    writer.say(
+        {.name = "b", .instance = 2, .counter = 99, .mode = "buffered", .lease = seconds{60}});
+    writer.refresh(board, start);
+    EXPECT_THAT(board.texts, SizeIs(1));
+    EXPECT_EQ(standing().mode, "buffered");
+    EXPECT_EQ(standing().lease, seconds{7});
+    EXPECT_EQ(standing().counter, 2U) << "it has moved, and nothing else";
+    EXPECT_EQ(standing().instance, 1U);
+}
+
+TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
+    EXPECT_FALSE(writer.is_written());
+    writer.refresh(board, start);
+    EXPECT_TRUE(writer.is_written());
+    writer.say({.mode = "buffered"});
+    EXPECT_FALSE(writer.is_written()) << "what it says now does not";
+    writer.refresh(board, start);
+    EXPECT_TRUE(writer.is_written());
+    board.refusal = "it is full";
+    writer.refresh(board, start);
+    EXPECT_FALSE(writer.is_written());
+    board.refusal.clear();
+    writer.refresh(board, start);
+    EXPECT_TRUE(writer.is_written());
+    BusWriter later{{.name = "a", .instance = 2}, seconds{7}};
+    later.refresh(board, start);
+    writer.refresh(board, start);
+    EXPECT_FALSE(writer.is_written()) << "another one has its name";
+    EXPECT_TRUE(later.is_written());
+}
+
+// A board that keeps leases has what was said before, and would keep that.
+TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
+    board.keeps = true;
+    writer.refresh(board, start);
+    writer.refresh(board, start);
+    EXPECT_EQ(board.puts, 1);
+    writer.say({.mode = "buffered"});
+    board.refusal = "it is full";
+    writer.refresh(board, start);
+    board.refusal.clear();
+    writer.refresh(board, start);
+    EXPECT_EQ(board.puts, 2);
+    EXPECT_EQ(standing().mode, "buffered");
+}
+
+TEST_F(AnnouncementOnABoard, TellsNoMoreOfItsTroublesAtOnceThanTheLimit) {
+    const auto fail = [this](std::size_t times, TimePoint now) {
+        for (std::size_t i = 0; i < times; ++i) {
+            board.refusal = std::to_string(i);
+            writer.refresh(board, now);
+        }
+    };
+    fail(Complaints::limit + 10, start);
+    fail(10, start + seconds{60});
+    EXPECT_THAT(writer.take_troubles(), SizeIs(Complaints::limit));
+    EXPECT_THAT(writer.take_troubles(), IsEmpty());
+    fail(2, start + seconds{120});
+    EXPECT_THAT(writer.take_troubles(),
+                ElementsAre("0; new subscribers may not find this publisher",
+                            "1; new subscribers may not find this publisher"));
+}
+
+BusNews news_of(std::vector<std::string> troubles) {
+    BusNews news;
+    news.troubles = std::move(troubles);
+    return news;
+}
+
+TEST(BusNews, TheLastWordAboutEachPublisherCounts) {
+    BusNews news;
+    news.publishers["a"] = Announcement{.name = "a", .mode = "buffered"};
+    news.publishers["b"] = std::nullopt;
+    BusNews later;
+    later.publishers["b"] = Announcement{.name = "b"};
+    later.publishers["a"] = std::nullopt;
+    news.add(std::move(later));
+    EXPECT_EQ(news.publishers.at("a"), std::nullopt);
+    EXPECT_TRUE(news.publishers.at("b").has_value());
+}
+
+TEST(BusNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
+    BusNews news;
+    EXPECT_TRUE(news.empty());
+    BusNews first;
+    first.caught_up = true;
+    news.add(std::move(first));
+    EXPECT_FALSE(news.empty());
+    news.add(news_of({"one"}));
+    EXPECT_TRUE(news.caught_up);
+}
+
+TEST(BusNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
+    BusNews news = news_of(std::vector<std::string>(Complaints::limit - 2, "old"));
+    news.add(news_of({"one", "two"}));
+    EXPECT_THAT(news.troubles, SizeIs(Complaints::limit));
+    EXPECT_EQ(news.troubles.back(), "two");
+    BusNews later = news_of({"three"});
+    later.publishers["a"] = std::nullopt;
+    news.add(std::move(later));
+    EXPECT_THAT(news.troubles, SizeIs(Complaints::limit));
+    EXPECT_THAT(news.publishers, SizeIs(1)) << "who is there is told all the same";
+}
+
+} // namespace
+} // namespace netio::pubsub

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a queue says of itself at its limits, and the second use of what it uses again.
+
+#include "tests/unit/pubsub/publisher/queue_peer.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using test::body_limit;
+using test::QueuePeer;
+using testing::ElementsAre;
+
+constexpr std::array<std::byte, 8> an_answer{};
+
+class QueueLimits : public testing::Test {
+  protected:
+    void add_page(SendQueue::Handling handling) {
+        peer.queue.add_frame(page_kind, {}, memory.slice(0, 100), handling);
+    }
+    void add_message(std::uint64_t cookie, std::size_t bytes, SendQueue::Handling handling = {}) {
+        LentMessage& message = messages.emplace_back();
+        message.fid = Fid{cookie};
+        message.slice_count = 1;
+        message.slices[0] = memory.slice(0, bytes);
+        message.total_bytes = bytes;
+        handling.cookie = Cookie{cookie};
+        handling.amount = 1;
+        peer.queue.add_message(message, handling);
+    }
+    // When the first of what comes back next had entered.
+    TimePoint complete_one() {
+        std::vector<SendQueue::Returned> returned;
+        const Cookie cookie = peer.under_way.front();
+        peer.under_way.erase(peer.under_way.begin());
+        return peer.queue.on_sent(cookie, Fate::sent, returned);
+    }
+    static TimePoint at(int seconds) { return TimePoint{std::chrono::seconds{seconds}}; }
+
+    RegisteredBuffer memory{65536};
+    std::deque<LentMessage> messages;
+    QueuePeer peer;
+};
+
+TEST_F(QueueLimits, CountsTheAnswersThatWait) {
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    EXPECT_EQ(peer.queue.answers(), 2U);
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.answers(), 1U);
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    EXPECT_EQ(peer.queue.answers(), 2U);
+    peer.queue.add_positions({.extension = {.instance = 1, .request = 1}, .counts = {{Fid{1}, 1}}});
+    static_cast<void>(peer.queue.take_rest(body_limit));
+    EXPECT_EQ(peer.queue.answers(), 0U);
+    EXPECT_EQ(peer.queue.positions(), 0U);
+}
+
+// What is told takes nothing of the pool.
+TEST_F(QueueLimits, AnAnswerLeavesThoughMoreIsPostedThanMayBe) {
+    add_page({.amount = 10});
+    ASSERT_TRUE(peer.take_one());
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    peer.queue.add_gap(Fid{1}, 1);
+    add_page({.amount = 10});
+    peer.take_all(0);
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, subscription_answer_kind, gap_kind));
+}
+
+TEST_F(QueueLimits, SaysWhenTheFirstOfAFrameHadEntered) {
+    peer.slices = 2;
+    for (const int second : {3, 4, 5})
+        add_page({.amount = 1, .since = at(second)});
+    peer.take_all();
+    EXPECT_EQ(complete_one(), at(3)) << "of two pages";
+    EXPECT_EQ(complete_one(), at(5));
+    add_message(1, 40, {.since = at(6)});
+    add_message(2, 40, {.since = at(7)});
+    peer.take_all();
+    EXPECT_EQ(complete_one(), at(6)) << "of two messages";
+}
+
+TEST_F(QueueLimits, SaysOfAMessageInFragmentsWhatBecameOfItWithTheLastOne) {
+    add_message(9, 10000);
+    peer.take_all();
+    std::vector<std::optional<Fate>> fates;
+    while (!peer.under_way.empty())
+        for (const SendQueue::Returned& each : peer.complete_one())
+            fates.push_back(each.fate);
+    EXPECT_THAT(fates, ElementsAre(std::nullopt, std::nullopt, Fate::sent));
+}
+
+TEST_F(QueueLimits, TheRestOfALentMessageThatHasBegunToLeaveIsThatMessageAndNoOther) {
+    add_message(1, 10000);
+    add_message(2, 10000);
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.rest_of_begun(), 1U);
+    ASSERT_TRUE(peer.take_one());
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U) << "nothing of the second one has left";
+}
+
+TEST_F(QueueLimits, KeepsNothingForItsOwnFrames) {
+    for (std::uint64_t fid = 0; fid < 100; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    add_page({.cookie = Cookie{4}, .amount = 10});
+    peer.take_all();
+    ASSERT_EQ(peer.under_way.size(), 2U) << "the gaps lie in memory";
+    std::vector<Cookie> kept;
+    peer.queue.for_each_kept([&](Cookie cookie, std::size_t) { kept.push_back(cookie); });
+    EXPECT_THAT(kept, ElementsAre(Cookie{4}));
+}
+
+// --- what is taken back ---------------------------------------------------------------------
+
+TEST_F(QueueLimits, WhatIsTakenBackIsHeldNoMore) {
+    for (const std::uint64_t cookie : {1U, 2U})
+        add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true});
+    add_page({.cookie = Cookie{3}, .amount = 10, .droppable = true, .continues = true});
+    peer.queue.take_back().gap->add(Fid{1}, 1); // the last two are one message
+    EXPECT_EQ(peer.queue.holding().droppable, 10U);
+    EXPECT_EQ(peer.queue.holding().waiting, 10U);
+}
+
+TEST_F(QueueLimits, AGapInFrontOfWhatIsTakenBackGrows) {
+    add_page({.cookie = Cookie{1}, .amount = 10});
+    peer.queue.add_gap(Fid{7}, 1);
+    add_page({.cookie = Cookie{2}, .amount = 10, .droppable = true});
+    const auto taken = peer.queue.take_back();
+    taken.gap->add(Fid{7}, 2);
+    peer.queue.settle(taken);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind)) << "and is told once";
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 3}));
+}
+
+// What is under way of it cannot be told again, so the rest stays though nothing has come to it.
+TEST_F(QueueLimits, AGapThatIsBeingToldStaysWhereNothingIsMissedOfWhatIsTakenBackBehindIt) {
+    for (std::uint64_t fid = 0; fid < 300; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    ASSERT_TRUE(peer.take_one());
+    ASSERT_LT(peer.counts.size(), 300U);
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    peer.queue.settle(peer.queue.take_back());
+    EXPECT_FALSE(peer.queue.has_drained());
+    peer.take_all();
+    EXPECT_EQ(peer.counts.size(), 300U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+// --- queues of as many items as there is room for before they grow --------------------------
+
+TEST_F(QueueLimits, FourSmallMessagesAreGatheredOnceEach) {
+    for (std::uint64_t cookie = 1; cookie <= 4; ++cookie)
+        add_message(cookie, 40);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind));
+    std::vector<Cookie> cookies;
+    for (const SendQueue::Returned& each : peer.complete_one())
+        cookies.push_back(each.cookie);
+    EXPECT_THAT(cookies, ElementsAre(Cookie{1}, Cookie{2}, Cookie{3}, Cookie{4}));
+}
+
+TEST_F(QueueLimits, TheRestOfAMessageInFourPagesIsCountedOnce) {
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    ASSERT_TRUE(peer.take_one());
+    for (std::uint64_t cookie = 2; cookie <= 5; ++cookie)
+        add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true, .continues = true});
+    EXPECT_EQ(peer.queue.kept(), 50U) << "what is posted and four that wait";
+}
+
+TEST_F(QueueLimits, AGapAtTheHeadIsNotTakenForOneBehindTheLast) {
+    peer.queue.add_gap(Fid{1}, 1);
+    add_page({.cookie = Cookie{1}, .amount = 10});
+    add_page({.cookie = Cookie{2}, .amount = 10});
+    add_page({.cookie = Cookie{3}, .amount = 10, .droppable = true});
+    peer.queue.take_back().gap->add(Fid{2}, 1);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(gap_kind, page_kind, page_kind, gap_kind));
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{2}, 1}));
+}
+
+// --- when a message waits for others --------------------------------------------------------
+
+TEST_F(QueueLimits, ExactlyEnoughForAFrameWaitsNoLonger) {
+    add_message(1, 40);
+    ASSERT_TRUE(peer.take_one());
+    constexpr std::size_t eighth = Gathering::enough_bytes / 8;
+    for (std::uint64_t cookie = 2; cookie <= 9; ++cookie) {
+        EXPECT_FALSE(peer.take_one()) << cookie;
+        add_message(cookie, eighth);
+    }
+    EXPECT_TRUE(peer.take_one());
+}
+
+TEST_F(QueueLimits, AMessageOfTheLimitIsSmallAndALargerOneIsNot) {
+    add_message(1, 40);
+    ASSERT_TRUE(peer.take_one());
+    add_message(2, Gathering::message_limit);
+    EXPECT_FALSE(peer.take_one());
+    static_cast<void>(peer.queue.take_rest(body_limit));
+    add_message(3, Gathering::message_limit + 1);
+    EXPECT_TRUE(peer.take_one());
+}
+
+// --- one frame that is filled again and again -----------------------------------------------
+
+// As whoever sends them has it: nothing of the one before is left in the next.
+TEST_F(QueueLimits, AFrameThatIsFilledAgainHasNothingOfTheOneBefore) {
+    const std::array<std::byte, fragment_extension_bytes> extension{};
+    peer.queue.add_frame(fragment_kind, extension, memory.slice(0, 100), {.amount = 1});
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    add_message(1, 40, {.prompt = true});
+    add_message(2, 40, {.prompt = true});
+    peer.queue.add_gap(Fid{1}, 1);
+    add_page({.amount = 1});
+    peer.queue.add_totals([](std::span<FidCount>) { return TotalsPart{.count = 0, .last = true}; });
+    ReadyFrame frame;
+    std::vector<std::array<std::size_t, 4>> seen; // kind, flags, extension, slices
+    std::vector<bool> with_cookie;
+    while (peer.queue.prepare({.post_limit = SIZE_MAX, .body_limit = body_limit}, frame)) {
+        seen.push_back({frame.kind, frame.flags, frame.extension_bytes, frame.slice_count});
+        with_cookie.push_back(frame.cookie.has_value());
+        peer.queue.posted();
+    }
+    EXPECT_THAT(seen, ElementsAre(std::array<std::size_t, 4>{fragment_kind, 0, extension.size(), 1},
+                                  std::array<std::size_t, 4>{subscription_answer_kind, 0, 8, 0},
+                                  std::array<std::size_t, 4>{page_kind, gathered_flag, 0, 1},
+                                  std::array<std::size_t, 4>{gap_kind, 0, fid_count_bytes, 0},
+                                  std::array<std::size_t, 4>{page_kind, 0, 0, 1},
+                                  std::array<std::size_t, 4>{totals_kind, 0, 0, 0}));
+    EXPECT_THAT(with_cookie, ElementsAre(true, false, true, false, true, false));
+}
+
+} // namespace
+} // namespace netio::pubsub
