@@ -4,10 +4,11 @@
 // the tcp provider has 1,024 receives at most, and who asks for more is offered nothing. The
 // versions of its functions are those of the installed one (short_libfabric.map).
 
-#include <dlfcn.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_errno.h>
+#include "netio/fabric/library.hpp"
 
+#include <dlfcn.h>
+
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 
@@ -37,7 +38,7 @@ void fi_freeinfo(fi_info* info) {
 }
 int fi_getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
                const fi_info* hints, fi_info** found) {
-    if (hints != nullptr && hints->rx_attr->size > 1024) return -FI_ENODATA;
+    if (hints != nullptr && hints->rx_attr->size > 1024) return -ENODATA;
     return installed<decltype(&fi_getinfo)>("fi_getinfo", NETIO_VERSION_OF_FI_GETINFO)(
         version, node, service, flags, hints, found);
 }

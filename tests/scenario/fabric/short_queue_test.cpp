@@ -8,7 +8,8 @@
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
-#include <rdma/fi_errno.h>
+
+#include <cerrno>
 
 namespace netio::test {
 namespace {
@@ -35,7 +36,7 @@ TEST_F(ShortQueue, IsWhatIsTestedHere) {
     ::fi_info* found = nullptr;
     EXPECT_EQ(
         fabric::library().getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found),
-        -FI_ENODATA);
+        -ENODATA);
 }
 
 TEST_F(ShortQueue, EndsMeetAndReserveWhatThereIs) {
