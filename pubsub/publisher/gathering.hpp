@@ -43,11 +43,10 @@ class Gathering {
     static constexpr std::size_t frames_ahead = 1;
     static constexpr std::size_t enough_bytes = 32768;
 
-    explicit Gathering(std::size_t limit) noexcept : limit_{limit} {}
-
     // Those of which a frame of the peer's has place for several.
-    bool takes(const LentMessage& message, std::size_t body_limit) const noexcept {
-        return message.total_bytes <= std::min(limit_, body_limit / 3);
+    static bool takes(const LentMessage& message, std::size_t body_limit, bool by_device) noexcept {
+        const std::size_t limit = by_device ? device_message_limit : message_limit;
+        return message.total_bytes <= std::min(limit, body_limit / 3);
     }
 
     // What the queue wants to know of a message in a page.
@@ -75,7 +74,6 @@ class Gathering {
         std::vector<Held> messages;
         bool under_way = false;
     };
-    std::size_t limit_;
     std::vector<Page> pages_;
     std::uint8_t filling_ = 0;
     PageWriter writer_; // of the page that is being filled

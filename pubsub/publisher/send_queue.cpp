@@ -109,7 +109,7 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
         join_pages(room, frame);
         break;
     case Kind::message:
-        if (waits_for_company(room.body_limit)) return false;
+        if (waits_for_company(room)) return false;
         if (prepare_page(room, frame)) break;
         together_ = 0;
         part_ = fill_frame(*item.message, room.body_limit, item.offset, frame);
@@ -132,17 +132,14 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
 // Several small messages in one frame, if they wait behind one another. None of them is one that is
 // sent in fragments: of those no frame has place for several.
 bool SendQueue::prepare_page(const Room& room, ReadyFrame& frame) {
-    const auto is_small = [&](const Item& item) {
-        return item.kind == Kind::message && gathering_.takes(*item.message, room.body_limit);
-    };
-    if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
+    if (items_.size() < 2 || !is_small(items_[0], room) || !is_small(items_[1], room)) return false;
     if (!gathering_.begin(room.body_limit)) return false;
     std::size_t amount = 0;
     for (std::size_t i = 0; i < items_.size(); ++i) {
         const Item& item = items_[i];
         const Handling& handling = item.handling;
         const bool may_be_posted = holding_.posted + amount + handling.amount <= room.post_limit;
-        if (!is_small(item) || !(may_be_posted || gathering_.count() == 0)) break;
+        if (!is_small(item, room) || !(may_be_posted || gathering_.count() == 0)) break;
         if (!gathering_.append(*item.message, {handling.cookie, handling.amount})) break;
         amount += handling.amount;
     }

@@ -37,10 +37,6 @@ namespace netio::pubsub::inline v0_2 {
 
 class SendQueue {
   public:
-    // The largest message that may share a frame, if the peer's frames have place for several.
-    explicit SendQueue(std::size_t gathered_message_limit = Gathering::message_limit) noexcept
-        : gathering_{gathered_message_limit} {}
-
     // How a queued item is to be treated; `amount`: what it takes of the pool that is shared.
     struct Handling {
         Cookie cookie{};
@@ -71,6 +67,7 @@ class SendQueue {
         std::size_t post_limit = 0;  // of what the fabric may have, in the items' amounts
         std::size_t body_limit = 0;  // of a frame
         std::size_t slice_limit = 0; // of those that leave from where they lie
+        bool by_device = false;      // which reads them there: nobody copies
     };
     // The frame that is to be sent next; false: none, as nothing waits, or the fabric has as much
     // as it may. Without posted() the next call prepares the same one.
@@ -104,13 +101,12 @@ class SendQueue {
     // A small message waits for others to leave with while enough is under way: when some of that
     // is sent, prepare() is due again, and is in vain before. So nothing waits at low load, and at
     // high load few cost a frame each.
-    bool waits_for_company(std::size_t body_limit) const noexcept {
+    bool waits_for_company(const Room& room) const noexcept {
         const std::size_t under_way = posted_.size() - (slot_ ? 1 : 0);
-        const std::size_t enough = std::min(Gathering::enough_bytes, body_limit);
+        const std::size_t enough = std::min(Gathering::enough_bytes, room.body_limit);
         if (under_way < Gathering::frames_ahead || message_bytes_ >= enough) return false;
-        if (items_.empty() || items_[0].kind != Kind::message) return false;
-        const Item& item = items_[0];
-        return !item.handling.prompt && gathering_.takes(*item.message, body_limit);
+        if (items_.empty() || items_[0].handling.prompt) return false;
+        return is_small(items_[0], room);
     }
     // Items with a mark that wait.
     std::size_t marked() const noexcept { return marked_; }
@@ -186,6 +182,10 @@ class SendQueue {
         std::size_t positions = 0;
     };
 
+    static bool is_small(const Item& item, const Room& room) noexcept {
+        return item.kind == Kind::message &&
+               Gathering::takes(*item.message, room.body_limit, room.by_device);
+    }
     Item& add(Kind kind);
     void hold(Item& item, const Handling& handling);
     bool prepare_page(const Room& room, ReadyFrame& frame);

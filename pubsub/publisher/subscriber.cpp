@@ -20,8 +20,7 @@ SendQueue::Handling stamped(SendQueue::Handling handling, const EventLoop& loop)
 
 Subscriber::Subscriber(SubscriberId id, IncomingSession& incoming, const Hello& hello,
                        const SessionOptions& options, Owner& owner)
-    : id_{id}, owner_{owner}, queue_{incoming.guards_memory() ? Gathering::device_message_limit
-                                                              : Gathering::message_limit},
+    : id_{id}, owner_{owner}, room_{.by_device = incoming.guards_memory()},
       session_{incoming.accept(hello, options, *this)} {
     account = SubscriberAccount{session_->loop().now()};
 }
@@ -78,15 +77,14 @@ bool Subscriber::can_send_now(std::size_t amount) const noexcept {
 }
 
 void Subscriber::pump() {
-    if (queue_.waits_for_company(session_->body_limit()))
-        return; // until a frame that is under way has left
+    room_.body_limit = session_->body_limit();
+    if (queue_.waits_for_company(room_)) return; // until a frame that is under way has left
+    room_.slice_limit = session_->segment_limit();
     ReadyFrame frame;
     // Asked first: where nothing can be sent, every message that comes would have a page gathered.
-    while (!queue_.has_drained() && session_->request_capacity() &&
-           queue_.prepare({.post_limit = owner_.post_limit(*this),
-                           .body_limit = session_->body_limit(),
-                           .slice_limit = session_->segment_limit()},
-                          frame)) {
+    while (!queue_.has_drained() && session_->request_capacity()) {
+        room_.post_limit = owner_.post_limit(*this);
+        if (!queue_.prepare(room_, frame)) break;
         if (session_->send(frame.outgoing(), frame.cookie) != Status::ok) return;
         queue_.posted();
     }

@@ -118,6 +118,7 @@ class Subscriber final : private Session::Handler {
     SubscriberId id_;
     Owner& owner_;
     SendQueue queue_;
+    SendQueue::Room room_; // as of the last time that something was to leave
     Stage stage_ = Stage::opening;
     bool* destroyed_ = nullptr;
     std::vector<SendQueue::Returned> returned_; // empty; its memory is used again

@@ -180,12 +180,12 @@ TEST(Gathering, WhatIsSentInFragmentsDoesNotWaitBetweenThem) {
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
-TEST(Gathering, HasALimitThatItsOwnerChooses) {
+TEST(Gathering, LeavesToADeviceWhatIsLargerThanIsWorthACopy) {
     for (const bool is_device : {false, true}) {
         const std::size_t limit =
             is_device ? Gathering::device_message_limit : Gathering::message_limit;
         Small small;
-        QueuePeer peer{.queue = SendQueue{limit}, .frame_bytes = 4 * Gathering::message_limit};
+        QueuePeer peer{.frame_bytes = 4 * Gathering::message_limit, .by_device = is_device};
         small.add_prompt(peer.queue, 1, limit);
         small.add_prompt(peer.queue, 2, limit);
         small.add_prompt(peer.queue, 3, limit + 1);

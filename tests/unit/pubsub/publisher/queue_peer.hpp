@@ -17,6 +17,7 @@ inline constexpr std::size_t body_limit = 4096;
 struct QueuePeer {
     SendQueue queue{};
     std::size_t frame_bytes = body_limit;
+    bool by_device = false;
     std::size_t slices = 0; // that leave from where they lie
     std::vector<std::uint8_t> kinds;
     std::vector<std::size_t> slice_counts;
@@ -26,8 +27,10 @@ struct QueuePeer {
 
     bool take_one(std::size_t post_limit = SIZE_MAX) {
         ReadyFrame frame;
-        const SendQueue::Room room{
-            .post_limit = post_limit, .body_limit = frame_bytes, .slice_limit = slices};
+        const SendQueue::Room room{.post_limit = post_limit,
+                                   .body_limit = frame_bytes,
+                                   .slice_limit = slices,
+                                   .by_device = by_device};
         if (!queue.prepare(room, frame)) return false;
         kinds.push_back(frame.kind);
         slice_counts.push_back(frame.slice_count);

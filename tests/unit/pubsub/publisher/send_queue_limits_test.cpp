@@ -196,6 +196,7 @@ TEST_F(QueueLimits, AGapAtTheHeadIsNotTakenForOneBehindTheLast) {
 TEST_F(QueueLimits, ExactlyEnoughForAFrameWaitsNoLonger) {
     add_message(1, 40);
     ASSERT_TRUE(peer.take_one());
+    peer.frame_bytes = 8 * Gathering::enough_bytes;
     constexpr std::size_t eighth = Gathering::enough_bytes / 8;
     for (std::uint64_t cookie = 2; cookie <= 9; ++cookie) {
         EXPECT_FALSE(peer.take_one()) << cookie;
@@ -207,10 +208,12 @@ TEST_F(QueueLimits, ExactlyEnoughForAFrameWaitsNoLonger) {
 TEST_F(QueueLimits, AMessageOfTheLimitIsSmallAndALargerOneIsNot) {
     add_message(1, 40);
     ASSERT_TRUE(peer.take_one());
-    add_message(2, Gathering::message_limit);
+    peer.frame_bytes = 4 * Gathering::message_limit;
+    peer.by_device = true; // whose limit is below what is enough for a frame
+    add_message(2, Gathering::device_message_limit);
     EXPECT_FALSE(peer.take_one());
-    static_cast<void>(peer.queue.take_rest(body_limit));
-    add_message(3, Gathering::message_limit + 1);
+    static_cast<void>(peer.queue.take_rest(peer.frame_bytes));
+    add_message(3, Gathering::device_message_limit + 1);
     EXPECT_TRUE(peer.take_one());
 }
 
