@@ -132,14 +132,18 @@ bool SendQueue::prepare(const Room& room, ReadyFrame& frame) {
 // Several small messages in one frame, if they wait behind one another. None of them is one that is
 // sent in fragments: of those no frame has place for several.
 bool SendQueue::prepare_page(const Room& room, ReadyFrame& frame) {
-    if (items_.size() < 2 || !is_small(items_[0], room) || !is_small(items_[1], room)) return false;
+    const auto is_small = [&](const Item& item) {
+        return item.kind == Kind::message &&
+               Gathering::takes(*item.message, room.body_limit, room.by_device);
+    };
+    if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
     if (!gathering_.begin(room.body_limit)) return false;
     std::size_t amount = 0;
     for (std::size_t i = 0; i < items_.size(); ++i) {
         const Item& item = items_[i];
         const Handling& handling = item.handling;
         const bool may_be_posted = holding_.posted + amount + handling.amount <= room.post_limit;
-        if (!is_small(item, room) || !(may_be_posted || gathering_.count() == 0)) break;
+        if (!is_small(item) || !(may_be_posted || gathering_.count() == 0)) break;
         if (!gathering_.append(*item.message, {handling.cookie, handling.amount})) break;
         amount += handling.amount;
     }

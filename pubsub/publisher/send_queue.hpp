@@ -106,7 +106,8 @@ class SendQueue {
         const std::size_t enough = std::min(Gathering::enough_bytes, room.body_limit);
         if (under_way < Gathering::frames_ahead || message_bytes_ >= enough) return false;
         if (items_.empty() || items_[0].handling.prompt) return false;
-        return is_small(items_[0], room);
+        return items_[0].kind == Kind::message &&
+               Gathering::takes(*items_[0].message, room.body_limit, room.by_device);
     }
     // Items with a mark that wait.
     std::size_t marked() const noexcept { return marked_; }
@@ -182,10 +183,6 @@ class SendQueue {
         std::size_t positions = 0;
     };
 
-    static bool is_small(const Item& item, const Room& room) noexcept {
-        return item.kind == Kind::message &&
-               Gathering::takes(*item.message, room.body_limit, room.by_device);
-    }
     Item& add(Kind kind);
     void hold(Item& item, const Handling& handling);
     bool prepare_page(const Room& room, ReadyFrame& frame);
