@@ -6,7 +6,7 @@
 #include "netio/session/server_keys.hpp"
 #include "pubsub/client/destinations.hpp"
 #include "tests/scenario/messages/receiver.hpp"
-#include "tests/support/forwarding_transport.hpp"
+#include "tests/scenario/pubsub/poor_transport.hpp"
 #include "tests/support/key_files.hpp"
 #include "tests/support/test_bed.hpp"
 
@@ -30,20 +30,6 @@ using netio::test::content;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-// Whose searches for a way cannot begin for a while.
-class BarredTransport final : public netio::test::ForwardingTransport {
-  public:
-    using ForwardingTransport::ForwardingTransport;
-
-    std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
-                                             std::function<void(FoundRoutes)> found) override {
-        if (is_barred) throw std::bad_alloc{};
-        return Transport::find_routes(remote, local_host, std::move(found));
-    }
-
-    bool is_barred = false;
-};
 
 class ClientDestinations : public testing::TestWithParam<Bed> {
   protected:
@@ -102,7 +88,7 @@ class ClientDestinations : public testing::TestWithParam<Bed> {
     }
 
     netio::test::TestBed bed{GetParam()};
-    BarredTransport transport{bed.transport()};
+    test::PoorTransport transport{bed.transport()};
     netio::test::KeyFiles files;
     Place one;
     Place other;
@@ -141,13 +127,13 @@ TEST_P(ClientDestinations, ThatAreToEndHaveTheirPlaceUntilTheyHaveEnded) {
 TEST_P(ClientDestinations, ThatHaveNoConnectionToEndGiveTheirPlaceAwayAtOnce) {
     listen(one);
     listen(other);
-    transport.is_barred = true;
+    transport.is_poor = true;
     send(one, 10);
     all->disconnect(one.address);
     EXPECT_EQ(try_to_send(other), Status::again);
     do_tasks();
     EXPECT_EQ(all->counted().unsent.load(), 1U);
-    transport.is_barred = false;
+    transport.is_poor = false;
     send(other, 10);
     ASSERT_TRUE(have_arrived(other, 1));
     EXPECT_EQ(ended, 0) << "nothing had to";
@@ -197,13 +183,13 @@ TEST_P(ClientDestinations, SendNoMoreInATurnThanItsTimeAllowsAndGoOnInTheNext) {
 
 TEST_P(ClientDestinations, WhereNoAttemptCouldBeMadeEndForGood) {
     listen(one);
-    transport.is_barred = true;
+    transport.is_poor = true;
     send(one, 10);
     EXPECT_THAT(told, Contains(HasSubstr("bad_alloc")));
     all->close();
     EXPECT_TRUE(all->is_over());
     EXPECT_EQ(all->counted().unsent.load(), 1U);
-    transport.is_barred = false;
+    transport.is_poor = false;
     let_pass(2 * retry_limit);
     EXPECT_EQ(one.receiver.connected, 0U) << "nobody is called any more";
 }

@@ -4,6 +4,7 @@
 // them sees it.
 
 #include "tests/scenario/pubsub/several_publishers.hpp"
+#include "tests/scenario/pubsub/silent_port.hpp"
 
 #include <gmock/gmock.h>
 
@@ -19,29 +20,6 @@ namespace {
 using netio::TimePoint;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-// Counts who connects, and says nothing to them.
-class MutePort final : private netio::Listener::Handler, private netio::Connection::Handler {
-  public:
-    MutePort(netio::Transport& transport, const netio::Address& at)
-        : listener_{transport.listen(transport.providers_at(at).front(), at, {.open = true},
-                                     static_cast<netio::Listener::Handler&>(*this))} {}
-    netio::Address address() const { return listener_->address(); }
-    std::size_t requests() const { return taken_.size(); }
-
-  private:
-    void on_request(netio::ConnectionRequest& request) override {
-        taken_.push_back(request.make_connection({.send_count = 1, .receive_count = 1},
-                                                 static_cast<netio::Connection::Handler&>(*this)));
-    }
-    void on_connected(std::span<const std::byte>) override {}
-    void on_rejected(std::span<const std::byte>) override {}
-    void on_completion(const netio::Completion&) override {}
-    void on_closed(const netio::Closed&) override {}
-
-    std::vector<std::unique_ptr<netio::Connection>> taken_;
-    std::unique_ptr<netio::Listener> listener_;
-};
 
 // Is told of ends and contests, and does then what a test has said.
 class Listening final : public Subscriptions::Handler {
@@ -105,13 +83,13 @@ class Rivals : public SeveralPublishers {
     }
     void SetUp() override {
         for (int i = 0; i < 4; ++i)
-            ports_.push_back(std::make_unique<MutePort>(transport(), bed.address()));
+            ports_.push_back(std::make_unique<SilentPort>(transport(), bed.address()));
     }
 
     netio::test::KeyFiles files;
 
   private:
-    std::vector<std::unique_ptr<MutePort>> ports_;
+    std::vector<std::unique_ptr<SilentPort>> ports_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Beds, Rivals, netio::test::simulated_beds(), bed_name);

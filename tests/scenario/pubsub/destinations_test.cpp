@@ -5,7 +5,7 @@
 #include "pubsub/client/destinations.hpp"
 
 #include "tests/scenario/messages/receiver.hpp"
-#include "tests/support/forwarding_transport.hpp"
+#include "tests/scenario/pubsub/poor_transport.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -20,20 +20,6 @@ using netio::test::Bed;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-// Whose searches for a way cannot begin for a while, as there is no memory for them.
-class PoorTransport final : public netio::test::ForwardingTransport {
-  public:
-    using ForwardingTransport::ForwardingTransport;
-
-    std::unique_ptr<RouteSearch> find_routes(const Address& remote, const std::string& local_host,
-                                             std::function<void(FoundRoutes)> found) override {
-        if (is_poor) throw std::bad_alloc{};
-        return Transport::find_routes(remote, local_host, std::move(found));
-    }
-
-    bool is_poor = false;
-};
 
 class SimulatedDestinations : public testing::TestWithParam<Bed> {
   protected:
@@ -69,7 +55,7 @@ class SimulatedDestinations : public testing::TestWithParam<Bed> {
     }
 
     netio::test::TestBed bed{GetParam()};
-    PoorTransport transport{bed.transport()};
+    test::PoorTransport transport{bed.transport()};
     netio::test::Receiver receiver;
     std::unique_ptr<ListenSocket> listener;
     Address address;

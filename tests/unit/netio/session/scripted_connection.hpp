@@ -85,16 +85,16 @@ class ScriptedConnection final : public Connection {
         handler_.on_connected(std::span{data}.first(size));
     }
     // A frame; its sequence counts from the number that is next.
-    void bring(FrameHeader header, std::span<const std::byte> body = {}) {
+    void bring(FrameHeader header, std::span<const std::byte> body = {},
+               Completion::Kind as = Completion::Kind::receive) {
         ASSERT_FALSE(receives.empty()) << "nobody has posted a receive";
         const auto [slice, cookie] = receives.front();
         receives.pop_front();
         header.sequence += next_number_++;
         encode(header, std::span{slice.data, slice.size}.first<frame_header_bytes>());
         std::ranges::copy(body, slice.data + frame_header_bytes);
-        handler_.on_completion({.kind = Completion::Kind::receive,
-                                .cookie = cookie,
-                                .bytes = frame_header_bytes + body.size()});
+        handler_.on_completion(
+            {.kind = as, .cookie = cookie, .bytes = frame_header_bytes + body.size()});
     }
     void bring(FrameKind kind, std::span<const std::byte> body = {}) {
         bring({.kind = static_cast<std::uint8_t>(kind)}, body);

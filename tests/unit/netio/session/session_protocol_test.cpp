@@ -3,6 +3,7 @@
 // Peers that break the session's protocol lose their connection, with the reason.
 
 #include "tests/scenario/pubsub/intruder.hpp"
+#include "tests/unit/netio/session/scripted_connection.hpp"
 #include "tests/unit/netio/session/session_fixture.hpp"
 
 namespace netio::test {
@@ -113,61 +114,6 @@ INSTANTIATE_TEST_SUITE_P(Beds, SessionProtocol, all_beds(), bed_name);
 
 // --- a frame that overtakes the news of the connection ---------------------------------------
 
-// A connection whose peer is scripted by the test.
-class ScriptedConnection final : public Connection {
-  public:
-    explicit ScriptedConnection(Handler& told) : handler{told} {
-        capabilities_.provider = "scripted";
-        capabilities_.message_bytes = 1 << 20;
-        capabilities_.segment_limit = 4;
-    }
-    void open(std::span<const std::byte>) override {}
-    Status post_send(std::span<const Slice>, Cookie) override { return Status::ok; }
-    Status post_receive(std::span<const Slice> slices, Cookie cookie) override {
-        receives.emplace_back(slices.front(), cookie);
-        return Status::ok;
-    }
-    Status post_write(std::span<const Slice>, const RemoteSlice&, std::optional<std::uint32_t>,
-                      Cookie) override {
-        return Status::ok;
-    }
-    void close() override { closed = true; }
-    const Capabilities& capabilities() const noexcept override { return capabilities_; }
-    MemoryDomain& domain() noexcept override { std::abort(); }
-    TimePoint last_sign_of_life(Duration) override { return TimePoint::min(); }
-    std::string peer_address() const override { return "the scripted peer"; }
-
-    Handler& handler;
-    std::vector<std::pair<Slice, Cookie>> receives;
-    bool closed = false;
-
-  private:
-    Capabilities capabilities_;
-};
-
-class ScriptedTransport final : public Transport {
-  public:
-    explicit ScriptedTransport(EventLoop& loop) : loop_{loop} {}
-    EventLoop& loop() noexcept override { return loop_; }
-    std::vector<std::string> providers_to(const Address&) override { return {"scripted"}; }
-    std::vector<std::string> providers_at(const Address&) override { return {"scripted"}; }
-    std::unique_ptr<Connection> make_connection(const std::string&, const Address&,
-                                                const std::string&, const QueueLimits&,
-                                                Connection::Handler& handler) override {
-        auto made = std::make_unique<ScriptedConnection>(handler);
-        connection = made.get();
-        return made;
-    }
-    std::unique_ptr<Listener> listen(const std::string&, const Address&, const ListenOptions&,
-                                     Listener::Handler&) override {
-        return nullptr;
-    }
-    ScriptedConnection* connection = nullptr;
-
-  private:
-    EventLoop& loop_;
-};
-
 TEST(SessionBeforeItIsConnected, TakesAFrameForAProtocolErrorAndNothingWorse) {
     EventLoop loop;
     ScriptedTransport transport{loop};
@@ -177,14 +123,10 @@ TEST(SessionBeforeItIsConnected, TakesAFrameForAProtocolErrorAndNothingWorse) {
             transport, Session::Target{.provider = "scripted", .remote = {}, .local_host = {}},
             Hello{}, SessionOptions{.remote_writes = true}, near);
         ScriptedConnection& connection = *transport.connection;
-        const auto [slice, cookie] = connection.receives.front();
-        encode({.kind = 20}, std::span{slice.data, slice.size}.first<frame_header_bytes>());
-        connection.handler.on_completion(
-            {.kind = is_write ? Completion::Kind::remote_write : Completion::Kind::receive,
-             .cookie = cookie,
-             .bytes = frame_header_bytes});
+        connection.bring({.kind = 20}, {},
+                         is_write ? Completion::Kind::remote_write : Completion::Kind::receive);
         EXPECT_TRUE(connection.closed);
-        connection.handler.on_closed({.reason = CloseReason::local});
+        connection.end(CloseReason::local);
         ASSERT_EQ(near.closed.size(), 1U);
         EXPECT_EQ(near.closed[0].reason, CloseReason::protocol_error);
         EXPECT_THAT(near.closed[0].detail, HasSubstr("before it had accepted"));
