@@ -99,7 +99,7 @@ TEST(Announcement, AControlCharacterDoesNotReachALog) {
 TEST(Announcement, EachOfItsTextsIsLookedAt) {
     const std::string unseen = R"("a\u001b[2J")";
     for (const std::string name : {"mode", "host", "started", "metrics"}) {
-        EXPECT_EQ(refusal_of(with('"' + name + "\":" + unseen)),
+        EXPECT_EQ(refusal_of(with(std::string{'"'}.append(name).append("\":").append(unseen))),
                   name + ": a control character, or one that cannot be seen");
     }
     EXPECT_THAT(refusal_of(with(R"("addresses":["tcp:h:1",)" + unseen + "]")),
@@ -117,7 +117,7 @@ TEST(Announcement, EachOfItsTextsIsLookedAtBeforeItIsWritten) {
         EXPECT_THROW(to_text(one), AnnouncementError);
     }
     Announcement one = full();
-    one.addresses.push_back("tcp:a\x1b[2J:1");
+    one.addresses.emplace_back("tcp:a\x1b[2J:1");
     EXPECT_THROW(to_text(one), AnnouncementError);
     one = full();
     one.parameters["page_size"] = "a\x1b[2J";

@@ -200,7 +200,7 @@ TEST_F(Bus, APublisherThatCannotAnnounceIsToldAndTriesAgain) {
 TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
     ASSERT_EQ(::mkfifo((where() + "/pipe.netio").c_str(), 0600), 0);
     std::filesystem::create_symlink("nowhere", where() + "/link.netio");
-    std::ofstream{where() + "/huge.netio"};
+    std::ofstream{where() + "/huge.netio"}.close();
     std::filesystem::resize_file(where() + "/huge.netio", announcement_bytes_limit + 1);
     const auto bus = open_bus(loop, where(), quick);
     bus->watch(listener);

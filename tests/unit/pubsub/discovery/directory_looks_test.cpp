@@ -57,7 +57,7 @@ class DirectoryLooks : public testing::Test {
         std::ofstream{path() / file} << text;
     }
     void resize(const std::string& file, std::size_t bytes) const {
-        std::ofstream{path() / file};
+        std::ofstream{path() / file}.close();
         fs::resize_file(path() / file, bytes);
     }
 
