@@ -104,6 +104,13 @@ bool TestBed::run_until(const std::function<bool()>& done) {
     return true;
 }
 
+void TestBed::let_pass(Duration time) {
+    bool is_over = false;
+    Timer end{*loop_, [&] { is_over = true; }};
+    end.start(time);
+    EXPECT_TRUE(run_until([&] { return is_over; }));
+}
+
 std::uint64_t TestBed::default_seed() {
     const char* const seed = std::getenv("NETIO_TEST_SEED");
     return seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10);

@@ -62,6 +62,8 @@ class TestBed {
     // Runs the loop until it is done. False: the deadline has passed, which is far beyond what any
     // scenario needs, or virtual time stands still.
     bool run_until(const std::function<bool()>& done);
+    // Runs it until so much time has passed. Fails the test if that does not come.
+    void let_pass(Duration time);
 
     // NETIO_TEST_SEED, or 1.
     static std::uint64_t default_seed();

@@ -54,12 +54,6 @@ class ListenEnd : public Messages {
             ending);
         address = listener->endpoints().front().address;
     }
-    void pass(Duration time) {
-        bool over = false;
-        Timer timer{bed.loop(), [&] { over = true; }};
-        timer.start(time);
-        ASSERT_TRUE(bed.run_until([&] { return over; }));
-    }
     // So many senders, and all of them are here.
     void connect(std::size_t count) {
         senders.clear();
@@ -95,7 +89,7 @@ TEST_P(ListenEnd, IsToldOnceHoweverOftenItIsAskedFor) {
             ASSERT_TRUE(has_ended());
             listener->close();
             listener->abort();
-            pass(30s);
+            bed.let_pass(30s);
             ASSERT_THAT(ending.ends, SizeIs(1));
             EXPECT_EQ(ending.ends[0].reason,
                       end == &ListenSocket::close ? CloseReason::orderly : CloseReason::local);
@@ -138,7 +132,7 @@ TEST_P(ListenEnd, AbortedIsLocalWhateverItsSendersDid) {
     connect(2);
     bed.sim()->cut(ends_here.back());
     listener->close();
-    pass(1s);
+    bed.let_pass(1s);
     listener->abort();
     ASSERT_TRUE(has_ended());
     EXPECT_THAT(ending.closed, SizeIs(2));
@@ -157,7 +151,7 @@ TEST_P(ListenEnd, NoMessageIsHandedOverBehindItThoughItTakesSeveralTurns) {
     const std::array<std::byte, 3> message{};
     for (const auto& socket : sockets)
         ASSERT_EQ(socket->send_inline(message), Status::ok);
-    pass(1s);
+    bed.let_pass(1s);
     ending.at_message = [&] { listener->close(); };
     for (const std::uint64_t end : ends_here)
         bed.sim()->release(end);
@@ -194,7 +188,7 @@ TEST_P(ListenEnd, WhoNeverOpensItsSessionIsRejectedUnlessTheListenerEndsBefore) 
         ASSERT_TRUE(bed.run_until([&] { return impostor.connected; }));
         if (ends) listener->abort();
         ASSERT_TRUE(bed.run_until([&] { return impostor.closed; }));
-        pass(1s);
+        bed.let_pass(1s);
         EXPECT_EQ(listener->counters().rejected, ends ? 0U : 1U);
         EXPECT_EQ(listener->counters().connected, 0U);
         EXPECT_THAT(ending.closed, IsEmpty()) << "it was never announced";

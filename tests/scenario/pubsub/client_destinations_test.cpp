@@ -4,11 +4,8 @@
 // end.
 
 #include "netio/session/server_keys.hpp"
-#include "pubsub/client/destinations.hpp"
-#include "tests/scenario/messages/receiver.hpp"
-#include "tests/scenario/pubsub/poor_transport.hpp"
+#include "tests/scenario/pubsub/destinations_scenario.hpp"
 #include "tests/support/key_files.hpp"
-#include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
 
@@ -25,35 +22,28 @@ namespace netio::pubsub {
 namespace {
 
 using namespace std::chrono_literals;
-using netio::test::Bed;
 using netio::test::content;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class ClientDestinations : public testing::TestWithParam<Bed> {
+Destinations::Options with_small_pages() {
+    Destinations::Options options{.queue_bytes = 1 << 20, .limit = 1};
+    options.socket.page_bytes = 256;
+    options.socket.page_count = 8;
+    return options;
+}
+
+class ClientDestinations : public test::DestinationsScenario {
   protected:
     struct Place {
         netio::test::Receiver receiver;
         std::unique_ptr<ListenSocket> socket;
         Address address;
     };
-    static constexpr std::chrono::milliseconds retry_limit{4000};
 
-    void SetUp() override {
-        Destinations::Options options{.queue_bytes = 1 << 20, .limit = 1};
-        options.socket.page_bytes = 256;
-        options.socket.page_count = 8;
-        options.socket.socket.retry_interval = 1ms;
-        options.socket.socket.retry_limit = retry_limit;
-        all = std::make_unique<Destinations>(
-            std::move(options),
-            Destinations::Calls{
-                .post = [this](std::function<void()> task) { return tasks.push_back(task), true; },
-                .tell = [this](const std::string& line) { told.push_back(line); },
-                .ended = [this] { ++ended; }});
-        all->set_transport(transport);
-    }
+    ClientDestinations() : DestinationsScenario{with_small_pages()} {}
+
     void listen(Place& at, ListenSocket::Options options = {}) {
         options.addresses = {at.address.port != 0 ? at.address : bed.address()};
         options.open = true;
@@ -65,37 +55,18 @@ class ClientDestinations : public testing::TestWithParam<Bed> {
         send(place, 10);
         ASSERT_TRUE(have_arrived(place, 1));
     }
-    void send(const Place& to, std::size_t size) {
-        ASSERT_EQ(all->send(to.address, content(size, 0)), Status::ok);
-        do_tasks();
-    }
+    void send(const Place& to, std::size_t size) { DestinationsScenario::send(to.address, size); }
     Status try_to_send(const Place& to, std::size_t size = 10) {
         return all->send(to.address, content(size, 0));
     }
-    void do_tasks() {
-        for (const auto& task : std::exchange(tasks, {}))
-            task();
-    }
     bool run_until(const std::function<bool()>& done) { return bed.run_until(done); }
     bool have_arrived(const Place& place, std::size_t count) {
-        return run_until([&] { return place.receiver.messages.size() == count; });
-    }
-    void let_pass(Duration time) {
-        bool is_over = false;
-        Timer end{bed.loop(), [&] { is_over = true; }};
-        end.start(time);
-        ASSERT_TRUE(run_until([&] { return is_over; }));
+        return DestinationsScenario::have_arrived(place.receiver, count);
     }
 
-    netio::test::TestBed bed{GetParam()};
-    test::PoorTransport transport{bed.transport()};
     netio::test::KeyFiles files;
     Place one;
     Place other;
-    std::deque<std::function<void()>> tasks;
-    std::vector<std::string> told;
-    int ended = 0;
-    std::unique_ptr<Destinations> all;
 };
 
 INSTANTIATE_TEST_SUITE_P(Beds, ClientDestinations, netio::test::simulated_beds(),
@@ -190,7 +161,7 @@ TEST_P(ClientDestinations, WhereNoAttemptCouldBeMadeEndForGood) {
     EXPECT_TRUE(all->is_over());
     EXPECT_EQ(all->counted().unsent.load(), 1U);
     transport.is_poor = false;
-    let_pass(2 * retry_limit);
+    bed.let_pass(2 * retry_limit);
     EXPECT_EQ(one.receiver.connected, 0U) << "nobody is called any more";
 }
 
@@ -238,7 +209,7 @@ TEST_P(ClientDestinations, AnAttemptThatFailsBehindTheEndIsNotRepeated) {
     EXPECT_TRUE(all->is_over());
     EXPECT_EQ(all->counted().unsent.load(), 1U);
     listen(one);
-    let_pass(2 * retry_limit);
+    bed.let_pass(2 * retry_limit);
     EXPECT_EQ(one.receiver.connected, 0U);
 }
 

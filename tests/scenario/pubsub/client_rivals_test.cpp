@@ -67,12 +67,6 @@ class Rivals : public SeveralPublishers {
         }
     }
     std::size_t requests() const { return ports_.front()->requests(); }
-    void let_pass(netio::Duration time) {
-        bool is_over = false;
-        netio::Timer end{loop(), [&] { is_over = true; }};
-        end.start(time);
-        ASSERT_TRUE(run_until([&] { return is_over; }));
-    }
     // How often it is in the reason of the last end.
     std::size_t told_of(const netio::Address& place) const {
         const std::string text = to_string(place);
@@ -98,9 +92,9 @@ TEST_P(Rivals, AreTriedEightAtATimeBesideTheOneThatHasTheFids) {
     Subscriptions all{transport(), with_key(), actor};
     all.subscribe(range(0, 9));
     announce_mute(20);
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_EQ(requests(), 9U);
-    let_pass(5s); // an attempt's time
+    bed.let_pass(5s); // an attempt's time
     EXPECT_GT(requests(), 16U) << "eight others are";
     EXPECT_LT(requests(), 20U);
 }
@@ -113,7 +107,7 @@ TEST_P(Rivals, AreTriedInThePlacesThatThereAreOneBehindTheOther) {
     announce_mute(3);
     Made& real = publisher();
     announce("real", real, range(0, 63));
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_EQ(requests(), 2U) << "as many as there are places";
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
@@ -124,7 +118,7 @@ TEST_P(Rivals, WhoseFidsAreWantedLaterHaveThemForAnAttemptEach) {
     announce_mute(1, 4);
     Made& real = publisher();
     announce("real", real, range(0, 63));
-    let_pass(20s);
+    bed.let_pass(20s);
     EXPECT_EQ(requests(), 0U) << "nobody wants anything of them";
     const TimePoint begin = loop().now();
     all.subscribe(range(0, 9));
@@ -153,7 +147,7 @@ TEST_P(Rivals, ThatRefuseForGoodEndNothingUnlessSomethingIsWanted) {
     Subscriptions all{transport(), options({strict.address}), actor};
     ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
     EXPECT_FALSE(actor.retrying);
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_EQ(actor.ended, 0);
     all.subscribe(range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
@@ -174,7 +168,7 @@ TEST_P(Rivals, ThatAllRefuseAreAnEndOnlyIfNothingElseIsAskedBeforeItIsTold) {
     all->subscribe(range(0, 9));
     ASSERT_TRUE(run_until([&] { return listening.ended > 0; }));
     EXPECT_EQ(listening.closed, 2);
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_EQ(listening.ended, 1);
 }
 

@@ -68,12 +68,6 @@ class SubscribingClient : public PubSubScenario {
             ASSERT_LT(published, 10'000U) << "nobody holds it up";
         }
     }
-    void let_pass(netio::Duration time) {
-        bool is_over = false;
-        netio::Timer end{loop(), [&] { is_over = true; }};
-        end.start(time);
-        ASSERT_TRUE(run_until([&] { return is_over; }));
-    }
     void take(std::size_t at_most = SIZE_MAX) {
         std::vector<Message> messages;
         subscriber->queue().poll(messages, at_most, 0ms);
@@ -114,7 +108,7 @@ TEST_P(SubscribingClient, WhoseQueueIsFullHoldsThePublisherUpAsLongAsNobodyReads
     const auto fill_for_a_minute = [this] {
         for (int i = 0; i < 3; ++i) {
             fill();
-            let_pass(20s);
+            bed.let_pass(20s);
         }
     };
     fill_for_a_minute();
@@ -139,10 +133,10 @@ TEST_P(SubscribingClient, ThatIsToDisconnectHoldsThePublisherUpForExactlySoLong)
     ask(range(1, 1));
     ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
     const TimePoint full = loop().now();
-    let_pass(5s);
+    bed.let_pass(5s);
     take(1); // which makes no room worth going on for
     fill();
-    let_pass(4s);
+    bed.let_pass(4s);
     EXPECT_EQ(counters().disconnected, 0U);
     EXPECT_THAT(events, Each(Not(HasSubstr("its queue was full"))));
     ASSERT_TRUE(run_until([&] { return counters().disconnected == 1; }));
@@ -163,13 +157,13 @@ TEST_P(SubscribingClient, ThatIsToDisconnectAndIsReadInTimeHasAllOfItsTimeAgain)
     serve({SlowPolicy::disconnect, 10s});
     for (int round = 0; round < 3; ++round) {
         fill();
-        let_pass(9s);
+        bed.let_pass(9s);
         ASSERT_TRUE(run_until([&] {
             take();
             return taken == published;
         }));
     }
-    let_pass(30s);
+    bed.let_pass(30s);
     EXPECT_EQ(counters().disconnected, 0U);
     EXPECT_EQ(ended, 0);
 }

@@ -27,12 +27,6 @@ class FollowedPublishers : public SeveralPublishers {
         found.bus = &bus;
         return found;
     }
-    void let_pass(netio::Duration time) {
-        bool is_over = false;
-        netio::Timer end{loop(), [&] { is_over = true; }};
-        end.start(time);
-        ASSERT_TRUE(run_until([&] { return is_over; }));
-    }
     bool are_subscribed(int count) {
         return run_until([&] { return actor.subscriptions == count; });
     }
@@ -64,7 +58,7 @@ TEST_P(FollowedPublishers, ThatAreFoundWhileItIsPausedBringNothingUntilItGoesOn)
     announce("one", one, range(0, 9));
     ASSERT_TRUE(run_until([&] { return one.actor.subscribed.size() == 1; }));
     send(one, Fid{1});
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_EQ(actor.message_count, 0U);
     EXPECT_TRUE(all.snapshot().sources.at(0).paused);
     all.resume();
@@ -87,7 +81,7 @@ TEST_P(FollowedPublishers, AreAllAskedWhenSeveralPlacesBecomeFreeTogether) {
     one.socket.reset();
     two.socket.reset();
     ASSERT_TRUE(run_until([&] { return actor.closed >= 2 && all.connected_count() == 0; }));
-    let_pass(100ms);
+    bed.let_pass(100ms);
     EXPECT_THAT(actor.connected, UnorderedElementsAre("one", "two"))
         << "who may come back has its place";
     bus.tell().on_gone("one");
@@ -111,7 +105,7 @@ TEST_P(FollowedPublishers, ThatWereGivenHaveTheirPlacesForEver) {
     one.socket.reset();
     ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
     EXPECT_FALSE(actor.retrying);
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_EQ(two.actor.connected, 0);
     Made& back = publisher(one.address);
     all.subscribe(range(10, 10));
@@ -136,7 +130,7 @@ TEST_P(FollowedPublishers, AreNotFollowedBehindItsEnd) {
         all.subscribe(range(50, 59));
         ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
         all.close();
-        let_pass(1s);
+        bed.let_pass(1s);
         EXPECT_EQ(actor.ended, 1) << "it is told once";
         EXPECT_EQ(two.actor.connected, 0);
         EXPECT_EQ(idle.actor.connected, 0);
@@ -171,7 +165,7 @@ TEST_P(FollowedPublishers, AreFollowedByTheirLastWordWheneverItIsSaid) {
             return std::ranges::find(asked, range(9999, 9999)) != asked.end();
         }));
         ASSERT_TRUE(run_until([&] { return actor.subscribed["long"].size() == 1500; }));
-        let_pass(10ms);
+        bed.let_pass(10ms);
         EXPECT_EQ(publish(*other.socket, Fid{9999}, 0, 40), Status::ok);
         EXPECT_EQ(publish(*other.socket, Fid{9101}, 0, 40), Status::no_subscribers);
         for (const Subscriptions::Told& told : all.told())
@@ -197,7 +191,7 @@ TEST_P(FollowedPublishers, ThatAnnounceOtherFidsBehindARefusalAreNotAskedForTheF
     Made& next = publisher(one.address);
     announce("one", next, range(20, 29));
     ASSERT_TRUE(are_subscribed(1));
-    let_pass(3s);
+    bed.let_pass(3s);
     EXPECT_THAT(actor.subscribed["one"], ElementsAre(range(20, 29)));
     EXPECT_EQ(publish(*next.socket, Fid{21}, 0, 40), Status::ok);
     EXPECT_EQ(publish(*next.socket, Fid{1}, 0, 40), Status::no_subscribers);

@@ -2,67 +2,35 @@
 
 // A client's destinations in virtual time: what its thread is to do is done when the test says so.
 
-#include "pubsub/client/destinations.hpp"
-
-#include "tests/scenario/messages/receiver.hpp"
-#include "tests/scenario/pubsub/poor_transport.hpp"
-#include "tests/support/test_bed.hpp"
+#include "tests/scenario/pubsub/destinations_scenario.hpp"
 
 #include <gmock/gmock.h>
-
-#include <deque>
 
 namespace netio::pubsub {
 namespace {
 
 using namespace std::chrono_literals;
-using netio::test::Bed;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-class SimulatedDestinations : public testing::TestWithParam<Bed> {
+class SimulatedDestinations : public test::DestinationsScenario {
   protected:
-    static constexpr std::chrono::milliseconds retry_limit{4000};
+    SimulatedDestinations() : DestinationsScenario{{.queue_bytes = 10'000, .limit = 4}} {}
 
-    void SetUp() override {
-        Destinations::Options options{.queue_bytes = 10'000, .limit = 4};
-        options.socket.socket.retry_interval = 1ms;
-        options.socket.socket.retry_limit = retry_limit;
-        all = std::make_unique<Destinations>(
-            std::move(options),
-            Destinations::Calls{
-                .post = [this](std::function<void()> task) { return tasks.push_back(task), true; },
-                .tell = [this](const std::string& line) { told.push_back(line); },
-                .ended = [this] { ++ended; }});
-        all->set_transport(transport);
-    }
     void listen(const Address& at) {
         listener = std::make_unique<ListenSocket>(
             bed.transport(), ListenSocket::Options{.addresses = {at}, .open = true}, receiver);
         address = listener->endpoints().front().address;
     }
-    void send(std::size_t size) {
-        ASSERT_EQ(all->send(address, netio::test::content(size, 0)), Status::ok);
-        do_tasks();
-    }
-    void do_tasks() {
-        for (const auto& task : std::exchange(tasks, {}))
-            task();
-    }
+    void send(std::size_t size) { DestinationsScenario::send(address, size); }
     bool have_arrived(std::size_t count) {
-        return bed.run_until([&] { return receiver.messages.size() == count; });
+        return DestinationsScenario::have_arrived(receiver, count);
     }
 
-    netio::test::TestBed bed{GetParam()};
-    test::PoorTransport transport{bed.transport()};
     netio::test::Receiver receiver;
     std::unique_ptr<ListenSocket> listener;
     Address address;
-    std::deque<std::function<void()>> tasks;
-    std::vector<std::string> told;
-    int ended = 0;
-    std::unique_ptr<Destinations> all;
 };
 
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedDestinations, netio::test::simulated_beds(),

@@ -11,13 +11,6 @@ using netio::Status;
 
 class LeavingPages : public PubSubScenario {
   protected:
-    // So long that what can be taken is taken.
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        netio::Timer timer{loop(), [&] { over = true; }};
-        timer.start(time);
-        ASSERT_TRUE(run_until([&] { return over; }));
-    }
     bool subscribed_all() {
         return run_until([&] {
             return std::ranges::all_of(
@@ -58,7 +51,7 @@ TEST_P(LeavingPagesInVirtualTime, WaitUntilAllOfTheirGroupAreIdle) {
     auto slow = stuck(range(1, 1));
     for (std::uint64_t number = 0; number < 40; ++number) {
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 100), Status::ok);
-        let_pass(std::chrono::milliseconds{10});
+        bed.let_pass(std::chrono::milliseconds{10});
     }
     EXPECT_GE(publisher->counters().pages, 2U) << "as long as both were idle";
     EXPECT_LE(publisher->counters().pages, 20U) << "and no more when one was not";

@@ -20,12 +20,6 @@ class OnePublisher : public SeveralPublishers {
         all = std::make_unique<Subscriptions>(transport(), found, actor);
         all->subscribe(range(0, 9));
     }
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        Timer later{loop(), [&] { over = true; }};
-        later.start(time);
-        ASSERT_TRUE(run_until([&] { return over; }));
-    }
 
     std::unique_ptr<Subscriptions> all;
 };
@@ -38,7 +32,7 @@ TEST_P(OnePublisher, GivenByItsAddressAndFoundByItIsOne) {
     announce("one", one, range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     send(one, Fid{1});
-    let_pass(100ms);
+    bed.let_pass(100ms);
     EXPECT_EQ(actor.message_count, 1U);
     EXPECT_THAT(actor.connected, ElementsAre(to_string(one.address)));
     EXPECT_THAT(actor.contests, IsEmpty());
@@ -64,10 +58,10 @@ TEST_P(OnePublisher, GivenByAnotherAddressThanItIsFoundAtIsOneWhenBothHaveAnswer
         if (is_late) bed.sim()->name(given.host, {one.address.host});
         if (!is_late) announce("one", one, range(0, 4));
         ASSERT_TRUE(run_until([&] { return actor.connected.size() == 2; }));
-        let_pass(100ms);
+        bed.let_pass(100ms);
         send(one, Fid{1});
         send(one, Fid{9});
-        let_pass(100ms);
+        bed.let_pass(100ms);
         EXPECT_EQ(actor.message_count, 3U);
         EXPECT_EQ(all->connected_count(), 1U);
         std::uint64_t unknown_tails = 0;
@@ -106,7 +100,7 @@ TEST_P(OnePublisher, ThatIsAskedByItsAddressContestsNothingByItsNameAnyMore) {
     pass.start(netio::Duration::zero());
     ASSERT_TRUE(run_until([&] { return all->connected_count() == 2; }));
     pass.cancel();
-    let_pass(100ms);
+    bed.let_pass(100ms);
     EXPECT_THAT(actor.contests, IsEmpty());
 }
 
@@ -129,11 +123,11 @@ TEST_P(OnePublisher, StartedAnewUnderAnotherNameAtItsAddressGoesOnInTheSameBooks
         Made& real = publisher(one.address);
         ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
         if (!is_announced_first) announce("host-2-0", next, range(0, 9));
-        let_pass(1s);
+        bed.let_pass(1s);
         bus.tell().on_gone("host-1-0");
         for (int i = 0; i < 100; ++i) {
             send(real, Fid{1});
-            let_pass(200ms); // an attempt takes 5 s
+            bed.let_pass(200ms); // an attempt takes 5 s
         }
         EXPECT_EQ(actor.message_count, 101U);
         EXPECT_THAT(actor.changes, SizeIs(1));
@@ -159,7 +153,7 @@ TEST_P(OnePublisher, IsNotNamedAnewByAStrangersWord) {
     announce("one", one, range(0, 9));
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     announce("a.false.word", one, range(20, 29));
-    let_pass(100ms);
+    bed.let_pass(100ms);
     send(one, Fid{1});
     ASSERT_TRUE(run_until([&] { return actor.message_count == 1; }));
     EXPECT_EQ(all->told().front().source.name, "one");

@@ -214,15 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Beds, PublisherCounters, all_beds(), bed_name);
 
 // --- in virtual time ------------------------------------------------------------------------
 
-class PublisherCountersInVirtualTime : public PublisherCounters {
-  protected:
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        netio::Timer timer{loop(), [&] { over = true; }};
-        timer.start(time);
-        ASSERT_TRUE(run_until([&] { return over; }));
-    }
-};
+class PublisherCountersInVirtualTime : public PublisherCounters {};
 
 TEST_P(PublisherCountersInVirtualTime, CountThoseForWhomTheMeansAreWanting) {
     auto publisher = buffered({});
@@ -247,7 +239,7 @@ TEST_P(PublisherCountersInVirtualTime, SayForHowLongEachIsConnectedAndWhatItsFra
         ASSERT_EQ(publish(*publisher, Fid{1}, number, 900), Status::ok);
         publisher->flush();
     }
-    let_pass(3s);
+    bed.let_pass(3s);
     subscriber.socket->resume();
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 20; }));
     ASSERT_TRUE(run_until([&] { return publisher->snapshot().free == 64U * 1024; }));

@@ -27,12 +27,6 @@ class PublisherEnds : public PubSubScenario {
         return {
             .publisher = {.close_timeout = close_timeout}, .page_bytes = 1024, .page_count = 64};
     }
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        netio::Timer timer{loop(), [&] { over = true; }};
-        timer.start(time);
-        ASSERT_TRUE(run_until([&] { return over; }));
-    }
     // More than the receives of a paused subscriber take.
     std::uint64_t fill(BufferedPublishSocket& publisher) {
         std::uint64_t number = 0;
@@ -201,9 +195,9 @@ TEST_P(PublisherEndsInVirtualTime, TheTimeBeforeItCountsAgainstNobody) {
     auto publisher = buffered(small_pages(2s));
     auto& subscriber = paused();
     const std::uint64_t count = fill(*publisher);
-    let_pass(30s);
+    bed.let_pass(30s);
     publisher->close();
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     subscriber.socket->resume();
     ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));

@@ -24,12 +24,6 @@ class PublisherKeepsNewest : public PubSubScenario {
     static BufferedPublishSocket::Options small_pages() {
         return {.page_bytes = 1024, .page_count = 64, .share_bytes = 4 * 1024};
     }
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        netio::Timer timer{loop(), [&] { over = true; }};
-        timer.start(time);
-        ASSERT_TRUE(run_until([&] { return over; }));
-    }
     Subscription& paused(const FidRange& fids, SlowPolicy policy) {
         Subscription& subscriber =
             subscribe({fids}, {.session = {.receive_bytes = 4096, .receive_count = 4}}, policy);
@@ -55,7 +49,7 @@ TEST_P(PublisherKeepsNewest, WhatFindsNoMemoryIsSentWhenAnotherHasGivenItBack) {
     const std::size_t large = pool - 4 * 1024 - 1024;
     ASSERT_EQ(publish(*publisher, Fid{2}, 0, large), Status::ok);
     newest.socket->resume();
-    let_pass(2s);
+    bed.let_pass(2s);
     EXPECT_LT(last_of(newest, 1), number) << "the test must have it wait for memory";
     EXPECT_EQ(publisher->snapshot().subscribers.at(0).idle, netio::Duration::zero());
     EXPECT_THAT(bed.seen().stalled, SizeIs(1)) << "the one that has the memory";
@@ -75,7 +69,7 @@ TEST_P(PublisherKeepsNewest, WhatItsSubscriberDoesNotTakeYetIsReplacedByWhatIsPu
         for (std::uint64_t fid = 1; fid <= fids; ++fid)
             ASSERT_EQ(publish(*publisher, Fid{fid}, number, 900), Status::ok); // a page each
         publisher->flush();
-        let_pass(1ms);
+        bed.let_pass(1ms);
     };
     publish_all(0);
     publish_all(1);
@@ -86,7 +80,7 @@ TEST_P(PublisherKeepsNewest, WhatItsSubscriberDoesNotTakeYetIsReplacedByWhatIsPu
     };
     newest.socket->resume();
     ASSERT_TRUE(run_until([&] { return newest.socket->is_paused(); }));
-    let_pass(1ms);
+    bed.let_pass(1ms);
     publish_all(2);
     EXPECT_GE(publisher->counters().dropped, dropped + fids / 2);
     newest.actor.at_message = {};

@@ -32,12 +32,6 @@ class PublisherAndSlow : public PubSubScenario {
                 .page_count = 64,
                 .share_bytes = 32 * 1024};
     }
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        netio::Timer timer{loop(), [&] { over = true; }};
-        timer.start(time);
-        ASSERT_TRUE(run_until([&] { return over; }));
-    }
     Subscription& reader(const FidRange& range, SubscribeSocket::Options options = {},
                          std::optional<SlowPolicy> policy = {}) {
         Subscription& subscriber = subscribe({range}, std::move(options), policy);
@@ -85,7 +79,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceWhatWaitedForMemoryIsNotW
     ASSERT_EQ(publish(*publisher, Fid{3}, 0, 30 * 1024), Status::again) << "for want of memory";
     ASSERT_TRUE(run_until([&] { return one.actor.messages == 1 && publisher_actor.room > 0; }));
     EXPECT_EQ(other.actor.messages, 0U);
-    let_pass(10 * disconnect_after); // and it is not tried again
+    bed.let_pass(10 * disconnect_after); // and it is not tried again
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     guest.socket->resume();
     ASSERT_TRUE(run_until([&] { return guest.actor.messages == 8; }));
@@ -116,7 +110,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedStaysOnceThereArePublicationsForTh
         ASSERT_LT(++next, others);
     EXPECT_EQ(publisher->outstanding(), limit);
     ASSERT_TRUE(run_until([&] { return publisher_actor.room > 0; }));
-    let_pass(10 * disconnect_after);
+    bed.let_pass(10 * disconnect_after);
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     guest.socket->resume();
     ASSERT_TRUE(run_until([&] { return publisher->outstanding() == 0; }));
@@ -136,7 +130,7 @@ TEST_P(PublisherAndSlow, WhoIsToBeDisconnectedIsOnceAllPublicationsAreHeldAndAno
     };
     for (std::uint64_t i = 0; i < limit; ++i) // of each a part leaves
         ASSERT_EQ(publish_to(10 + i, memory.size()), Status::ok);
-    let_pass(5 * disconnect_after);
+    bed.let_pass(5 * disconnect_after);
     EXPECT_THAT(publisher_actor.closed, IsEmpty()) << "nobody waits for them";
     ASSERT_EQ(publish_to(1, 100), Status::again);
     ASSERT_TRUE(run_until([&] { return publish_to(1, 100) == Status::ok; }));
@@ -173,9 +167,9 @@ TEST_P(PublisherAndSlow, WhoHasStalledForTheLongestTimeGivesWayFirstAndAloneIfTh
     auto& third = paused(range(3, 3));
     auto& honest = reader(range(4, 4));
     publish_pages(*publisher, Fid{2}, 24); // which suffice for three quarters to be free then
-    let_pass(500ms);
+    bed.let_pass(500ms);
     publish_pages(*publisher, Fid{1}, 6);
-    let_pass(500ms);
+    bed.let_pass(500ms);
     publish_pages(*publisher, Fid{3}, 6);
     ASSERT_TRUE(run_until([&] { return bed.seen().stalled.size() == 3; }));
     publish_pages(*publisher, Fid{4}, 8);
@@ -198,7 +192,7 @@ TEST_P(PublisherAndSlow, ThoseWhoHaveStalledGiveWayUntilThreeQuartersAreFreeAndG
     auto& other = paused(range(2, 2));
     auto& honest = reader(range(3, 3));
     publish_pages(*publisher, Fid{1}, 17);
-    let_pass(300ms);
+    bed.let_pass(300ms);
     publish_pages(*publisher, Fid{2}, 17);
     ASSERT_TRUE(run_until([&] { return bed.seen().stalled.size() == 2; }));
     publish_pages(*publisher, Fid{3}, 8);
@@ -246,7 +240,7 @@ TEST_P(PublisherAndSlow, WhoIsWaitedForIsNotDisconnectedForMemoryThatOnlyWaitsFo
     auto& honest = reader(range(2, 2));
     publish_pages(*publisher, Fid{1}, 12);
     ASSERT_EQ(publish(*publisher, Fid{2}, 0, 60 * 1024), Status::again) << "for want of memory";
-    let_pass(10 * disconnect_after);
+    bed.let_pass(10 * disconnect_after);
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     guest.socket->resume();
     ASSERT_TRUE(run_until([&] { return publish(*publisher, Fid{2}, 0, 60 * 1024) == Status::ok; }));
@@ -258,7 +252,7 @@ TEST_P(PublisherAndSlow, WhoStopsInTheMidstOfALargeMessageStaysWhileNobodyNeedsT
     auto publisher = buffered({.page_bytes = 1024, .page_count = 64});
     auto& guest = paused(range(1, 1));
     ASSERT_EQ(publish(*publisher, Fid{1}, 0, 12 * 1024), Status::ok);
-    let_pass(4s); // no heartbeat brings a credit meanwhile
+    bed.let_pass(4s); // no heartbeat brings a credit meanwhile
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
     EXPECT_THAT(bed.seen().stalled, SizeIs(1));
     guest.socket->resume();
@@ -274,7 +268,7 @@ TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
         ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 10'000), Cookie{i}), Status::ok);
         loop().run_once();
     }
-    let_pass(1s);
+    bed.let_pass(1s);
     EXPECT_THAT(bed.seen().stalled, SizeIs(1));
     EXPECT_THAT(bed.seen().recovered, IsEmpty());
     subscriber.socket->resume();
@@ -288,7 +282,7 @@ TEST_P(PublisherAndSlow, NobodyIsSaidToStallWhoHasNothingToTake) {
     auto& subscriber = reader(range(1, 1));
     ASSERT_EQ(publisher->publish(Fid{1}, memory.slice(0, 100), Cookie{1}), Status::ok);
     ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 1; }));
-    let_pass(20s);
+    bed.let_pass(20s);
     EXPECT_THAT(bed.seen().stalled, IsEmpty());
     EXPECT_EQ(publisher->snapshot().subscribers.at(0).idle, netio::Duration::zero());
 }

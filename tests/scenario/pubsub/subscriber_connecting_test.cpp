@@ -26,12 +26,6 @@ class ConnectingSubscribers : public PubSubScenario {
         for (int i = 0; i < times; ++i)
             loop().run_once();
     }
-    void let_pass(netio::Duration time) {
-        bool over = false;
-        netio::Timer timer{loop(), [&] { over = true; }};
-        timer.start(time);
-        EXPECT_TRUE(run_until([&] { return over; }));
-    }
     // At the address of the former one, which is gone.
     std::unique_ptr<BufferedPublishSocket> another() {
         return std::make_unique<BufferedPublishSocket>(
@@ -118,7 +112,7 @@ using ConnectingSubscribersInVirtualTime = ConnectingSubscribers;
 TEST_P(ConnectingSubscribersInVirtualTime, AreAsQuickAgainOnceAPublisherHasServedThem) {
     const auto attempts_within = [&](const SubscriberActor& actor, netio::Duration time) {
         const std::size_t before = actor.closed.size();
-        let_pass(time);
+        bed.let_pass(time);
         return actor.closed.size() - before;
     };
     auto publisher = buffered({});
@@ -127,8 +121,8 @@ TEST_P(ConnectingSubscribersInVirtualTime, AreAsQuickAgainOnceAPublisherHasServe
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
     publisher.reset();
     EXPECT_GE(attempts_within(subscriber.actor, 1s), 4U);
-    let_pass(50s);
-    let_pass(50s);
+    bed.let_pass(50s);
+    bed.let_pass(50s);
     EXPECT_LE(attempts_within(subscriber.actor, 20s), 2U) << "they have become rare";
     publisher = another();
     ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
@@ -147,14 +141,14 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddres
             subscribers.clear();
             auto& subscriber =
                 subscribe({range(1, 1)}, {.other_addresses = {right}, .reconnect = true});
-            let_pass(moment * 10us);
+            bed.let_pass(moment * 10us);
             const std::vector<netio::Closed>& closed = subscriber.actor.closed;
             const std::size_t before = closed.size();
             at_once ? subscriber.socket->abort() : subscriber.socket->close();
             EXPECT_EQ(closed.size(), before) << "a call never calls back";
             const int connected = subscriber.actor.connected;
             ASSERT_TRUE(run_until([&] { return closed.size() > before; }));
-            let_pass(1ms);
+            bed.let_pass(1ms);
             EXPECT_EQ(closed.size(), before + 1);
             EXPECT_FALSE(subscriber.actor.last_retrying);
             EXPECT_EQ(subscriber.actor.connected, connected);

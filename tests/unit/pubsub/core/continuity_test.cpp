@@ -70,13 +70,19 @@ TEST(Continuity, AnotherPublisherBeginsAnew) {
     EXPECT_EQ(continuity.instance(), 8U);
 }
 
-TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
+// Of publisher 7, which told its totals.
+Continuity behind_a_known_tail() {
     Continuity continuity;
     continuity.meet(7);
     continuity.begin_connection();
     ArrivalCounter arrivals;
     arrivals.complete_books();
     continuity.end_connection(arrivals, false);
+    return continuity;
+}
+
+TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
+    Continuity continuity = behind_a_known_tail();
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     continuity.begin_connection();
     continuity.end_connection(ArrivalCounter{}, false);
@@ -85,12 +91,7 @@ TEST(Continuity, TheTailOfAPublisherThatToldItsTotalsIsKnown) {
 
 // Two of them in one connection: no honest one does, but then nobody knows more.
 TEST(Continuity, TheTailThatOneHasToldIsNotTheNextOnes) {
-    Continuity continuity;
-    continuity.meet(7);
-    continuity.begin_connection();
-    ArrivalCounter arrivals;
-    arrivals.complete_books();
-    continuity.end_connection(arrivals, false);
+    Continuity continuity = behind_a_known_tail();
     EXPECT_TRUE(continuity.meet(8)->tail_known);
     EXPECT_FALSE(continuity.meet(9)->tail_known);
 }

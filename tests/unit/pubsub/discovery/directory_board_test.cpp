@@ -4,6 +4,7 @@
 #include "pubsub/discovery/announcement.hpp"
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/unit/pubsub/discovery/seen_board.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,31 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::SeenBoard;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Key;
 using testing::Pair;
 
-class Seen final : public Board::Visitor {
-  public:
-    void on_text(const std::string& name, const std::string& text) override { texts[name] = text; }
-    bool on_kept(const std::string& name) override {
-        removed.push_back("kept " + name);
-        return true;
-    }
-    void on_removed(const std::string& name) override { removed.push_back(name); }
-    void on_unreadable(const std::string& what) override { unreadable.push_back(what); }
-
-    std::map<std::string, std::string> texts;
-    std::vector<std::string> removed;
-    std::vector<std::string> unreadable;
-};
-
 class Directory : public testing::Test {
   protected:
-    Seen look() {
-        Seen seen;
+    SeenBoard look() {
+        SeenBoard seen;
         reader.look(seen);
         return seen;
     }
@@ -68,7 +55,7 @@ class Directory : public testing::Test {
         return "it is written";
     }
 
-    test::TemporaryFolder folder;
+    netio::test::TemporaryFolder folder;
     DirectoryBoard writer{folder.path().string(), seconds{3600}};
     // It looks at everything once, and then relies on inotify alone.
     DirectoryBoard reader{folder.path().string(), seconds{3600}};
@@ -119,7 +106,7 @@ TEST_F(Directory, AnInterruptEndsTheWaitEvenIfItCameBefore) {
 
 TEST_F(Directory, WhereNothingTellsWhatChangesThePollFindsTheSame) {
     DirectoryBoard poller{folder.path().string(), milliseconds{10}, DirectoryBoard::Notice::none};
-    Seen seen;
+    SeenBoard seen;
     poller.look(seen);
     writer.put("a", "1");
     while (seen.texts.empty()) {
@@ -138,7 +125,7 @@ TEST_F(Directory, WithoutADescriptorToWatchWithNothingIsLost) {
     rlimit few = before;
     few.rlim_cur = static_cast<rlim_t>(next) + 1;
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    Seen seen;
+    SeenBoard seen;
     EXPECT_THROW(poor.look(seen), BoardError);
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     writer.put("a", "1");
@@ -150,14 +137,14 @@ TEST_F(Directory, WithoutADescriptorToWatchWithNothingIsLost) {
 TEST_F(Directory, AfterALookThatFailedTheNextOneIsAtEverythingAgain) {
     const milliseconds poll{50};
     DirectoryBoard poor{folder.path().string(), poll, DirectoryBoard::Notice::none};
-    Seen seen;
+    SeenBoard seen;
     const TimePoint begin = Clock::now();
     poor.look(seen);
     writer.put("a", "1");
     while (Clock::now() < begin + 2 * poll)
         poor.wait(begin + 2 * poll);
     {
-        const test::DescriptorLimit one{1}; // and it cannot be listed
+        const netio::test::DescriptorLimit one{1}; // and it cannot be listed
         EXPECT_THROW(poor.look(seen), BoardError);
     }
     EXPECT_THAT(seen.texts, IsEmpty());
@@ -170,10 +157,10 @@ TEST_F(Directory, AnotherDirectoryUnderThePathIsWatchedInstead) {
     DirectoryBoard inner{path.string(), seconds{3600}};
     DirectoryBoard looking{path.string(), milliseconds{10}};
     inner.put("a", "1");
-    Seen seen;
+    SeenBoard seen;
     looking.look(seen);
     fs::remove_all(path);
-    Seen gone;
+    SeenBoard gone;
     EXPECT_THROW(looking.look(gone), BoardError);
     inner.put("b", "1");
     while (!seen.texts.contains("b")) {
@@ -192,7 +179,7 @@ TEST_F(Directory, ForeignFilesAreNotOpenedOrToldInOneLine) {
     ASSERT_EQ(::mkfifo((folder.path() / "pipe.netio").c_str(), 0600), 0);
     write("large.netio", std::string(announcement_bytes_limit + 1, 'x'));
     write("good.netio", "text");
-    const Seen seen = look();
+    const SeenBoard seen = look();
     EXPECT_THAT(seen.texts, ElementsAre(Pair("good", "text")));
     EXPECT_THAT(seen.unreadable, ElementsAre(HasSubstr("'d.netio' is no file"),
                                              HasSubstr("'large.netio' is too large"),

@@ -5,6 +5,7 @@
 #include "pubsub/discovery/directory_board.hpp"
 #include "tests/support/open_descriptors.hpp"
 #include "tests/support/temporary_folder.hpp"
+#include "tests/unit/pubsub/discovery/seen_board.hpp"
 
 #include <gmock/gmock.h>
 
@@ -22,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::SeenBoard;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,20 +31,8 @@ using testing::Key;
 using testing::SizeIs;
 using Notice = DirectoryBoard::Notice;
 
-class Shown final : public Board::Visitor {
-  public:
-    void on_text(const std::string& name, const std::string& text) override { texts[name] = text; }
-    bool on_kept(const std::string&) override { return true; }
-    void on_removed(const std::string& name) override { removed.push_back(name); }
-    void on_unreadable(const std::string& what) override { unreadable.push_back(what); }
-
-    std::map<std::string, std::string> texts;
-    std::vector<std::string> removed;
-    std::vector<std::string> unreadable;
-};
-
-Shown look_at(DirectoryBoard& board) {
-    Shown shown;
+SeenBoard look_at(DirectoryBoard& board) {
+    SeenBoard shown;
     board.look(shown);
     return shown;
 }
@@ -77,7 +67,7 @@ TEST_F(DirectoryLooks, AtEverythingReadOnlyWhatHasChanged) {
     writer.put("b", "2");
     EXPECT_THAT(look_at(reader).texts, ElementsAre(Key("b")));
     writer.remove("a");
-    const Shown shown = look_at(reader);
+    const SeenBoard shown = look_at(reader);
     EXPECT_THAT(shown.removed, ElementsAre("a"));
     EXPECT_THAT(look_at(reader).removed, IsEmpty()) << "it is told once";
 }
@@ -98,7 +88,7 @@ TEST_F(DirectoryLooks, WhatCameAndWentBetweenTwoIsNotToldAsGone) {
     EXPECT_THAT(look_at(reader).texts, SizeIs(1));
     writer.put("b", "1");
     writer.remove("b");
-    const Shown shown = look_at(reader);
+    const SeenBoard shown = look_at(reader);
     EXPECT_THAT(shown.texts, IsEmpty());
     EXPECT_THAT(shown.removed, IsEmpty());
 }
@@ -122,7 +112,7 @@ TEST_F(DirectoryLooks, ATextOfAsManyBytesAsAnAnnouncementMayHaveIsRead) {
     resize("exact.netio", announcement_bytes_limit);
     resize("large.netio", announcement_bytes_limit + 1);
     auto reader = board(never);
-    const Shown shown = look_at(reader);
+    const SeenBoard shown = look_at(reader);
     EXPECT_EQ(shown.texts.at("exact").size(), announcement_bytes_limit);
     EXPECT_THAT(shown.unreadable, ElementsAre(HasSubstr("'large.netio' is too large")));
     EXPECT_EQ(reader.get("exact")->size(), announcement_bytes_limit);
@@ -146,7 +136,7 @@ TEST_F(DirectoryLooks, AreAtEverythingBehindOneThatFoundNoDirectory) {
     fs::rename(elsewhere, path());
     writer.remove("a");
     writer.put("c", "1");
-    const Shown shown = look_at(reader);
+    const SeenBoard shown = look_at(reader);
     EXPECT_THAT(shown.removed, ElementsAre("a"));
     EXPECT_THAT(shown.texts, ElementsAre(Key("c"))) << "b is known";
 }
@@ -162,7 +152,7 @@ TEST_F(DirectoryLooks, AreAtEverythingInAnotherDirectoryThatWasMadeBetweenTwo) {
         EXPECT_THAT(look_at(reader).texts, SizeIs(was_empty ? 0 : 1));
         fs::remove_all(path());
         writer.put("b", "1");
-        const Shown shown = look_at(reader);
+        const SeenBoard shown = look_at(reader);
         EXPECT_THAT(shown.removed, SizeIs(was_empty ? 0 : 1));
         EXPECT_THAT(shown.texts, ElementsAre(Key("b")));
         fs::remove_all(path());
