@@ -67,7 +67,7 @@ class SendQueue {
         std::size_t post_limit = 0;  // of what the fabric may have, in the items' amounts
         std::size_t body_limit = 0;  // of a frame
         std::size_t slice_limit = 0; // of those that leave from where they lie
-        bool by_device = false;      // which reads them there: nobody copies
+        bool by_device = false;      // a device reads them there: no kernel copies
     };
     // The frame that is to be sent next; false: none, as nothing waits, or the fabric has as much
     // as it may. Without posted() the next call prepares the same one.

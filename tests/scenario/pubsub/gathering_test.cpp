@@ -105,6 +105,36 @@ TEST_P(SmallUnbuffered, LargerOnesShareFramesUnlessADeviceReadsThem) {
     EXPECT_EQ(subscriber.socket->seen().gathered, !is_device);
 }
 
+// Below and above a third of a small receive buffer, and more than it holds, mixed; to one whose
+// buffers hold all of them at the same time.
+TEST_P(SmallUnbuffered, SharedSingleAndInPiecesTheyArriveInTheirOrder) {
+    constexpr std::uint64_t count = 120;
+    constexpr std::array<std::size_t, 7> sizes{40, 1300, 1400, 60, 9000, 4000, 80};
+    constexpr std::size_t most = 9000;
+    auto publisher = unbuffered({.outstanding_limit = 8 * count, .remainder_limit = count});
+    auto& small =
+        subscribe({range(7, 7)}, {.session = {.receive_bytes = 4096, .receive_count = 8}});
+    auto& large = subscribe({range(7, 7)});
+    ASSERT_TRUE(run_until(
+        [&] { return small.actor.subscribed.size() == 1 && large.actor.subscribed.size() == 1; }));
+    RegisteredBuffer memory{count * most};
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto message = make_message(Fid{7}, i, sizes[i % sizes.size()]);
+        const Slice slice = memory.slice(i * most, message.size());
+        std::memcpy(slice.data, message.data(), message.size());
+        ASSERT_EQ(publisher->publish(Fid{7}, slice, Cookie{i}), Status::ok);
+    }
+    publisher->close();
+    ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    for (auto* const each : {&small, &large}) {
+        each->actor.expect_contiguous(Fid{7}, 0, count);
+        EXPECT_TRUE(each->socket->seen().gathered);
+        EXPECT_EQ(each->actor.lost, 0U);
+    }
+    for (std::uint64_t i = 0; i < count; ++i)
+        EXPECT_EQ(publisher_actor.completions[i], 1) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, SmallUnbuffered, all_beds(), bed_name);
 
 } // namespace
