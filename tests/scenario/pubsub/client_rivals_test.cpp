@@ -19,7 +19,6 @@ namespace {
 
 using netio::TimePoint;
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 // Is told of ends and contests, and does then what a test has said.
 class Listening final : public Subscriptions::Handler {
