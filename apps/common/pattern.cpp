@@ -5,6 +5,7 @@
 #include "netio/base/wire.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -104,11 +105,12 @@ PatternCounts& PatternCounts::operator+=(const PatternCounts& other) {
     return *this;
 }
 
-std::optional<std::uint64_t> PatternChecker::check(Fid fid, std::span<const std::byte> message) {
+std::optional<std::uint64_t> PatternChecker::check(Fid fid, std::span<const std::byte> message,
+                                                   std::uint32_t publisher) {
     Stream& stream = streams_[fid];
     ++stream.counts.messages;
     if (message.size() < whole_pattern_bytes) {
-        check_short(stream, fid, message);
+        check_short(stream, fid, message, publisher);
         return {};
     }
     const std::byte* const in = message.data();
@@ -124,7 +126,7 @@ std::optional<std::uint64_t> PatternChecker::check(Fid fid, std::span<const std:
         ++stream.counts.corrupt;
         return {};
     }
-    place(stream, sequence);
+    place(stream, sequence, publisher);
     if (message.size() < size) {
         ++stream.counts.truncated;
         return {};
@@ -136,7 +138,8 @@ std::optional<std::uint64_t> PatternChecker::check(Fid fid, std::span<const std:
     return flags == 0 ? std::nullopt : std::optional{time};
 }
 
-void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::byte> message) {
+void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::byte> message,
+                                 std::uint32_t publisher) {
     if (message.size() < smallest_pattern_bytes) {
         ++stream.counts.corrupt;
         return;
@@ -149,44 +152,46 @@ void PatternChecker::check_short(Stream& stream, Fid fid, std::span<const std::b
     }
     if (!is_body(message.subspan(smallest_pattern_bytes), seed)) ++stream.counts.corrupt;
     // The nearest to what is expected that has these bytes.
-    const std::uint64_t ahead = static_cast<std::uint32_t>(low - stream.next);
+    const std::uint64_t next = stream.of(publisher).next;
+    const std::uint64_t ahead = static_cast<std::uint32_t>(low - next);
     const std::uint64_t behind = (std::uint64_t{1} << 32) - ahead;
-    place(stream,
-          ahead > INT32_MAX && stream.next >= behind ? stream.next - behind : stream.next + ahead);
+    place(stream, ahead > INT32_MAX && next >= behind ? next - behind : next + ahead, publisher);
+}
+
+PatternChecker::Numbers& PatternChecker::Stream::of(std::uint32_t publisher) {
+    if (now.publisher == publisher) return now;
+    if (former.publisher != publisher) former = {.publisher = publisher};
+    std::swap(now, former);
+    return now;
 }
 
 // What the sequence number says, given those that came before.
-void PatternChecker::place(Stream& stream, std::uint64_t sequence) {
-    if (!stream.started || stream.anew) {
-        if (!stream.started) stream.first = sequence;
-        stream.started = true;
-        stream.anew = false;
-        stream.begin = sequence;
-        stream.next = sequence + 1;
-        stream.recent = 1;
+void PatternChecker::place(Stream& stream, std::uint64_t sequence, std::uint32_t publisher) {
+    if (!stream.first) stream.first = sequence;
+    Numbers& numbers = stream.of(publisher);
+    if (numbers.recent == 0) {
+        numbers.begin = sequence;
+        numbers.next = sequence + 1;
+        numbers.recent = 1;
         return;
     }
-    if (sequence >= stream.next) {
-        const std::uint64_t ahead = sequence - stream.next;
+    if (sequence >= numbers.next) {
+        const std::uint64_t ahead = sequence - numbers.next;
         stream.counts.lost += ahead;
-        stream.recent = ahead + 1 >= window ? 1 : (stream.recent << (ahead + 1)) | 1;
-        stream.next = sequence + 1;
+        numbers.recent = ahead + 1 >= window ? 1 : (numbers.recent << (ahead + 1)) | 1;
+        numbers.next = sequence + 1;
         return;
     }
-    const std::uint64_t age = stream.next - 1 - sequence;
+    const std::uint64_t age = numbers.next - 1 - sequence;
     const std::uint64_t bit = age < window ? std::uint64_t{1} << age : 0;
-    if (bit == 0 || (stream.recent & bit) != 0) {
+    if (bit == 0 || (numbers.recent & bit) != 0) {
         ++stream.counts.duplicates;
         return;
     }
-    stream.recent |= bit;
+    numbers.recent |= bit;
     ++stream.counts.reordered;
     // One from before the first was never counted as missing.
-    if (sequence > stream.begin) --stream.counts.lost;
-}
-
-void PatternChecker::begin_anew(Fid fid) {
-    if (Stream* const stream = streams_.find(fid)) stream->anew = true;
+    if (sequence > numbers.begin) --stream.counts.lost;
 }
 
 PatternCounts PatternChecker::total() const {
@@ -202,7 +207,7 @@ PatternCounts PatternChecker::counts(Fid fid) const {
 
 std::optional<std::uint64_t> PatternChecker::first(Fid fid) const {
     const Stream* stream = streams_.find(fid);
-    return stream != nullptr && stream->started ? std::optional{stream->first} : std::nullopt;
+    return stream != nullptr ? stream->first : std::nullopt;
 }
 
 } // namespace apps

@@ -52,28 +52,34 @@ class PatternChecker {
   public:
     // The first message of a fid may have any sequence number: a subscriber may come late. A
     // damaged one whose first 24 bytes are sound counts as arrived. The time of a sound one, in
-    // nanoseconds since 1970; nothing: it has none, or is not sound.
-    std::optional<std::uint64_t> check(netio::pubsub::Fid fid, std::span<const std::byte> message);
-    // The next message of the fid may have any number, as that of another publisher.
-    void begin_anew(netio::pubsub::Fid fid);
+    // nanoseconds since 1970; nothing: it has none, or is not sound. Each publisher of a fid has
+    // numbers of its own; of a fid that moves the last two are known.
+    std::optional<std::uint64_t> check(netio::pubsub::Fid fid, std::span<const std::byte> message,
+                                       std::uint32_t publisher = 0);
     PatternCounts total() const;
     PatternCounts counts(netio::pubsub::Fid fid) const;
     // The sequence number of its first sound message; nullopt: there was none.
     std::optional<std::uint64_t> first(netio::pubsub::Fid fid) const;
 
   private:
-    struct Stream {
-        std::uint64_t first = 0;  // of all, for reports
-        std::uint64_t begin = 0;  // of this publisher's
+    // What has come of one publisher.
+    struct Numbers {
+        std::uint32_t publisher = 0;
+        std::uint64_t begin = 0;
         std::uint64_t next = 0;   // sequence after the highest seen
-        std::uint64_t recent = 0; // bit i: next - 1 - i has arrived
-        bool started = false;
-        bool anew = false;
+        std::uint64_t recent = 0; // bit i: next - 1 - i has arrived; 0: nothing
+    };
+    struct Stream {
+        std::optional<std::uint64_t> first; // of all publishers, for reports
+        Numbers now;
+        Numbers former; // what was under way when the fid moved may come behind the other's first
         PatternCounts counts;
+
+        Numbers& of(std::uint32_t publisher);
     };
     static void check_short(Stream& stream, netio::pubsub::Fid fid,
-                            std::span<const std::byte> message);
-    static void place(Stream& stream, std::uint64_t sequence);
+                            std::span<const std::byte> message, std::uint32_t publisher);
+    static void place(Stream& stream, std::uint64_t sequence, std::uint32_t publisher);
 
     netio::pubsub::FidMap<Stream> streams_;
 };

@@ -88,8 +88,8 @@ class DumpRun final : private Subscriptions::Handler {
         reached_ = true;
         waiting_.erase(source.name);
     }
-    void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
-                    std::uint8_t status) override {
+    void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte> message, std::uint8_t status) override {
         if (ended_) return;
         if (!arguments_.filter.wants(message, status)) return;
         const std::string with_status = status == 0 ? "" : fmt::format(", status {}", status);
@@ -97,10 +97,12 @@ class DumpRun final : private Subscriptions::Handler {
                                  hex_lines(message, arguments_.shown_bytes)));
         if (++shown_ == arguments_.messages) end();
     }
-    void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override {
+    void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                std::uint64_t count) override {
         if (!ended_) lines_.print(fmt::format("{}: {} messages left out\n", name_of(fid), count));
     }
-    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override {
+    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                   std::uint64_t count) override {
         if (ended_) return;
         lines_.print(
             fmt::format("{}: {} messages missed while not connected\n", name_of(fid), count));

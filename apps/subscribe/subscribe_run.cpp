@@ -260,10 +260,11 @@ void Run::refuse(std::string why) {
     end("refused");
 }
 
-void Run::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message, std::uint8_t) {
+void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fid,
+                     std::span<const std::byte> message, std::uint8_t) {
     times_.last = loop_.now();
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
-    if (arguments_.reading.verify) verifier_.check(fid, message, wall_clock());
+    if (arguments_.reading.verify) verifier_.check(source.name, fid, message, wall_clock());
     const bool wanted = prescale_.takes(fid);
     if (recorder_ && wanted) {
         try {
@@ -290,11 +291,11 @@ void Run::hold() {
     times_.last = netio::Clock::now(); // the loop's time stands still meanwhile
 }
 
-void Run::on_gap(Subscriptions&, Fid, std::uint64_t count) {
+void Run::on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t count) {
     logged_.missing += count;
 }
 
-void Run::on_missed(Subscriptions&, Fid fid, std::uint64_t count) {
+void Run::on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid, std::uint64_t count) {
     logged_.missing += count;
     if (!logged_.end_missed.armed()) logged_.end_missed.start(outage_told);
     if (const auto line = logged_.missed.note(fid, count)) spdlog::warn("{}", *line);
@@ -305,11 +306,7 @@ void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& sour
     logged_.peers.warn(fmt::format(
         "{} is another publisher than before; what the former one published at its end {}",
         shown(source), change.tail_known ? "is known" : "is not known"));
-    for (const Subscriptions::Told& told : all_.told()) {
-        if (told.source.name != source.name) continue;
-        told.fids.for_each(
-            [this](Fid fid, const netio::pubsub::Account::Row&) { verifier_.begin_anew(fid); });
-    }
+    verifier_.begin_anew(source.name);
 }
 
 void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,

@@ -112,10 +112,12 @@ class Run final : public Subscriptions::Handler {
                        const FidRange& range) override;
     void on_refused(Subscriptions& all, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal why) override;
-    void on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
-                    std::uint8_t status) override;
-    void on_gap(Subscriptions& all, Fid fid, std::uint64_t count) override;
-    void on_missed(Subscriptions& all, Fid fid, std::uint64_t count) override;
+    void on_message(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
+                    std::span<const std::byte> message, std::uint8_t status) override;
+    void on_gap(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
+                std::uint64_t count) override;
+    void on_missed(Subscriptions& all, const Subscriptions::Source& source, Fid fid,
+                   std::uint64_t count) override;
     void on_publisher_changed(Subscriptions& all, const Subscriptions::Source& source,
                               const netio::pubsub::PublisherChange& change) override;
     void on_closed(Subscriptions& all, const Subscriptions::Source& source,

@@ -167,8 +167,8 @@ void ClientSubscriber::on_refused(Subscriptions&, const Subscriptions::Source& s
     answer(answers_.end(range), denial.answer);
 }
 
-void ClientSubscriber::on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
-                                  std::uint8_t status) {
+void ClientSubscriber::on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                                  std::span<const std::byte> message, std::uint8_t status) {
     add(counted_.messages, 1);
     if (options_.on_message) return options_.on_message(fid, message, status);
     put(fid, message, status);

@@ -70,10 +70,14 @@ class ClientSubscriber final : private Subscriptions::Handler {
                        const FidRange& range) override;
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal refusal) override;
-    void on_message(Subscriptions& all, Fid fid, std::span<const std::byte> message,
-                    std::uint8_t status) override;
-    void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override { add_missed(fid, count); }
-    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override {
+    void on_message(Subscriptions& all, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte> message, std::uint8_t status) override;
+    void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                std::uint64_t count) override {
+        add_missed(fid, count);
+    }
+    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                   std::uint64_t count) override {
         add_missed(fid, count);
     }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,

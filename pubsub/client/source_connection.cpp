@@ -13,6 +13,7 @@ void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
 }
 
 void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
+    finished_ = false;
     if (socket_) return;
     account_.limit_fids(options.fid_limit);
     SubscribeSocket::Options own = options;
@@ -163,16 +164,16 @@ void SourceConnection::on_subscription_not_permitted(SubscribeSocket&, const Fid
 
 void SourceConnection::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
                                   std::uint8_t status) {
-    user_.handler.on_message(user_.subscriptions, fid, message, status);
+    user_.handler.on_message(user_.subscriptions, source_, fid, message, status);
 }
 
 void SourceConnection::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
-    user_.handler.on_gap(user_.subscriptions, fid, count);
+    user_.handler.on_gap(user_.subscriptions, source_, fid, count);
 }
 
 void SourceConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) {
     account_.add_missed(fid, count);
-    user_.handler.on_missed(user_.subscriptions, fid, count);
+    user_.handler.on_missed(user_.subscriptions, source_, fid, count);
 }
 
 void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {

@@ -56,7 +56,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     const Subscriptions::Source& source() const noexcept { return source_; }
     const std::vector<std::string>& addresses() const noexcept { return addresses_; }
 
-    // Connects, if it has not done so.
+    // Connects, if it has not done so; what comes next may come from it.
     void open(Transport& transport, const SubscribeSocket::Options& options);
     // It is followed no more, nothing comes from it; what it has brought counts.
     void leave();
@@ -71,8 +71,6 @@ class SourceConnection final : private SubscribeSocket::Handler {
     bool was_connected() const noexcept { return account_.connections() > 0; }
     // Of which something is known though it has been left.
     std::size_t known_fids() const noexcept;
-    // What comes next may come from it again.
-    void revive() noexcept { finished_ = false; }
     SubscribeSocket* socket() noexcept { return socket_.get(); } // null: not opened
     bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
     bool is_finished() const noexcept { return finished_; } // nothing will come any more

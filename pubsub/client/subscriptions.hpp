@@ -5,8 +5,9 @@
 // are found on a bus, now or later. Each has a connection of its own that comes back by itself.
 //
 //     struct Handler final : pubsub::Subscriptions::Handler {
-//         void on_message(pubsub::Subscriptions&, pubsub::Fid fid,
-//                         std::span<const std::byte> message, std::uint8_t status) override;
+//         void on_message(pubsub::Subscriptions&, const pubsub::Subscriptions::Source& source,
+//                         pubsub::Fid fid, std::span<const std::byte> message,
+//                         std::uint8_t status) override;
 //     } handler;
 //     const auto bus = pubsub::open_bus(loop, "/run/netio/bus");
 //     pubsub::Subscriptions all{*transport, {.bus = bus.get()}, handler};
@@ -88,11 +89,11 @@ class NETIO_EXPORT Subscriptions final {
         virtual void on_unsubscribed(Subscriptions&, const Source&, const FidRange&) {}
         virtual void on_refused(Subscriptions&, const Source&, const FidRange&, Refusal) {}
         // The bytes are valid during the call only.
-        virtual void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
-                                std::uint8_t status) = 0;
+        virtual void on_message(Subscriptions&, const Source&, Fid fid,
+                                std::span<const std::byte> message, std::uint8_t status) = 0;
         // As SubscribeSocket::Handler's.
-        virtual void on_gap(Subscriptions&, Fid, std::uint64_t /*count*/) {}
-        virtual void on_missed(Subscriptions&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_gap(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
+        virtual void on_missed(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
         // Two publishers announce the same fids; once for what an announcement changes, and of as

@@ -77,7 +77,6 @@ SourceConnection& SubscriptionsCore::enter(const std::string& name,
     if (connection) {
         connection->become(id, name, std::move(addresses));
         connection->process.move();
-        connection->revive();
     } else {
         connection = std::make_unique<SourceConnection>(
             id, name, std::move(addresses), static_cast<SourceConnection::Owner&>(*this), user_);
@@ -111,7 +110,6 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
                 continue;
             }
             open(connection);
-            connection.revive();
             ended_.cancel(); // if it was on its way
             std::erase_if(trials_.going_on,
                           [&](const Trial& each) { return each.id == first.source; });
@@ -313,7 +311,6 @@ void SubscriptionsCore::try_rivals() {
         if (connection.socket() != nullptr || !assignment_.is_contested(next->first)) continue;
         places_.take(next->first);
         open(connection);
-        connection.revive();
         trials_.last = next->first;
         trials_.going_on.push_back({.id = next->first, .since = loop().now()});
     }

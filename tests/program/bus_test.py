@@ -6,6 +6,7 @@ bus_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 
 import json
 import os
+import re
 import signal
 import subprocess
 import unittest
@@ -35,23 +36,26 @@ class Finding(Case):
             pass
 
     def test_a_subscriber_needs_no_address_and_finds_who_comes_later(self):
+        some = r"progress [1-9]"
         os.mkdir(self.path("bus"))
         subscriber = self.start("subscribe", "--bus", self.path("bus"), "--fid", "32-95", "--verify",
                                 "--progress")
         first = self.publish("0-63")
         subscriber.wait_for("subscribed to 0x20-0x3f")
+        subscriber.wait_for(some)
         second = self.publish("64-127")
         subscriber.wait_for("subscribed to 0x40-0x5f")
         for publisher in (first, second):
             publisher.wait_for("subscribes to")
-        first.process.send_signal(signal.SIGINT)
-        first.end()
-        third = self.publish("0-63")
-        subscriber.wait_for("connected to .*-%d-" % third.process.pid)
-        subscriber.wait_for(r"progress [1-9]")
-        for publisher in (second, third):
+        for publisher in (first, second):
             publisher.process.send_signal(signal.SIGINT)
             publisher.end()
+        third = self.publish("0-63") # whose numbers do not go on where the first one's ended
+        subscriber.wait_for("connected to .*-%d-" % third.process.pid)
+        told = sum(re.search(some, line) is not None for line in subscriber.lines)
+        subscriber.wait_for(some, told + 2)
+        third.process.send_signal(signal.SIGINT)
+        third.end()
         subscriber.process.send_signal(signal.SIGINT)
         status, report, log = subscriber.end()
         self.assertEqual((status, report["end"], report["lost"]), (0, "interrupted", 0), log)

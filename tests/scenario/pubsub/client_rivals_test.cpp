@@ -23,7 +23,8 @@ using testing::ElementsAre;
 // Is told of ends and contests, and does then what a test has said.
 class Listening final : public Subscriptions::Handler {
   public:
-    void on_message(Subscriptions&, Fid, std::span<const std::byte>, std::uint8_t) override {}
+    void on_message(Subscriptions&, const Subscriptions::Source&, Fid, std::span<const std::byte>,
+                    std::uint8_t) override {}
     void on_contest(Subscriptions&, const Subscriptions::Contest&) override {
         ++contests;
         if (at_contest) at_contest();
@@ -49,7 +50,7 @@ class Rivals : public SeveralPublishers {
         return found;
     }
     Subscriptions::Options with_key() {
-        files.permit(7, "services=pubsub fids=0-63:block links=16");
+        files.permit(7, "services=pubsub fids=0-79:block links=16");
         keys = std::make_shared<ServerKeys>(loop(), ServerKeys::Options{.file = files.site()});
         Subscriptions::Options found = on_bus();
         found.socket.key = std::make_shared<ClientKey>(
@@ -110,6 +111,31 @@ TEST_P(Rivals, AreTriedInThePlacesThatThereAreOneBehindTheOther) {
     EXPECT_EQ(requests(), 2U) << "as many as there are places";
     ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
+}
+
+TEST_P(Rivals, AreNotTriedWhileTheOneThatHasTheFidsAnswers) {
+    Subscriptions all{transport(), with_key(), actor};
+    all.subscribe(range(0, 9));
+    announce("real", publisher(), range(0, 63));
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+    announce_mute(3);
+    bed.let_pass(20s);
+    EXPECT_EQ(requests(), 0U);
+}
+
+TEST_P(Rivals, GiveTheirPlacesBackAsSoonAsItAnswers) {
+    Subscriptions::Options few = with_key();
+    few.publisher_limit = 2;
+    Subscriptions all{transport(), few, actor};
+    all.subscribe(range(0, 79));
+    announce("real", publisher(), range(0, 63));
+    announce_mute(1);
+    ASSERT_TRUE(run_until([&] { return requests() == 1; }));
+    ASSERT_TRUE(actor.connected.empty()) << "it is on its way, and its rival has the other place";
+    announce("other", publisher(), range(64, 79));
+    bed.let_pass(1s); // a fifth of an attempt's time
+    EXPECT_EQ(actor.subscriptions, 2);
+    EXPECT_THAT(actor.subscribed["other"], ElementsAre(range(64, 79)));
 }
 
 TEST_P(Rivals, WhoseFidsAreWantedLaterHaveThemForAnAttemptEach) {

@@ -230,8 +230,8 @@ class Findings final : private Subscriptions::Handler {
             if (told.source.name.back() == place.name.back()) sum += told.unknown_tails;
         return sum;
     }
-    void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
+    void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte> message, std::uint8_t) override {
         std::uint64_t number = 0;
         std::memcpy(&number, message.data(), 8);
         Place& place = places_.at(to_integer(fid) / 2);
@@ -239,8 +239,11 @@ class Findings final : private Subscriptions::Handler {
         EXPECT_EQ(number & UINT32_MAX, place.next.at(to_integer(fid) % 2)++);
         ++messages;
     }
-    void on_gap(Subscriptions&, Fid, std::uint64_t) override { ADD_FAILURE() << "it blocks"; }
-    void on_missed(Subscriptions&, Fid fid, std::uint64_t missing) override {
+    void on_gap(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
+        ADD_FAILURE() << "it blocks";
+    }
+    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                   std::uint64_t missing) override {
         places_.at(to_integer(fid) / 2).next.at(to_integer(fid) % 2) += missing;
         ++missed;
     }

@@ -107,7 +107,8 @@ TEST_P(ForeignThread, EveryCallOfASubscriberIsRefused) {
 TEST_P(ForeignThread, EveryCallOfSubscriptionsIsRefused) {
     auto publisher = buffered({});
     struct Nobody final : Subscriptions::Handler {
-        void on_message(Subscriptions&, Fid, std::span<const std::byte>, std::uint8_t) override {}
+        void on_message(Subscriptions&, const Subscriptions::Source&, Fid,
+                        std::span<const std::byte>, std::uint8_t) override {}
     } nobody;
     Subscriptions::Options options;
     options.publishers = {address};

@@ -75,8 +75,8 @@ class LoopOfOne final : public Publisher::Handler {
 class InOrder final : public Subscriptions::Handler {
   public:
     explicit InOrder(EventLoop& loop) : loop_{loop} {}
-    void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
+    void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte> message, std::uint8_t) override {
         std::uint64_t number = 0;
         ASSERT_EQ(message.size(), sizeof number);
         std::memcpy(&number, message.data(), sizeof number);

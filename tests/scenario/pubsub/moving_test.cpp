@@ -8,6 +8,7 @@ namespace netio::pubsub::test {
 namespace {
 
 constexpr Fid moving{3};
+constexpr std::uint64_t there = 1000; // the first number at the other publisher
 
 // The numbers of its messages as they come; of each one publisher has those from its base on.
 class Follower final : public Subscriptions::Handler {
@@ -16,17 +17,22 @@ class Follower final : public Subscriptions::Handler {
                        const FidRange&) override {
         subscribed.push_back(source.name);
     }
-    void on_message(Subscriptions&, Fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
+    void on_message(Subscriptions&, const Subscriptions::Source& source, Fid,
+                    std::span<const std::byte> message, std::uint8_t) override {
         std::uint64_t number = 0;
         std::memcpy(&number, message.data(), sizeof number);
         numbers.push_back(number);
+        EXPECT_EQ(source.name, number < there ? "one" : "other");
     }
-    void on_gap(Subscriptions&, Fid, std::uint64_t count) override {
+    void on_gap(Subscriptions&, const Subscriptions::Source& source, Fid,
+                std::uint64_t count) override {
         missed += count;
+        EXPECT_EQ(source.name, "one");
         gaps_behind = numbers.size();
     }
-    void on_missed(Subscriptions&, Fid, std::uint64_t) override { ADD_FAILURE() << "it was there"; }
+    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid, std::uint64_t) override {
+        ADD_FAILURE() << "it was there";
+    }
 
     std::vector<std::string> subscribed;
     std::vector<std::uint64_t> numbers;
@@ -36,8 +42,6 @@ class Follower final : public Subscriptions::Handler {
 
 class MovingFids : public SeveralPublishers {
   protected:
-    static constexpr std::uint64_t there = 1000; // the first number at the other publisher
-
     std::unique_ptr<BufferedPublishSocket> small(PublisherActor& its) {
         return std::make_unique<BufferedPublishSocket>(
             transport(),

@@ -38,7 +38,8 @@ class Counting final : public Subscriptions::Handler {
                     Subscriptions::Refusal) override {
         ++refused;
     }
-    void on_message(Subscriptions&, Fid fid, std::span<const std::byte>, std::uint8_t) override {
+    void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte>, std::uint8_t) override {
         ++messages[fid];
         ++message_count;
     }

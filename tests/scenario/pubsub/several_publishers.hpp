@@ -51,8 +51,8 @@ class SubscriptionsActor final : public Subscriptions::Handler {
                     Subscriptions::Refusal) override {
         ++refused;
     }
-    void on_message(Subscriptions& all, Fid fid, std::span<const std::byte>,
-                    std::uint8_t) override {
+    void on_message(Subscriptions& all, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte>, std::uint8_t) override {
         ++messages[fid];
         ++message_count;
         if (at_message) at_message(all);
@@ -60,7 +60,10 @@ class SubscriptionsActor final : public Subscriptions::Handler {
     void on_unsubscribed(Subscriptions&, const Subscriptions::Source&, const FidRange&) override {
         if (at_unsubscribed) at_unsubscribed();
     }
-    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override { missed[fid] += count; }
+    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                   std::uint64_t count) override {
+        missed[fid] += count;
+    }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source&,
                               const PublisherChange& change) override {
         changes.push_back(change);

@@ -80,6 +80,23 @@ TEST_P(Attempts, ShutdownSendWhileConnectingIsNotForgotten) {
     EXPECT_FALSE(client.closed || server.closed);
 }
 
+TEST_P(Attempts, NothingIsTakenBeforeTheOtherSidesRingIsKnown) {
+    listen();
+    client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(), client);
+    client.socket->connect(listener->endpoints().front().address);
+    ASSERT_TRUE(bed.run_until([&] {
+        for (Side* const side : {&client, &server}) {
+            if (!side->socket || side->connected) continue;
+            EXPECT_EQ(side->send(1), Status::closed);
+            EXPECT_EQ(side->receive(1, Fill::some), Status::closed);
+        }
+        return client.connected && server.connected;
+    }));
+    ASSERT_EQ(client.send(100), Status::ok);
+    ASSERT_EQ(server.receive(100, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 100; }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Beds, Attempts, all_stages(), stage_name);
 
 // By the name "peer.example", which the simulator takes for these hosts.

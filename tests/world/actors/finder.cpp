@@ -91,18 +91,20 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         note("unsubscribed", to_integer(range.first), to_integer(range.last));
         world_.found().unsubscribed(number_, to_integer(range.first), to_integer(range.last));
     }
-    void on_message(Subscriptions&, Fid fid, std::span<const std::byte> message,
-                    std::uint8_t) override {
+    void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                    std::span<const std::byte> message, std::uint8_t) override {
         note("message", to_integer(fid), message.size());
         world_.found().message(number_, to_integer(fid), message);
         react(Event::message);
     }
-    void on_gap(Subscriptions&, Fid fid, std::uint64_t count) override {
+    void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                std::uint64_t count) override {
         note("gap", to_integer(fid), count);
         world_.oracle().violate(RuleId::gap_by_policy, "a finder misses messages, and its "
                                                        "publisher's policy is to wait");
     }
-    void on_missed(Subscriptions&, Fid fid, std::uint64_t count) override {
+    void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
+                   std::uint64_t count) override {
         note("missed", to_integer(fid), count);
         world_.found().missing(number_, to_integer(fid), count);
         react(Event::gap);

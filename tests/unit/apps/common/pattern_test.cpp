@@ -112,6 +112,31 @@ TEST(Pattern, ALateSubscriberHasLostNothing) {
     EXPECT_EQ(checker.first(Fid{2}), std::nullopt);
 }
 
+// What was under way when a fid moved comes behind the first of the next publisher.
+TEST(Pattern, TwoPublishersOfAFidHaveNumbersOfTheirOwn) {
+    PatternChecker checker;
+    const auto arrives = [&](std::uint32_t publisher, std::uint64_t number, std::size_t bytes) {
+        checker.check(Fid{1}, message(Fid{1}, number, bytes), publisher);
+    };
+    for (const std::size_t bytes : {24U, 12U}) {
+        checker = {};
+        arrives(1, 7, bytes);
+        arrives(1, 8, bytes);
+        arrives(2, 0, bytes);
+        arrives(1, 9, bytes);
+        arrives(2, 1, bytes);
+        EXPECT_EQ(checker.total(), PatternCounts{.messages = 5}) << bytes;
+        EXPECT_EQ(checker.first(Fid{1}), 7U);
+        arrives(1, 11, bytes);
+        EXPECT_EQ(checker.total().lost, 1U) << "of the first one, its 10";
+        arrives(2, 1, bytes);
+        EXPECT_EQ(checker.total().duplicates, 1U) << "of the second one";
+        arrives(3, 40, bytes);
+        arrives(3, 41, bytes);
+        EXPECT_EQ(checker.total(), (PatternCounts{.messages = 9, .lost = 1, .duplicates = 1}));
+    }
+}
+
 TEST(Pattern, ADuplicateThatIsVeryOldIsStillADuplicate) {
     PatternChecker checker;
     for (std::uint64_t sequence = 0; sequence < 200; ++sequence)

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <string_view>
 #include <vector>
 
 namespace apps::subscribe {
@@ -17,7 +19,7 @@ TEST(Verifier, TellsHowLongMessagesWithATimeTook) {
     for (std::uint64_t i = 1; i <= 1000; ++i) {
         fill_timed_pattern(message, Fid{1}, i);
         stamp_pattern(message, 5'000'000);
-        verifier.check(Fid{1}, message, 5'000'000 + i * 1000); // 1 to 1000 us
+        verifier.check("one", Fid{1}, message, 5'000'000 + i * 1000); // 1 to 1000 us
     }
     const auto latency = verifier.latency();
     ASSERT_TRUE(latency);
@@ -34,7 +36,7 @@ TEST(Verifier, CountsWhatCameBeforeItWasSent) {
     std::vector<std::byte> message(40);
     fill_timed_pattern(message, Fid{1}, 0);
     stamp_pattern(message, 5'000'000);
-    verifier.check(Fid{1}, message, 4'000'000);
+    verifier.check("one", Fid{1}, message, 4'000'000);
     EXPECT_EQ(verifier.latency()->ahead, 1U);
     EXPECT_EQ(verifier.latency()->longest_us, 0);
 }
@@ -44,12 +46,45 @@ TEST(Verifier, LooksBehindTheHeader) {
     std::vector<std::byte> message(44);
     for (std::uint64_t i = 0; i < 3; ++i) {
         fill_pattern(std::span{message}.subspan(4), Fid{1}, i);
-        verifier.check(Fid{1}, message, 0);
+        verifier.check("one", Fid{1}, message, 0);
     }
     EXPECT_EQ(verifier.pattern().total(), PatternCounts{.messages = 3});
     EXPECT_FALSE(verifier.latency()) << "none had a time";
-    verifier.check(Fid{1}, std::span{message}.first(3), 0);
+    verifier.check("one", Fid{1}, std::span{message}.first(3), 0);
     EXPECT_EQ(verifier.pattern().total().corrupt, 1U);
+}
+
+class VerifierOfTwo : public testing::Test {
+  protected:
+    void arrive(std::string_view publisher, std::initializer_list<std::uint64_t> numbers) {
+        std::vector<std::byte> message(40);
+        for (const std::uint64_t number : numbers) {
+            fill_pattern(message, Fid{1}, number);
+            verifier.check(publisher, Fid{1}, message, 0);
+        }
+    }
+
+    Verifier verifier{0};
+};
+
+TEST_F(VerifierOfTwo, KnowsAnotherPublishersNumbersByItsName) {
+    arrive("one", {0, 1, 2});
+    arrive("other", {0, 1, 2});
+    EXPECT_EQ(verifier.pattern().total(), PatternCounts{.messages = 6});
+}
+
+TEST_F(VerifierOfTwo, MissesNothingOfAPublisherThatComesBack) {
+    arrive("one", {0, 1});
+    arrive("other", {0});
+    arrive("one", {4});
+    EXPECT_EQ(verifier.pattern().total(), (PatternCounts{.messages = 4, .lost = 2}));
+}
+
+TEST_F(VerifierOfTwo, BeginsAnewWithWhoTakesTheNameOver) {
+    arrive("one", {0, 1, 2});
+    verifier.begin_anew("one");
+    arrive("one", {0, 1, 1});
+    EXPECT_EQ(verifier.pattern().total(), (PatternCounts{.messages = 6, .duplicates = 1}));
 }
 
 } // namespace

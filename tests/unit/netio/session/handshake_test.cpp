@@ -41,6 +41,23 @@ TEST(Handshake, SaysWhatItsOptionsAre) {
     EXPECT_NE(said.instance, 0U);
 }
 
+// What has to be known and is not, and what is cut off.
+TEST(Handshake, TakesNoOpenFrameThatItDoesNotUnderstand) {
+    const std::vector<std::byte> unknown{std::byte{1},    {}, {}, {}, std::byte{7},
+                                         std::byte{0x80}, {}, {}};
+    OpenOptionsBytes known;
+    const std::size_t size = encode(OpenOptions{.roles = 8}, known);
+    Handshake handshake{{.service = Service::publish_subscribe, .service_data = {}}, {}};
+    ASSERT_TRUE(handshake.take_open(std::span{known}.first(size)));
+    EXPECT_EQ(handshake.offered().roles, 8U);
+    EXPECT_FALSE(handshake.take_open(unknown));
+    for (std::size_t part = 1; part < size; ++part) {
+        if (part == 4) continue; // offers nothing
+        EXPECT_FALSE(handshake.take_open(std::span{known}.first(part))) << part;
+    }
+    EXPECT_EQ(handshake.offered().roles, 8U) << "what it had understood";
+}
+
 // --- rejected -------------------------------------------------------------------------------
 
 Closed explained(Handshake& handshake) {

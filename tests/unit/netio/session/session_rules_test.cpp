@@ -55,6 +55,40 @@ TEST_F(SessionRules, AWindowGrowsToTheLargestOfASessionAndNoFurther) {
     expect_end(CloseReason::protocol_error, "16385 receives, which cannot be");
 }
 
+TEST_F(SessionRules, AWindowGrowsOnceThePeerCanBeTold) {
+    const auto late = [this] {
+        pass(std::chrono::milliseconds{20});
+        wire().bring({.kind = a_message, .waited = true});
+    };
+    const auto begin = [this] {
+        open({.receive_bytes = 1024, .receive_count = 8, .window_limit = 65536, .send_count = 8},
+             peer(100));
+        wire().takes_more = true;
+    };
+    begin();
+    int until_it_grows = 0;
+    for (; sent(FrameKind::window) == 0; ++until_it_grows) {
+        ASSERT_LT(until_it_grows, 50);
+        late();
+        wire().complete();
+    }
+    begin();
+    for (int frame = 0; frame < until_it_grows; ++frame) {
+        // The credits of each four arrivals then take the last slot.
+        if (frame % 4 == 0 && frame + 4 < until_it_grows) {
+            wire().complete();
+            while (near.session->has_capacity())
+                ASSERT_EQ(near.session->send({.kind = a_message}, std::nullopt), Status::ok);
+        }
+        late();
+    }
+    EXPECT_EQ(sent(FrameKind::window), 0) << "no slot is free";
+    EXPECT_EQ(near.session->counters().receives, 8U);
+    wire().complete();
+    EXPECT_EQ(sent(FrameKind::window), 1);
+    EXPECT_EQ(near.session->counters().receives, 16U);
+}
+
 TEST_F(SessionRules, TheNewsThatItIsConnectedChangesNothingBehindItsEnd) {
     dial();
     wire().bring({.kind = a_message});
