@@ -38,7 +38,7 @@ void SourceConnection::leave() {
               .continuity = socket_->continuity()};
     merge(past.seen, socket_->seen());
     past_ = std::move(past);
-    open_ = false;
+    open_ = moved_ = false;
     socket_.reset();
 }
 
@@ -53,6 +53,12 @@ void SourceConnection::become(SourceId id, const std::string& name,
     source_ = {.name = name, .address = addresses.front()};
     addresses_ = std::move(addresses);
     first_ = 0;
+}
+
+void SourceConnection::move(std::vector<std::string> addresses) {
+    become(id_, std::string{source_.name}, std::move(addresses));
+    moved_ = true;
+    process.move();
 }
 
 std::shared_ptr<Continuity> SourceConnection::continuity() const {

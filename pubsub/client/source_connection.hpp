@@ -65,6 +65,10 @@ class SourceConnection final : private SubscribeSocket::Handler {
     void put_off();
     // It is known so from now on; a socket that there is goes on where it is.
     void become(SourceId id, const std::string& name, std::vector<std::string> addresses);
+    // It has other addresses from now on. What has come from the former ones is handed over first:
+    // when that connection's end has been told, it is to be left, and opened again.
+    void move(std::vector<std::string> addresses);
+    bool take_moved() noexcept { return std::exchange(moved_, false); } // once
     // The user does not want these: what was not granted again since a connection was lost is not
     // missed.
     void forget(const FidRange& range);
@@ -73,6 +77,8 @@ class SourceConnection final : private SubscribeSocket::Handler {
     std::size_t known_fids() const noexcept;
     SubscribeSocket* socket() noexcept { return socket_.get(); } // null: not opened
     bool is_connected() const noexcept { return socket_ && socket_->is_connected(); }
+    // It has ended, but the user has paused: what has arrived is still to be told, then the end.
+    bool is_to_be_told() const noexcept { return open_ && !is_connected(); }
     bool is_finished() const noexcept { return finished_; } // nothing will come any more
 
     // Whom the bus does not show any more stays as long as its connection does.
@@ -121,6 +127,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     std::uint64_t met_ = 0; // the publish socket that was told
     bool finished_ = false;
     bool open_ = false;
+    bool moved_ = false;
     std::shared_ptr<const bool> life_ = std::make_shared<const bool>(true); // ends with it
     std::unique_ptr<SubscribeSocket> socket_;
 };

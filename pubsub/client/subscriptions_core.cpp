@@ -207,8 +207,12 @@ void SubscriptionsCore::take(const Announcement& announcement) {
     }
     SourceConnection* known = found_.find(announcement.name);
     if (known != nullptr && known->addresses() != addresses) {
-        drop(known->id()); // it has moved
-        known = nullptr;
+        if (known->is_to_be_told()) {
+            known->move(std::move(addresses));
+        } else {
+            drop(known->id());
+            known = nullptr;
+        }
     }
     const bool is_new = known == nullptr;
     if (is_new) {
@@ -237,9 +241,11 @@ void SubscriptionsCore::let_go(const std::string& name) {
     SourceConnection* const known = found_.find(name);
     if (known == nullptr) return;
     SourceConnection& connection = *known;
-    // A bus that is lost does not end data that flows.
-    if (!connection.is_connected()) return drop(connection.id());
+    // A bus that is lost does not end data that flows, or waits for a user who has paused.
+    const bool waits = connection.is_to_be_told();
+    if (!connection.is_connected() && !waits) return drop(connection.id());
     connection.process.expire();
+    if (waits) return carry_out(assignment_.yield(connection.id(), true).orders);
     // But who has got its port keeps no fid from one that the bus shows.
     if (!connection.process.is_replaced()) return;
     carry_out(assignment_.doubt(connection.id()).orders);
@@ -405,6 +411,9 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
         // An announcement is a stranger's word: who cannot be reached keeps no fid from another.
         if (dropped) {
             drop(id);
+        } else if (source.take_moved()) {
+            source.leave();
+            carry_out(assignment_.ask(id).orders);
         } else if (!reached) {
             carry_out(assignment_.yield(id, !retrying).orders);
         }

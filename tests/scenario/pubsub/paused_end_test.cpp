@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Publishers that end and leave the bus, or come back elsewhere, while their subscriber has paused:
+// what has arrived is handed over when it goes on, and then their end is told.
+
+#include "tests/scenario/pubsub/several_publishers.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <optional>
+
+namespace netio::pubsub::test {
+namespace {
+
+using testing::ElementsAre;
+
+class PausedEnd : public SeveralPublishers {
+  protected:
+    static constexpr std::size_t count = 5; // messages that wait
+
+    void SetUp() override {
+        Subscriptions::Options found = options({});
+        found.bus = &bus;
+        all.emplace(transport(), found, actor);
+        all->subscribe(range(0, 9));
+    }
+    // One that is followed, and whose messages wait.
+    Made& with_messages() {
+        Made& made = publisher();
+        announce("one", made, range(0, 9));
+        EXPECT_TRUE(run_until([&] { return actor.subscriptions == 1; }));
+        all->pause();
+        for (std::size_t number = 0; number < count; ++number)
+            send(made, Fid{3});
+        return made;
+    }
+    void expect_gone() {
+        ASSERT_TRUE(run_until([&] { return all->connected_count() == 0; }));
+        EXPECT_EQ(actor.message_count, 0U);
+        EXPECT_EQ(actor.closed, 0);
+    }
+    void expect_all_told() {
+        all->resume();
+        ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
+        EXPECT_EQ(actor.messages[Fid{3}], count);
+        EXPECT_EQ(all->sums().messages, count);
+    }
+
+    std::optional<Subscriptions> all;
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, PausedEnd, all_beds(), bed_name);
+
+TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
+    with_messages().socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    bus.tell().on_gone("one");
+    EXPECT_EQ(actor.closed, 0) << "nothing is told while it is paused";
+    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    EXPECT_FALSE(actor.retrying) << "nobody comes back";
+    ASSERT_EQ(all->told().size(), 1U);
+    EXPECT_EQ(all->told().front().unknown_tails, 1U);
+}
+
+TEST_P(PausedEnd, IsToldAlsoIfTheNameGoesWhileTheConnectionEnds) {
+    for (const bool in_order : {false, true}) {
+        actor.closed = actor.subscriptions = 0;
+        actor.messages.clear();
+        actor.message_count = 0;
+        SetUp();
+        Made& one = with_messages();
+        in_order ? one.socket->close() : one.socket->abort();
+        bus.tell().on_gone("one");
+        ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    }
+}
+
+TEST_P(PausedEnd, LeavesItsFidsToWhoHasThemAsWell) {
+    Made& one = with_messages();
+    Made& other = publisher();
+    announce("other", other, range(3, 9));
+    one.socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    bus.tell().on_gone("one");
+    ASSERT_TRUE(run_until([&] { return other.actor.subscribed.size() == 1; }))
+        << "it need not wait for who has paused";
+    send(other, Fid{4});
+    all->resume();
+    ASSERT_TRUE(run_until([&] { return actor.closed == 1 && actor.message_count == count + 1; }));
+    EXPECT_EQ(actor.messages[Fid{3}], count);
+    EXPECT_EQ(actor.messages[Fid{4}], 1U);
+}
+
+TEST_P(PausedEnd, GoesOnInItsBooksWhereItComesBackElsewhere) {
+    with_messages().socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    Made& there = publisher();
+    announce("one", there, range(0, 9));
+    EXPECT_EQ(actor.connected.size(), 1U);
+    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    EXPECT_TRUE(actor.retrying);
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.connected, ElementsAre("one", "one"));
+    ASSERT_EQ(actor.changes.size(), 1U);
+    EXPECT_FALSE(actor.changes.front().tail_known);
+    send(there, Fid{3});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
+    EXPECT_EQ(all->told().size(), 1U) << "one publisher";
+}
+
+TEST_P(PausedEnd, GoesOnWhereItIsAnnouncedAnewBeforeItIsToldThatItWasGone) {
+    const netio::Address former = [&] {
+        Made& one = with_messages();
+        one.socket.reset();
+        return one.address;
+    }();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    bus.tell().on_gone("one");
+    Made& again = publisher(former);
+    announce("one", again, range(0, 9));
+    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    EXPECT_TRUE(actor.retrying);
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    send(again, Fid{3});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
+}
+
+TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsToldOnce) {
+    with_messages().socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    announce("one", publisher(), range(0, 9));
+    Made& last = publisher();
+    announce("one", last, range(0, 9));
+    bus.tell().on_gone("one");
+    announce("one", last, range(0, 9));
+    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    ASSERT_TRUE(run_until([&] { return last.actor.subscribed.size() == 1; }));
+    send(last, Fid{3});
+    ASSERT_TRUE(run_until([&] { return actor.message_count == count + 1; }));
+}
+
+TEST_P(PausedEnd, NeedsNoResumeToBeClosed) {
+    with_messages().socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    bus.tell().on_gone("one");
+    all->close();
+    ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
+    EXPECT_EQ(actor.ended, 1);
+}
+
+} // namespace
+} // namespace netio::pubsub::test
