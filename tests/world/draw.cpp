@@ -67,8 +67,23 @@ class Drawing {
             schedule_.at(found_moment(), who, "bus_cut").with.set("us", found_dice_.while_us());
         }
         faults_.draw(schedule_, span_us_, 2 * publishers);
+        if (close_dice_.percent(50)) draw_untold_end();
         std::ranges::stable_sort(schedule_.steps, {}, &Step::at_us);
         return std::move(schedule_);
+    }
+    // A publisher dies, and its lease ends, while a finder has paused.
+    void draw_untold_end() {
+        std::uint32_t finder = 0;
+        std::uint32_t publisher = 0;
+        for (const ProcessPlan& plan : schedule_.processes)
+            (plan.kind == "finder" ? finder : publisher) = plan.number;
+        const std::int64_t when = close_dice_.between(0, span_us_);
+        schedule_.at(when, finder, "pause")
+            .with.set("us", close_dice_.between(1'000'000, 6'000'000));
+        const std::int64_t end = when + close_dice_.between(0, 300'000);
+        schedule_.at(end, publisher, "kill");
+        if (close_dice_.percent(50))
+            schedule_.at(end + close_dice_.between(0, 6'000'000), publisher, "restart");
     }
     std::int64_t found_moment() { return found_dice_.between(0, span_us_); }
     void draw_announced(std::int64_t first) {

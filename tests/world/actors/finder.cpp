@@ -76,6 +76,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         connections_[source.name] =
             world_.network().newest_connection(number_, parse_address(source.address));
         note("connected", connections_[source.name]);
+        if (!open_.insert(source.name).second) untold_end(source.name);
         react(Event::connected);
     }
     void on_subscribed(Subscriptions&, const Subscriptions::Source& source,
@@ -117,6 +118,7 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
         note("closed", static_cast<std::uint64_t>(ending.closed.reason), ending.retrying);
+        open_.erase(source.name);
         world_.found().closed(number_, process_of(source));
         if (ending.closed.reason == CloseReason::protocol_error) {
             world_.oracle().violate(RuleId::no_protocol_error, ending.closed.detail);
@@ -130,11 +132,16 @@ class FinderActor final : public Actor, public Subscriptions::Handler {
         }
     }
 
+    void untold_end(const std::string& name) {
+        world_.oracle().violate(RuleId::last_word,
+                                "a finder was not told that its connection to " + name + " ended");
+    }
     static std::uint32_t process_of(const Subscriptions::Source& source) {
         return static_cast<std::uint32_t>(std::stoul(source.name.substr(1)));
     }
 
     std::set<std::uint64_t> wanted_;
+    std::set<std::string> open_;                       // connections whose end was not told
     std::map<std::string, std::uint64_t> connections_; // of publishers by their names: the last
     bool closing_ = false;
     bool ended_ = false;
@@ -188,8 +195,13 @@ void FinderActor::check_served() {
             if (wanted_.contains(fid)) world_.found().served(number_, fid);
     });
     std::uint64_t unknown_tails = 0;
-    for (const Subscriptions::Told& told : all_->told())
+    std::set<std::string> connected;
+    for (const Subscriptions::Told& told : all_->told()) {
         unknown_tails += told.unknown_tails;
+        if (told.connected) connected.insert(told.source.name);
+    }
+    for (const std::string& name : open_)
+        if (!connected.contains(name)) untold_end(name);
     world_.found().unknown_tails(number_, unknown_tails, gone);
 }
 
