@@ -20,7 +20,7 @@ class RingQueue {
 
     std::size_t size() const noexcept { return count_; }
     bool empty() const noexcept { return count_ == 0; }
-    // From the head on. A reference ends with the next emplace_back() or erase().
+    // From the head on. A reference ends with the next emplace_back().
     Value& operator[](std::size_t i) noexcept { return slots_[place(i)]; }
     const Value& operator[](std::size_t i) const noexcept { return slots_[place(i)]; }
     Value& front() noexcept { return (*this)[0]; }
@@ -39,15 +39,10 @@ class RingQueue {
         --count_;
         if (count_ == 0) on_drained();
     }
-    // Those from `first` to before `last`.
-    void erase(std::size_t first, std::size_t last) {
-        NETIO_CHECK(first <= last && last <= count_);
-        if (first == last) return;
-        for (; last < count_; ++first, ++last)
-            (*this)[first] = std::move((*this)[last]);
-        for (std::size_t i = first; i < count_; ++i)
-            (*this)[i] = Value{};
-        count_ = first;
+    void pop_back() {
+        NETIO_CHECK(count_ > 0);
+        back() = Value{};
+        --count_;
         if (count_ == 0) on_drained();
     }
 

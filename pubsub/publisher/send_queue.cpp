@@ -4,6 +4,7 @@
 #include "netio/base/check.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
@@ -19,13 +20,15 @@ SendQueue::Item& SendQueue::add(Kind kind) {
 void SendQueue::hold(Item& item, const Handling& handling) {
     item.handling = handling;
     // A message is dropped whole or not at all, and the head of this one may have left already.
-    const bool head_waits = items_.size() > 1 && items_[items_.size() - 2].handling.droppable;
+    const bool head_waits = items_.size() > 1 && std::prev(items_.end(), 2)->handling.droppable;
     item.handling.begun = handling.droppable && handling.continues && !head_waits;
     if (item.handling.begun) item.handling.droppable = false;
     holding_.waiting += handling.amount;
     if (handling.mark != 0) ++marked_;
     if (handling.limited) holding_.limited += handling.amount;
-    if (item.handling.droppable) holding_.droppable += handling.amount;
+    if (!item.handling.droppable) return;
+    holding_.droppable += handling.amount;
+    if (!handling.continues) items_.mark_back();
 }
 
 void SendQueue::add_frame(std::uint8_t kind, std::span<const std::byte> extension,
@@ -136,11 +139,11 @@ bool SendQueue::prepare_page(const Room& room, ReadyFrame& frame) {
         return item.kind == Kind::message &&
                Gathering::takes(*item.message, room.body_limit, room.by_device);
     };
-    if (items_.size() < 2 || !is_small(items_[0]) || !is_small(items_[1])) return false;
+    if (items_.size() < 2 || !is_small(items_.front())) return false;
+    if (!is_small(*std::next(items_.begin()))) return false;
     if (!gathering_.begin(room.body_limit)) return false;
     std::size_t amount = 0;
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-        const Item& item = items_[i];
+    for (const Item& item : items_) {
         const Handling& handling = item.handling;
         const bool may_be_posted = holding_.posted + amount + handling.amount <= room.post_limit;
         if (!is_small(item) || !(may_be_posted || gathering_.count() == 0)) break;
@@ -166,19 +169,19 @@ void SendQueue::join_pages(const Room& room, ReadyFrame& frame) {
         const bool is_page = item.kind == Kind::frame && item.frame_kind == page_kind;
         return is_page && item.handling.mark == 0;
     };
-    const std::size_t most = std::min({items_.size(), joined_limit, room.slice_limit});
+    const std::size_t most = std::min(joined_limit, room.slice_limit);
     std::size_t bytes = 0;
     std::size_t count = 0;
     std::size_t amount = 0;
-    for (; count < most && is_plain_page(items_[count]); ++count) {
-        const Item& item = items_[count];
+    for (const Item& item : items_) {
+        if (count == most || !is_plain_page(item)) break;
         const std::size_t next = item.handling.amount;
         if (bytes + item.slice.size > room.body_limit) break;
         if (count > 0 && holding_.posted + amount + next > room.post_limit) break;
         bytes += item.slice.size;
         amount += next;
         frame.slices[count] = item.slice;
-        next_.pages[count] = {.cookie = item.handling.cookie, .amount = next};
+        next_.pages[count++] = {.cookie = item.handling.cookie, .amount = next};
     }
     if (count < 2) return;
     together_ = frame.slice_count = count;
@@ -242,15 +245,15 @@ void SendQueue::on_head_posted() {
 
 // An item that has begun to leave, and what continues it, is not taken back any more.
 void SendQueue::keep_head_for_good() {
-    std::size_t i = 0;
+    if (!items_.front().handling.droppable) return;
+    items_.unmark_front();
+    auto each = items_.begin();
     do {
-        Handling& handling = items_[i].handling;
-        if (!handling.droppable) return;
+        Handling& handling = each->handling;
         handling.droppable = false;
         handling.begun = true;
         holding_.droppable -= handling.amount;
-        ++i;
-    } while (i < items_.size() && items_[i].handling.continues);
+    } while (++each != items_.end() && each->handling.continues);
 }
 
 // --- coming back ----------------------------------------------------------------------------
@@ -273,57 +276,44 @@ TimePoint SendQueue::on_sent(Cookie cookie, Fate fate, std::vector<Returned>& re
 
 SendQueue::TakenBack SendQueue::take_back() {
     TakenBack taken;
-    std::size_t end = items_.size();
-    std::size_t first = 0;
-    for (;; end = first) {
-        if (end == 0) return taken;
-        for (first = end - 1; first > 0 && items_[first].handling.continues;)
-            --first;
-        if (items_[first].handling.droppable) break;
-    }
-    taken.mark = items_[first].handling.mark;
-    taken.place = first;
-    for (std::size_t i = first; i < end; ++i) {
-        const Handling& handling = items_[i].handling;
+    const auto [first, end] = items_.unmark_last();
+    if (first == end) return taken;
+    taken.mark = first->handling.mark;
+    for (auto each = first; each != end; ++each) {
+        const Handling& handling = each->handling;
         taken.cookies.push_back(handling.cookie);
         holding_.waiting -= handling.amount;
         holding_.droppable -= handling.amount;
         if (handling.mark != 0) --marked_;
-        if (items_[i].message != nullptr) message_bytes_ -= items_[i].message->total_bytes;
+        if (each->message != nullptr) message_bytes_ -= each->message->total_bytes;
     }
-    const auto is_gap = [&](std::size_t i) {
-        return i < items_.size() && items_[i].kind == Kind::gap;
-    };
-    if (is_gap(end)) {
-        taken.gap = items_[end].gap.get();
+    taken.place = first;
+    if (end != items_.end() && end->kind == Kind::gap) {
+        taken.place = end;
+    } else if (first != items_.begin() && std::prev(first)->kind == Kind::gap) {
+        taken.place = std::prev(first);
+    }
+    if (taken.place == first) {
+        items_.erase(std::next(first), end);
+        *first = {};
+        first->kind = Kind::gap;
+        first->gap = std::make_unique<GapLedger>();
+    } else {
         items_.erase(first, end);
-        return taken;
     }
-    items_.erase(first + 1, end);
-    if (first > 0 && is_gap(first - 1)) {
-        taken.place = first - 1;
-        taken.gap = items_[first - 1].gap.get();
-        items_.erase(first, first + 1);
-        return taken;
-    }
-    Item gap;
-    gap.kind = Kind::gap;
-    gap.gap = std::make_unique<GapLedger>();
-    taken.gap = gap.gap.get();
-    items_[first] = std::move(gap);
+    taken.gap = taken.place->gap.get();
     return taken;
 }
 
 void SendQueue::settle(const TakenBack& taken) {
-    const bool is_being_told = taken.place == 0 && telling_.has_begun();
+    const bool is_being_told = taken.place == items_.begin() && telling_.has_begun();
     if (!taken.gap->empty() || is_being_told) return;
-    items_.erase(taken.place, taken.place + 1);
+    items_.erase(taken.place, std::next(taken.place));
 }
 
 std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
     std::vector<Returned> rest;
-    for (; !items_.empty(); items_.pop_front()) {
-        const Item& item = items_.front();
+    for (const Item& item : items_) {
         if (item.kind == Kind::frame) {
             rest.push_back({.cookie = item.handling.cookie, .frames = 1, .fate = Fate::lost});
         }
@@ -333,6 +323,7 @@ std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {
                             .fate = Fate::lost});
         }
     }
+    items_.clear();
     holding_.waiting = holding_.droppable = holding_.limited = message_bytes_ = marked_ = 0;
     owed_ = {};
     return rest;

@@ -14,7 +14,6 @@
 // side by side in it, where they are, and are one page to the peer. Every cookie comes back exactly
 // as often as frames_for() says: from on_sent(), take_back() or take_rest().
 
-#include "netio/base/ring_queue.hpp"
 #include "netio/base/slot_pool.hpp"
 #include "netio/base/time.hpp"
 #include "pubsub/core/frames.hpp"
@@ -22,6 +21,7 @@
 #include "pubsub/core/publication_outcome.hpp"
 #include "pubsub/core/shares.hpp"
 #include "pubsub/publisher/count_frames.hpp"
+#include "pubsub/publisher/droppable_queue.hpp"
 #include "pubsub/publisher/gathering.hpp"
 #include "pubsub/publisher/lent_message.hpp"
 
@@ -36,6 +36,8 @@
 namespace netio::pubsub::inline v0_2 {
 
 class SendQueue {
+    struct Item;
+
   public:
     // How a queued item is to be treated; `amount`: what it takes of the pool that is shared.
     struct Handling {
@@ -88,7 +90,7 @@ class SendQueue {
         std::vector<Cookie> cookies; // none: there is nothing to take back
         std::uint32_t mark = 0;      // that the first of them came with
         GapLedger* gap = nullptr;
-        std::size_t place = 0; // of the gap
+        DroppableQueue<Item>::Place place; // of the gap
     };
     TakenBack take_back();
     // What was taken back last has been looked at: if nobody misses anything, there is no gap.
@@ -105,9 +107,9 @@ class SendQueue {
         const std::size_t under_way = posted_.size() - (slot_ ? 1 : 0);
         const std::size_t enough = std::min(Gathering::enough_bytes, room.body_limit);
         if (under_way < Gathering::frames_ahead || message_bytes_ >= enough) return false;
-        if (items_.empty() || items_[0].handling.prompt) return false;
-        return items_[0].kind == Kind::message &&
-               Gathering::takes(*items_[0].message, room.body_limit, room.by_device);
+        if (items_.empty() || items_.front().handling.prompt) return false;
+        return items_.front().kind == Kind::message &&
+               Gathering::takes(*items_.front().message, room.body_limit, room.by_device);
     }
     // Items with a mark that wait.
     std::size_t marked() const noexcept { return marked_; }
@@ -127,8 +129,10 @@ class SendQueue {
             for (const Gathering::Held& held : several(posted))
                 visit(held.cookie, held.amount);
         }
-        for (std::size_t i = 0; i < items_.size() && items_[i].handling.begun; ++i)
-            visit(items_[i].handling.cookie, items_[i].handling.amount);
+        for (const Item& item : items_) {
+            if (!item.handling.begun) break;
+            visit(item.handling.cookie, item.handling.amount);
+        }
     }
     // The sum of it.
     std::size_t kept() const {
@@ -139,9 +143,10 @@ class SendQueue {
     // What else waits of a message that has begun to leave: nobody may take it back.
     std::size_t rest_of_begun() const noexcept {
         std::size_t sum = 0;
-        for (std::size_t i = 0; i < items_.size() && !items_[i].handling.begun; ++i) {
-            if (!items_[i].handling.continues && (i > 0 || items_[i].offset == 0)) break;
-            sum += items_[i].handling.amount;
+        for (const Item& item : items_) {
+            const bool has_begun = &item == &items_.front() && item.offset > 0;
+            if (item.handling.begun || !(item.handling.continues || has_begun)) break;
+            sum += item.handling.amount;
         }
         return sum;
     }
@@ -195,7 +200,7 @@ class SendQueue {
     void keep_head_for_good();
     void on_head_posted();
 
-    RingQueue<Item> items_;
+    DroppableQueue<Item> items_;
     Gathering gathering_;
     std::size_t message_bytes_ = 0; // of all that wait
     std::size_t marked_ = 0;

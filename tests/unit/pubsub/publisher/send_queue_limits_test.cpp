@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <random>
 #include <vector>
 
 namespace netio::pubsub {
@@ -159,7 +160,90 @@ TEST_F(QueueLimits, AGapThatIsBeingToldStaysWhereNothingIsMissedOfWhatIsTakenBac
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
-// --- queues of as many items as there is room for before they grow --------------------------
+// A message in several pages is droppable or not; some of it leaves while the rest still enters,
+// and what is taken back is what came last of the messages of which nothing has left.
+class PlainQueue {
+  public:
+    struct Entry {
+        std::uint64_t cookie = 0; // 0: something is missed here
+        bool droppable = false;
+        bool continues = false;
+    };
+    void add(Entry entry) {
+        const bool head_waits = !entries_.empty() && entries_.back().droppable;
+        entry.droppable = entry.droppable && (!entry.continues || head_waits);
+        entries_.push_back(entry);
+    }
+    // 0: of a message that was taken back.
+    std::optional<std::uint64_t> take_one() {
+        if (entries_.empty()) return std::nullopt;
+        const std::uint64_t cookie = entries_.front().cookie;
+        entries_.pop_front();
+        for (Entry& each : entries_) {
+            if (!each.continues) break;
+            each.droppable = false;
+        }
+        return cookie;
+    }
+    std::vector<Cookie> take_back() {
+        std::vector<Cookie> taken;
+        for (std::size_t i = entries_.size(); i > 0 && taken.empty(); --i) {
+            if (!entries_[i - 1].droppable || entries_[i - 1].continues) continue;
+            for (std::size_t j = i - 1; j < entries_.size(); ++j) {
+                if (j >= i && !entries_[j].continues) break;
+                taken.push_back(Cookie{entries_[j].cookie});
+                entries_[j] = {};
+            }
+        }
+        return taken;
+    }
+
+  private:
+    std::deque<Entry> entries_;
+};
+
+TEST_F(QueueLimits, TakesBackAsAPlainQueueDoes) {
+    std::mt19937 random{1};
+    PlainQueue model;
+    std::uint64_t cookie = 0;
+    // What is missed is told at once where it is.
+    const auto take_one = [&] {
+        const std::size_t told = peer.counts.size();
+        if (!peer.take_one()) return;
+        while (!peer.under_way.empty())
+            for (const SendQueue::Returned& each : peer.complete_one())
+                ASSERT_EQ(model.take_one(), static_cast<std::uint64_t>(each.cookie));
+        for (std::size_t i = told; i < peer.counts.size(); ++i)
+            for (std::uint64_t left = peer.counts[i].count; left > 0; --left)
+                ASSERT_EQ(model.take_one(), 0U);
+    };
+    for (int step = 0; step < 20'000; ++step) {
+        const auto action = random() % 8;
+        if (action < 3) {
+            const bool droppable = random() % 3 > 0;
+            const auto pages = 1 + random() % 3;
+            for (std::uint32_t page = 0; page < pages; ++page) {
+                ++cookie;
+                model.add({.cookie = cookie, .droppable = droppable, .continues = page > 0});
+                add_page({.cookie = Cookie{cookie},
+                          .amount = 1,
+                          .droppable = droppable,
+                          .continues = page > 0});
+                if (random() % 8 == 0) take_one();
+            }
+        } else if (action < 6) {
+            const auto taken = peer.queue.take_back();
+            ASSERT_EQ(taken.cookies, model.take_back()) << "step " << step;
+            if (taken.gap != nullptr) taken.gap->add(Fid{1}, taken.cookies.size());
+        } else {
+            take_one();
+        }
+        if (HasFatalFailure()) FAIL() << "step " << step;
+    }
+    EXPECT_GT(cookie, 10'000U);
+}
+
+// --- the first and the last of a queue ------------------------------------------------------
 
 TEST_F(QueueLimits, FourSmallMessagesAreGatheredOnceEach) {
     for (std::uint64_t cookie = 1; cookie <= 4; ++cookie)
