@@ -3,50 +3,39 @@
 
 #include "netio/session/session.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace netio::inline v0_2 {
 
 PatientClose::PatientClose(EventLoop& loop, const SessionOptions& options)
-    : loop_{loop}, timeout_{options.close_timeout}, in_all_{options.close_limit},
-      timer_{loop, [this] { on_overdue(); }} {}
+    : wait_{loop, {.timeout = options.close_timeout, .in_all = options.close_limit}, [this] {
+                on_overdue();
+            }} {}
 
 void PatientClose::begin(Session& session) {
     if (has_begun()) return;
     session_ = &session;
-    limit_ = attended(loop_) + in_all_;
-    on_progress();
-}
-
-void PatientClose::on_progress() {
-    if (!has_begun() || is_finished_) return;
-    timer_.start_at(std::min(loop_.now() + timeout_, limit_ + loop_.stalled()));
+    wait_.begin();
 }
 
 void PatientClose::finish() {
-    if (!has_begun() || is_finished_) return;
-    is_finished_ = true;
-    timer_.cancel();
-    session_->close(limit_);
+    const std::optional<TimePoint> limit = wait_.limit();
+    if (!limit) return;
+    wait_.end();
+    session_->close(*limit);
 }
 
 void PatientClose::forget() noexcept {
-    timer_.cancel();
+    wait_.end();
     session_ = nullptr;
-    is_finished_ = false;
 }
 
 void PatientClose::on_overdue() {
-    const auto told = [&](const char* what, std::chrono::milliseconds time) {
-        return session_->peer_address() + what + std::to_string(time.count()) + " ms";
-    };
-    if (attended(loop_) >= limit_) {
-        session_->fail(CloseReason::unconfirmed,
-                       told(" has not taken everything within ", in_all_));
+    const std::string why = session_->peer_address() + " has " + wait_.verdict();
+    if (wait_.is_limit_over()) {
+        session_->fail(CloseReason::unconfirmed, why);
     } else {
-        session_->cut_off(CloseReason::unconfirmed, told(" has taken nothing more for ", timeout_),
-                          timeout_);
+        session_->cut_off(CloseReason::unconfirmed, why, wait_.times().timeout);
     }
 }
 

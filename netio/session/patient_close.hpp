@@ -3,13 +3,10 @@
 
 // The close() of a socket that has still something to hand to its session, which can be closed only
 // behind that. Until then the session's time-outs count here: SessionOptions::close_timeout since
-// the last progress, and close_limit in all; the session has what is then left of it. Only the time
-// counts in which our loop looked.
+// the last progress, and close_limit in all; the session has what is then left of it.
 
-#include "netio/session/patient_timer.hpp"
+#include "netio/session/patient_wait.hpp"
 #include "netio/session/session_options.hpp"
-
-#include <chrono>
 
 namespace netio::inline v0_2 {
 
@@ -24,7 +21,7 @@ class PatientClose {
     void begin(Session& session);
     bool has_begun() const noexcept { return session_ != nullptr; }
     // Something has left, or the peer has taken something.
-    void on_progress();
+    void on_progress() { wait_.on_progress(); }
     // All has left: closes the session. Twice is legal.
     void finish();
     // The session is gone.
@@ -33,13 +30,8 @@ class PatientClose {
   private:
     void on_overdue();
 
-    EventLoop& loop_;
-    const std::chrono::milliseconds timeout_;
-    const std::chrono::milliseconds in_all_;
     Session* session_ = nullptr; // once it has begun
-    bool is_finished_ = false;
-    TimePoint limit_{}; // on the clock of attended()
-    PatientTimer timer_;
+    PatientWait wait_;           // until it is finished
 };
 
 } // namespace netio::inline v0_2

@@ -147,7 +147,7 @@ class NETIO_EXPORT Client final {
     // full, or its place not free yet. too_large, closed. Throws std::length_error:
     // destination_limit; but those that are away, and that nothing waits for, make room.
     Status send(const Address& to, std::span<const std::byte> message);
-    // Ends the connection in order, as close() does; the next message connects anew.
+    // Ends the connection in order, as close() does, and no later; the next message connects anew.
     void disconnect(const Address& from);
     // Runs it on the client's thread. False: as Answer::closed.
     [[nodiscard]] bool post(std::function<void()> task);
@@ -164,7 +164,10 @@ class NETIO_EXPORT Client final {
     int pollable_fd() const noexcept;
 
     // Ends in order: what was published arrives, and so does what was sent to who is there.
-    // Waits for it, and for the end of the thread.
+    // Waits for it, and for the end of the thread. What is still in a queue when nothing of it was
+    // taken for close_timeout of its socket, or not all within close_limit, is given up, counted
+    // and told (on_event); then an address of send() ends at once, and who subscribes has as long
+    // again.
     void close();
 
     struct Counters {
@@ -176,8 +179,9 @@ class NETIO_EXPORT Client final {
         std::uint64_t refused = 0;       // ranges, by publishers; also behind a lost connection
         std::uint64_t disconnected = 0;  // 1: nobody read what came, and it has left the publishers
         std::uint64_t published = 0;
+        std::uint64_t unpublished = 0;        // taken, and there was no room for it until the end
         std::uint64_t sent = 0;               // given to a connection
-        std::uint64_t unsent = 0;             // too large for it, or it was not there at the end
+        std::uint64_t unsent = 0;             // too large for it, or it did not take it at the end
         std::uint64_t unconfirmed_frames = 0; // of connections that broke; pages of what was sent
     };
     Counters counters() const;

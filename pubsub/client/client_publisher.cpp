@@ -24,12 +24,12 @@ std::string announced_address(Endpoint endpoint) {
 ClientPublisher::ClientPublisher(Transport& transport,
                                  const BufferedPublishSocket::Options& options,
                                  std::size_t queue_bytes, Calls calls)
-    : loop_{transport.loop()}, outbox_{queue_bytes}, calls_{std::move(calls)}, errand_{calls_.post,
-                                                                                       [this] {
-                                                                                           drain();
-                                                                                       }},
-      go_on_{loop_, [this] { drain(); }}, socket_{transport, options,
-                                                  static_cast<Publisher::Handler&>(*this)},
+    : loop_{transport.loop()}, outbox_{queue_bytes}, calls_{std::move(calls)},
+      errand_{calls_.post, [this] { drain(); }}, go_on_{loop_, [this] { drain(); }},
+      wait_{loop_,
+            {.timeout = options.publisher.close_timeout, .in_all = options.publisher.close_limit},
+            [this] { give_up(); }},
+      socket_{transport, options, static_cast<Publisher::Handler&>(*this)},
       endpoints_{socket_.endpoints()},
       parameters_{{"page_size", std::to_string(options.page_bytes)},
                   {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
@@ -47,14 +47,28 @@ Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std
 }
 
 void ClientPublisher::drain() {
+    wait_.on_progress(); // whoever calls, but close(): somebody has taken something
     using Drained = Outbox<Publication>::Drained;
     const Drained drained = outbox_.drain([this](const Publication& item) { return publish(item); },
                                           [this] { return loop_.time_is_up(); });
     if (drained == Drained::time_is_up) {
         go_on_.start(Duration::zero());
     } else if (drained == Drained::all && closing_) {
+        wait_.end();
         socket_.close();
     } // else on_writable follows
+}
+
+// The socket goes on to wait for those who want what it has, and judges each by itself.
+void ClientPublisher::give_up() {
+    const std::string why = wait_.verdict();
+    wait_.end();
+    go_on_.cancel();
+    const std::size_t left = outbox_.give_up();
+    unpublished_.fetch_add(left, std::memory_order_relaxed);
+    calls_.tell("not published: " + std::to_string(left) +
+                " messages; those who hold them up have " + why);
+    socket_.close();
 }
 
 // False: not yet.
@@ -106,6 +120,7 @@ void ClientPublisher::announce_next() {
 void ClientPublisher::close() {
     closing_ = true;
     announced_.announcer.reset();
+    wait_.begin();
     drain();
 }
 

@@ -4,6 +4,7 @@
 // Where a client publishes: a bounded queue that any thread fills, the socket of the client's
 // thread, and its place on a bus.
 
+#include "netio/session/patient_wait.hpp"
 #include "pubsub/client/client.hpp"
 #include "pubsub/client/errand.hpp"
 #include "pubsub/client/outbox.hpp"
@@ -42,8 +43,11 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     void announce(const std::string& bus, Announcement announcement);
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
     std::uint64_t published() const noexcept { return published_.load(std::memory_order_relaxed); }
+    std::uint64_t unpublished() const noexcept {
+        return unpublished_.load(std::memory_order_relaxed);
+    }
 
-    // The client's thread. In order, with what waits.
+    // The client's thread. In order, with what waits, as far as there is room for it in time.
     void close();
     bool is_over() const noexcept { return over_; }
 
@@ -65,6 +69,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
 
     void announce_next();
     void drain();
+    void give_up();
     bool publish(const Publication& item);
 
     void on_writable(Publisher&) override { drain(); }
@@ -80,9 +85,11 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     Calls calls_;
     Errand errand_;
     Timer go_on_;
+    PatientWait wait_; // at the end, for room
     bool closing_ = false;
     bool over_ = false;
     std::atomic<std::uint64_t> published_{0};
+    std::atomic<std::uint64_t> unpublished_{0}; // of what was taken
     BufferedPublishSocket socket_;
     std::vector<Endpoint> endpoints_;
     std::map<std::string, std::string> parameters_; // that are announced

@@ -139,6 +139,7 @@ void ClientThread::close() {
 Client::Counters ClientThread::counters() const {
     const Destinations::Counted& sending = destinations_.counted();
     Client::Counters counters{.published = publisher_ ? publisher_->published() : 0,
+                              .unpublished = publisher_ ? publisher_->unpublished() : 0,
                               .sent = sending.sent.load(std::memory_order_relaxed),
                               .unsent = sending.unsent.load(std::memory_order_relaxed),
                               .unconfirmed_frames =

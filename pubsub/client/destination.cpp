@@ -53,6 +53,7 @@ void Destination::try_later() {
 
 void Destination::send_what_waits() {
     using Drained = Outbox<Item>::Drained;
+    if (wait_) wait_->on_progress(); // whoever calls, but close(): it has taken something
     EventLoop& loop = all_.transport_->loop();
     const Drained drained = outbox_.drain([this](const Item& item) { return send(item); },
                                           [&loop] { return loop.time_is_up(); });
@@ -60,6 +61,7 @@ void Destination::send_what_waits() {
         if (!go_on_) go_on_ = std::make_unique<Timer>(loop, [this] { serve(); });
         go_on_->start(Duration::zero());
     } else if (drained == Drained::all && closing_) {
+        wait_->end();
         socket_->close();
     }
 }
@@ -85,6 +87,12 @@ bool Destination::close() {
         socket_.reset();
     }
     if (!socket_) return end(), false;
+    const SessionOptions& session = all_.options_.socket.socket.session;
+    wait_ = std::make_unique<PatientWait>(
+        all_.transport_->loop(),
+        PatientWait::Times{.timeout = session.close_timeout, .in_all = session.close_limit},
+        [this] { give_up(); });
+    wait_->begin();
     if (socket_->is_connected()) {
         send_what_waits();
     } else if (socket_->is_retrying()) {
@@ -93,9 +101,15 @@ bool Destination::close() {
     return true;
 }
 
+// It has had the time that the socket would give it for its pages.
+void Destination::give_up() {
+    all_.tell(to_string(address_) + " has " + wait_->verdict());
+    socket_->abort();
+}
+
 void Destination::end() {
-    std::uint64_t left = 0;
-    outbox_.drain([&](const Item&) { return ++left, true; }, [] { return false; });
+    if (wait_) wait_->end();
+    const std::size_t left = outbox_.give_up();
     if (left == 0) return;
     all_.counted_.unsent.fetch_add(left, std::memory_order_relaxed);
     all_.tell("not sent to " + to_string(address_) + ": " + std::to_string(left) + " messages");

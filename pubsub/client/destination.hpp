@@ -4,6 +4,7 @@
 // One of a client's destinations: what waits for it, and its connection.
 
 #include "netio/loop/event_loop.hpp"
+#include "netio/session/patient_wait.hpp"
 #include "pubsub/client/destinations.hpp"
 
 namespace netio::pubsub::inline v0_2 {
@@ -35,6 +36,7 @@ class Destination final : public std::enable_shared_from_this<Destination>,
     void try_later();
     void send_what_waits();
     bool send(const Item& item);
+    void give_up();
     void end();
 
     void on_connected(BufferedSendSocket& socket) override;
@@ -51,7 +53,8 @@ class Destination final : public std::enable_shared_from_this<Destination>,
     // The thread's own.
     bool closing_ = false;
     std::unique_ptr<Timer> go_on_;
-    std::unique_ptr<Timer> again_; // who refuses for good is asked again, though not soon
+    std::unique_ptr<PatientWait> wait_; // at the end
+    std::unique_ptr<Timer> again_;      // who refuses for good is asked again, though not soon
     std::unique_ptr<BufferedSendSocket> socket_;
 };
 

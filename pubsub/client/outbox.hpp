@@ -35,6 +35,12 @@ class Outbox {
         const std::lock_guard lock{mutex_};
         closed_ = true;
     }
+    // The client's thread. Of all that waits nothing is sent any more; how many there were.
+    std::size_t give_up() {
+        std::size_t count = 0;
+        drain([&count](const Item&) { return ++count, true; }, [] { return false; });
+        return count;
+    }
     // Nothing waits, nor is any of it being sent.
     bool empty() {
         const std::lock_guard lock{mutex_};

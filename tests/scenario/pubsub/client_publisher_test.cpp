@@ -3,48 +3,18 @@
 // Where a client publishes, on a loop in virtual time: what its queue takes, and that all of it is
 // published, however little room there is.
 
-#include "pubsub/client/client_publisher.hpp"
-#include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/scenario/pubsub/publishing_client.hpp"
 
 #include <gmock/gmock.h>
-
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
 
 namespace netio::pubsub::test {
 namespace {
 
 using netio::Status;
 
-class PublishingClient : public PubSubScenario {
+class PublishingClient : public PublishingClientScenario {
   protected:
-    void serve(std::size_t queue_bytes = 1 << 20) {
-        options.publisher.addresses = {bed.address()};
-        options.publisher.open = true;
-        options.page_bytes = 1024;
-        options.page_count = 8;
-        publisher = std::make_unique<ClientPublisher>(
-            transport(), options, queue_bytes,
-            ClientPublisher::Calls{
-                .post = [this](auto task) { return loop().post(std::move(task)); },
-                .tell = [](const std::string& line) { ADD_FAILURE() << line; },
-                .ended = [this] { ++ended; }});
-        address = publisher->endpoints().front().address;
-    }
-    SubscriberActor& subscribe_to_one() {
-        Subscription& made = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
-        EXPECT_TRUE(run_until([&] { return made.actor.subscribed.size() == 1; }));
-        return made.actor;
-    }
-    Status publish(std::uint64_t number, std::size_t size) {
-        return publisher->publish(Fid{1}, make_message(Fid{1}, number, size), 0);
-    }
-
-    BufferedPublishSocket::Options options;
-    int ended = 0;
-    std::unique_ptr<ClientPublisher> publisher;
+    ~PublishingClient() override { EXPECT_THAT(told, testing::IsEmpty()); }
 };
 
 INSTANTIATE_TEST_SUITE_P(Beds, PublishingClient, netio::test::simulated_beds(), bed_name);

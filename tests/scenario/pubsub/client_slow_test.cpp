@@ -5,15 +5,19 @@
 
 #include "tests/scenario/pubsub/clients.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <map>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 namespace netio::pubsub::test {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
 
 Client::Options with_small_queue(const Client& publisher, const Client::WhenFull& when_full) {
     Client::Options options = subscribing(publisher);
@@ -78,6 +82,29 @@ TEST(SlowClient, ThatIsToDisconnectAndReadsLosesNothing) {
     for (std::uint64_t n = 0; n < 1000; ++n)
         ASSERT_EQ(number_of(messages[n].bytes), n);
     EXPECT_EQ(client.counters().disconnected, 0U);
+}
+
+// Nobody reads, and more is published than all buffers on the way take.
+TEST(SlowClient, ThatHoldsItsPublisherUpForEverDoesNotHoldItsEndUp) {
+    constexpr std::uint64_t count = 768;
+    std::vector<std::string> events;
+    Client::Options options = publishing();
+    options.publish->publisher.close_timeout = 50ms;
+    options.publish_queue_bytes = std::size_t{128} << 20;
+    options.on_event = [&](const std::string& event) { events.push_back(event); };
+    Client publisher{options};
+    Client::Options small = with_small_queue(publisher, SlowPolicy::block);
+    small.socket.session.window_limit = 0;
+    Client client{small};
+    ASSERT_EQ(client.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    const std::vector<std::byte> message(std::size_t{64} << 10);
+    for (std::uint64_t n = 0; n < count; ++n)
+        ASSERT_EQ(publisher.publish(Fid{1}, message), Status::ok);
+    publisher.close();
+    const Client::Counters counters = publisher.counters();
+    EXPECT_GT(counters.unpublished, 0U);
+    EXPECT_EQ(counters.published + counters.unpublished, count);
+    EXPECT_THAT(events, ElementsAre(HasSubstr("not published: ")));
 }
 
 } // namespace
