@@ -106,6 +106,7 @@ std::string to_json(const SubscribeReport& report) {
     json["end"] = report.end;
     json["outcome"] = report.outcome;
     json["reached"] = report.reached;
+    json["unreached"] = report.unreached;
     json["detail"] = report.detail;
     add(json, report.throughput);
     json["lost"] = report.lost ? Json(*report.lost) : Json(nullptr);
@@ -192,6 +193,9 @@ std::string to_text(const SubscribeReport& report) {
     if (report.unknown_tails > 0) {
         text += fmt::format("  {} publishers ended and did not tell how much they had published\n",
                             report.unknown_tails);
+    }
+    if (report.unreached > 0) {
+        text += fmt::format("  {} publishers accepted no subscription\n", report.unreached);
     }
     if (report.verified) {
         text += fmt::format("  verified: {} missing, {} corrupt, {} reordered, {} duplicates, "

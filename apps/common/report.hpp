@@ -92,7 +92,8 @@ struct SubscribeReport {
     std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
     std::string outcome; // what the exit status says (apps/common/exit_status.hpp)
     std::string detail;
-    bool reached = false; // a publisher has accepted a subscription
+    bool reached = false;        // a publisher has accepted a subscription
+    std::uint64_t unreached = 0; // of those whose addresses were given: have accepted none
     std::uint64_t connections = 0;
     std::uint64_t restarts = 0; // another publisher answered where one had
     // Publishers that ended and had not told how much they had published.

@@ -16,4 +16,8 @@ struct Asked {
 
 ExitStatus outcome(const SubscribeReport& report, const Asked& asked);
 
+// Whether what came of a fid is all of it and nothing else, as far as anybody knows. `counts`: what
+// was found in its messages, if they were verified.
+bool is_whole(netio::pubsub::Fid fid, const SubscribeReport& report, const PatternCounts& counts);
+
 } // namespace apps::subscribe

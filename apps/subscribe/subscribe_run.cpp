@@ -92,6 +92,8 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                }} {
     const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
     if (!arguments.output.empty()) recorder_.emplace(arguments.output, fids, arguments.existing);
+    for (const std::string& publisher : arguments.from.publishers)
+        reached_.awaited.insert(to_string(peer_address(publisher)));
     all_.subscribe(fids, policy_named(arguments.policy));
     if (arguments.duration) duration_timer_.start(*arguments.duration);
 }
@@ -135,20 +137,13 @@ void Run::end(std::string_view why) {
 void Run::finish_recording(const SubscribeReport& report) {
     if (!recorder_ || ended_.how == "lost" || ended_.how == "failed") return;
     try {
-        recorder_->finish([&](Fid fid) { return is_whole(fid, report); });
+        recorder_->finish(
+            [&](Fid fid) { return is_whole(fid, report, verifier_.pattern().counts(fid)); });
     } catch (const std::system_error& error) {
         ended_.how = "failed";
         ended_.detail = error.what();
         spdlog::error("{}", ended_.detail);
     }
-}
-
-bool Run::is_whole(Fid fid, const SubscribeReport& report) const {
-    if (report.unknown_tails > 0 || report.throughput.passed_over > 0) return false;
-    const auto row = std::ranges::lower_bound(report.fids, fid, {}, &FidReport::fid);
-    const PatternCounts counts = verifier_.pattern().counts(fid);
-    return row != report.fids.end() && row->fid == fid && row->lost == 0 && row->surplus == 0 &&
-           counts.corrupt == 0 && counts.reordered == 0 && counts.duplicates == 0;
 }
 
 // By the publishers' totals once they are known; before, by what the messages themselves say and
@@ -158,7 +153,8 @@ SubscribeReport Run::report() const {
     SubscribeReport report{.mode = "none",
                            .end = ended_.how,
                            .detail = ended_.detail,
-                           .reached = reached_,
+                           .reached = reached_.any,
+                           .unreached = reached_.awaited.size(),
                            .throughput = {.messages = sums.messages,
                                           .bytes = sums.bytes,
                                           .seconds = 0,
@@ -209,8 +205,10 @@ SubscribeReport Run::report() const {
         report.fids.push_back(row);
     });
     report.lost = lost;
-    // What was on its way when a publisher was lost, nobody knows.
-    if (!reached_ || ended_.how == "lost" || report.unknown_tails > 0) report.lost.reset();
+    // What was on its way when a publisher was lost, nobody knows, nor what one that was never
+    // there has published.
+    if (!reached_.any || report.unreached > 0 || ended_.how == "lost" || report.unknown_tails > 0)
+        report.lost.reset();
     std::ranges::sort(report.fids, {}, &FidReport::fid);
     return report;
 }
@@ -229,8 +227,10 @@ void Run::on_connected(Subscriptions&, const Subscriptions::Source& source,
     logged_.peers.info(fmt::format("connected to {} ({})", shown(source), provider));
 }
 
-void Run::on_subscribed(Subscriptions&, const Subscriptions::Source&, const FidRange& range) {
-    reached_ = true;
+void Run::on_subscribed(Subscriptions&, const Subscriptions::Source& source,
+                        const FidRange& range) {
+    reached_.any = true;
+    reached_.awaited.erase(source.name);
     if (logged_.subscribed.empty()) logged_.tell_subscribed.start(netio::Duration::zero());
     logged_.subscribed.add(range);
 }

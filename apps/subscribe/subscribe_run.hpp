@@ -93,6 +93,10 @@ class Run final : public Subscriptions::Handler {
         std::string detail;
         std::string lost; // how a publisher ended, if it was not in order
     };
+    struct Reached {
+        bool any = false;              // a publisher has accepted a subscription
+        std::set<std::string> awaited; // of those whose addresses are given: who has not
+    };
     struct Times { // of messages
         netio::TimePoint first = netio::TimePoint::max();
         netio::TimePoint last;
@@ -102,7 +106,6 @@ class Run final : public Subscriptions::Handler {
     void refuse(std::string why);
     void hold();
     void finish_recording(const SubscribeReport& report);
-    bool is_whole(Fid fid, const SubscribeReport& report) const;
     SubscribeReport report() const;
     std::function<void(Exposition&)> figures();
 
@@ -135,7 +138,7 @@ class Run final : public Subscriptions::Handler {
     std::uint64_t messages_left_;
     Ended ended_;
     Logged logged_;
-    bool reached_ = false; // the publisher has accepted a subscription
+    Reached reached_;
     Times times_;
     netio::Timer duration_timer_;
     std::unique_ptr<netio::pubsub::Discovery> bus_; // null: none

@@ -102,6 +102,28 @@ class Recording(Case):
             fid = hex(int(name[:16], 16))
             self.assertEqual(name.endswith(".gap"), fid in lost, name)
 
+    def test_what_was_verified_and_is_not_sound_has_not_the_name_of_a_whole_recording(self):
+        stream = "  - {fids: %d, source: pattern, size: 40, count: 200%s}\n"
+        publisher = self.start("publish", self.config("wait_subscribers: 1\nstreams:\n" + "".join(
+            stream % each for each in ((1, ", faults: {truncated: 0.5}"), (2, ", faults: {missing: 0.5}"), (3, "")))))
+        _, recorder = self.record("--verify", fid="1-3", publisher=publisher)
+        status, report, log = recorder.end()
+        self.assertEqual((status, report["lost"]), (6, 0), log)
+        self.assertTrue(report["truncated"] and report["missing"], log)
+        self.assertEqual(sorted(os.listdir(self.path("rec"))),
+                         [f"{1:016x}.gap", f"{2:016x}.gap", f"{3:016x}"])
+
+    def test_of_two_publishers_one_that_was_never_there_leaves_no_recording_that_is_whole(self):
+        publisher = self.start("publish", self.config(self.PACED))
+        with socket.socket() as nobody:  # its port is taken, and nobody listens
+            nobody.bind(("127.0.0.1", 0))
+            recorder = self.start("subscribe", publisher.address(), f"127.0.0.1:{nobody.getsockname()[1]}",
+                                  "--fid", "0", "--messages", 100, "--output", self.path("rec"))
+            status, report, log = recorder.end()
+        self.assertEqual((status, report["outcome"], report["end"]), (5, "incomplete", "messages"), log)
+        self.assertEqual((report["reached"], report["unreached"], report["lost"]), (True, 1, None), log)
+        self.assertEqual(os.listdir(self.path("rec")), [f"{self.FID}.gap"])
+
     def test_a_file_that_may_not_grow_is_an_error_with_a_report(self):
         publisher = self.start("publish", self.config(self.PATTERN))
         ended = subprocess.run(

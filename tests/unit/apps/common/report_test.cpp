@@ -43,6 +43,7 @@ TEST(Report, JsonIsOneLineWithEveryKey) {
     EXPECT_DOUBLE_EQ(json["gbit_per_s"].get<double>(), 0.5);
     EXPECT_EQ(json["outcome"], "unsound");
     EXPECT_EQ(json["reached"], true);
+    EXPECT_EQ(json["unreached"], 0);
     EXPECT_EQ(json["lost"], 3);
     EXPECT_EQ(json["surplus"], 9);
     EXPECT_EQ(json["reordered"], 4);

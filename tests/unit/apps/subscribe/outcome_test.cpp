@@ -72,6 +72,55 @@ TEST(Outcome, WhatIsKnownToBeMissingIsIncompleteWhateverTheEnd) {
     }
 }
 
+TEST(Outcome, APublisherThatWasNeverReachedIsIncompleteWhateverTheEnd) {
+    for (const auto* end : {"orderly", "interrupted", "duration", "messages"}) {
+        SubscribeReport report = ended(end);
+        report.unreached = 1;
+        report.lost.reset();
+        EXPECT_EQ(outcome(report, {.messages = end == std::string{"messages"}}),
+                  ExitStatus::incomplete)
+            << end;
+    }
+}
+
+// A report of one fid, of which something came.
+SubscribeReport recorded() {
+    SubscribeReport report = ended("orderly");
+    report.fids = {{.fid = netio::pubsub::Fid{7}, .messages = 10}};
+    return report;
+}
+
+bool whole(const SubscribeReport& report, const PatternCounts& counts = {}) {
+    return is_whole(netio::pubsub::Fid{7}, report, counts);
+}
+
+TEST(Outcome, WhateverIsFoundInARecordingKeepsItFromTheNameOfAWholeOne) {
+    EXPECT_TRUE(whole(recorded()));
+    EXPECT_FALSE(is_whole(netio::pubsub::Fid{8}, recorded(), {})) << "it has no account";
+    for (const PatternCounts& found :
+         {PatternCounts{.lost = 1}, PatternCounts{.reordered = 1}, PatternCounts{.duplicates = 1},
+          PatternCounts{.corrupt = 1}, PatternCounts{.truncated = 1}})
+        EXPECT_FALSE(whole(recorded(), found));
+}
+
+TEST(Outcome, WhateverMayBeMissingKeepsARecordingFromTheNameOfAWholeOne) {
+    SubscribeReport report = recorded();
+    report.fids.front().lost = 1;
+    EXPECT_FALSE(whole(report));
+    report = recorded();
+    report.fids.front().surplus = 1;
+    EXPECT_FALSE(whole(report));
+    report = recorded();
+    report.unknown_tails = 1;
+    EXPECT_FALSE(whole(report));
+    report = recorded();
+    report.unreached = 1;
+    EXPECT_FALSE(whole(report)) << "it may publish this fid, too";
+    report = recorded();
+    report.throughput.passed_over = 1;
+    EXPECT_FALSE(whole(report));
+}
+
 TEST(Outcome, AnErrorIsAFailureWhateverElse) {
     EXPECT_EQ(outcome(ended("failed"), {}), ExitStatus::failed);
     EXPECT_EQ(outcome(ended("refused"), {}), ExitStatus::failed);
