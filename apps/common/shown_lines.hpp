@@ -2,8 +2,8 @@
 #pragma once
 
 // What a program shows while its loop runs. A handler must not throw, so where standard output
-// fails (a full disk, a terminal that is gone) the loop ends, and the program says it behind the
-// run.
+// fails (a full disk, a terminal that is gone, a second Ctrl-C while nobody reads) the loop ends,
+// and the program says it behind the run.
 
 #include "apps/common/standard_output.hpp"
 #include "netio/loop/event_loop.hpp"
@@ -18,10 +18,10 @@ class ShownLines {
     explicit ShownLines(netio::EventLoop& loop) noexcept : loop_{loop} {}
 
     // Nothing after the first failure, which stops the loop.
-    void print(std::string_view text) {
+    void print(std::string_view text, WaitUntil until = WaitUntil::second_signal) {
         if (failure_) return;
         try {
-            print_report(text);
+            print_report(text, until);
         } catch (...) {
             failure_ = std::current_exception();
             loop_.stop();

@@ -2,6 +2,7 @@
 
 // netio copy: sends files to a server of the same program, or is that server.
 
+#include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
@@ -109,8 +110,7 @@ class SendRun final : private Sender::Handler {
     SendRun(netio::EventLoop& loop, netio::Transport& transport, const Arguments& arguments)
         : loop_{loop}, arguments_{arguments}, terminal_{::isatty(STDOUT_FILENO) == 1},
           display_timer_{loop, [this] { show(); }},
-          signals_{loop,
-                   {SIGINT, SIGTERM},
+          signals_{loop, end_signals(),
                    [this](int) {
                        if (interrupted_) return loop_.stop(); // the second one does not wait
                        interrupted_ = true;
@@ -227,8 +227,10 @@ int serve(const Arguments& arguments) {
     netio::EventLoop loop;
     const LogObserver observer{loop};
     const netio::DeviceWatch devices{loop};
+    std::function<void()> interrupt; // the second signal does not wait
     // Before threads begin, which is when a sender comes.
-    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    const netio::SignalWatch signals{
+        loop, end_signals(), [&](int) { std::exchange(interrupt, [&] { loop.stop(); })(); }};
     const auto transport = netio::open_fabric(loop, {.provider = arguments.way.provider});
     const ServedKeys served{loop, permitting(arguments.keys, std::max(arguments.senders_per_host,
                                                                       arguments.senders / 2))};
@@ -266,6 +268,7 @@ int serve(const Arguments& arguments) {
                                  display.start(std::chrono::seconds{1});
                              }};
         if (arguments.progress) display.start(std::chrono::seconds{1});
+        interrupt = [&] { server.end([&] { loop.stop(); }); };
         loop.run();
         report.end = "interrupted";
         report.counters = server.counters();

@@ -20,7 +20,15 @@ Server::Counters Server::counters() const {
     return sums;
 }
 
+void Server::end(std::function<void()> then) {
+    when_ended_ = std::move(then);
+    if (sessions_.empty()) return when_ended_();
+    for (const auto& session : sessions_)
+        session->abort();
+}
+
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
+    if (when_ended_) return incoming.reject("the server is ending");
     const std::string peer = incoming.peer_address();
     std::string refusal = places_.enter(peer);
     if (!refusal.empty()) return incoming.reject(std::move(refusal));
@@ -48,6 +56,7 @@ void Server::on_file_failed(std::uint64_t moved_bytes) {
 void Server::on_session_ended(Session& session) {
     places_.leave(session.peer_address());
     std::erase_if(sessions_, [&](const auto& other) { return other.get() == &session; });
+    if (when_ended_ && sessions_.empty()) when_ended_();
 }
 
 } // namespace apps::copy

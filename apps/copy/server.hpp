@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,6 +44,9 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     std::vector<netio::Endpoint> endpoints() const { return listener_.endpoints(); }
     Counters counters() const;
     std::size_t sender_count() const noexcept { return sessions_.size(); }
+    // Sends all senders away; then, when what each has begun is counted and lies on the disk, calls
+    // `then`, within a handler or at once. Nobody else is let in.
+    void end(std::function<void()> then);
 
   private:
     void on_incoming(netio::stream::IncomingStream& incoming) override;
@@ -58,6 +62,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;
+    std::function<void()> when_ended_; // empty: serves
     netio::stream::StreamListener listener_;
 };
 

@@ -290,7 +290,11 @@ void Session::on_closed(const netio::Closed& closed) {
     const bool orderly =
         closed.reason == netio::CloseReason::orderly || closed.reason == netio::CloseReason::local;
     const bool here = closed.reason == netio::CloseReason::failed;
-    const char* const shown = orderly ? "left" : here ? "cannot be served" : "vanished";
+    const bool sent_away = closed.reason == netio::CloseReason::local;
+    const char* const shown = sent_away ? "is sent away"
+                              : orderly ? "left"
+                              : here    ? "cannot be served"
+                                        : "vanished";
     if (is_in_a_file()) {
         handler_.log().error(
             fmt::format("{}: the sender {} with {} of {} bytes received, which are kept for the "

@@ -58,6 +58,10 @@ class Session final : private Channel::Handler {
             netio::stream::IncomingStream& incoming, Handler& handler);
 
     const std::string& peer_address() const noexcept { return peer_; }
+    // Sends the sender away; the end of the session follows.
+    void abort() {
+        if (state_ != State::closed) channel_.abort();
+    }
 
     // Bytes of the file that is being received, now.
     std::uint64_t moved_bytes() const noexcept { return moved_bytes_; }

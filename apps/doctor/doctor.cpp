@@ -2,6 +2,7 @@
 
 // netio doctor: whether this machine, and the path to another, is fit for RDMA.
 
+#include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
@@ -20,7 +21,6 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <csignal>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,7 +52,7 @@ int serve(const DoctorArguments& arguments) {
     PeerLog log{loop};
     server.at_visit = [&](const std::string& what) { log.info(what); };
     tell_listening(server.endpoints());
-    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    const netio::SignalWatch signals{loop, end_signals(), [&](int) { loop.stop(); }};
     loop.run();
     return 0;
 }

@@ -91,7 +91,8 @@ class ListenRun final : private netio::ListenSocket::Handler {
         if (arguments_.print) {
             lines_.print(printable({reinterpret_cast<const char*>(message.data()), message.size()},
                                    message.size()) +
-                         "\n");
+                             "\n",
+                         ended_ ? WaitUntil::first_signal : WaitUntil::second_signal);
         }
         ++received_;
         if (arguments_.messages && received_ == *arguments_.messages) end();

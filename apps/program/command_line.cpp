@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <span>
 #include <sstream>
@@ -59,6 +60,16 @@ void refuse_unknown_options(const CLI::App& command, std::span<char*> words) {
     }
 }
 
+// As a rule it is of a variable that is not set. Taken for no word it would silently leave out what
+// was asked for: the keys, the recording.
+void refuse_empty_words(const CLI::App& command) {
+    for (const CLI::Option* option : command.get_options()) {
+        if (std::ranges::find(option->results(), "") == option->results().end()) continue;
+        throw WrongUsage{fmt::format("{}: the word given is empty; leave it out if it is not meant",
+                                     option->get_name())};
+    }
+}
+
 const CLI::App& chosen(const CLI::App& program, std::span<char*> words) {
     if (words.empty()) throw WrongUsage{"a command is missing"};
     const std::string_view word = words.front();
@@ -87,6 +98,7 @@ std::optional<ExitStatus> parse_command_line(CLI::App& program, int argc, char**
         command = &chosen(program, words);
         refuse_unknown_options(*command, words.subspan(command == &program ? 0 : 1));
         program.parse(argc, argv);
+        refuse_empty_words(*command);
         return std::nullopt;
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) { // help or version

@@ -221,6 +221,7 @@ void End::on_end_of_stream(StreamSocket&) {
 void End::on_closed(StreamSocket&, const netio::Closed& closed) {
     idle_.cancel();
     later_.cancel();
+    if (measurement_.is_running()) measure_end();
     const bool whole = finished_ && (!flows_.sink || flows_.sink->is_complete());
     // What the server says of it comes before what became of the connection then.
     if (error_.empty() && is_client_ && !peer_report_.empty()) error_ = problem_in(peer_report_);

@@ -45,7 +45,7 @@ class End final : private netio::stream::StreamSocket::Handler {
     End(netio::EventLoop& loop, netio::stream::IncomingStream& incoming, const Settings& settings,
         std::function<void(End&)> when_closed);
 
-    void abort() { socket_->abort(); }
+    void interrupt() { fail("interrupted"); }
 
     nlohmann::ordered_json report() const;
     // After the end. Empty: everything arrived, and was right.

@@ -15,6 +15,7 @@ class Measurement {
     void begin(netio::TimePoint now);
     // Until now. The last one counts.
     void end(netio::TimePoint now);
+    bool is_running() const noexcept { return begin_ != netio::TimePoint{} && end_ == begin_; }
 
     double seconds() const;
     double processor_s() const noexcept { return processor_s_; }

@@ -2,6 +2,7 @@
 
 // netio pump: the command line of the stream blaster.
 
+#include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/live_display.hpp"
@@ -27,9 +28,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace apps::pump {
 namespace {
@@ -156,7 +157,7 @@ int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     settings.stream.key = client_key(arguments.keys);
     End end{loop,     transport, peer_address(arguments.server),
             settings, header,    [&](End&) { loop.stop(); }};
-    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { end.abort(); }};
+    const netio::SignalWatch signals{loop, end_signals(), [&](int) { end.interrupt(); }};
     const auto metrics = show_metrics(loop, arguments.serving.metrics, [&] {
         return [stream = end.figures(arguments.server)](Exposition& text) {
             write(std::span{&stream, 1}, text);
@@ -188,7 +189,7 @@ std::function<void(Exposition&)> figures(const Server& server) {
 }
 
 // Until a signal, or with --once until the first client has gone: how that one ended is how the
-// server ended. Otherwise a client does not decide it.
+// server ended, and a signal comes too early. Otherwise a client does not decide it.
 int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {
     const ServerArguments& serving = arguments.serving;
     int status = 0;
@@ -198,21 +199,29 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const ServedKeys served{
         loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2))};
     ShownLines lines{loop};
-    const Server server{loop,
-                        transport,
-                        {.addresses = {netio::parse_address(serving.listen)},
-                         .open = serving.open,
-                         .keys = served.keys(),
-                         .client_limit_count = serving.clients,
-                         .host_limit_count = serving.clients_per_host,
-                         .settings = settings},
-                        [&](const End& end) {
-                            lines.print(text_of(end, arguments.output.json));
-                            if (!serving.once) return;
-                            status = end.error().empty() ? 0 : 1;
-                            loop.stop();
-                        }};
-    const netio::SignalWatch signals{loop, {SIGINT, SIGTERM}, [&](int) { loop.stop(); }};
+    Server server{loop,
+                  transport,
+                  {.addresses = {netio::parse_address(serving.listen)},
+                   .open = serving.open,
+                   .keys = served.keys(),
+                   .client_limit_count = serving.clients,
+                   .host_limit_count = serving.clients_per_host,
+                   .settings = settings},
+                  [&](const End& end) {
+                      lines.print(text_of(end, arguments.output.json));
+                      if (!serving.once) return;
+                      status = end.error().empty() ? 0 : 1;
+                      loop.stop();
+                  }};
+    bool interrupted = false;
+    const netio::SignalWatch signals{loop, end_signals(), [&](int) {
+                                         if (std::exchange(interrupted, true))
+                                             return loop.stop(); // the second does not wait
+                                         if (serving.once) status = 1;
+                                         if (serving.once && server.client_count() == 0)
+                                             spdlog::error("interrupted before a client has come");
+                                         server.interrupt([&] { loop.stop(); });
+                                     }};
     const netio::DeviceWatch devices{loop};
     tell_listening(server.endpoints());
     const auto metrics = show_metrics(loop, serving.metrics,

@@ -17,6 +17,7 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
                                                           *this} {}
 
 void Server::on_incoming(netio::stream::IncomingStream& incoming) {
+    if (when_gone_) return incoming.reject("the server is ending");
     const std::string peer = incoming.peer_address(); // not to be had of one that was accepted
     std::string refusal = places_.enter(peer);
     if (!refusal.empty()) return incoming.reject(std::move(refusal));
@@ -57,6 +58,14 @@ std::vector<StreamFigures> Server::figures() const {
     return figures;
 }
 
+void Server::interrupt(std::function<void()> then) {
+    forget_ended();
+    when_gone_ = std::move(then);
+    for (const Client& client : clients_)
+        client.end->interrupt();
+    later_.start(netio::Duration::zero());
+}
+
 void Server::forget_ended() {
     for (const End* const end : std::exchange(ended_, {})) {
         const auto client = client_of(*end);
@@ -66,6 +75,7 @@ void Server::forget_ended() {
         if (!end->error().empty()) ++gone_.failures;
         clients_.erase(client);
     }
+    if (when_gone_ && clients_.empty()) when_gone_();
 }
 
 } // namespace apps::pump

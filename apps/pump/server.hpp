@@ -44,6 +44,8 @@ class Server final : private netio::stream::StreamListener::Handler {
         std::uint64_t failures = 0;
     };
     Counters counters() const;
+    // Sends all clients away, and calls `then` when they have gone. Nobody else is let in.
+    void interrupt(std::function<void()> then);
     // Of those that are connected.
     std::vector<StreamFigures> figures() const;
 
@@ -64,8 +66,9 @@ class Server final : private netio::stream::StreamListener::Handler {
     netio::Places places_;
     PeerLog log_;
     std::vector<Client> clients_;
-    Counters gone_;           // of those that are not in it any more
-    std::vector<End*> ended_; // still in their own handlers
+    Counters gone_;                   // of those that are not in it any more
+    std::vector<End*> ended_;         // still in their own handlers
+    std::function<void()> when_gone_; // empty: serves
     netio::Timer later_;
     netio::stream::StreamListener listener_;
 };

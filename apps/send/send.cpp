@@ -58,11 +58,11 @@ class Lines {
         std::array<char, 65536> piece;
         const ssize_t got = ::read(STDIN_FILENO, piece.data(), piece.size());
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-        if (got < 0) throw std::system_error{errno, std::system_category(), "standard input"};
+        if (got < 0) return fail(std::generic_category().message(errno));
         text_.append(piece.data(), static_cast<std::size_t>(got));
         if (got == 0 && !text_.empty() && text_.back() != '\n') text_ += '\n';
         if (text_.size() > longest && text_.find('\n') == std::string::npos)
-            throw std::runtime_error{"standard input has a line of more than 16 MiB"};
+            return fail("it has a line of more than 16 MiB");
         ended_ = got == 0;
     }
     // Calls take(line) for each, until it says that it takes no more.
@@ -78,11 +78,20 @@ class Lines {
     }
     // Nothing comes behind what was read.
     bool ended() const noexcept { return ended_; }
+    // Why it has ended before its end, or empty.
+    const std::string& flaw() const noexcept { return flaw_; }
     bool has_line() const { return text_.find('\n') != std::string::npos; }
 
   private:
     static constexpr std::size_t longest = std::size_t{16} << 20;
+    void fail(std::string why) {
+        flaw_ = "standard input: " + std::move(why);
+        text_.clear();
+        ended_ = true;
+    }
+
     bool ended_ = false;
+    std::string flaw_;
     std::string text_; // at most a line and a piece, as no more is read while a line waits
 };
 
@@ -108,6 +117,7 @@ class Supply {
     }
     // All lines that there are have been given.
     bool is_used_up() const { return !is_made_up_ && lines_.ended() && !lines_.has_line(); }
+    const std::string& flaw() const noexcept { return lines_.flaw(); }
     // Nothing more is wanted.
     void stop() { input_.reset(); }
 
@@ -171,6 +181,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
             spdlog::error("{}: {} {}", arguments_.peer, to_string(link_.closed.reason),
                           link_.closed.detail);
         }
+        if (!supply_.flaw().empty()) spdlog::error("{}", supply_.flaw());
         print_report(arguments_.json
                          ? fmt::format("{{\"role\":\"send\",\"report_version\":{},\"messages\":{},"
                                        "\"bytes\":{},\"unconfirmed_frames\":{},\"end\":\"{}\"}}\n",
@@ -179,6 +190,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
                          : fmt::format("sender: {} messages, {} bytes{}\n", sums.messages,
                                        sums.bytes, received ? ", all of them received" : ""));
         if (!link_.connected) return ExitStatus::unreached;
+        if (!supply_.flaw().empty()) return ExitStatus::failed;
         return received && !interrupted_ ? ExitStatus::done : ExitStatus::incomplete;
     }
 
@@ -198,7 +210,8 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         return options;
     }
     void go_on() {
-        if (!socket_.is_connected()) return is_all_sent() ? loop_.stop() : void();
+        // A connection that is just ending says in on_closed what it has confirmed.
+        if (!socket_.is_connected()) return link_.waiting && is_all_sent() ? loop_.stop() : void();
         if (closing_) return;
         const auto given =
             supply_.give([this](std::span<const std::byte> message) { return send(message); },

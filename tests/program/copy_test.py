@@ -165,7 +165,9 @@ class Interrupting(CopyCase):
         path, server, _, (status, report, log) = self.interrupt(
             lambda server, _: server.process.send_signal(signal.SIGTERM))
         self.assertEqual((status, report["end"]), (1, "failed"), log)
-        self.assertEqual(server.end()[0], 0)
+        status, report, log = server.end()
+        self.assertEqual((status, report["end"], report["failures"]), (0, "interrupted", 1), log)
+        self.assertRegex(log, r"large: the sender is sent away with \d+ of \d+ bytes received, which are kept")
         self.check_goes_on(path, self.serve()[1])
 
     def test_a_full_disk_is_told_on_both_sides(self):

@@ -112,6 +112,26 @@ class Pumping(Case):
             self.assertRegex(log, re.escape(HOST))
             self.assertNotEqual(report["error"], "")
 
+    def test_an_interruption_is_told_by_whom_it_ended(self):
+        for once, interrupted in ((True, "client"), (True, "server"), (False, "server")):
+            with self.subTest(once=once, interrupted=interrupted):
+                serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", *(["--once"] if once else []))
+                pump = self.start("pump", serving.address(), "--bytes", "1000g", "--progress")
+                pump.wait_for("Gb/s")
+                (pump if interrupted == "client" else serving).process.send_signal(signal.SIGHUP)
+                ends = {"client": pump.end(), "server": serving.end()}
+                self.assertEqual((ends["client"][0], ends["server"][0]), (1, 1 if once else 0), ends)
+                for name, (_, report, log) in ends.items():
+                    self.assertGreater(report["seconds"], 0, log)
+                    self.assertGreater(report["bytes"], 0, log)
+                    self.assertEqual(report["error"] == "interrupted", name == interrupted, log)
+        serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open", "--once")
+        serving.address()
+        serving.process.send_signal(signal.SIGTERM)
+        status, _, log = serving.end()
+        self.assertEqual(status, 1, log)
+        self.assertIn("interrupted before a client has come", log)
+
     def test_a_server_serves_others_after_a_stranger_and_several_at_once(self):
         serving = self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open")
         host, port = serving.address().split(":")

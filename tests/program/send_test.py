@@ -4,11 +4,65 @@
 send_test.py PROGRAM CONFIG_FOLDER [unittest arguments]
 """
 
+import os
 import signal
+import socket
 import subprocess
+import threading
 import unittest
 
 from program_case import DEADLINE, HOST, PROGRAM, UNITTEST_ARGUMENTS, Case
+
+
+class Way:
+    """To a listener, on which what the sender says can be held."""
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self.door = socket.create_server((host, 0))
+        self.address = f"{host}:{self.door.getsockname()[1]}"
+        self.there = (host, int(port))
+        self.free = threading.Event()
+        self.held = threading.Event()
+        self.free.set()
+        self.server = threading.Thread(target=self._serve)
+        self.server.start()
+
+    def _serve(self):
+        sender, _ = self.door.accept()
+        listener = socket.create_connection(self.there)
+        back = threading.Thread(target=self._carry, args=(listener, sender))
+        back.start()
+        self._carry(sender, listener, self.free)
+        back.join()
+        sender.close()
+        listener.close()
+
+    def _carry(self, source, target, free=None):
+        try:
+            while data := source.recv(65536):
+                if free and not free.is_set():
+                    self.held.set()
+                    free.wait()
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:  # one of them has gone
+            pass
+
+    def hold(self):
+        self.free.clear()
+
+    def wait_for_answer(self):
+        if not self.held.wait(DEADLINE):
+            raise AssertionError("the sender has not answered")
+
+    def release(self):
+        self.free.set()
+
+    def close(self):
+        self.release()
+        self.server.join()
+        self.door.close()
 
 
 class Sending(Case):
@@ -86,6 +140,18 @@ class Sending(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.end(listener)[1]["messages"], 10001)
 
+    def test_what_cannot_be_read_is_told_and_what_was_read_before_has_arrived(self):
+        long_line = self.path("long", "x\n" * 3 + "a" * (17 << 20))
+        listener = self.listener()
+        for place, flaw, messages in ((self.folder.name, "Is a directory", 0), (long_line, "more than 16 MiB", 3)):
+            with self.subTest(flaw=flaw):
+                descriptor = os.open(place, os.O_RDONLY)
+                self.addCleanup(os.close, descriptor)
+                status, report, log = self.start("send", listener.address(), stdin=descriptor).end()
+                self.assertEqual((status, report["messages"], report["end"]), (1, messages, "closed in order"), log)
+                self.assertRegex(log, f"standard input: .*{flaw}")
+        self.assertEqual(self.end(listener)[1]["messages"], 3)
+
     def test_nobody_at_the_address_is_told(self):
         done = subprocess.run([PROGRAM, "send", "127.0.0.1:1"], input="x\n", capture_output=True,
                               text=True, timeout=DEADLINE)
@@ -121,6 +187,24 @@ class Sending(Case):
         listener.wait_for("is connected")  # whom it does not know yet it cannot end in order
         self.end(listener)
         self.assertEqual(sender.end()[1]["end"], "closed in order")
+
+    def test_its_input_may_end_while_its_listener_does(self):
+        listener = self.listener()
+        way = Way(listener.address())
+        self.addCleanup(way.close)
+        sender = self.start("send", way.address, stdin=subprocess.PIPE)
+        sender.wait_for("connected to")
+        listener.wait_for("is connected")
+        way.hold()
+        listener.process.send_signal(signal.SIGINT)
+        way.wait_for_answer()  # the sender has heard that its listener ends, and not yet that it has ended
+        sender.process.stdin.close()
+        with self.assertRaises(subprocess.TimeoutExpired):
+            sender.process.wait(1)
+        way.release()
+        status, report, log = sender.end()
+        self.assertEqual((status, report["end"]), (0, "closed in order"), log)
+        self.assertEqual(listener.end()[0], 4)
 
 
 if __name__ == "__main__":

@@ -63,6 +63,16 @@ class Unwritable(Case):
                                           timeout=DEADLINE, check=False)
                     self.assertEqual(done.returncode, status)
 
+    def test_a_reader_of_a_report_who_stands_still_is_not_waited_for_behind_a_second_signal(self):
+        server = self.start("copy", "--serve", self.folder.name, "--listen", f"{HOST}:0", "--open",
+                            stdout=self.full_pipe())
+        server.address()
+        for number in (signal.SIGINT, signal.SIGTERM):  # two of a kind might count as one
+            server.process.send_signal(number)
+        status, _, log = server.end()
+        self.assertEqual(status, 1, log)
+        self.assertIn("cannot write the report to standard output: nobody reads it", log)
+
     def refuses(self, *arguments):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,

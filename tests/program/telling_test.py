@@ -262,6 +262,12 @@ class Usage(Case):
                 (("pump", "a:1", "--remote-writes", "trust"), "'trust' is unknown .*mean 'trusted'.*allowed"),
                 (("subscribe", "a:1"), "--fid is required")):
             self.check_usage(*arguments, saying=saying)
+        for *arguments, name in (
+                ("listen", "127.0.0.1:1", "--keys", "", "--keys"), ("copy", "--serve", ".", "--keys", "", "--keys"),
+                ("subscribe", "a:1", "--fid", "1", "--output", "", "--output"), ("doctor", "", "peer"),
+                ("doctor", "--serve", "", "--serve"), ("subscribe", "a:1", "", "--fid", "1", "publisher"),
+                ("cat", "a:1", "--key", "", "--key"), ("info", "--log-file", "", "--log-file")):
+            self.check_usage(*arguments, saying=f"{name}: the word given is empty")
         for word in ("-1", "1e30", "x", "99999999999999999999"):
             for command, option in (
                     *((("pump", "a:1"), option) for option in (
