@@ -232,7 +232,7 @@ void SubscriberCore::on_writable(Session& session) {
 // --- what arrives ---------------------------------------------------------------------------
 
 void SubscriberCore::pause() {
-    if (paused_) return;
+    if (paused_ || closing_) return; // behind close() there is only the end to hold back
     paused_ = true;
     ++counters_.pauses;
     if (session_) session_->pause();
