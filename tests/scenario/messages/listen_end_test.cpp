@@ -140,6 +140,19 @@ TEST_P(ListenEnd, AbortedIsLocalWhateverItsSendersDid) {
     EXPECT_EQ(ending.ends[0].detail, "");
 }
 
+// It completes the handshake of the network, and never opens its session.
+TEST_P(ListenEnd, IsOrderlyWhateverBecomesOfWhoWasNeverAnnounced) {
+    listen();
+    connect(1);
+    const Impostor stranger{bed.transport(), address, Service::messages};
+    ASSERT_TRUE(bed.run_until([&] { return stranger.connected && listener->peer_count() == 2; }));
+    listener->close();
+    ASSERT_TRUE(has_ended());
+    ASSERT_THAT(ending.closed, SizeIs(1));
+    EXPECT_EQ(ending.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(ending.ends[0].reason, CloseReason::orderly) << ending.ends[0].detail;
+}
+
 // There is only its end that could be held back, for ever.
 TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
     const std::array<std::function<void(ReceiveSocket&)>, 3> ways{
