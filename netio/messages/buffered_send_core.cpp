@@ -170,11 +170,16 @@ void BufferedSendCore::on_send_completed(SendSocket&, Cookie cookie, Completion:
 
 void BufferedSendCore::close() {
     if (closing_.has_begun()) return;
-    if (!is_connected()) return connection_.close(); // nothing has been accepted
-    flush();
+    flush(); // also where nothing can leave any more: send() finds no open page
+    if (!is_connected()) return connection_.close();
     closing_.begin(session());
     connection_.core_->connect_no_more();
     close_when_drained();
+}
+
+void BufferedSendCore::abort() {
+    connection_.abort();
+    flush(); // does not leave any more: send() finds no open page, and on_closed counts it
 }
 
 void BufferedSendCore::close_when_drained() {
@@ -187,6 +192,8 @@ void BufferedSendCore::on_closed(SendSocket&, const Closed& closed) {
     Closed last = closed;
     const std::size_t unsent = waiting_.size() + (open_page_ ? 1 : 0);
     if (unsent > 0) {
+        // All that left may have been taken; what was accepted was more.
+        if (last.reason == CloseReason::orderly) last.reason = CloseReason::unconfirmed;
         last.unconfirmed_frames += unsent;
         last.detail += std::string{last.detail.empty() ? "" : "; "} +
                        "pages that have not left: " + std::to_string(unsent);

@@ -26,7 +26,7 @@ class BufferedSendCore final : private SendSocket::Handler {
 
     void connect(const Address& remote) { connection_.connect(remote); }
     void close();
-    void abort() { connection_.abort(); }
+    void abort();
     Status sendv(MessageParts parts);
     void flush();
 

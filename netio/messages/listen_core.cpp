@@ -193,15 +193,17 @@ void ListenCore::on_writable(Session&) {}
 void ListenCore::on_closed(Session& session, const Closed& closed) {
     // Out of the table first: the handler may destroy this listen socket.
     const auto node = peers_.extract(&session);
+    const bool announced = node.mapped()->announced;
     if (end_) {
-        if (closed.reason != CloseReason::orderly && end_->reason == CloseReason::orderly) {
+        // Nobody has heard of who never finished the handshake.
+        if (announced && closed.reason != CloseReason::orderly &&
+            end_->reason == CloseReason::orderly) {
             end_->reason = CloseReason::unconfirmed;
             end_->detail = closed.detail;
         }
         if (peers_.empty()) end_timer_.start({});
     }
-    // Who never finished the handshake was never announced.
-    if (node.mapped()->announced) return handler_.on_closed(node.mapped()->socket, closed);
+    if (announced) return handler_.on_closed(node.mapped()->socket, closed);
     if (closed.reason != CloseReason::local) ++counters_.rejected;
 }
 

@@ -38,7 +38,7 @@ class NETIO_EXPORT ReceiveSocket final {
     std::string peer_address() const;
     // Takes no more for the time being, from the next message on: what has arrived waits, and the
     // sender stops when all receive buffers here are full. What had arrived when the sender died
-    // waits too, and on_closed behind it.
+    // waits too, and on_closed behind it. Behind close() and abort() it does nothing.
     void pause();
     // Goes on in one of the loop's next turns.
     void resume();

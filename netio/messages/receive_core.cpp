@@ -6,6 +6,7 @@
 namespace netio::inline v0_2 {
 
 void ReceiveCore::pause() {
+    if (closed) return; // nothing is handed over that could be held back, but the end
     paused = true;
     session->pause();
 }

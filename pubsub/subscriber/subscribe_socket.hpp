@@ -143,7 +143,7 @@ class NETIO_EXPORT SubscribeSocket final {
     // and is told so behind those that had arrived, or it is disconnected. It stays connected
     // otherwise, and stays paused when it has reconnected. on_connected and on_closed are told; if
     // messages had arrived when the connection ended, they wait and on_closed behind them, until
-    // resume(), close() or abort().
+    // resume(), close() or abort(), behind which it does nothing.
     void pause();
     // Goes on in one of the loop's next turns.
     void resume();

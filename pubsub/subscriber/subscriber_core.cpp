@@ -162,9 +162,8 @@ void SubscriberCore::on_closed(Session& session, const Closed& closed) {
     // can confirm it or not.
     end_books(last.reason == CloseReason::orderly || last.reason == CloseReason::local || closing_);
     requests_.end();
-    if (connector_.is_connecting() && !closing_) return attempt_failed(last, rejection);
-    connector_.cancel();
-    conclude(last);
+    if (!connector_.is_connecting()) return conclude(last);
+    closing_ ? connector_.close() : attempt_failed(last, rejection);
 }
 
 void SubscriberCore::end_books(bool in_order) {
@@ -232,7 +231,7 @@ void SubscriberCore::on_writable(Session& session) {
 // --- what arrives ---------------------------------------------------------------------------
 
 void SubscriberCore::pause() {
-    if (paused_) return;
+    if (paused_ || closing_) return; // behind close() there is only the end to hold back
     paused_ = true;
     ++counters_.pauses;
     if (session_) session_->pause();

@@ -43,10 +43,9 @@ void StreamSocket::Core::on_open() {
 
 void StreamSocket::Core::on_ended(const Closed& closed) {
     const std::unique_ptr<Conversation> ended = std::move(conversation_);
-    // What was closed here wants no other route.
+    // What was closed here wants no other route, though the attempt may have failed before.
     if (connector_.is_connecting()) {
-        if (closed.reason != CloseReason::local) return connector_.try_next(closed);
-        connector_.cancel();
+        return ended->is_closing() ? connector_.close() : connector_.try_next(closed);
     }
     last_counters_ = ended->counters();
     handler_.on_closed(socket_, Closed{closed});

@@ -98,6 +98,42 @@ TEST_P(EndOfBufferedMessages, AfterAReceiverThatClosesInTheMiddleOfAPageAreNotDe
     EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U) << "the rest of the page";
 }
 
+// All that had left was given to the receiver's user, and that is not all.
+TEST_P(EndOfBufferedMessages, AcceptedButNotSentMakeTheReceiversOrderlyEndUnconfirmed) {
+    listen();
+    connect(patient);
+    ASSERT_EQ(send(content(20, 1)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(arrived(1));
+    ASSERT_EQ(send(content(20, 2)), Status::ok); // in the open page
+    listener->close();
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() && !receiver.closed.empty(); }));
+    EXPECT_EQ(receiver.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::unconfirmed);
+    EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U);
+    EXPECT_THAT(sender.closed[0].detail, testing::HasSubstr("pages that have not left: 1"));
+}
+
+TEST_P(EndOfBufferedMessages, AreNotAcceptedBehindAbortThoughAPageHasRoom) {
+    listen();
+    connect(patient);
+    ASSERT_EQ(send(content(20, 1)), Status::ok);
+    socket->abort();
+    EXPECT_EQ(send(content(20, 2)), Status::closed);
+    EXPECT_EQ(socket->counters().messages, 1U);
+    ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty(); }));
+    EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+    EXPECT_EQ(sender.closed[0].unconfirmed_frames, 1U) << "the page";
+    EXPECT_TRUE(receiver.messages.empty());
+    // The next connection begins with nothing of it.
+    socket->connect(address);
+    ASSERT_TRUE(bed.run_until([&] { return sender.connected == 2; }));
+    ASSERT_EQ(send(content(20, 3)), Status::ok);
+    socket->flush();
+    ASSERT_TRUE(arrived(1));
+    EXPECT_EQ(receiver.messages[0].bytes, content(20, 3));
+}
+
 // In each of their handlers, while pages are filled, wait, travel and are unpacked.
 TEST_P(EndOfBufferedMessages, SocketsMayBeDestroyedInEveryHandler) {
     using SenderHook = std::function<void()> BufferedSender::*;

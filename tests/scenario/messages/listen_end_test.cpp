@@ -140,6 +140,39 @@ TEST_P(ListenEnd, AbortedIsLocalWhateverItsSendersDid) {
     EXPECT_EQ(ending.ends[0].detail, "");
 }
 
+// It completes the handshake of the network, and never opens its session.
+TEST_P(ListenEnd, IsOrderlyWhateverBecomesOfWhoWasNeverAnnounced) {
+    listen();
+    connect(1);
+    const Impostor stranger{bed.transport(), address, Service::messages};
+    ASSERT_TRUE(bed.run_until([&] { return stranger.connected && listener->peer_count() == 2; }));
+    listener->close();
+    ASSERT_TRUE(has_ended());
+    ASSERT_THAT(ending.closed, SizeIs(1));
+    EXPECT_EQ(ending.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(ending.ends[0].reason, CloseReason::orderly) << ending.ends[0].detail;
+}
+
+// There is only its end that could be held back, for ever.
+TEST_P(ListenEnd, ComesThoughItsSendersArePausedBehindIt) {
+    const std::array<std::function<void(ReceiveSocket&)>, 3> ways{
+        [&](ReceiveSocket&) { listener->close(); }, [](ReceiveSocket& one) { one.close(); },
+        [](ReceiveSocket& one) { one.abort(); }};
+    for (const auto& end : ways) {
+        listen();
+        connect(1);
+        const std::array<std::byte, 3> message{};
+        ASSERT_EQ(sockets[0]->send_inline(message), Status::ok); // waits when the sender is gone
+        end(*ending.sockets[0]);
+        ending.sockets[0]->pause();
+        ASSERT_TRUE(bed.run_until([&] { return !senders[0]->closed.empty(); }));
+        ASSERT_TRUE(bed.run_until([&] { return !ending.closed.empty(); }));
+        listener->close();
+        ASSERT_TRUE(has_ended());
+        EXPECT_EQ(ending.messages, 0U);
+    }
+}
+
 // More senders than one turn of the loop shuts down: the others are as good as closed. What they
 // have sent is all there when the first message is handed over, which is the last.
 TEST_P(ListenEnd, NoMessageIsHandedOverBehindItThoughItTakesSeveralTurns) {

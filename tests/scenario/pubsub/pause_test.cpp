@@ -249,6 +249,23 @@ TEST_P(PausedSubscribers, MayCloseOrAbortAndAreGivenNothingMore) {
     }
 }
 
+TEST_P(PausedSubscribers, CannotHoldTheirOwnEndBack) {
+    for (const bool at_once : {false, true}) {
+        publisher_actor = {};
+        auto publisher = buffered(small_pages());
+        auto& subscriber = subscribe({range(1, 1)});
+        ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 1; }));
+        ASSERT_EQ(publish(*publisher, Fid{1}, 0, 500), Status::ok);
+        publisher->flush();
+        at_once ? subscriber.socket->abort() : subscriber.socket->close();
+        subscriber.socket->pause();
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.closed.size() == 1; }));
+        EXPECT_FALSE(subscriber.socket->is_paused());
+        publisher->close();
+        ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+    }
+}
+
 TEST_P(PausedSubscribers, HoldUpTheEndOfTheirPublisherUntilTheyResume) {
     auto publisher = buffered(small_pages());
     auto& subscriber = paused({range(1, 1)}, few_buffers());
