@@ -204,9 +204,11 @@ void BlockingStream::Connection::shutdown_send() {
 }
 
 void BlockingStream::Connection::close() {
-    if (closed_) return;
-    socket_->close();
-    run([this] { return closed_.has_value(); });
+    // A call before may have noticed how it ended, and told nobody.
+    if (!closed_) {
+        socket_->close();
+        run([this] { return closed_.has_value(); });
+    }
     if (closed_->reason != CloseReason::orderly) throw_closed();
 }
 

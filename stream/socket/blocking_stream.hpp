@@ -99,6 +99,7 @@ class NETIO_EXPORT BlockingStream {
     void shutdown_send();
     // shutdown_send(), and waits until the peer's side has received everything; but no longer than
     // stream.session.close_timeout for a peer that takes nothing more, and than close_limit in all.
+    // However the connection ended, each close() says the same: nothing, where that was in order.
     void close();
 
     void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
