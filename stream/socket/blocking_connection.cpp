@@ -4,6 +4,7 @@
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
+#include "stream/core/silence.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -34,25 +35,27 @@ BlockingEngine::BlockingEngine(const std::string& provider)
 
 void run_until(EventLoop& loop, const BlockingLimits& limits,
                const std::function<std::uint64_t()>& moved, const std::function<bool()>& done) {
-    const TimePoint end = later(Clock::now(), limits.call);
+    TimePoint now = Clock::now();
+    const TimePoint end = later(now, limits.call);
     const std::uint64_t before = moved();
     std::uint64_t seen = before;
-    TimePoint stall_end = later(Clock::now(), limits.progress);
+    Silence silence{std::min(limits.progress, longest_time)};
     while (!done()) {
-        const TimePoint now = Clock::now();
-        if (std::exchange(seen, moved()) != seen) stall_end = later(now, limits.progress);
         if (now >= end) {
             throw StreamError{StreamError::Kind::timed_out,
                               "the call did not end within " + std::to_string(limits.call.count()) +
                                   " ms (call_timeout); " + std::to_string(seen - before) +
                                   " bytes have moved"};
         }
-        if (now >= stall_end) {
+        if (silence.is_too_long()) {
             throw StreamError{StreamError::Kind::timed_out,
                               "no byte has moved for " + std::to_string(limits.progress.count()) +
                                   " ms (progress_timeout)"};
         }
-        loop.run_once(std::min(end, stall_end));
+        loop.run_once(std::min(end, silence.look_end(now)));
+        const TimePoint begin = std::exchange(now, Clock::now());
+        const std::uint64_t last = std::exchange(seen, moved());
+        silence.on_looked(now - begin, seen != last);
     }
 }
 
@@ -204,9 +207,11 @@ void BlockingStream::Connection::shutdown_send() {
 }
 
 void BlockingStream::Connection::close() {
-    if (closed_) return;
-    socket_->close();
-    run([this] { return closed_.has_value(); });
+    // A call before may have noticed how it ended, and told nobody.
+    if (!closed_) {
+        socket_->close();
+        run([this] { return closed_.has_value(); });
+    }
     if (closed_->reason != CloseReason::orderly) throw_closed();
 }
 

@@ -60,7 +60,8 @@ class NETIO_EXPORT BlockingStream {
         bool open = false; // a listener's address: other machines may reach it
         std::optional<ServerKeys::Options> keys{}; // of those a listener lets in; none: everybody
         std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
-        std::chrono::milliseconds progress_timeout{0}; // of a call while no byte moves; 0: none
+        // Of a call while no byte moves and this process is not stopped; 0: none.
+        std::chrono::milliseconds progress_timeout{0};
         // A read that tells the end of the stream waits so long, once, for a peer that is closing
         // to hear that all of it was read: this may be the last call. 0: not at all.
         std::chrono::milliseconds farewell_timeout{2'000};
@@ -99,6 +100,7 @@ class NETIO_EXPORT BlockingStream {
     void shutdown_send();
     // shutdown_send(), and waits until the peer's side has received everything; but no longer than
     // stream.session.close_timeout for a peer that takes nothing more, and than close_limit in all.
+    // However the connection ended, each close() says the same: nothing, where that was in order.
     void close();
 
     void set_call_timeout(std::chrono::milliseconds timeout) noexcept;

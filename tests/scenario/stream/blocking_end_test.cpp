@@ -252,6 +252,35 @@ TEST_F(BlockingEnd, CloseToAPeerThatLeavesSomethingUnreadIsAnError) {
     EXPECT_THAT(what, HasSubstr("unconfirmed"));
 }
 
+TEST_F(BlockingEnd, CloseSaysThatThePeerIsGoneAlsoWhereACallBeforeHasNoticedItAndSaidNothing) {
+    connect();
+    server.reset();
+    // A short write whose own turn notices it returns without a word.
+    error_of([&] {
+        while (client->peer_address() != "nobody")
+            client->write(std::vector<std::byte>(1));
+    });
+    const auto [kind, what] = error_of([&] { client->close(); });
+    EXPECT_EQ(kind, StreamError::Kind::closed);
+    EXPECT_NE(what, "the connection is closed");
+    EXPECT_EQ(error_of([&] { client->close(); }).second, what) << "and says it again";
+}
+
+TEST_F(BlockingEnd, CloseSaysThatThePeerHasLeftSomethingUnreadAlsoBehindAReadOfTheEnd) {
+    connect();
+    client->write(std::vector<std::byte>(100'000)); // all of it has left
+    std::thread closing{[&] {
+        const auto [kind, what] = error_of([&] { server->close(); });
+        EXPECT_FALSE(kind) << what << "; this side owed nothing";
+    }};
+    std::vector<std::byte> got(10);
+    EXPECT_EQ(client->read(got), 0U);
+    const auto [kind, what] = error_of([&] { client->close(); });
+    EXPECT_EQ(kind, StreamError::Kind::closed);
+    EXPECT_THAT(what, HasSubstr("unread"));
+    closing.join();
+}
+
 TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
     using Ready = BlockingStream::Ready;
     connect();
