@@ -124,16 +124,8 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     ++found.published;
     keep(*id, fid, slices, total_bytes, extras);
     std::vector<SubscriberId> left;
-    for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
-        if (subscriber.can_send_now()) {
-            hand_over(*id, subscriber, member.policy, Leaving::at_once);
-        } else if (member.policy == SlowPolicy::drop) {
-            miss(*id, subscriber, fid);
-        } else {
-            left.push_back(member.subscriber);
-        }
-    }
+    for (const Interest& member : members)
+        if (!offer(*id, member)) left.push_back(member.subscriber);
     if (left.empty()) {
         seal(*id);
         return {.status = Status::ok, .ticket = {}};
@@ -146,14 +138,13 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
 Status LentPublisher::resume(PublishTicket& ticket) {
     const std::optional<PublicationId> id = partial_.find(ticket);
     const Status status = partial_.resume(ticket, [&](SubscriberId waiting) {
-        Subscriber& subscriber = sessions_.subscribers()[waiting];
         const Fid fid = publications_[DeliveryTracker::place_of(*id)].fid;
+        // Its policy may be another one by now.
         const Interest member{.subscriber = waiting,
                               .policy = sessions_.fan_out().policy_of(waiting, fid)};
-        const bool taken = subscriber.can_send_now();
-        taken ? hand_over(*id, subscriber, member.policy, Leaving::at_once)
-              : sessions_.slow().wait_for(member);
-        return taken;
+        const bool settled = offer(*id, member);
+        if (!settled) sessions_.slow().wait_for(member);
+        return settled;
     });
     if (status == Status::ok) {
         seal(*id);
@@ -249,6 +240,19 @@ void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPoli
                                           .limited = policy == SlowPolicy::disconnect,
                                           .prompt = leaving == Leaving::at_once});
     sessions_.slow().keep_watch();
+}
+
+// Of the explicit form, which queues nothing: whether it has been sent it, or misses it.
+bool LentPublisher::offer(PublicationId id, const Interest& member) {
+    Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
+    if (subscriber.can_send_now()) {
+        hand_over(id, subscriber, member.policy, Leaving::at_once);
+    } else if (member.policy == SlowPolicy::drop) {
+        miss(id, subscriber, publications_[DeliveryTracker::place_of(id)].fid);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 void LentPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) {
