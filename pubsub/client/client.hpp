@@ -72,11 +72,12 @@ class NETIO_EXPORT Client final {
         std::size_t queue_messages = 65536;
         std::size_t queue_bytes = std::size_t{64} << 20; // half as much stays for what comes next
         WhenFull when_full = SlowPolicy::block;
-        // What publish() has taken and the thread has not.
+        // What publish() has taken and the thread has not published. One half; the other is for
+        // the fids that go on while some wait for a slow subscriber.
         std::size_t publish_queue_bytes = std::size_t{16} << 20;
         // Of each connection that send() makes; it comes back whatever this says.
         BufferedSendSocket::Options send{};
-        std::size_t send_queue_bytes = std::size_t{16} << 20; // as above, for each address
+        std::size_t send_queue_bytes = std::size_t{16} << 20; // of each address, all of it
         std::size_t destination_limit = 256;                  // addresses that send() is given
         // Calls of subscribe() that wait for their answer; beyond: Answer::closed.
         std::size_t answer_limit = 65536;
@@ -132,9 +133,9 @@ class NETIO_EXPORT Client final {
                      std::chrono::milliseconds timeout);
     bool unsubscribe(const FidRange& fids); // false: as Answer::closed
 
-    // ok: it will be published, in order with the others of this thread. again: there is no room
-    // for it now. too_large, not_owned, closed, and no_subscribers where the client does not
-    // publish.
+    // ok: it will be published, in order with the others of its fid that this thread publishes.
+    // again: there is no room for it now, and for another fid there may be. too_large, not_owned,
+    // closed, and no_subscribers where the client does not publish.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
     // Announces on the bus what it publishes: a name and fids, and what else is not known of
     // itself, as its addresses are. Called again it says something else, until close() withdraws

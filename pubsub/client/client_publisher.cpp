@@ -48,7 +48,7 @@ Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std
 
 void ClientPublisher::drain() {
     wait_.on_progress(); // whoever calls, but close(): somebody has taken something
-    using Drained = Outbox<Publication>::Drained;
+    using Drained = FidOutbox::Drained;
     const Drained drained = outbox_.drain([this](const Publication& item) { return publish(item); },
                                           [this] { return loop_.time_is_up(); });
     if (drained == Drained::time_is_up) {

@@ -7,7 +7,7 @@
 #include "netio/session/patient_wait.hpp"
 #include "pubsub/client/client.hpp"
 #include "pubsub/client/errand.hpp"
-#include "pubsub/client/outbox.hpp"
+#include "pubsub/client/fid_outbox.hpp"
 #include "pubsub/discovery/discovery.hpp"
 
 #include <atomic>
@@ -52,12 +52,6 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     bool is_over() const noexcept { return over_; }
 
   private:
-    struct Publication {
-        Fid fid{};
-        std::uint8_t status = 0;
-        std::vector<std::byte> bytes;
-    };
-
     struct Announced {
         const std::uint64_t instance; // for all of its life
         std::mutex mutex;             // of the next two
@@ -72,7 +66,10 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     void give_up();
     bool publish(const Publication& item);
 
-    void on_writable(Publisher&) override { drain(); }
+    void on_writable(Publisher&) override {
+        outbox_.wake();
+        drain();
+    }
     void on_closed(Publisher&, const Closed&) override {
         over_ = true;
         calls_.ended();
@@ -81,7 +78,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
 
     EventLoop& loop_;
     std::optional<std::vector<FidRange>> owned_;
-    Outbox<Publication> outbox_;
+    FidOutbox outbox_;
     Calls calls_;
     Errand errand_;
     Timer go_on_;

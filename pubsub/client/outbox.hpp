@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What other threads have given a client to publish or to send, in order, and its thread has not
-// done yet.
+// What other threads have given a client to send, in order, and its thread has not done yet.
 
 #include "netio/base/status.hpp"
 

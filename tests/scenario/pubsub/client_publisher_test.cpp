@@ -49,6 +49,49 @@ TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
     EXPECT_EQ(publisher->published(), count);
 }
 
+// However fast the one is published that nobody takes.
+TEST_P(PublishingClient, AFidWhoseSubscriberHasStoppedHoldsUpNoOther) {
+    constexpr std::uint64_t count = 200;
+    serve();
+    Subscription& stopped = subscribe_to(range(1, 1));
+    stopped.socket->pause();
+    Subscription& other = subscribe_to(range(2, 2));
+    std::uint64_t taken = 0;
+    for (std::uint64_t number = 0; number < count; ++number) {
+        while (publish(Fid{1}, taken, 900) == Status::ok)
+            ++taken;
+        ASSERT_TRUE(run_until([&] { return publish(Fid{2}, number, 900) == Status::ok; }));
+        ASSERT_TRUE(run_until([&] { return other.actor.messages == number + 1; }));
+    }
+    EXPECT_LT(publisher->published(), taken + count);
+    stopped.socket->resume();
+    ASSERT_TRUE(run_until([&] { return stopped.actor.messages == taken; }));
+    stopped.actor.expect_contiguous(Fid{1}, 0, taken);
+    other.actor.expect_contiguous(Fid{2}, 0, count);
+}
+
+TEST_P(PublishingClient, OfThoseThatWaitEachGoesOnAsItsSubscriberMakesRoom) {
+    constexpr std::uint64_t count = 100;
+    serve();
+    std::vector<Subscription*> all;
+    for (std::uint64_t fid = 1; fid <= 3; ++fid) {
+        all.push_back(&subscribe_to(range(fid, fid)));
+        all.back()->socket->pause();
+    }
+    for (std::uint64_t number = 0; number < count; ++number)
+        for (std::uint64_t fid = 1; fid <= 3; ++fid)
+            ASSERT_EQ(publish(Fid{fid}, number, 900), Status::ok);
+    bed.let_pass(std::chrono::milliseconds{10});
+    EXPECT_LT(publisher->published(), 3 * count);
+    for (std::uint64_t fid = 3; fid >= 1; --fid) { // the last that came to wait is the first
+        Subscription& each = *all[fid - 1];
+        each.socket->resume();
+        ASSERT_TRUE(run_until([&] { return each.actor.messages == count; }));
+        each.actor.expect_contiguous(Fid{fid}, 0, count);
+    }
+    EXPECT_EQ(publisher->published(), 3 * count);
+}
+
 TEST_P(PublishingClient, PublishesNoMoreInATurnThanItsTimeAllowsAndAllBeforeItsEnd) {
     constexpr std::uint64_t count = 50;
     serve();

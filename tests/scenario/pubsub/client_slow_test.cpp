@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <thread>
@@ -82,6 +83,31 @@ TEST(SlowClient, ThatIsToDisconnectAndReadsLosesNothing) {
     for (std::uint64_t n = 0; n < 1000; ++n)
         ASSERT_EQ(number_of(messages[n].bytes), n);
     EXPECT_EQ(client.counters().disconnected, 0U);
+}
+
+// Nobody reads fid 1, of which as much is published as is taken.
+TEST(SlowClient, ThatHoldsAFidUpHoldsUpNoOther) {
+    constexpr std::uint64_t count = 1000;
+    Client publisher{publishing()};
+    Client stopped{with_small_queue(publisher, SlowPolicy::block)};
+    Client reader{subscribing(publisher)};
+    ASSERT_EQ(stopped.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    ASSERT_EQ(reader.subscribe({range(2, 2)}, {}, deadline), Answer::accepted);
+    std::atomic<bool> done{false};
+    std::thread flood{[&] {
+        const std::vector<std::byte> message(std::size_t{64} << 10);
+        while (!done)
+            if (publisher.publish(Fid{1}, message) != Status::ok) std::this_thread::yield();
+    }};
+    wait_until([&] { return publisher.publish(Fid{1}, {}) == Status::again; });
+    for (std::uint64_t n = 0; n < count; ++n)
+        publish(publisher, Fid{2}, n);
+    const std::vector<Message> messages = take(reader, count);
+    done = true;
+    flood.join();
+    ASSERT_EQ(messages.size(), count);
+    for (std::uint64_t n = 0; n < count; ++n)
+        ASSERT_EQ(number_of(messages[n].bytes), n);
 }
 
 // Nobody reads, and more is published than all buffers on the way take.

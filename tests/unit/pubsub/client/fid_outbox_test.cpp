@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pubsub/client/fid_outbox.hpp"
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using Drained = FidOutbox::Drained;
+
+constexpr auto never = [] { return false; };
+constexpr std::size_t head = sizeof(Publication);
+
+// What has room, and what was sent.
+class FidOutboxTest : public testing::Test {
+  protected:
+    using Sent = std::pair<std::uint64_t, int>;
+
+    // The status is its number.
+    Status put(std::uint64_t fid, int number, std::size_t size = 0) {
+        return box.put({.fid = Fid{fid},
+                        .status = static_cast<std::uint8_t>(number),
+                        .bytes = std::vector<std::byte>(size)});
+    }
+    Drained drain() {
+        return box.drain(
+            [this](const Publication& item) {
+                ++attempts;
+                if (stopped.count(item.fid) > 0 || room == 0) return false;
+                --room;
+                sent.emplace_back(to_integer(item.fid), item.status);
+                return true;
+            },
+            never);
+    }
+    // Fid 1 waits, and takes up so much.
+    void hold_up(std::size_t bytes) {
+        stopped.insert(Fid{1});
+        ASSERT_EQ(put(1, 0, bytes - head), Status::ok);
+        ASSERT_EQ(drain(), Drained::held_up);
+    }
+
+    static constexpr std::size_t limit = 128 * 1024;
+    FidOutbox box{limit};
+    std::set<Fid> stopped;
+    int room = 1'000'000;
+    int attempts = 0;
+    std::vector<Sent> sent;
+};
+
+TEST_F(FidOutboxTest, OneFidThatWaitsHoldsUpNoOther) {
+    stopped = {Fid{1}};
+    for (int i = 0; i < 3; ++i)
+        for (const std::uint64_t fid : {1U, 2U})
+            ASSERT_EQ(put(fid, i), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    EXPECT_THAT(sent, ElementsAre(Sent{2, 0}, Sent{2, 1}, Sent{2, 2}));
+    EXPECT_EQ(attempts, 4) << "what follows one that was refused is not tried";
+    ASSERT_EQ(put(2, 3), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    EXPECT_EQ(attempts, 5) << "nor is that one, before there may be room";
+    EXPECT_EQ(sent.size(), 4U);
+}
+
+TEST_F(FidOutboxTest, WhatHasWaitedIsInOrderWithWhatCameLater) {
+    stopped = {Fid{1}};
+    ASSERT_EQ(put(1, 0), Status::ok);
+    ASSERT_EQ(put(1, 1), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    stopped.clear();
+    ASSERT_EQ(put(1, 2), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    EXPECT_THAT(sent, IsEmpty()) << "it would overtake";
+    ASSERT_EQ(put(1, 3), Status::ok);
+    box.wake();
+    EXPECT_EQ(drain(), Drained::all);
+    EXPECT_THAT(sent, ElementsAre(Sent{1, 0}, Sent{1, 1}, Sent{1, 2}, Sent{1, 3}));
+}
+
+TEST_F(FidOutboxTest, ThoseThatWaitHaveEachTheirPartOfWhatRoomThereIs) {
+    room = 0;
+    for (int i = 0; i < 4; ++i)
+        for (const std::uint64_t fid : {1U, 2U, 3U})
+            ASSERT_EQ(put(fid, i), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    for (int i = 0; i < 12; ++i) {
+        room = 1;
+        box.wake();
+        EXPECT_EQ(drain(), i < 11 ? Drained::held_up : Drained::all);
+    }
+    std::map<std::uint64_t, int> next;
+    for (std::size_t at = 0; at < sent.size(); ++at) {
+        EXPECT_EQ(sent[at].second, next[sent[at].first]++);
+        EXPECT_EQ(sent[at].second, static_cast<int>(at / 3)) << "none has two in a row";
+    }
+    EXPECT_EQ(sent.size(), 12U);
+}
+
+TEST_F(FidOutboxTest, ItEndsWithTheTimeOfTheTurnAndGoesOnWithThoseThatWait) {
+    room = 0;
+    for (std::uint64_t fid = 1; fid <= 5; ++fid)
+        ASSERT_EQ(put(fid, 0), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    box.wake();
+    const auto refuse = [](const Publication&) { return false; };
+    for (int turn = 0; turn < 4; ++turn)
+        EXPECT_EQ(box.drain(refuse, [] { return true; }), Drained::time_is_up);
+    room = 5;
+    EXPECT_EQ(drain(), Drained::held_up);
+    EXPECT_THAT(sent, ElementsAre(Sent{5, 0})) << "the others were tried";
+}
+
+TEST_F(FidOutboxTest, TakesExactlyTheHalfWhileNothingWaits) {
+    ASSERT_EQ(put(1, 0, limit / 2 - 2 * head), Status::ok);
+    EXPECT_EQ(put(2, 0, 1), Status::again);
+    EXPECT_EQ(put(2, 0), Status::ok);
+    EXPECT_EQ(put(3, 0), Status::again);
+    EXPECT_EQ(drain(), Drained::all);
+    EXPECT_EQ(put(1, 0, 2 * limit), Status::ok) << "one in any case";
+    box.close();
+    EXPECT_EQ(drain(), Drained::all);
+    EXPECT_EQ(put(1, 0), Status::closed);
+}
+
+TEST_F(FidOutboxTest, OfTheOtherHalfAFidHasItsPartOfWhatIsFreeWhileSomeWait) {
+    hold_up(limit / 2);
+    // x + x <= (half - 2 x) / parts
+    constexpr std::size_t each = limit / 2 / (2 * FidOutbox::parts + 2);
+    EXPECT_EQ(put(2, 0, each - head), Status::ok);
+    EXPECT_EQ(put(2, 1, each + 8 - head), Status::again);
+    EXPECT_EQ(put(2, 1, each - head), Status::ok);
+    EXPECT_EQ(put(2, 2), Status::again);
+    EXPECT_EQ(put(1, 1), Status::ok) << "one in any case, also of the one that waits";
+    EXPECT_EQ(put(1, 2, each * 2), Status::again);
+    EXPECT_EQ(put(3, 0, limit / 2), Status::again) << "all of it is the limit";
+    EXPECT_EQ(put(3, 0, limit / 4), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    EXPECT_THAT(sent, ElementsAre(Sent{2, 0}, Sent{2, 1}, Sent{3, 0}));
+    EXPECT_EQ(put(2, 3, each - head), Status::ok) << "as much again";
+}
+
+TEST_F(FidOutboxTest, TakesAllOfTheLimitAndNothingMore) {
+    hold_up(limit / 2);
+    ASSERT_EQ(put(2, 0, limit / 2 - 2 * head), Status::ok);
+    EXPECT_EQ(put(3, 0, 1), Status::again);
+    EXPECT_EQ(put(3, 0), Status::ok);
+    EXPECT_EQ(put(4, 0), Status::again);
+}
+
+TEST_F(FidOutboxTest, WhenNothingWaitsAnyMoreTheOtherHalfIsFreeForTheNextTime) {
+    hold_up(limit / 2);
+    ASSERT_EQ(put(1, 1, 1000), Status::ok);
+    ASSERT_EQ(put(2, 0, 1000), Status::ok);
+    stopped.clear();
+    box.wake();
+    EXPECT_EQ(drain(), Drained::all);
+    ASSERT_EQ(put(2, 1, limit / 2 - head), Status::ok);
+    EXPECT_EQ(put(3, 0), Status::again) << "nothing waits";
+    EXPECT_EQ(drain(), Drained::all);
+    hold_up(limit / 2);
+    EXPECT_EQ(put(1, 1, 1000), Status::ok);
+    EXPECT_EQ(put(2, 2, 1000), Status::ok);
+}
+
+// As many as a detector has links: each puts as much as it may before anybody looks.
+TEST_F(FidOutboxTest, HoweverManyStopOneAfterTheOtherThereIsRoomForTheNext) {
+    FidOutbox large{std::size_t{16} << 20};
+    for (std::uint64_t fid = 1; fid <= 200; ++fid) {
+        int count = 0;
+        while (large.put({.fid = Fid{fid}, .bytes = std::vector<std::byte>(1000)}) == Status::ok)
+            ++count;
+        ASSERT_GE(count, 1) << fid;
+        const auto stop_all = [](const Publication&) { return false; };
+        ASSERT_EQ(large.drain(stop_all, never), Drained::held_up);
+    }
+}
+
+TEST_F(FidOutboxTest, WhatIsGivenUpIsAllOfIt) {
+    stopped = {Fid{1}, Fid{2}};
+    for (int i = 0; i < 3; ++i)
+        for (const std::uint64_t fid : {1U, 2U, 3U})
+            ASSERT_EQ(put(fid, i), Status::ok);
+    EXPECT_EQ(drain(), Drained::held_up);
+    ASSERT_EQ(put(3, 3), Status::ok);
+    EXPECT_EQ(box.give_up(), 7U);
+    EXPECT_EQ(box.give_up(), 0U);
+    EXPECT_EQ(drain(), Drained::all);
+    EXPECT_EQ(sent.size(), 3U);
+}
+
+// Beside a model that has a queue for each fid: what is taken is sent, once, in order, and at once
+// where its fid does not wait.
+TEST_F(FidOutboxTest, SendsWhatItHasTakenInOrderWhateverStopsAndGoesOn) {
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        SCOPED_TRACE(seed);
+        std::mt19937 random{seed};
+        FidOutbox any{4000};
+        std::array<std::uint8_t, 6> put_next{};
+        std::array<std::uint8_t, 6> sent_next{};
+        std::array<bool, 6> is_stopped{};
+        std::array<bool, 6> waits{};
+        const auto send = [&](const Publication& item) {
+            const auto fid = to_integer(item.fid);
+            if (is_stopped[fid]) return waits[fid] = true, false;
+            EXPECT_EQ(item.status, sent_next[fid]);
+            ++sent_next[fid];
+            return true;
+        };
+        for (int step = 0; step < 500; ++step) {
+            const std::size_t fid = random() % 6;
+            const unsigned what = random() % 8;
+            if (what < 4) {
+                const Status status = any.put({.fid = Fid{fid},
+                                               .status = put_next[fid],
+                                               .bytes = std::vector<std::byte>(random() % 200)});
+                if (status == Status::ok) ++put_next[fid];
+            } else if (what == 4) {
+                is_stopped[fid] = !is_stopped[fid];
+            } else if (what == 5) {
+                any.wake();
+                waits = {};
+            } else {
+                int left = what == 6 ? static_cast<int>(random() % 5) : 1'000'000;
+                if (any.drain(send, [&left] { return left-- == 0; }) == Drained::time_is_up)
+                    continue;
+                for (std::size_t each = 0; each < 6; ++each) {
+                    const bool may_wait = waits[each] || is_stopped[each];
+                    EXPECT_TRUE(may_wait || sent_next[each] == put_next[each]) << each;
+                }
+            }
+        }
+        is_stopped = {};
+        any.wake();
+        EXPECT_EQ(any.drain(send, never), Drained::all);
+        EXPECT_EQ(sent_next, put_next);
+        EXPECT_EQ(any.put({.fid = Fid{0}, .bytes = std::vector<std::byte>(1900)}), Status::ok)
+            << "nothing is counted any more";
+    }
+}
+
+} // namespace
+} // namespace netio::pubsub
