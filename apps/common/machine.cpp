@@ -134,15 +134,16 @@ picked_providers(const std::vector<netio::FabricDescription>& descriptions) {
     return picked;
 }
 
-std::string provider_choice() {
+std::optional<std::string> provider_choice() {
     const char* const choice = std::getenv("FI_PROVIDER");
-    return choice != nullptr ? choice : "";
+    if (choice == nullptr) return std::nullopt;
+    return choice;
 }
 
-std::string withheld_providers(const std::string& choice,
+std::string withheld_providers(const std::optional<std::string>& choice,
                                const std::vector<netio::FabricDescription>& offered,
                                const std::vector<RdmaDevice>& devices) {
-    if (choice.empty()) return {};
+    if (!choice) return {};
     const auto is_missing = [&](const char* provider) {
         return std::ranges::find(offered, provider, &netio::FabricDescription::provider) ==
                offered.end();

@@ -53,7 +53,7 @@ struct Machine {
     Version libfabric;
     std::vector<RdmaDevice> devices;
     bool connection_manager_accessible = false; // /dev/infiniband/rdma_cm
-    std::string provider_choice; // FI_PROVIDER, which only libfabric reads; empty: no choice
+    std::optional<std::string> provider_choice; // FI_PROVIDER, which only libfabric reads
     std::vector<netio::FabricDescription> fabric;
     std::map<std::string, std::string> picked; // address: the provider that is used there, or none
     std::optional<std::uint64_t> locked_bytes_limit; // absent: unlimited
@@ -65,9 +65,10 @@ struct Machine {
 std::map<std::string, std::string>
 picked_providers(const std::vector<netio::FabricDescription>& descriptions);
 
-std::string provider_choice();
+// An empty one is a choice: of none.
+std::optional<std::string> provider_choice();
 // What such a choice keeps libfabric from offering on a machine with these devices; empty: nothing.
-std::string withheld_providers(const std::string& choice,
+std::string withheld_providers(const std::optional<std::string>& choice,
                                const std::vector<netio::FabricDescription>& offered,
                                const std::vector<RdmaDevice>& devices);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/report.hpp"
 
+#include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,11 @@ namespace apps::copy {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// A name may have anything in it; it is not cut, however long it is.
+std::string shown(const std::string& text) {
+    return printable(text, text.size());
+}
 
 std::string_view to_string(CopiedFile::Outcome outcome) {
     switch (outcome) {
@@ -93,8 +99,8 @@ std::string to_text(const ServerReport& report) {
 }
 
 std::string to_text(const CopiedFile& file, ChecksumKind checksum) {
-    if (file.outcome == CopiedFile::Outcome::failed) return file.path + ": " + file.detail;
-    std::string text = fmt::format("{}: {} bytes, {} {}", file.path, file.size_bytes,
+    if (file.outcome == CopiedFile::Outcome::failed) return shown(file.path + ": " + file.detail);
+    std::string text = fmt::format("{}: {} bytes, {} {}", shown(file.path), file.size_bytes,
                                    to_string(checksum), file.checksum);
     if (file.outcome == CopiedFile::Outcome::present) text += ", was there already";
     if (file.resumed_bytes > 0) text += fmt::format(", went on at {}", file.resumed_bytes);
@@ -108,7 +114,7 @@ std::string progress_line(const Sender::Progress& progress, double bytes_per_s) 
                                                         static_cast<double>(progress.size_bytes);
     const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
     std::string line = fmt::format(
-        "{}  {:3.0f}% [{}{}] {} of {}  {}/s", progress.path, std::floor(share * 100),
+        "{}  {:3.0f}% [{}{}] {} of {}  {}/s", shown(progress.path), std::floor(share * 100),
         std::string(full, '='), std::string(width - full, ' '),
         short_bytes(static_cast<double>(progress.done_bytes)),
         short_bytes(static_cast<double>(progress.size_bytes)), short_bytes(bytes_per_s));

@@ -73,7 +73,10 @@ void SourceFile::read(std::span<std::byte> memory) {
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) fail("cannot read " + path_);
         if (count == 0) {
-            throw std::runtime_error{path_ + " has become shorter while it was copied"};
+            static_cast<void>(times_now()); // throws where it has become shorter
+            throw std::runtime_error{path_ + " has fewer bytes than the " +
+                                     std::to_string(size_bytes_) +
+                                     " of its size; it cannot be copied"};
         }
         done += static_cast<std::size_t>(count);
     }

@@ -211,7 +211,7 @@ void judge_fabric(const Machine& machine, Findings& findings) {
         findings.push_back({Kind::change,
                             fmt::format("FI_PROVIDER={} in the environment keeps libfabric from "
                                         "offering {}",
-                                        machine.provider_choice, missing),
+                                        machine.provider_choice.value_or(""), missing),
                             "unset FI_PROVIDER"});
     } else if (machine.fabric.empty()) {
         findings.push_back({Kind::change, "libfabric offers no provider that can be used",

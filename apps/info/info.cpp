@@ -69,11 +69,11 @@ int run(bool json) {
     const auto descriptions = netio::describe_fabric();
     const auto picked = picked_providers(descriptions);
     const std::vector<RdmaDevice> devices = read_devices("/");
-    const std::string choice = provider_choice();
+    const std::optional<std::string> choice = provider_choice();
     const std::string withheld = withheld_providers(choice, descriptions, devices);
     if (!withheld.empty()) {
         spdlog::warn("FI_PROVIDER={} in the environment keeps libfabric from offering {}: unset it",
-                     choice, withheld);
+                     choice.value_or(""), withheld);
     }
     if (json) {
         Json report{{"role", "info"},

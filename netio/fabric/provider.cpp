@@ -264,7 +264,7 @@ std::string cannot_listen(const std::string& provider, const Address& address) {
 // libfabric reads FI_PROVIDER once, before we could change it, and then offers nothing else.
 std::string foreign_choice(const std::string& provider) {
     const char* const choice = std::getenv("FI_PROVIDER");
-    if (choice == nullptr || *choice == '\0' || provider == choice) return {};
+    if (choice == nullptr || provider == choice) return {}; // an empty one keeps all of them away
     return "; FI_PROVIDER=" + std::string{choice} +
            " in the environment keeps libfabric from offering other providers: unset it";
 }

@@ -61,13 +61,14 @@ class Starting(Case):
         self.assertRegex(done.stderr, "libfabric does not suit: .*fi_dupinfo.* newer libfabric")
 
     def test_a_foreign_choice_of_providers_is_blamed_and_not_the_installation(self):
-        foreign = {"FI_PROVIDER": "sockets"}
-        blame = "FI_PROVIDER=sockets in the environment keeps libfabric from offering tcp"
-        for arguments in (["info"], ["info", "--json"], ["doctor"], ["doctor", "--json"]):
-            with self.subTest(arguments=arguments):
-                done = self.run_with(foreign, *arguments)
-                self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn(blame, done.stdout + done.stderr)
+        for choice, arguments, status in (("sockets", ["info"], 1), ("sockets", ["info", "--json"], 1),
+                                          ("sockets", ["doctor"], 1), ("sockets", ["doctor", "--json"], 1),
+                                          ("", ["info"], 1), ("", ["doctor"], 1), ("", ["send", "127.0.0.1:1"], 3)):
+            with self.subTest(choice=choice, arguments=arguments):
+                done = self.run_with({"FI_PROVIDER": choice}, *arguments)
+                self.assertEqual(done.returncode, status, done.stderr)
+                self.assertIn(f"FI_PROVIDER={choice} in the environment keeps libfabric from offering ",
+                              done.stdout + done.stderr)
                 self.assertIn("unset", done.stdout + done.stderr)
                 self.assertNotIn("install", done.stdout + done.stderr)
 

@@ -28,6 +28,16 @@ const Report report{.provider = "tcp",
                                .checksum = {},
                                .detail = "why"}}};
 
+TEST(Report, ANameStaysWithinItsLine) {
+    CopiedFile file{
+        .path = "a\nb\x1b[2J", .outcome = CopiedFile::Outcome::copied, .checksum = "abcd"};
+    EXPECT_THAT(to_text(file, ChecksumKind::sha256), HasSubstr("a?b?[2J: 0 bytes"));
+    file.outcome = CopiedFile::Outcome::failed;
+    file.detail = "cannot read a\nb";
+    EXPECT_EQ(to_text(file, ChecksumKind::sha256), "a?b?[2J: cannot read a?b");
+    EXPECT_THAT(progress_line({.path = "a\nb", .size_bytes = 1}, 0), HasSubstr("a?b  "));
+}
+
 TEST(Report, IsOneLineOfJson) {
     const std::string text = to_json(report);
     EXPECT_EQ(text.find('\n'), std::string::npos);
@@ -46,7 +56,7 @@ TEST(Report, ForPeopleCountsFilesAndBytes) {
               "copy (tcp): failed, 1 of 2 files, 1000000000 bytes in 2.000 s: 500 MB/s\n");
     EXPECT_EQ(to_text(report.files[0], report.checksum),
               "a: 1500000000 bytes, sha256 abcd, went on at 500000000");
-    EXPECT_EQ(to_text(report.files[1], report.checksum), "\xff: why");
+    EXPECT_EQ(to_text(report.files[1], report.checksum), "?: why");
 }
 
 TEST(Report, OfAServerCountsWhatItKept) {

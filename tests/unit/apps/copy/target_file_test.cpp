@@ -24,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 class TargetFileTest : public testing::Test {
   protected:
@@ -328,7 +329,17 @@ TEST_F(TargetFileTest, ASourceThatChangesIsNoticed) {
 
     SourceFile shorter{path("source"), ChecksumKind::xxh3_128};
     fs::resize_file(path("source"), 3);
-    EXPECT_THROW(shorter.read(memory), std::runtime_error);
+    EXPECT_THAT([&] { shorter.read(memory); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("was changed while it was copied")));
+}
+
+TEST_F(TargetFileTest, ASourceWhoseSizeIsNotTrueIsNotTakenForOneThatHasChanged) {
+    const char* const attribute = "/sys/class/net/lo/mtu"; // a page, it says
+    if (!fs::exists(attribute)) GTEST_SKIP() << "there is no " << attribute;
+    SourceFile source{attribute, ChecksumKind::xxh3_128};
+    std::vector<std::byte> memory(source.size_bytes());
+    EXPECT_THAT([&] { source.read(memory); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("fewer bytes than the 4096")));
 }
 
 TEST_F(TargetFileTest, WhereNothingIsReplacedTheSenderDoesNotDecide) {

@@ -210,6 +210,8 @@ TEST(Diagnosis, AForeignChoiceOfProvidersIsBlamedAndNotTheInstallation) {
         EXPECT_THAT(finding.remedy, Not(HasSubstr("install")));
     machine.devices.clear();
     expect_change(machine, "from offering tcp", "unset FI_PROVIDER");
+    machine.provider_choice = "";
+    expect_change(machine, "FI_PROVIDER= in the environment", "unset FI_PROVIDER");
 }
 
 TEST(Diagnosis, AChoiceOfProvidersThatLeavesSomethingOutIsNamed) {
