@@ -9,9 +9,9 @@
 #include <utility>
 
 namespace netio::inline v0_2 {
-namespace {
 
-BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
+void validate(const BufferedSendSocket::Options& options) {
+    validate(options.socket);
     const auto require = [](bool good, const char* rule) {
         if (!good) throw std::invalid_argument{rule};
     };
@@ -23,6 +23,12 @@ BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
             "watermark_bytes must not exceed page_bytes");
     require(options.flush_time.count() >= 0 && options.flush_time <= longest_time,
             "flush_time must be from 0 to a year");
+}
+
+namespace {
+
+BufferedSendSocket::Options checked(BufferedSendSocket::Options options) {
+    validate(options);
     if (options.watermark_bytes == 0) options.watermark_bytes = options.page_bytes;
     return options;
 }

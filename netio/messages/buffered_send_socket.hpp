@@ -133,4 +133,7 @@ class NETIO_EXPORT BufferedSendSocket final {
     std::unique_ptr<BufferedSendCore> core_;
 };
 
+// Throws std::invalid_argument naming the option and what is allowed.
+NETIO_EXPORT void validate(const BufferedSendSocket::Options& options);
+
 } // namespace netio::inline v0_2

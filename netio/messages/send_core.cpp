@@ -10,6 +10,12 @@
 
 namespace netio::inline v0_2 {
 
+void validate(const SendSocket::Options& options) {
+    validate(options.session);
+    require_time("retry_interval", options.retry_interval);
+    require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
+}
+
 SendCore::SendCore(SendSocket& socket, Transport& transport, SendSocket::Options options,
                    SendSocket::Handler& handler)
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
@@ -18,9 +24,7 @@ SendCore::SendCore(SendSocket& socket, Transport& transport, SendSocket::Options
                                                                  options_.retry_limit),
                                                .seed = transport.draw_number()}},
       outlook_{proof()}, retry_timer_{transport.loop(), [this] { retry(); }} {
-    validate(options_.session);
-    require_time("retry_interval", options_.retry_interval);
-    require_option(options_.retry_limit <= longest_time, "retry_limit must be at most a year");
+    validate(options_);
 }
 
 SendCore::~SendCore() = default;

@@ -123,4 +123,7 @@ class NETIO_EXPORT SendSocket final {
     std::unique_ptr<SendCore> core_;
 };
 
+// Throws std::invalid_argument naming the option and what is allowed.
+NETIO_EXPORT void validate(const SendSocket::Options& options);
+
 } // namespace netio::inline v0_2

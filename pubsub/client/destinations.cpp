@@ -10,7 +10,7 @@
 namespace netio::pubsub::inline v0_2 {
 
 Destinations::Destinations(Options options, Calls calls)
-    : options_{std::move(options)}, calls_{std::move(calls)} {
+    : options_{(validate(options.socket), std::move(options))}, calls_{std::move(calls)} {
     options_.socket.socket.reconnect = true;
 }
 

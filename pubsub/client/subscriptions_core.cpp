@@ -47,6 +47,7 @@ SubscriptionsCore::SubscriptionsCore(Transport& transport, Subscriptions::Option
       next_slice_{transport.loop(), [this] { go_on(); }}, next_trial_{transport.loop(),
                                                                       [this] { try_rivals(); }},
       ended_{transport.loop(), [this] { user_.handler.on_ended(user_.subscriptions); }} {
+    validate(options_.socket);
     require_option(!options_.publishers.empty() || options_.bus != nullptr,
                    "publishers must not be empty where there is no bus");
     require_between("publisher_limit", options_.publisher_limit,

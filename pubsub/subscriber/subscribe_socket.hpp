@@ -173,4 +173,7 @@ class NETIO_EXPORT SubscribeSocket final {
     std::unique_ptr<SubscriberCore> core_;
 };
 
+// Throws std::invalid_argument naming the option and what is allowed.
+NETIO_EXPORT void validate(const SubscribeSocket::Options& options);
+
 } // namespace netio::pubsub::inline v0_2

@@ -15,7 +15,9 @@ Closed ended(CloseReason reason, std::string detail = {}) {
     return {.reason = reason, .detail = std::move(detail), .required_receive_bytes = 0};
 }
 
-void check(const SubscribeSocket::Options& options) {
+} // namespace
+
+void validate(const SubscribeSocket::Options& options) {
     validate(options.session);
     if (options.largest_message_bytes == 0 || options.largest_message_bytes > UINT32_MAX) {
         throw std::invalid_argument{"largest_message_bytes must be from 1 to 4294967295"};
@@ -27,8 +29,6 @@ void check(const SubscribeSocket::Options& options) {
     require_time("retry_interval", options.retry_interval);
     require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
-
-} // namespace
 
 // Gives the handler what is found, as long as it lets us.
 struct SubscriberCore::Sink {
@@ -72,7 +72,7 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
                           .limit = std::max(options_.retry_interval, options_.retry_limit),
                           .seed = transport.draw_number()}}},
       connector_{transport, *this}, retry_timer_{transport.loop(), [this] { retry(); }} {
-    check(options_);
+    validate(options_);
     start();
 }
 

@@ -11,7 +11,7 @@ namespace netio::stream::inline v0_2 {
 class BlockingListener::Acceptor final : private StreamListener::Handler {
   public:
     Acceptor(std::string_view address, const BlockingStream::Options& options)
-        : options_{options}, engine_{options.provider} {
+        : options_{(validate(options.stream), options)}, engine_{options.provider} {
         engine_.loop.observer = options.observer;
         std::shared_ptr<ServerKeys> keys;
         if (options.keys) keys = std::make_shared<ServerKeys>(engine_.loop, *options.keys);

@@ -70,6 +70,16 @@ TEST_F(LimitedClient, WithoutRoomForAnyCallIsRefused) {
     EXPECT_THROW(Client{with_limit(0)}, std::invalid_argument);
 }
 
+// And not told by an event for each attempt to connect.
+TEST_F(LimitedClient, AnOptionOfDestinationsIsRefusedByTheConstructor) {
+    Client::Options options;
+    options.send.page_bytes = 1;
+    EXPECT_THROW(Client{options}, std::invalid_argument);
+    options.send = {};
+    options.send.socket.session.send_count = 1;
+    EXPECT_THROW(Client{options}, std::invalid_argument);
+}
+
 TEST_F(LimitedClient, ARangeThatEndsBeforeItBeginsIsRefusedInTheCall) {
     const Client publisher{publishing()};
     Client client{subscribing(publisher)};

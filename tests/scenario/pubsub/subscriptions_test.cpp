@@ -400,6 +400,14 @@ TEST_P(SeveralPublishers, AllMayBeDestroyedInAHandler) {
     EXPECT_EQ(actor.message_count, 1U);
 }
 
+// And not by the publisher that is found first.
+TEST_P(SeveralPublishers, AnOptionOfConnectionsIsRefusedAlsoWherePublishersAreFoundLater) {
+    Subscriptions::Options wrong = options({});
+    wrong.bus = &bus;
+    wrong.socket.fid_limit = 0;
+    EXPECT_THROW((Subscriptions{transport(), wrong, actor}), std::invalid_argument);
+}
+
 TEST_P(SeveralPublishers, NeitherAnAddressNorABusIsRefused) {
     EXPECT_THROW((Subscriptions{transport(), {}, actor}), std::invalid_argument);
     EXPECT_THAT(actor.connected, IsEmpty());

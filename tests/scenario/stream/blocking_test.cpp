@@ -147,6 +147,13 @@ TEST(BlockingListening, WhereOtherMachinesReachItHasToBeMeant) {
     EXPECT_NO_THROW((BlockingListener{"0.0.0.0:0", {.open = true}}));
 }
 
+// And not by the peer that comes first.
+TEST(BlockingListening, AnOptionOfItsStreamsIsRefusedByTheConstructor) {
+    BlockingStream::Options options = patient;
+    options.stream.copy_step_bytes = 0;
+    EXPECT_THROW((BlockingListener{"127.0.0.1:0", options}), std::invalid_argument);
+}
+
 // Nobody looks between two calls.
 TEST(BlockingListening, AKeyThatIsTakenAwayEndsItsStreamInTheNextCall) {
     netio::test::KeyFiles files;
