@@ -49,6 +49,8 @@ Json json_of(const PublishReport& report) {
     json["again"] = report.again;
     json["dropped"] = report.dropped;
     json["pages"] = report.pages;
+    json["disconnected"] = report.disconnected;
+    json["unconfirmed"] = report.unconfirmed;
     for (const TriggerReport& trigger : report.triggers) {
         json["triggers"][trigger.name] = {{"events", trigger.events},
                                           {"put_off_s", trigger.put_off_s}};
@@ -105,8 +107,8 @@ std::string to_json(const SubscribeReport& report) {
     json["mode"] = report.mode;
     json["end"] = report.end;
     json["outcome"] = report.outcome;
-    json["reached"] = report.reached;
-    json["unreached"] = report.unreached;
+    json["reached"] = report.reached.any;
+    json["unreached"] = report.reached.unreached;
     json["detail"] = report.detail;
     add(json, report.throughput);
     json["lost"] = report.lost ? Json(*report.lost) : Json(nullptr);
@@ -151,6 +153,13 @@ std::string to_text(const PublishReport& report) {
     if (report.dropped > 0) {
         text += fmt::format("  {} messages dropped for slow subscribers\n", report.dropped);
     }
+    if (report.disconnected > 0) {
+        text += fmt::format("  {} subscribers were lost or cut off\n", report.disconnected);
+    }
+    if (report.unconfirmed > 0) {
+        text += fmt::format("  {} subscribers have not confirmed that they have everything\n",
+                            report.unconfirmed);
+    }
     for (const TriggerReport& trigger : report.triggers) {
         text += fmt::format("  trigger {}: {} events, put off by {:.3f} s\n", trigger.name,
                             trigger.events, trigger.put_off_s);
@@ -194,8 +203,8 @@ std::string to_text(const SubscribeReport& report) {
         text += fmt::format("  {} publishers ended and did not tell how much they had published\n",
                             report.unknown_tails);
     }
-    if (report.unreached > 0) {
-        text += fmt::format("  {} publishers accepted no subscription\n", report.unreached);
+    if (report.reached.unreached > 0) {
+        text += fmt::format("  {} publishers accepted no subscription\n", report.reached.unreached);
     }
     if (report.verified) {
         text += fmt::format("  verified: {} missing, {} corrupt, {} reordered, {} duplicates, "

@@ -59,6 +59,8 @@ struct PublishReport {
     std::uint64_t again = 0;
     std::uint64_t dropped = 0;
     std::uint64_t pages = 0;
+    std::uint64_t disconnected = 0; // subscribers that were lost or cut off
+    std::uint64_t unconfirmed = 0;  // subscribers that at its end did not say to have everything
     std::vector<TriggerReport> triggers;
     std::optional<FaultCounts> faults; // on purpose, where there are any
     std::vector<PublishedFid> fids;
@@ -92,8 +94,11 @@ struct SubscribeReport {
     std::string end;     // orderly, lost, messages, duration, interrupted, refused, failed
     std::string outcome; // what the exit status says (apps/common/exit_status.hpp)
     std::string detail;
-    bool reached = false;        // a publisher has accepted a subscription
-    std::uint64_t unreached = 0; // of those whose addresses were given: have accepted none
+    struct Reached {
+        bool any = false;            // a publisher has accepted a subscription
+        std::uint64_t unreached = 0; // of those whose addresses were given: have accepted none
+    };
+    Reached reached;
     std::uint64_t connections = 0;
     std::uint64_t restarts = 0; // another publisher answered where one had
     // Publishers that ended and had not told how much they had published.

@@ -21,6 +21,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <memory>
 #include <optional>
@@ -64,6 +65,7 @@ class DumpRun final : private Subscriptions::Handler {
     ExitStatus run() {
         loop_.run();
         lines_.check();
+        if (refused_) return ExitStatus::failed;
         if (!reached_) return ExitStatus::unreached;
         if (shown_ == 0) return ExitStatus::nothing;
         return arguments_.messages.value_or(0) <= shown_ ? ExitStatus::done
@@ -85,8 +87,10 @@ class DumpRun final : private Subscriptions::Handler {
 
     void on_connected(Subscriptions&, const Subscriptions::Source& source,
                       const std::string&) override {
-        reached_ = true;
         waiting_.erase(source.name);
+    }
+    void on_subscribed(Subscriptions&, const Subscriptions::Source&, const FidRange&) override {
+        reached_ = true;
     }
     void on_message(Subscriptions&, const Subscriptions::Source&, Fid fid,
                     std::span<const std::byte> message, std::uint8_t status) override {
@@ -108,8 +112,14 @@ class DumpRun final : private Subscriptions::Handler {
             fmt::format("{}: {} messages missed while not connected\n", name_of(fid), count));
     }
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
-                    Subscriptions::Refusal) override {
-        log_.warn(fmt::format("{} refuses {}", source.name, shown(range, layout_)));
+                    Subscriptions::Refusal why) override {
+        if (ended_) return; // of several ranges the first is told
+        spdlog::error("{} refuses {}: {}", source.name, shown(range, layout_),
+                      why == Subscriptions::Refusal::not_permitted
+                          ? "the key does not permit it"
+                          : "it has no room for the subscription");
+        refused_ = true;
+        end();
     }
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {
@@ -136,7 +146,8 @@ class DumpRun final : private Subscriptions::Handler {
     std::unique_ptr<netio::Transport> transport_;
     std::set<std::string> waiting_; // publishers, by name
     std::uint64_t shown_ = 0;
-    bool reached_ = false;
+    bool reached_ = false; // a publisher has accepted a subscription
+    bool refused_ = false; // one does not give what was asked for
     bool ended_ = false;
     std::unique_ptr<netio::pubsub::Discovery> bus_;
     netio::Timer duration_timer_{loop_, [this] { end(); }};

@@ -189,6 +189,8 @@ PublishReport sum_of(const std::vector<PublishReport>& parts, const std::string&
         sum.again += part.again;
         sum.dropped += part.dropped;
         sum.pages += part.pages;
+        sum.disconnected += part.disconnected;
+        sum.unconfirmed += part.unconfirmed;
         for (std::size_t t = 0; t < part.triggers.size(); ++t) { // one loop has each of them
             TriggerReport& trigger = sum.triggers.at(t);
             trigger.events += part.triggers[t].events;

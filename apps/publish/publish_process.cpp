@@ -4,6 +4,7 @@
 #include "apps/common/end_signals.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/publish/loop_parts.hpp"
+#include "apps/publish/outcome.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -62,7 +63,7 @@ ExitStatus PublishProcess::run() {
         other->join();
     const std::vector<PublishReport> all = reports();
     print_report(arguments_.json ? to_json(all) + "\n" : to_text(all));
-    return failed_ ? ExitStatus::failed : ExitStatus::done;
+    return outcome(all, failed_);
 }
 
 // The second one does not wait for subscribers.

@@ -137,6 +137,7 @@ void PublishRun::end(std::string_view why) {
     continue_timer_.cancel();
     duration_timer_.cancel();
     input_watch_.reset();
+    subscribers_.begin_end();
     outlet_->publisher().close();
 }
 
@@ -156,6 +157,8 @@ PublishReport PublishRun::report() const {
             .again = sums.again,
             .dropped = sums.dropped,
             .pages = sums.pages,
+            .disconnected = subscribers_.disconnected(),
+            .unconfirmed = subscribers_.unconfirmed(),
             .triggers = feed_.triggers(),
             .faults = std::ranges::any_of(config_.streams, makes_faults)
                           ? std::optional{feed_.faults()}

@@ -33,9 +33,11 @@ void SubscriberLog::tell() {
 
 void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const netio::Closed& closed) {
     tell();
-    subscribed_.erase(peer.id);
     using netio::CloseReason;
-    if (closed.reason == CloseReason::local || closed.reason == CloseReason::orderly) {
+    const bool in_order =
+        closed.reason == CloseReason::local || closed.reason == CloseReason::orderly;
+    if (subscribed_.erase(peer.id) > 0 && ending_ && !in_order) ++unconfirmed_;
+    if (in_order) {
         log_.note(fmt::format("{} has left", peer.address));
     } else if (closed.reason == CloseReason::unconfirmed) {
         log_.note(fmt::format("{} has left: {}", peer.address, closed.detail));

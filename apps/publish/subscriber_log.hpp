@@ -31,6 +31,11 @@ class SubscriberLog {
     std::size_t subscriber_count() const noexcept { return subscribed_.size(); }
     // That were lost or let go.
     std::uint64_t disconnected() const noexcept { return disconnected_; }
+    // From now on whoever goes is to have everything.
+    void begin_end() noexcept { ending_ = true; }
+    // That had subscribed when the end began and are not known to have everything: they went in
+    // another way than in order, or are still here.
+    std::uint64_t unconfirmed() const noexcept { return unconfirmed_ + subscribed_.size(); }
 
   private:
     void tell();
@@ -42,6 +47,8 @@ class SubscriberLog {
     netio::Timer timer_;
     std::set<netio::pubsub::SubscriberId> subscribed_;
     std::uint64_t disconnected_ = 0;
+    std::uint64_t unconfirmed_ = 0;
+    bool ending_ = false;
 };
 
 } // namespace apps

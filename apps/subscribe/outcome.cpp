@@ -26,16 +26,17 @@ bool ended_early(const std::string& end, const Asked& asked) {
 // The worst that is known comes first.
 ExitStatus outcome(const SubscribeReport& report, const Asked& asked) {
     if (report.end == "failed" || report.end == "refused") return ExitStatus::failed;
-    if (!report.reached) return ExitStatus::unreached;
+    if (!report.reached.any) return ExitStatus::unreached;
     if (asked.sound && !is_sound(report)) return ExitStatus::unsound;
     const bool is_missing =
-        report.lost.value_or(0) > 0 || report.unknown_tails > 0 || report.unreached > 0;
+        report.lost.value_or(0) > 0 || report.unknown_tails > 0 || report.reached.unreached > 0;
     if (is_missing || ended_early(report.end, asked)) return ExitStatus::incomplete;
     return report.throughput.messages == 0 ? ExitStatus::nothing : ExitStatus::done;
 }
 
 bool is_whole(netio::pubsub::Fid fid, const SubscribeReport& report, const PatternCounts& counts) {
-    if (report.unreached > 0 || report.unknown_tails > 0 || report.throughput.passed_over > 0)
+    if (report.reached.unreached > 0 || report.unknown_tails > 0 ||
+        report.throughput.passed_over > 0)
         return false;
     const auto row = std::ranges::lower_bound(report.fids, fid, {}, &FidReport::fid);
     return row != report.fids.end() && row->fid == fid && row->lost == 0 && row->surplus == 0 &&

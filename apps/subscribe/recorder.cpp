@@ -22,6 +22,7 @@ namespace {
 constexpr std::string_view part = ".part";
 constexpr std::string_view gap = ".gap";
 constexpr std::size_t digits = 16;
+constexpr int open_flags = O_WRONLY | O_APPEND | O_CLOEXEC;
 
 [[noreturn]] void fail(int error, const std::string& what) {
     throw std::system_error{error, std::generic_category(), what};
@@ -34,7 +35,7 @@ constexpr std::size_t digits = 16;
 std::optional<netio::pubsub::Fid> fid_of(std::string_view name) {
     if (name.size() < digits) return std::nullopt;
     const std::string_view suffix = name.substr(digits);
-    if (!suffix.empty() && suffix != part && suffix != gap) return std::nullopt;
+    if (!suffix.empty() && !suffix.ends_with(part) && suffix != gap) return std::nullopt;
     std::uint64_t value = 0;
     const auto [stop, error] = std::from_chars(name.data(), name.data() + digits, value, 16);
     if (error != std::errc{} || stop != name.data() + digits) return std::nullopt;
@@ -54,6 +55,10 @@ void rename_to_free_name(const std::string& from, const std::string& to) {
         return;
     }
     fail("cannot rename " + from + " to " + to);
+}
+
+void remove_file(const std::string& path) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("cannot remove " + path);
 }
 
 bool exists(const std::string& path) {
@@ -117,21 +122,35 @@ std::string Recorder::path_of(Fid fid) const {
     return folder_ + "/" + name;
 }
 
+std::string Recorder::part_of(Fid fid, unsigned number) const {
+    return path_of(fid) + (number > 1 ? "." + std::to_string(number) : "") + std::string{part};
+}
+
+// The descriptor, or -1. What an earlier run could not finish is left alone where it is to be
+// overwritten, for this one may not be finished either.
+int Recorder::begin(Fid fid, File& file) const {
+    const std::string path = path_of(fid);
+    const std::string with_gap = path + std::string{gap};
+    const bool append = existing_ == Existing::append;
+    file.had_gap = append && exists(with_gap);
+    file.number = 1;
+    if (append && (file.had_gap || exists(path))) {
+        rename_file(file.had_gap ? with_gap : path, part_of(fid, 1));
+        return ::open(part_of(fid, 1).c_str(), open_flags);
+    }
+    for (;; ++file.number) {
+        const int descriptor =
+            ::open(part_of(fid, file.number).c_str(), open_flags | O_CREAT | O_EXCL, 0666);
+        const bool is_taken = descriptor < 0 && errno == EEXIST;
+        if (!is_taken || existing_ != Existing::overwrite) return descriptor;
+    }
+}
+
 void Recorder::open(Fid fid, File& file) {
     if (open_.size() >= open_limit_) close_oldest();
-    const std::string path = path_of(fid);
-    const std::string name = path + std::string{part};
-    int flags = O_WRONLY | O_APPEND | O_CLOEXEC;
-    if (!file.begun) {
-        const bool append = existing_ == Existing::append;
-        file.had_gap = append && exists(path + std::string{gap});
-        if (append && (file.had_gap || exists(path))) {
-            rename_file(file.had_gap ? path + std::string{gap} : path, name);
-        } else {
-            flags |= O_CREAT | (existing_ == Existing::overwrite ? O_TRUNC : O_EXCL);
-        }
-    }
-    const int descriptor = ::open(name.c_str(), flags, 0666);
+    const int descriptor =
+        file.number == 0 ? begin(fid, file) : ::open(part_of(fid, file.number).c_str(), open_flags);
+    const std::string name = part_of(fid, file.number);
     if (descriptor < 0) fail("cannot write " + name);
     file.file.reset(::fdopen(descriptor, "ab"));
     if (!file.file) {
@@ -139,7 +158,6 @@ void Recorder::open(Fid fid, File& file) {
         ::close(descriptor);
         fail(error, "cannot write " + name);
     }
-    file.begun = true;
     open_.push_back(fid);
 }
 
@@ -148,7 +166,7 @@ void Recorder::close_oldest() {
     open_.pop_front();
     File& file = **files_.find(fid);
     // Closing writes what is buffered, so it may fail for want of space.
-    if (std::fclose(file.file.release()) != 0) fail("cannot write " + path_of(fid) + ".part");
+    if (std::fclose(file.file.release()) != 0) fail("cannot write " + part_of(fid, file.number));
 }
 
 void Recorder::write(Fid fid, std::span<const std::byte> message) {
@@ -156,31 +174,31 @@ void Recorder::write(Fid fid, std::span<const std::byte> message) {
     if (!file) file = std::make_unique<File>();
     if (!file->file) open(fid, *file);
     if (std::fwrite(message.data(), 1, message.size(), file->file.get()) != message.size()) {
-        fail("cannot write " + path_of(fid) + ".part");
+        fail("cannot write " + part_of(fid, file->number));
     }
 }
 
-void Recorder::give_name(Fid fid, bool whole) const {
+void Recorder::give_name(Fid fid, unsigned number, bool whole) const {
     const std::string path = path_of(fid);
     const std::string with_gap = path + std::string{gap};
     const std::string& name = whole ? path : with_gap;
-    if (existing_ != Existing::overwrite)
-        return rename_to_free_name(path + std::string{part}, name);
-    rename_file(path + std::string{part}, name);
-    // The other name would be that of what was to be replaced.
-    const std::string& other = whole ? with_gap : path;
-    if (::unlink(other.c_str()) != 0 && errno != ENOENT) fail("cannot remove " + other);
+    if (existing_ != Existing::overwrite) return rename_to_free_name(part_of(fid, number), name);
+    rename_file(part_of(fid, number), name);
+    // The other names would be those of what was to be replaced.
+    remove_file(whole ? with_gap : path);
+    for (unsigned earlier = 1; earlier < number; ++earlier)
+        remove_file(part_of(fid, earlier));
 }
 
 void Recorder::finish(const std::function<bool(Fid)>& is_whole) {
     files_.for_each([&](Fid fid, std::unique_ptr<File>& file) {
         if (!file->file) open(fid, *file);
         if (std::fflush(file->file.get()) != 0 || ::fsync(::fileno(file->file.get())) != 0) {
-            fail("cannot write " + path_of(fid) + std::string{part});
+            fail("cannot write " + part_of(fid, file->number));
         }
         file->file.reset();
         std::erase(open_, fid);
-        give_name(fid, is_whole(fid) && !file->had_gap);
+        give_name(fid, file->number, is_whole(fid) && !file->had_gap);
     });
     files_.clear();
     if (::fsync(folder_fd_) != 0) fail(folder_);

@@ -7,6 +7,7 @@
 //     FOLDER/<fid as 16 hex digits>          whole
 //     FOLDER/<fid as 16 hex digits>.gap      finished, and something is missing
 //     FOLDER/<fid as 16 hex digits>.part     not finished: being written, or left behind
+//     FOLDER/<fid as 16 hex digits>.2.part   the same, where that name is taken; and so on
 //
 // What is there already is never touched unless the user says so.
 
@@ -55,14 +56,16 @@ class Recorder {
     };
     struct File {
         std::unique_ptr<std::FILE, Close> file; // null: closed for the moment
-        bool begun = false;
-        bool had_gap = false; // what is appended to
+        unsigned number = 0;                    // of its temporary name; 0: not begun
+        bool had_gap = false;                   // what is appended to
     };
     void lock_folder();
     void refuse_existing(std::span<const FidRange> fids) const;
     void open(Fid fid, File& file);
+    int begin(Fid fid, File& file) const;
     void close_oldest();
-    void give_name(Fid fid, bool whole) const;
+    void give_name(Fid fid, unsigned number, bool whole) const;
+    std::string part_of(Fid fid, unsigned number) const;
 
     std::string folder_;
     Existing existing_;

@@ -153,8 +153,7 @@ SubscribeReport Run::report() const {
     SubscribeReport report{.mode = "none",
                            .end = ended_.how,
                            .detail = ended_.detail,
-                           .reached = reached_.any,
-                           .unreached = reached_.awaited.size(),
+                           .reached = {.any = reached_.any, .unreached = reached_.awaited.size()},
                            .throughput = {.messages = sums.messages,
                                           .bytes = sums.bytes,
                                           .seconds = 0,
@@ -207,7 +206,8 @@ SubscribeReport Run::report() const {
     report.lost = lost;
     // What was on its way when a publisher was lost, nobody knows, nor what one that was never
     // there has published.
-    if (!reached_.any || report.unreached > 0 || ended_.how == "lost" || report.unknown_tails > 0)
+    if (!reached_.any || report.reached.unreached > 0 || ended_.how == "lost" ||
+        report.unknown_tails > 0)
         report.lost.reset();
     std::ranges::sort(report.fids, {}, &FidReport::fid);
     return report;

@@ -189,6 +189,10 @@ class KeyedPrograms(Case):
                                         fids="60-70")
         self.assertNotEqual(status, 0)
         self.assertIn("the key does not permit to subscribe to 0x3c-0x46", log)
+        status, _, log = self.start("dump", publisher.address(), "--fid", "60-70", "--messages", 2, "--key", key,
+                                    "--protection", "peers", json_report=False).end()
+        self.assertEqual(status, 1, log)
+        self.assertIn("refuses 0x3c-0x46: the key does not permit it", log)
         publisher.process.terminate()
         status, _, log = publisher.end()
         self.assertEqual(status, 0, log)

@@ -118,6 +118,17 @@ class Loops(Case):
         publisher, _ = self.publish(STREAMS % (2, "rate: 10"), "--duration", "200ms")
         self.assertEqual(self.end(publisher)[0]["end"], "duration")
 
+    def test_who_has_not_confirmed_is_counted_in_each_loop(self):
+        publisher, addresses = self.publish(STREAMS % (2, "rate: 100"))
+        stopped = self.start("subscribe", *addresses, "--fid", "0-9")
+        publisher.wait_for("subscribes to", 2)
+        stopped.process.send_signal(signal.SIGSTOP)
+        publisher.process.send_signal(signal.SIGINT)
+        publisher.process.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+        status, made, log = publisher.end()
+        self.assertEqual((status, made["loops"], made["unconfirmed"]), (5, 2, 2), log)
+        stopped.process.kill()
+
     def test_where_one_loop_fails_the_others_end_and_the_program_says_so(self):
         file = self.path("goes-away", bytes(64))
         publisher, addresses = self.publish(

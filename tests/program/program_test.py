@@ -286,6 +286,7 @@ class Ending(Case):
             stopped.process.kill()
             stopped.process.send_signal(signal.SIGCONT)
             stopped.end()
+            publisher.wait_for("warning .*: connection lost")  # and not in the end
             publisher.process.send_signal(signal.SIGINT)
             self.assertEqual(publisher.end()[0], 0)
 

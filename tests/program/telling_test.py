@@ -180,6 +180,35 @@ class Telling(Case):
         self.assertEqual((status, report["outcome"], report["end"]),
                          (5, "incomplete", "interrupted"), log)
 
+    def test_a_publisher_whose_subscriber_has_not_confirmed_the_end_says_so(self):
+        config = self.config("wait_subscribers: 2\nstreams:\n  - {fids: 0, source: pattern, size: 40, count: 100}\n")
+        for number in (signal.SIGKILL, signal.SIGINT):  # it dies, or the publisher is told not to wait for it
+            publisher = self.start("publish", config)
+            stopped = self.start("subscribe", publisher.address(), "--fid", "0")
+            stopped.wait_for("subscribed to")
+            stopped.process.send_signal(signal.SIGSTOP)
+            other = self.start("subscribe", publisher.address(), "--fid", "0", "--verify")
+            status, report, log = other.end()  # so the publisher's end has begun
+            self.assertEqual((status, report["messages"], report["end"]), (0, 100, "orderly"), log)
+            if number == signal.SIGKILL:
+                stopped.process.kill()
+            else:
+                publisher.process.send_signal(signal.SIGINT)
+                publisher.process.send_signal(signal.SIGTERM)  # another one, for two alike may become one
+            status, report, log = publisher.end()
+            self.assertEqual((status, report["end"], report["unconfirmed"]), (5, "finished", 1), log)
+            stopped.process.kill()
+
+    def test_a_subscriber_that_dies_before_the_end_is_counted_and_no_failure_of_its_publisher(self):
+        publisher = self.start("publish", self.config(self.PATTERN))
+        dies = self.start("subscribe", publisher.address(), "--fid", "0")
+        publisher.wait_for("subscribes to")
+        dies.process.kill()
+        publisher.wait_for("warning .*: connection lost")
+        publisher.process.send_signal(signal.SIGINT)
+        status, report, log = publisher.end()
+        self.assertEqual((status, report["disconnected"], report["unconfirmed"]), (0, 1, 0), log)
+
     def test_colours_are_left_out_where_they_are_not_wanted(self):
         """On a terminal, which is where there are any."""
         for value, coloured in (("1", False), ("", True)):

@@ -18,7 +18,7 @@ SubscribeReport subscriber() {
         .end = "orderly",
         .outcome = "unsound",
         .detail = "a \"quoted\"\nline",
-        .reached = true,
+        .reached = {.any = true},
         .throughput = {.messages = 1000, .bytes = 125000000, .seconds = 2},
         .lost = 3,
         .surplus = 9,
@@ -64,12 +64,16 @@ TEST(Report, JsonOfAPublisherHasItsKeys) {
                               .end = "finished",
                               .throughput = {.messages = 10, .bytes = 400, .seconds = 0},
                               .pages = 2,
+                              .disconnected = 3,
+                              .unconfirmed = 4,
                               .fids = {{.fid = Fid{0x10}, .messages = 10}}}));
     EXPECT_EQ(json["role"], "publisher");
     EXPECT_EQ(json["mode"], "buffered");
     EXPECT_EQ(json["messages"], 10);
     EXPECT_EQ(json["messages_per_s"], 0.0) << "no time, no rate";
     EXPECT_EQ(json["pages"], 2);
+    EXPECT_EQ(json["disconnected"], 3);
+    EXPECT_EQ(json["unconfirmed"], 4);
     EXPECT_EQ(json["fids"]["0x10"]["messages"], 10);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/loop_parts.hpp"
 
+#include "apps/publish/outcome.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <gmock/gmock.h>
@@ -156,6 +157,8 @@ TEST(LoopParts, TheirReportsAreOne) {
                         .again = 2,
                         .dropped = 3,
                         .pages = 4,
+                        .disconnected = 5,
+                        .unconfirmed = 6,
                         .triggers = {{.name = "a", .events = 5, .put_off_s = 0.5}},
                         .fids = {{Fid{1}, 10}, {Fid{4}, 1}}};
     PublishReport second = first;
@@ -176,6 +179,8 @@ TEST(LoopParts, TheirReportsAreOne) {
     EXPECT_EQ(sum.again, 4U);
     EXPECT_EQ(sum.dropped, 6U);
     EXPECT_EQ(sum.pages, 8U);
+    EXPECT_EQ(sum.disconnected, 10U);
+    EXPECT_EQ(sum.unconfirmed, 12U);
     EXPECT_EQ(sum.triggers.front().events, 5U);
     EXPECT_EQ(sum.faults->missing, 7U);
     ASSERT_EQ(sum.fids.size(), 3U);
@@ -183,6 +188,15 @@ TEST(LoopParts, TheirReportsAreOne) {
     second.end = "failed";
     EXPECT_EQ(sum_of({first, second}, "").end, "failed");
     EXPECT_EQ(sum_of({second, first}, "").end, "failed");
+}
+
+TEST(PublishOutcome, OneSubscriberOfOnePublisherThatHasNotConfirmedIsIncomplete) {
+    const PublishReport all_have_it{.disconnected = 1};
+    const PublishReport one_has_not{.unconfirmed = 1};
+    EXPECT_EQ(outcome({all_have_it, all_have_it}, false), ExitStatus::done)
+        << "who was lost earlier is that publisher's policy, or its own death";
+    EXPECT_EQ(outcome({all_have_it, one_has_not}, false), ExitStatus::incomplete);
+    EXPECT_EQ(outcome({one_has_not}, true), ExitStatus::failed);
 }
 
 } // namespace

@@ -60,6 +60,23 @@ TEST_F(SubscriberLogTest, ItKnowsHowManyHaveSubscribedAndAreStillHere) {
     EXPECT_EQ(log.subscriber_count(), 1U);
 }
 
+TEST_F(SubscriberLogTest, AtTheEndWhoeverGoesOtherwiseThanInOrderOrStaysHasNotConfirmed) {
+    using netio::CloseReason;
+    for (std::uint64_t peer = 1; peer <= 7; ++peer)
+        ask(peer, 1);
+    log.closed(peer_of(1), {.reason = CloseReason::too_slow}); // by policy
+    log.closed(peer_of(2), {.reason = CloseReason::lost});
+    log.begin_end();
+    log.closed(peer_of(3), {.reason = CloseReason::orderly});
+    log.closed(peer_of(4), {.reason = CloseReason::too_slow});
+    log.closed(peer_of(5), {.reason = CloseReason::lost});
+    log.closed(peer_of(6), {.reason = CloseReason::unconfirmed});
+    log.closed(peer_of(8), {.reason = CloseReason::lost}); // never subscribed to anything
+    EXPECT_EQ(log.unconfirmed(), 4U) << "and one is still here";
+    log.closed(peer_of(7), {.reason = CloseReason::orderly});
+    EXPECT_EQ(log.unconfirmed(), 3U);
+}
+
 // One fid a turn, as somebody does who means to fill a log; and one subscriber after another.
 TEST_F(SubscriberLogTest, HoweverManyTurnsOneTakesTheLinesHaveALimitAndNothingPilesUp) {
     for (std::uint64_t i = 0; i < 10'000; ++i) {

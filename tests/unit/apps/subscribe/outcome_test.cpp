@@ -9,7 +9,7 @@ namespace {
 SubscribeReport ended(const std::string& end) {
     SubscribeReport report;
     report.end = end;
-    report.reached = true;
+    report.reached.any = true;
     report.throughput.messages = 10;
     report.lost = 0;
     return report;
@@ -26,7 +26,7 @@ TEST(Outcome, WhatWasAskedForIsDone) {
 TEST(Outcome, WhoeverNeverGotInIsToldSoWhateverEndedIt) {
     for (const auto* end : {"duration", "interrupted", "lost"}) {
         SubscribeReport report = ended(end);
-        report.reached = false;
+        report.reached.any = false;
         report.throughput.messages = 0;
         EXPECT_EQ(outcome(report, {.duration = true}), ExitStatus::unreached) << end;
     }
@@ -75,7 +75,7 @@ TEST(Outcome, WhatIsKnownToBeMissingIsIncompleteWhateverTheEnd) {
 TEST(Outcome, APublisherThatWasNeverReachedIsIncompleteWhateverTheEnd) {
     for (const auto* end : {"orderly", "interrupted", "duration", "messages"}) {
         SubscribeReport report = ended(end);
-        report.unreached = 1;
+        report.reached.unreached = 1;
         report.lost.reset();
         EXPECT_EQ(outcome(report, {.messages = end == std::string{"messages"}}),
                   ExitStatus::incomplete)
@@ -114,7 +114,7 @@ TEST(Outcome, WhateverMayBeMissingKeepsARecordingFromTheNameOfAWholeOne) {
     report.unknown_tails = 1;
     EXPECT_FALSE(whole(report));
     report = recorded();
-    report.unreached = 1;
+    report.reached.unreached = 1;
     EXPECT_FALSE(whole(report)) << "it may publish this fid, too";
     report = recorded();
     report.throughput.passed_over = 1;

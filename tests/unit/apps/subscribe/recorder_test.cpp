@@ -153,6 +153,32 @@ TEST_F(RecorderTest, OverwritingReplacesOnlyWhenTheNewOneIsFinished) {
     EXPECT_FALSE(exists(one, ".part"));
 }
 
+TEST_F(RecorderTest, WhatWasLeftBehindIsReplacedAsWellOnlyWhenTheNewOneIsFinished) {
+    for (const std::string text : {"first", "second", "third"}) {
+        Recorder recorder{folder, all, Existing::overwrite};
+        recorder.write(Fid{1}, bytes(text));
+    }
+    EXPECT_EQ(content(one, ".part"), "first");
+    EXPECT_EQ(content(one, ".2.part"), "second");
+    EXPECT_EQ(content(one, ".3.part"), "third");
+    EXPECT_THAT(refusal(), HasSubstr("part; give another folder")) << "they are recordings";
+    EXPECT_THAT(refusal(Existing::append), HasSubstr("part; give it another name"));
+    record("fourth", true, Existing::overwrite);
+    EXPECT_EQ(content(one), "fourth");
+    for (const auto* suffix : {".part", ".2.part", ".3.part", ".4.part"})
+        EXPECT_FALSE(exists(one, suffix)) << suffix;
+}
+
+TEST_F(RecorderTest, OverwritingFollowsNoLink) {
+    std::filesystem::create_directories(folder);
+    std::ofstream{path("elsewhere")} << "precious";
+    std::filesystem::create_symlink(path("elsewhere"), path(one, ".part"));
+    record("new", true, Existing::overwrite);
+    EXPECT_EQ(content("elsewhere"), "precious");
+    EXPECT_EQ(content(one), "new");
+    EXPECT_FALSE(exists(one, ".part"));
+}
+
 TEST_F(RecorderTest, MoreFidsThanDescriptorsAreWrittenWhole) {
     Recorder recorder{folder, all, Existing::refuse, 3};
     for (int round = 0; round < 3; ++round)
@@ -164,8 +190,9 @@ TEST_F(RecorderTest, MoreFidsThanDescriptorsAreWrittenWhole) {
 }
 
 TEST_F(RecorderTest, AFullDiskIsAnErrorThatNamesTheFile) {
-    Recorder recorder{folder, all, Existing::overwrite};
-    std::filesystem::create_symlink("/dev/full", path(one, ".part"));
+    std::filesystem::create_directories(folder);
+    std::filesystem::create_symlink("/dev/full", path(one));
+    Recorder recorder{folder, all, Existing::append};
     try {
         recorder.write(Fid{1}, bytes("x"));
         recorder.finish(whole);
