@@ -13,7 +13,6 @@
 #include <CLI/CLI.hpp>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -66,24 +65,14 @@ std::optional<std::size_t> read_in(std::span<std::byte> memory) {
     throw std::system_error{errno, std::system_category(), "standard input"};
 }
 
-// What to wait for instead of standard input where that is a file: always readable, and epoll does
-// not take it.
-int always_readable() {
-    const int descriptor = ::eventfd(1, EFD_CLOEXEC);
-    if (descriptor < 0) throw std::system_error{errno, std::system_category(), "eventfd"};
-    return descriptor;
-}
-
 // All waiting is done in wait_for(): so what was read leaves, and what the peer does is noticed,
 // however long standard input is silent. Nor does it wait for the peer to take something without
 // taking what it sends, for it may do the same.
 void converse(BlockingStream& peer) {
     using Ready = BlockingStream::Ready;
     std::vector<std::byte> memory(piece_bytes);
-    const bool is_file = ::lseek(STDIN_FILENO, 0, SEEK_CUR) >= 0;
-    const int input = is_file ? always_readable() : STDIN_FILENO;
     for (bool open = true; open;) {
-        switch (peer.wait_for(peer.has_capacity() ? input : BlockingStream::no_descriptor)) {
+        switch (peer.wait_for(peer.has_capacity() ? STDIN_FILENO : BlockingStream::no_descriptor)) {
         case Ready::writable:
             break;
         case Ready::peer: // 0 bytes: it has ended, but still listens

@@ -96,10 +96,11 @@ std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
         }
         ++delivered_;
         ++work;
-        if (!closing_.empty()) work += settle(false);
+        if (!closing_.empty() && work < budget && !loop_.time_is_up())
+            work += settle(false, budget - work);
         if (work >= budget || loop_.time_is_up()) return work;
     }
-    return work + settle(true);
+    return work + settle(true, budget - work);
 }
 
 bool CompletionQueue::refill() {
@@ -172,19 +173,30 @@ void CompletionQueue::audit_some() {
     }
 }
 
-std::size_t CompletionQueue::settle(bool empty) {
-    std::size_t settled = 0;
+std::size_t CompletionQueue::settle(bool empty, std::size_t budget) {
+    std::size_t work = 0;
     // By index: a handler may close or destroy any connection of this queue.
-    for (std::size_t i = 0; i < closing_.size(); ++i) {
+    for (std::size_t i = 0; i < closing_.size() && work < budget; ++i) {
         const Closing closing = closing_[i];
         if (closing.connection == nullptr) continue;
         if (!empty && delivered_ < closing.due && !closing.connection->is_settled()) continue;
-        closing_[i].connection = nullptr;
-        closing.connection->finish_close();
-        ++settled;
+        closing_[i].due = 0; // also in the next turn
+        work += finish(i, budget - work);
+        if (loop_.time_is_up()) break;
     }
     std::erase_if(closing_, [](const Closing& closing) { return closing.connection == nullptr; });
-    return settled;
+    return work;
+}
+
+std::size_t CompletionQueue::finish(std::size_t place, std::size_t budget) {
+    std::size_t work = 0;
+    while (work < budget && closing_[place].connection != nullptr) {
+        Connection& connection = *closing_[place].connection;
+        ++work;
+        if (connection.finish_close()) closing_[place].connection = nullptr;
+        if (loop_.time_is_up()) break;
+    }
+    return work;
 }
 
 // Nothing can be expected of it any more, so it is not read again, which would fail for ever.

@@ -38,7 +38,7 @@ class CompletionQueue final : public EventSource {
     bool reserve(std::size_t entry_count) noexcept;
 
     OperationTable& operations() noexcept { return operations_; }
-    // Calls connection.finish_close() once everything that was delivered has been read.
+    // Calls connection.finish_close() until it has, once everything that was delivered was read.
     void settle_connection(Connection& connection);
     // There is, or may be, something to read.
     void activate() { loop_.activate(*this); }
@@ -73,8 +73,9 @@ class CompletionQueue final : public EventSource {
     bool refill();
     void deliver(const ::fi_cq_data_entry& entry);
     void deliver_error();
-    // `empty`: nothing is left to read.
-    std::size_t settle(bool empty);
+    // `empty`: nothing is left to read. At most so many pieces, and none when the time is up.
+    std::size_t settle(bool empty, std::size_t budget);
+    std::size_t finish(std::size_t place, std::size_t budget);
     void fail_all(long error);
     void audit_some();
 

@@ -262,35 +262,36 @@ void Connection::close_endpoint() noexcept {
     endpoint_.close(state_ != State::idle);
 }
 
-void Connection::finish_close() {
+void Connection::give_up_outstanding() {
     close_endpoint();
     state_ = State::closed;
-    struct Outstanding {
-        Completion::Kind kind;
-        Cookie cookie;
-    };
-    std::vector<Outstanding> outstanding;
+    // The list is most recent first; reports come in the order of posting.
     while (outstanding_ != OperationTable::none) {
         const std::uint32_t index = outstanding_;
         const Operation& operation = operations()[index];
-        if (index != life_.question) outstanding.push_back({operation.kind, operation.cookie});
+        if (index != life_.question) {
+            given_up_.push_back({.kind = operation.kind,
+                                 .outcome = Completion::Outcome::canceled,
+                                 .cookie = operation.cookie});
+        }
         outstanding_ = operation.next;
         operations().release(index); // the provider may still report it
     }
     sends_outstanding_ = receives_outstanding_ = 0;
     life_.question = OperationTable::none;
-    const DestructionWatch watch{destroyed_};
-    // The list is most recent first; reports come in the order of posting.
-    for (auto entry = outstanding.rbegin(); entry != outstanding.rend(); ++entry) {
-        Completion completion{};
-        completion.kind = entry->kind;
-        completion.cookie = entry->cookie;
-        completion.outcome = Completion::Outcome::canceled;
-        handler_.on_completion(completion);
-        if (watch.destroyed()) return;
+}
+
+bool Connection::finish_close() {
+    if (state_ != State::closed) give_up_outstanding();
+    if (given_up_.empty()) {
+        const Closed closed = std::move(closed_);
+        handler_.on_closed(closed); // may destroy this connection
+        return true;
     }
-    const Closed closed = std::move(closed_);
-    handler_.on_closed(closed); // may destroy this connection
+    const Completion next = given_up_.back();
+    given_up_.pop_back();
+    handler_.on_completion(next); // may destroy this connection
+    return false;
 }
 
 // --- the peer -------------------------------------------------------------------------------

@@ -57,7 +57,9 @@ class Connection final : public netio::Connection {
     bool is_settled() const noexcept;
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
-    void finish_close();
+    // Tells of the next operation that is given up, and behind the last one that it is closed:
+    // true. May destroy this connection.
+    bool finish_close();
     // Cuts off a peer that sends what nobody is told of; `all_told`: its queue is empty.
     void audit(bool all_told);
     // Something broke: no more posting; on_closed follows when the queue is settled.
@@ -87,6 +89,7 @@ class Connection final : public netio::Connection {
     bool must_wait(const Held& held);
     Status posted(long result, std::uint32_t operation, const char* step);
     void close_endpoint() noexcept;
+    void give_up_outstanding();
     void ask_for_sign_of_life();
 
     Domain& domain_;
@@ -101,6 +104,7 @@ class Connection final : public netio::Connection {
     std::size_t sends_outstanding_ = 0;
     std::size_t receives_outstanding_ = 0;
     std::vector<Held> held_;
+    std::vector<Completion> given_up_; // and not yet told; the next one last
     Closed closed_;
     bool* destroyed_ = nullptr;
 };

@@ -156,8 +156,14 @@ BlockingStream::Ready BlockingStream::Connection::wait_for(int descriptor) {
     bool ready = false;
     std::optional<DescriptorWatch> watch;
     if (descriptor != no_descriptor) {
-        watch.emplace(loop_, descriptor, DescriptorWatch::Interest::readable,
-                      [&ready] { ready = true; });
+        try {
+            watch.emplace(loop_, descriptor, DescriptorWatch::Interest::readable,
+                          [&ready] { ready = true; });
+        } catch (const FabricError& error) {
+            if (error.code() != std::errc::operation_not_permitted) throw;
+            ready = true; // a file: always readable, and epoll does not take it
+            loop_.run_once();
+        }
     }
     const bool wants_capacity = descriptor == no_descriptor;
     const auto is_writable = [&] { return wants_capacity && has_capacity(); };

@@ -90,8 +90,8 @@ class NETIO_EXPORT BlockingStream {
 
     // Waits until there is something to read here, or the stream has ended and no read has said so
     // yet (peer); or the descriptor is readable; or, if there was none, has_capacity(); whatever
-    // comes first. Bytes move meanwhile. Throws StreamError if the connection is gone and nothing
-    // is left to read.
+    // comes first. Bytes move meanwhile. A file is always readable. Throws StreamError if the
+    // connection is gone and nothing is left to read, FabricError if the descriptor is none.
     enum class Ready : std::uint8_t { peer, descriptor, writable };
     static constexpr int no_descriptor = -1;
     Ready wait_for(int descriptor);

@@ -262,11 +262,14 @@ void Conversation::wake() {
 // before everything else lets it go on directly), send.
 void Conversation::progress() {
     if (state_ == State::opening) return;
+    delivery_.begin_turn();
+    if (state_ == State::ended) return end();
     if (in_.copy_out(core_.options().copy_step_bytes)) wake();
     if (!delivery_.received()) return;
     if (state_ == State::open) tell_peer();
     if (!delivery_.sent()) return;
     if (state_ == State::open && !delivery_.writable()) return;
+    if (delivery_.is_held_up()) return wake();
     if (state_ == State::open) shut_down_when_done();
     if (state_ == State::draining) drain();
 }
@@ -329,6 +332,7 @@ void Conversation::drain() {
         closed_.detail = "the peer has closed, and not all that was to be sent had left";
     }
     if (!delivery_.canceled_sends()) return;
+    if (delivery_.is_held_up()) return wake();
     if (closing_ || delivery_.has_ended()) return end();
     if (wake_.armed()) return; // there is more to copy, or a new receive
     if (in_.unread_bytes() > 0 && !delivery_.has_lost()) {
@@ -340,7 +344,9 @@ void Conversation::drain() {
 void Conversation::end() {
     state_ = State::ended;
     wake_.cancel();
-    if (delivery_.canceled_receives()) core_.on_ended(closed_); // destroys this
+    if (!delivery_.canceled_receives()) return;
+    if (delivery_.is_held_up()) return wake();
+    core_.on_ended(closed_); // destroys this
 }
 
 } // namespace netio::stream::inline v0_2

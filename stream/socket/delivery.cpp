@@ -13,64 +13,76 @@ Delivery::~Delivery() {
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
-bool Delivery::tell(const Received& received) {
+template <typename Call>
+bool Delivery::call_user(Call call) {
+    ++told_count_;
     const DestructionWatch watch{destroyed_};
-    core_.handler().on_received(core_.socket(), received);
+    call(core_.handler(), core_.socket());
     return !watch.destroyed();
+}
+
+bool Delivery::tell(const Received& received) {
+    return call_user([&](auto& handler, auto& socket) { handler.on_received(socket, received); });
+}
+
+bool Delivery::tell(Cookie sent, Outcome outcome) {
+    return call_user(
+        [&](auto& handler, auto& socket) { handler.on_send_completed(socket, sent, outcome); });
+}
+
+bool Delivery::is_held_up() const {
+    return told_count_ > 0 && core_.loop().time_is_up();
 }
 
 bool Delivery::received() {
     // Those posted in the handler have their turn later: after the end each completes at once.
     for (std::size_t left = in_.receive_count(); left > 0; --left) {
+        if (is_held_up()) return true;
         const auto received = in_.next_done();
         if (!received) break;
         if (!tell(*received)) return false;
     }
-    if (has_ended_ || !in_.has_ended()) return true;
+    if (has_ended_ || !in_.has_ended() || is_held_up()) return true;
     has_ended_ = true;
-    const DestructionWatch watch{destroyed_};
-    core_.handler().on_end_of_stream(core_.socket());
-    return !watch.destroyed();
+    return call_user([](auto& handler, auto& socket) { handler.on_end_of_stream(socket); });
 }
 
 bool Delivery::sent() {
-    const DestructionWatch watch{destroyed_};
-    while (const auto cookie = out_.next_done(core_.transport().loop().now())) {
-        core_.handler().on_send_completed(core_.socket(), *cookie, Outcome::done);
-        if (watch.destroyed()) return false;
+    // Those posted in the handler, too: one of nothing has left at once.
+    for (std::size_t left = out_.send_count(); left > 0 && !is_held_up(); --left) {
+        const auto cookie = out_.next_done(core_.loop().now());
+        if (!cookie) break;
+        if (!tell(*cookie, Outcome::done)) return false;
     }
     return true;
 }
 
 bool Delivery::writable() {
-    if (!owes_writable_ || out_.is_full()) return true;
+    if (!owes_writable_ || out_.is_full() || is_held_up()) return true;
     owes_writable_ = false;
-    const DestructionWatch watch{destroyed_};
-    core_.handler().on_writable(core_.socket());
-    return !watch.destroyed();
+    return call_user([](auto& handler, auto& socket) { handler.on_writable(socket); });
 }
 
 bool Delivery::canceled_sends() {
-    const DestructionWatch watch{destroyed_};
-    while (const auto cookie = out_.next_canceled()) {
-        core_.handler().on_send_completed(core_.socket(), *cookie, Outcome::canceled);
-        if (watch.destroyed()) return false;
+    while (!is_held_up()) {
+        const auto cookie = out_.next_canceled();
+        if (!cookie) break;
+        if (!tell(*cookie, Outcome::canceled)) return false;
     }
     return true;
 }
 
 bool Delivery::lost() {
     has_lost_ = true;
-    const DestructionWatch watch{destroyed_};
-    core_.handler().on_lost(core_.socket(), in_.unread_bytes());
-    return !watch.destroyed();
+    return call_user(
+        [&](auto& handler, auto& socket) { handler.on_lost(socket, in_.unread_bytes()); });
 }
 
 bool Delivery::canceled_receives() {
-    for (auto received = in_.next_done(); received; received = in_.next_done()) {
-        if (!tell(*received)) return false;
-    }
-    for (auto received = in_.next_canceled(); received; received = in_.next_canceled()) {
+    while (!is_held_up()) {
+        auto received = in_.next_done();
+        if (!received) received = in_.next_canceled();
+        if (!received) break;
         if (!tell(*received)) return false;
     }
     return true;

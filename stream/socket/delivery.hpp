@@ -6,10 +6,14 @@
 //
 // The user may destroy the socket in each of these, and this with it: those that answer a bool
 // answer false then, and the caller touches nothing of it.
+//
+// A turn tells as much as the loop has time for, and once at least; the rest waits for the next.
 
 #include "stream/socket/incoming.hpp"
 #include "stream/socket/outgoing.hpp"
 #include "stream/socket/stream_socket.hpp"
+
+#include <cstddef>
 
 namespace netio::stream::inline v0_2 {
 
@@ -21,6 +25,11 @@ class Delivery {
     ~Delivery();
     Delivery(const Delivery&) = delete;
     Delivery& operator=(const Delivery&) = delete;
+
+    // Another turn.
+    void begin_turn() noexcept { told_count_ = 0; }
+    // Behind a call of the user's, and the time is up: others have their turn first.
+    bool is_held_up() const;
 
     // Receives that are complete, and the end of the stream behind the last byte of it.
     bool received();
@@ -41,7 +50,11 @@ class Delivery {
     bool has_lost() const noexcept { return has_lost_; }
 
   private:
+    // False: the user has destroyed this.
+    template <typename Call>
+    bool call_user(Call call);
     bool tell(const Received& received);
+    bool tell(Cookie sent, Completion::Outcome outcome);
 
     StreamSocket::Core& core_;
     Incoming& in_;
@@ -49,6 +62,7 @@ class Delivery {
     bool has_ended_ = false; // on_end_of_stream was called
     bool has_lost_ = false;  // on_lost was called
     bool owes_writable_ = false;
+    std::size_t told_count_ = 0; // in this turn
     bool* destroyed_ = nullptr;
 };
 

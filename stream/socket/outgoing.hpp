@@ -64,6 +64,7 @@ class Outgoing {
     std::optional<Cookie> next_canceled();
 
     bool has_sends() const noexcept { return !sends_.empty(); }
+    std::size_t send_count() const noexcept { return sends_.size(); }
     bool is_full() const noexcept { return sends_.is_full(); }
     std::uint64_t queued_bytes() const noexcept {
         return sender_ ? sender_->queued_bytes() + carrier_->waiting_bytes() : 0;

@@ -51,6 +51,7 @@ class End final : Connection::Handler {
     std::vector<Closed> closed;
     std::function<void()> at_connected = [] {};
     std::function<void()> at_message = [] {};
+    std::function<void()> at_completion = [] {};
     std::unique_ptr<Connection> connection;
 
   private:
@@ -71,6 +72,7 @@ class End final : Connection::Handler {
     void on_rejected(std::span<const std::byte>) override {}
     void on_completion(const Completion& completion) override {
         ++completions;
+        at_completion();
         if (completion.kind != Completion::Kind::receive ||
             completion.outcome != Completion::Outcome::done) {
             return;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <functional>
@@ -306,6 +307,22 @@ TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
     writing.join();
     ::close(silent);
     ::close(readable);
+}
+
+TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
+    using Ready = BlockingStream::Ready;
+    connect();
+    const int file = ::memfd_create("file", MFD_CLOEXEC); // as one on a disk: epoll takes none
+    EXPECT_EQ(client->wait_for(file), Ready::descriptor);
+    server->write(std::vector<std::byte>(10));
+    with_running_server([&] {
+        const auto deadline = std::chrono::steady_clock::now() + 30s;
+        while (client->wait_for(file) != Ready::peer) {
+            ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+        }
+    });
+    ::close(file);
+    EXPECT_THROW(client->wait_for(file), FabricError) << "it is open no more";
 }
 
 TEST_F(BlockingEnd, WaitForNoticesThatThePeerIsGoneAlthoughItsEndWasRead) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A connection that ends holds nobody up, however much is outstanding.
+
+#include "tests/scenario/fabric/ends.hpp"
+
+namespace netio::test {
+namespace {
+
+class TurnsOfTheEnd : public testing::Test {
+  protected:
+    // An attempt that is refused; `most`: of its receives that a turn of `fabric` may tell of.
+    static void expect_at_most(std::size_t most, Fabric& fabric,
+                               const std::function<void()>& at_completion) {
+        Address nobody;
+        {
+            const Door door{*fabric.transport, {"127.0.0.1", 0}};
+            nobody = door.listener->address();
+        }
+        End end{*fabric.transport, nobody};
+        end.at_completion = at_completion;
+        std::size_t before = 0;
+        ASSERT_TRUE(fabric.run_until([&] {
+            const std::size_t told = end.completions - std::exchange(before, end.completions);
+            EXPECT_LE(told, most);
+            return !end.closed.empty();
+        }));
+        EXPECT_EQ(end.completions, receive_count);
+        fabric.run_for(1ms);
+        EXPECT_EQ(end.completions, receive_count) << "behind on_closed";
+        EXPECT_EQ(end.closed.size(), 1U);
+    }
+};
+
+TEST_F(TurnsOfTheEnd, AreBoundedInTime) {
+    Fabric fabric;
+    // The provider may report the first by itself.
+    expect_at_most(2, fabric, [&, first = true]() mutable {
+        while (!first && !fabric.loop.time_is_up()) {
+        }
+        first = false;
+    });
+}
+
+TEST_F(TurnsOfTheEnd, AreBoundedInNumber) {
+    Fabric fabric{{}, {.drain_limit = 3, .turn_limit = std::chrono::hours{1}}};
+    expect_at_most(3, fabric, [] {});
+}
+
+} // namespace
+} // namespace netio::test
