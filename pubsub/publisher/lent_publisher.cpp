@@ -124,16 +124,8 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
     ++found.published;
     keep(*id, fid, slices, total_bytes, extras);
     std::vector<SubscriberId> left;
-    for (const Interest& member : members) {
-        Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
-        if (subscriber.can_send_now()) {
-            hand_over(*id, subscriber, member.policy, Leaving::at_once);
-        } else if (member.policy == SlowPolicy::drop) {
-            miss(*id, subscriber, fid);
-        } else {
-            left.push_back(member.subscriber);
-        }
-    }
+    for (const Interest& member : members)
+        if (!offer(*id, member)) left.push_back(member.subscriber);
     if (left.empty()) {
         seal(*id);
         return {.status = Status::ok, .ticket = {}};
@@ -146,14 +138,13 @@ PublishSocket::Attempt LentPublisher::try_publish(Fid fid, std::span<const Slice
 Status LentPublisher::resume(PublishTicket& ticket) {
     const std::optional<PublicationId> id = partial_.find(ticket);
     const Status status = partial_.resume(ticket, [&](SubscriberId waiting) {
-        Subscriber& subscriber = sessions_.subscribers()[waiting];
         const Fid fid = publications_[DeliveryTracker::place_of(*id)].fid;
+        // Its policy may be another one by now.
         const Interest member{.subscriber = waiting,
                               .policy = sessions_.fan_out().policy_of(waiting, fid)};
-        const bool taken = subscriber.can_send_now();
-        taken ? hand_over(*id, subscriber, member.policy, Leaving::at_once)
-              : sessions_.slow().wait_for(member);
-        return taken;
+        const bool settled = offer(*id, member);
+        if (!settled) sessions_.slow().wait_for(member);
+        return settled;
     });
     if (status == Status::ok) {
         seal(*id);
@@ -251,6 +242,19 @@ void LentPublisher::hand_over(PublicationId id, Subscriber& subscriber, SlowPoli
     sessions_.slow().keep_watch();
 }
 
+// Of the explicit form, which queues nothing: whether it has been sent it, or misses it.
+bool LentPublisher::offer(PublicationId id, const Interest& member) {
+    Subscriber& subscriber = sessions_.subscribers()[member.subscriber];
+    if (subscriber.can_send_now()) {
+        hand_over(id, subscriber, member.policy, Leaving::at_once);
+    } else if (member.policy == SlowPolicy::drop) {
+        miss(id, subscriber, publications_[DeliveryTracker::place_of(id)].fid);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void LentPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) {
     tracker_.note(id, Fate::missed);
     subscriber.add_gap(fid, 1);
@@ -258,16 +262,12 @@ void LentPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) {
     drops_.add(fid);
 }
 
-std::optional<DeliveryTracker::Ended> LentPublisher::settle(PublicationId id, std::size_t frames) {
+// Within a call of the user's: so many frames of it are not waited for, by default the one that
+// stands for those who still have to get it.
+void LentPublisher::seal(PublicationId id, std::size_t frames) {
     const auto ended = tracker_.complete(id, frames);
-    if (ended) sessions_.shares().give_back(1);
-    return ended;
-}
-
-// Everybody who gets it has it now.
-void LentPublisher::seal(PublicationId id) {
-    const auto ended = settle(id, 1);
     if (!ended) return;
+    sessions_.shares().give_back(1);
     // Nothing of it is on its way: the completion comes from the loop all the same.
     undelivered_.push_back(*ended);
     due_timer_.start(Duration::zero());
@@ -320,7 +320,8 @@ void LentPublisher::on_unwanted(SubscriberId subscriber, std::span<const FidRang
 void LentPublisher::on_returned(const SendQueue::Returned& returned) {
     const PublicationId id{static_cast<std::uint64_t>(returned.cookie)};
     if (returned.fate) tracker_.note(id, *returned.fate);
-    const auto ended = settle(id, returned.frames);
+    const auto ended = tracker_.complete(id, returned.frames);
+    if (ended) sessions_.shares().give_back(1);
     const DestructionWatch watch{destroyed_};
     if (ended) handler_.on_publish_completed(socket_, ended->cookie, ended->outcome);
     // One publication less is outstanding, or others still have to get it, and this subscriber,
@@ -337,10 +338,7 @@ std::uint64_t LentPublisher::on_taken_back(Subscriber& subscriber,
         ++counters_.dropped;
         drops_.add(message.fid);
         tracker_.note(id, Fate::missed);
-        const auto ended = settle(id, frames_for(message, subscriber.session().body_limit()));
-        if (!ended) continue;
-        undelivered_.push_back(*ended); // this is within a call of the user's
-        due_timer_.start(Duration::zero());
+        seal(id, frames_for(message, subscriber.session().body_limit()));
     }
     return taken.cookies.size();
 }
