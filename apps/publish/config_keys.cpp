@@ -190,7 +190,7 @@ void add_sockets(Table& table) {
     table.add("flush_when_idle", {flag()}, shown(paged.flush_when_idle),
               "a page leaves as soon as its connections have nothing to send");
     table.begin("unbuffered");
-    table.add("outstanding", {whole(1, 1 << 20)}, shown(lent.outstanding_limit),
+    table.add("outstanding", {whole(2, 1 << 20)}, shown(lent.outstanding_limit),
               "messages whose memory is lent to the network at once");
     table.add("remainder", {whole(1, 1 << 20)}, "a quarter of `outstanding`, and 64 at most",
               "of which so many may wait for one subscriber: at most half of `outstanding`");

@@ -104,7 +104,7 @@ void read_unbuffered(const YamlValue& value, PublisherConfig& config) {
     map.whole("outstanding", options.outstanding_limit);
     if (const auto v = map.find("remainder")) {
         const std::size_t outstanding = options.outstanding_limit;
-        const std::size_t most = std::max<std::size_t>(1, outstanding / 2);
+        const std::size_t most = outstanding / 2;
         const std::size_t remainder = map.whole("remainder", *v);
         if (remainder > most) {
             v->fail(std::to_string(remainder) + " is more than half of outstanding, which is " +

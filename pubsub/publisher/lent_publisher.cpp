@@ -20,9 +20,9 @@ PublishSocket::Options checked(PublishSocket::Options options) {
     require_option(options.publisher.slow_policy != SlowPolicy::newest,
                    "slow_policy newest is for a BufferedPublishSocket, which copies what it keeps; "
                    "where memory is lent use drop");
-    require_between("outstanding_limit", options.outstanding_limit, 1, UINT32_MAX);
-    const std::size_t most = std::max<std::size_t>(1, options.outstanding_limit / 2);
-    require_option(options.remainder_limit <= most,
+    // Of one publication nobody can have half, and whoever has it has it all.
+    require_between("outstanding_limit", options.outstanding_limit, 2, UINT32_MAX);
+    require_option(options.remainder_limit <= options.outstanding_limit / 2,
                    "remainder_limit is " + std::to_string(options.remainder_limit) +
                        "; one stopped subscriber must not keep more than half of "
                        "outstanding_limit, which is " +

@@ -3,7 +3,7 @@
 // What stopped subscribers may cost the others: the memory of a publisher is one, and has many
 // users.
 
-#include "tests/scenario/pubsub/fixture.hpp"
+#include "tests/scenario/pubsub/waited_for.hpp"
 
 #include <gmock/gmock.h>
 
@@ -193,12 +193,14 @@ TEST_P(Shares, APageThatEverybodyMissesIsNotCountedAsSent) {
     EXPECT_EQ(publisher->counters().pages + publisher->counters().dropped, 50U);
 }
 
-// There is one publication, so nothing may wait for it, and it is being told the positions of many
-// fids: more than are under way at a time.
+// One of two publications is kept by another one, so nothing may wait for it, and it is being told
+// the positions of many fids: more than are under way at a time.
 TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
     constexpr std::uint64_t fids = 3000;
-    auto publisher = unbuffered({.outstanding_limit = 1});
+    auto publisher = unbuffered({.outstanding_limit = 2});
     netio::RegisteredBuffer memory{64};
+    auto other = stuck(range(2 * fids, 2 * fids));
+    ASSERT_TRUE(keep_one_waiting(bed, *publisher, Fid{2 * fids}, memory.slice()));
     for (std::uint64_t fid = 0; fid < fids; ++fid) {
         ASSERT_EQ(publisher->publish(Fid{fid}, memory.slice(), Cookie{fid}),
                   Status::no_subscribers);
@@ -218,6 +220,25 @@ TEST_P(Shares, WhoIsWaitedForWhileItIsToldSomethingIsPublishedForAfterwards) {
     EXPECT_GT(refused, 0U) << "the test must reach the limit";
 }
 
+// The fewest that there may be.
+TEST_P(Shares, AStoppedGuestThatDropsLeavesOneOfTwoPublicationsToTheOthers) {
+    auto publisher = unbuffered({.outstanding_limit = 2});
+    netio::RegisteredBuffer memory{1000};
+    auto& honest = subscribe({range(9, 9)});
+    ASSERT_TRUE(run_until([&] { return honest.actor.subscribed.size() == 1; }));
+    auto guest = stuck(range(1, 1), SlowPolicy::drop);
+    constexpr std::uint64_t count = 30;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        static_cast<void>(publisher->publish(Fid{1}, memory.slice(), Cookie{2 * i}));
+        ASSERT_TRUE(run_until([&] {
+            return publisher->publish(Fid{9}, memory.slice(), Cookie{2 * i + 1}) == Status::ok;
+        }));
+        ASSERT_TRUE(run_until([&] { return honest.actor.messages == i + 1; }));
+    }
+    EXPECT_GT(publisher->counters().dropped, 0U);
+    EXPECT_TRUE(publisher_actor.closed.empty());
+}
+
 TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
     const auto refusal = [&](const auto& make) -> std::string {
         try {
@@ -231,6 +252,8 @@ TEST_P(Shares, OptionsThatCannotKeepThePromiseAreRefusedWithTheFigures) {
         refusal([&] { buffered({.page_bytes = 1024, .page_count = 4, .share_bytes = 2049}); }),
         "share_bytes is 2049; one stopped subscriber must not keep more than half of the "
         "memory from the others, which is page_bytes * page_count = 4096 bytes");
+    EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 1}); }),
+              "outstanding_limit is 1; it must be from 2 to 4294967295");
     EXPECT_EQ(refusal([&] { unbuffered({.outstanding_limit = 8, .remainder_limit = 5}); }),
               "remainder_limit is 5; one stopped subscriber must not keep more than half of "
               "outstanding_limit, which is 8, from the others");

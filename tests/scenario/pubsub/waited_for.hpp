@@ -13,6 +13,18 @@
 
 namespace netio::pubsub::test {
 
+// Publishes until one publication waits for who wants this fid, and has stopped.
+inline bool keep_one_waiting(TestBed& bed, PublishSocket& publisher, Fid fid,
+                             const netio::Slice& message) {
+    return bed.run_until([&] {
+        if (publisher.outstanding() == 0)
+            static_cast<void>(publisher.publish(fid, message, netio::Cookie{UINT64_MAX}));
+        const auto figures = publisher.snapshot().subscribers;
+        return std::ranges::any_of(figures,
+                                   [](const SubscriberFigures& each) { return each.waiting == 1; });
+    });
+}
+
 class WaitedFor : public PubSubScenario {
   protected:
     static constexpr std::uint64_t crowd = 80;

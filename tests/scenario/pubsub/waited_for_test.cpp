@@ -44,7 +44,7 @@ TEST_P(WaitedFor, WhatTheyAreToGetDoesNotFillTheMemoryBeforeItHasLeft) {
 }
 
 TEST_P(WaitedFor, StoppedGuestsLeavePublicationsForTheOthers) {
-    for (const std::size_t limit : {1U, 2U, 3U, 16U, 64U}) {
+    for (const std::size_t limit : {2U, 3U, 16U, 64U}) {
         publisher_actor = {};
         auto publisher = unbuffered({.outstanding_limit = limit});
         gather(crowd);
@@ -238,7 +238,9 @@ TEST_P(WaitedFor, WhatNobodyIsSentMakesRoomAtOnce) {
 }
 
 TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
-    auto publisher = unbuffered({.outstanding_limit = 1});
+    auto publisher = unbuffered({.outstanding_limit = 2});
+    auto other = stuck(range(200, 200));
+    ASSERT_TRUE(keep_one_waiting(bed, *publisher, Fid{200}, memory.slice(0, 500)));
     auto& guest = subscribe({range(100, 100)}, {.session = {.receive_count = 4}});
     ASSERT_TRUE(run_until([&] { return guest.actor.subscribed.size() == 1; }));
     guest.socket->pause();
@@ -248,7 +250,7 @@ TEST_P(WaitedFor, WhoHoldsNothingIsHeardOfWhenItGoesOn) {
     };
     while (try_it())
         settle(*publisher);
-    ASSERT_EQ(publisher->outstanding(), 0U);
+    ASSERT_EQ(publisher->outstanding(), 1U) << "what the other one keeps";
     const std::uint64_t before = key;
     publisher_actor.at_room = [&] { static_cast<void>(try_it()); };
     guest.socket->resume();

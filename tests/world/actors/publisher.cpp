@@ -151,8 +151,8 @@ PublishActor::PublishActor(World& world, Process& process)
     } else {
         pubsub::PublishSocket::Options all{.publisher = options};
         all.outstanding_limit = static_cast<std::size_t>(option("outstanding", 256));
-        all.remainder_limit = std::min(static_cast<std::size_t>(option("remainder")),
-                                       std::max<std::size_t>(1, all.outstanding_limit / 2));
+        all.remainder_limit =
+            std::min(static_cast<std::size_t>(option("remainder")), all.outstanding_limit / 2);
         memory_ = std::make_unique<RegisteredBuffer>(slot_count * slot_bytes_);
         for (std::size_t i = 0; i < slot_count; ++i)
             free_slots_.push_back(i);

@@ -246,6 +246,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "test.yaml:3:14: loop.mode: ", "allowed: blocking, busy, adaptive"},
         Mistake{head + "unbuffered: {outstanding: 1}\n" + streams,
                 "test.yaml:3:13: unbuffered: ", "the mode is buffered"},
+        Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {outstanding: 1}\n" + streams,
+                "test.yaml:3:27: unbuffered.outstanding: ", "1 is out of range"},
         Mistake{"listen: a:1\nmode: unbuffered\nunbuffered: {remainder: 16, outstanding: 16}\n" +
                     streams,
                 "test.yaml:3:25: unbuffered.remainder: ",

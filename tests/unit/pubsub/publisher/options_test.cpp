@@ -125,7 +125,14 @@ TEST_F(OptionsTest, OfAPublisherOfLentMemoryAreRefusedByNameAndGoodAtTheirLimits
     using Options = PublishSocket::Options;
     EXPECT_THAT(lent([](Options& it) { it.outstanding_limit = 0; }),
                 StartsWith("outstanding_limit"));
-    EXPECT_EQ(lent([](Options& it) { it.outstanding_limit = it.remainder_limit = 1; }), accepted);
+    EXPECT_THAT(lent([](Options& it) { it.outstanding_limit = 1; }),
+                StartsWith("outstanding_limit is 1; it must be from 2 "));
+    EXPECT_EQ(lent([](Options& it) { it.outstanding_limit = 2; }), accepted);
+    EXPECT_EQ(lent([](Options& it) {
+                  it.outstanding_limit = 2;
+                  it.remainder_limit = 1;
+              }),
+              accepted);
     EXPECT_EQ(lent([](Options& it) {
                   it.outstanding_limit = 9;
                   it.remainder_limit = 4;
