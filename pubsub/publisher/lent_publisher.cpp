@@ -262,16 +262,12 @@ void LentPublisher::miss(PublicationId id, Subscriber& subscriber, Fid fid) {
     drops_.add(fid);
 }
 
-std::optional<DeliveryTracker::Ended> LentPublisher::settle(PublicationId id, std::size_t frames) {
+// Within a call of the user's: so many frames of it are not waited for, by default the one that
+// stands for those who still have to get it.
+void LentPublisher::seal(PublicationId id, std::size_t frames) {
     const auto ended = tracker_.complete(id, frames);
-    if (ended) sessions_.shares().give_back(1);
-    return ended;
-}
-
-// Everybody who gets it has it now.
-void LentPublisher::seal(PublicationId id) {
-    const auto ended = settle(id, 1);
     if (!ended) return;
+    sessions_.shares().give_back(1);
     // Nothing of it is on its way: the completion comes from the loop all the same.
     undelivered_.push_back(*ended);
     due_timer_.start(Duration::zero());
@@ -324,7 +320,8 @@ void LentPublisher::on_unwanted(SubscriberId subscriber, std::span<const FidRang
 void LentPublisher::on_returned(const SendQueue::Returned& returned) {
     const PublicationId id{static_cast<std::uint64_t>(returned.cookie)};
     if (returned.fate) tracker_.note(id, *returned.fate);
-    const auto ended = settle(id, returned.frames);
+    const auto ended = tracker_.complete(id, returned.frames);
+    if (ended) sessions_.shares().give_back(1);
     const DestructionWatch watch{destroyed_};
     if (ended) handler_.on_publish_completed(socket_, ended->cookie, ended->outcome);
     // One publication less is outstanding, or others still have to get it, and this subscriber,
@@ -341,10 +338,7 @@ std::uint64_t LentPublisher::on_taken_back(Subscriber& subscriber,
         ++counters_.dropped;
         drops_.add(message.fid);
         tracker_.note(id, Fate::missed);
-        const auto ended = settle(id, frames_for(message, subscriber.session().body_limit()));
-        if (!ended) continue;
-        undelivered_.push_back(*ended); // this is within a call of the user's
-        due_timer_.start(Duration::zero());
+        seal(id, frames_for(message, subscriber.session().body_limit()));
     }
     return taken.cookies.size();
 }

@@ -64,8 +64,7 @@ class LentPublisher final : private SubscriberSessions::Owner {
     void hand_over(PublicationId id, Subscriber& subscriber, SlowPolicy policy, Leaving leaving);
     bool offer(PublicationId id, const Interest& member);
     void miss(PublicationId id, Subscriber& subscriber, Fid fid);
-    std::optional<DeliveryTracker::Ended> settle(PublicationId id, std::size_t frames);
-    void seal(PublicationId id);
+    void seal(PublicationId id, std::size_t frames = 1);
     void finish_rest(const PartialDeliveries::Rest& rest);
     void do_what_is_due();
 
