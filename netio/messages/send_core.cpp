@@ -57,7 +57,7 @@ void SendCore::on_connect_failed(const Closed& closed) {
 }
 
 void SendCore::conclude(const Closed& closed, bool may_change) {
-    if (options_.reconnect && may_change && !closing_ && closed.reason != CloseReason::local) {
+    if (options_.reconnect && may_change && !closing_) {
         retry_timer_.start(back_off_.next());
     }
     handler_.on_closed(socket_, closed);
@@ -132,12 +132,9 @@ void SendCore::on_closed(Session& session, const Closed& closed) {
     if (stood || session.has_heard()) back_off_.reset();
     ended_ = counters();
     session_.reset();
-    // What was closed here wants no other route.
-    if (connector_.is_connecting()) {
-        if (closed.reason != CloseReason::local) return connector_.try_next(closed);
-        connector_.cancel();
-    }
-    conclude(closed, true);
+    if (!connector_.is_connecting()) return conclude(closed, true);
+    // What was closed here wants no other route, though the attempt may have failed before.
+    closing_ ? connector_.close() : connector_.try_next(closed);
 }
 
 } // namespace netio::inline v0_2

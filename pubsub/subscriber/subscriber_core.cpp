@@ -162,9 +162,8 @@ void SubscriberCore::on_closed(Session& session, const Closed& closed) {
     // can confirm it or not.
     end_books(last.reason == CloseReason::orderly || last.reason == CloseReason::local || closing_);
     requests_.end();
-    if (connector_.is_connecting() && !closing_) return attempt_failed(last, rejection);
-    connector_.cancel();
-    conclude(last);
+    if (!connector_.is_connecting()) return conclude(last);
+    closing_ ? connector_.close() : attempt_failed(last, rejection);
 }
 
 void SubscriberCore::end_books(bool in_order) {

@@ -7,6 +7,7 @@
 #include "netio/session/server_keys.hpp"
 #include "netio/session/session_listener.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
+#include "tests/scenario/stream/two_ways.hpp"
 #include "tests/support/key_files.hpp"
 #include "tests/support/squatter.hpp"
 
@@ -141,6 +142,36 @@ TEST_P(ReconnectingSender, AfterItsOwnEndNothingFollows) {
         ASSERT_TRUE(closed(3));
         EXPECT_EQ(sender.closed.back().reason, CloseReason::local);
         EXPECT_FALSE(socket->is_retrying());
+    }
+}
+
+// Whoever has a time-out of his own ends an attempt when its socket does.
+TEST_P(ReconnectingSenderInTime, BehindAFailureOfWhichItWasNotYetToldItsOwnEndIsTheLastWord) {
+    using End = void (SendSocket::*)();
+    listen();
+    for (const bool reconnect : {true, false}) {
+        for (const End end : {&SendSocket::close, &SendSocket::abort}) {
+            sender = {};
+            bed.sim()->network().ignore_connects(true);
+            stream::test::TwoWays two_ways{bed.transport()};
+            SendSocket::Options options{.reconnect = reconnect};
+            options.session.connect_timeout = 50ms;
+            socket = std::make_unique<SendSocket>(two_ways, options, sender);
+            socket->connect(address);
+            ASSERT_TRUE(bed.run_until([&] { return two_ways.attempts == 1; }));
+            Timer last{bed.loop(), [&] {
+                           bed.sim()->network().ignore_connects(false);
+                           (socket.get()->*end)();
+                       }};
+            last.start(options.session.connect_timeout); // behind the session's
+            ASSERT_TRUE(bed.run_until([&] { return !sender.closed.empty() || sender.connected; }));
+            EXPECT_EQ(sender.connected, 0);
+            EXPECT_EQ(two_ways.attempts, 1U);
+            ASSERT_THAT(sender.closed, SizeIs(1));
+            EXPECT_EQ(sender.closed[0].reason, CloseReason::local);
+            EXPECT_FALSE(socket->is_retrying());
+            socket.reset();
+        }
     }
 }
 

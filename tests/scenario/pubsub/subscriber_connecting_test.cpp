@@ -158,6 +158,23 @@ TEST_P(ConnectingSubscribersInVirtualTime, MayEndAtEachMomentAndTryNoOtherAddres
     EXPECT_GT(publisher_actor.connected, 0) << "the last moments must be behind the attempt";
 }
 
+// Whoever has a time-out of his own ends an attempt when its socket does.
+TEST_P(ConnectingSubscribersInVirtualTime, MayEndBehindAFailureOfWhichTheyWereNotYetTold) {
+    const auto publisher = buffered({});
+    bed.sim()->network().ignore_connects(true);
+    for (const bool at_once : {false, true}) {
+        const std::uint64_t before = bed.sim()->next_connection();
+        auto& subscriber = subscribe({range(1, 1)}, {.session = {.connect_timeout = 50ms}});
+        ASSERT_TRUE(run_until([&] { return bed.sim()->next_connection() > before; }));
+        netio::Timer end{
+            loop(), [&] { at_once ? subscriber.socket->abort() : subscriber.socket->close(); }};
+        end.start(50ms); // behind the session's
+        ASSERT_TRUE(run_until([&] { return !subscriber.actor.closed.empty(); }));
+        EXPECT_EQ(subscriber.actor.closed[0].reason, CloseReason::local);
+        EXPECT_FALSE(subscriber.actor.last_retrying);
+    }
+}
+
 // It need not even be known which way leads there.
 TEST_P(ConnectingSubscribersInVirtualTime, WhoWasLetGoLooksForAWayAgainOnceItWantsSomething) {
     auto publisher = buffered({});

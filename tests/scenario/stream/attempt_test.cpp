@@ -143,5 +143,31 @@ TEST_P(AttemptsByName, EndHereIfTheUserEndsThemWhileTheNameIsSought) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, AttemptsByName, simulated_stages(), stage_name);
 
+// Whoever has a time-out of his own ends an attempt when its socket does.
+TEST_P(AttemptsByName, EndHereIfTheUserEndsThemBehindAFailureOfWhichHeWasNotYetTold) {
+    listen();
+    for (const bool in_order : {true, false}) {
+        client.forget();
+        bed.sim()->network().ignore_connects(true);
+        TwoWays two_ways{bed.transport()};
+        StreamSocket::Options options = carried();
+        options.session.connect_timeout = std::chrono::milliseconds{50};
+        client.socket = std::make_unique<StreamSocket>(two_ways, options, client);
+        client.socket->connect(listener->endpoints().front().address);
+        ASSERT_TRUE(bed.run_until([&] { return two_ways.attempts == 1; }));
+        netio::Timer end{bed.loop(), [&] {
+                             bed.sim()->network().ignore_connects(false);
+                             in_order ? client.socket->close() : client.socket->abort();
+                         }};
+        end.start(options.session.connect_timeout); // behind the session's
+        ASSERT_TRUE(bed.run_until([&] { return client.closed || client.connected; }));
+        EXPECT_FALSE(client.connected);
+        EXPECT_EQ(two_ways.attempts, 1U);
+        ASSERT_TRUE(client.closed);
+        EXPECT_EQ(client.closed->reason, CloseReason::local);
+        client.socket.reset();
+    }
+}
+
 } // namespace
 } // namespace netio::stream::test
