@@ -117,6 +117,11 @@ IncomingSession::~IncomingSession() = default;
 
 std::unique_ptr<Session> IncomingSession::accept(const Hello& hello, const SessionOptions& options,
                                                  Session::Handler& handler) {
+    if (is_answered()) {
+        throw FabricError{std::make_error_code(std::errc::connection_aborted),
+                          "cannot accept " + peer_address() +
+                              ": it has been answered, or its listener is gone"};
+    }
     return std::make_unique<Session>(transport_, request_, peer_, hello, options, handler,
                                      std::move(stay_.admittance), std::move(stay_.place));
 }
@@ -130,6 +135,7 @@ access::Protection IncomingSession::protection() const noexcept {
 }
 
 void IncomingSession::reject(const Rejection& rejection, std::string why) {
+    if (is_answered()) return;
     refusal_ = std::move(why);
     reject_request(request_, rejection);
 }
@@ -193,11 +199,11 @@ void SessionListener::prepare(RegisteredBuffer& buffer) {
 // --- who comes ------------------------------------------------------------------------------
 
 bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
-                                std::unique_ptr<Admittance>& admittance) {
+                                std::unique_ptr<Admittance>& admittance, std::string& refusal) {
     if (!options_.keys) {
         if (peer.flags == 0) return true;
         // It wants a proof that nobody here can give.
-        refusal_ = "it shows a key, and there are none here";
+        refusal = "it shows a key, and there are none here";
         reject_request(request, {.code = RejectCode::not_admitted});
         return false;
     }
@@ -215,7 +221,7 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
         return false;
     case Outcome::busy:
         reject_request(request, {.code = RejectCode::full});
-        refusal_ = desk.shortage(verdict);
+        refusal = desk.shortage(verdict);
         return false;
     case Outcome::refused:
         break;
@@ -225,10 +231,10 @@ bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
     return false;
 }
 
-Places::Place SessionListener::place_for(ConnectionRequest& request) {
+Places::Place SessionListener::place_for(ConnectionRequest& request, std::string& refusal) {
     Places::Entry entry = Places::enter(places_, request.source(), request.peer_address());
     if (!entry.place) {
-        refusal_ = std::move(entry.why);
+        refusal = std::move(entry.why);
         reject_request(request, {.code = RejectCode::full});
     }
     return std::move(entry.place);
@@ -251,37 +257,36 @@ void SessionListener::on_request(ConnectionRequest& request) {
         return reject_request(request, {.code = RejectCode::no_resources});
     }
     const DestructionWatch watch{destroyed_};
-    refusal_.clear();
-    take_request(*watched);
+    std::string refusal;
+    take_request(*watched, refusal);
     if (watch.destroyed()) return;
-    const std::string why =
-        refusal_.empty() ? reason_for_operators(watched->rejection()) : refusal_;
+    const std::string why = refusal.empty() ? reason_for_operators(watched->rejection()) : refusal;
     if (why.empty()) return;
     if (Observer* const observer = transport_.loop().observer)
         observer->on_peer_rejected({.peer = watched->peer_address(), .why = why});
     handler_.on_peer_rejected(watched->peer_address(), why);
 }
 
-void SessionListener::take_request(ConnectionRequest& request) {
+void SessionListener::take_request(ConnectionRequest& request, std::string& refusal) {
+    const DestructionWatch watch{destroyed_};
+    EventLoop& loop = transport_.loop(); // outlives this listener
     const auto fail = [&](const FabricError& why) {
         if (!request.is_answered()) reject_request(request, {.code = RejectCode::no_resources});
-        if (Observer* const observer = transport_.loop().observer)
+        if (Observer* const observer = loop.observer)
             observer->on_accept_failed({.peer = request.peer_address(), .why = why});
+        if (watch.destroyed()) return;
         handler_.on_accept_failed(request.peer_address(), why); // may destroy this listener
     };
-    const DestructionWatch watch{destroyed_};
     try {
-        let_in(request);
+        let_in(request, refusal);
     } catch (const FabricError& error) {
-        if (watch.destroyed()) throw; // there is nobody left to be told
         fail(error);
     } catch (const std::bad_alloc&) {
-        if (watch.destroyed()) throw;
         fail({{ENOMEM, std::system_category()}, "no memory for another connection"});
     }
 }
 
-void SessionListener::let_in(ConnectionRequest& request) {
+void SessionListener::let_in(ConnectionRequest& request, std::string& refusal) {
     Hello peer;
     const RejectCode problem = decode(request.data(), options_.service_bytes, peer);
     if (problem == RejectCode::not_this_protocol) {
@@ -291,16 +296,16 @@ void SessionListener::let_in(ConnectionRequest& request) {
         return reject_request(request, {.code = RejectCode::other_service});
     }
     std::unique_ptr<Admittance> admittance;
-    if (!pass_gate(request, peer, admittance)) return;
+    if (!pass_gate(request, peer, admittance, refusal)) return;
     const Rejection rejection = judge(peer, problem);
     if (rejection.code != RejectCode::none) return reject_request(request, rejection);
-    Places::Place place = place_for(request);
+    Places::Place place = place_for(request, refusal);
     if (!place) return;
     IncomingSession incoming{transport_,
                              request,
                              peer,
                              {.admittance = std::move(admittance), .place = std::move(place)},
-                             refusal_};
+                             refusal};
     handler_.on_incoming(incoming);
 }
 

@@ -22,7 +22,8 @@ namespace netio::inline v0_2 {
 
 class ServerKeys;
 
-// A peer whose hello is in order; accept it or reject it within the handler.
+// A peer whose hello is in order; accept it or reject it within the handler. Once it is answered,
+// as it is when the listener is destroyed, accept() throws FabricError and reject() does nothing.
 class IncomingSession {
   public:
     // What it takes up here until its session is gone.
@@ -106,13 +107,15 @@ class SessionListener final : private Listener::Handler {
 
   private:
     void on_request(ConnectionRequest& request) override;
-    void take_request(ConnectionRequest& request);
-    void let_in(ConnectionRequest& request);
+    // `refusal`: why it is rejected, where more can be said of it than the rejection says. It
+    // outlives the listener.
+    void take_request(ConnectionRequest& request, std::string& refusal);
+    void let_in(ConnectionRequest& request, std::string& refusal);
     // False: it has been answered, and may not be here any more.
     bool pass_gate(ConnectionRequest& request, const Hello& peer,
-                   std::unique_ptr<Admittance>& admittance);
+                   std::unique_ptr<Admittance>& admittance, std::string& refusal);
     // Null: there is none, and it has been answered.
-    Places::Place place_for(ConnectionRequest& request);
+    Places::Place place_for(ConnectionRequest& request, std::string& refusal);
     // None: it suits. Otherwise what to reject it with.
     Rejection judge(const Hello& peer, RejectCode problem) const;
 
@@ -120,7 +123,6 @@ class SessionListener final : private Listener::Handler {
     Options options_;
     Handler& handler_;
     bool* destroyed_ = nullptr;
-    std::string refusal_; // of the peer that is being answered, where more can be said of it
     std::shared_ptr<Places> places_;
     std::vector<std::unique_ptr<Listener>> listeners_;
 };

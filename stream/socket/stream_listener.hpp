@@ -8,7 +8,8 @@
 //         sockets.push_back(incoming.accept(options, handler)); // on_connected follows
 //     }
 //
-// Belongs to the loop's thread; may be destroyed in its handler.
+// Belongs to the loop's thread; may be destroyed in its handler, which rejects a peer that is not
+// answered yet.
 
 #include "netio/base/export.hpp"
 #include "stream/socket/stream_socket.hpp"
@@ -36,12 +37,12 @@ class NETIO_EXPORT IncomingStream {
     // everything.
     const access::Rights* rights() const noexcept;
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
-    // memory, no descriptors, a device that refuses another endpoint). Let that out of on_incoming:
-    // the listener tells the peer, and the loop's observer.
+    // memory, no descriptors, a device that refuses another endpoint), or if the peer has been
+    // answered. Let that out of on_incoming: the listener tells the peer, and the loop's observer.
     std::unique_ptr<StreamSocket> accept(StreamSocket::Options options,
                                          StreamSocket::Handler& handler);
     // `why`: what the loop's observer is told. Whoever is neither accepted nor rejected is
-    // rejected without.
+    // rejected without. Of a peer that has been answered it does nothing.
     void reject(std::string why);
 
   private:

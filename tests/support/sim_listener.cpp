@@ -10,41 +10,42 @@
 
 namespace netio::test {
 
+// A request while its handler looks at it.
 class SimListener::Request final : public ConnectionRequest {
   public:
     Request(SimListener& listener, const Asking& asking)
-        : listener_{listener}, connection_{asking.connection}, asking_{asking} {}
+        : transport_{listener.transport_}, profile_{listener.profile_}, domain_{listener.domain_},
+          connection_{asking.connection}, asking_{asking} {}
 
     std::span<const std::byte> data() const noexcept override { return asking_.data; }
     std::string peer_address() const override { return "sim#" + std::to_string(connection_); }
     access::Host source() const override {
-        return SimNetwork::host_of(listener_.network_.process_of(connection_));
+        return SimNetwork::host_of(transport_.network().process_of(connection_));
     }
     access::GateAddress dialled() const override {
         return SimNetwork::gate_address_of(asking_.dialled);
     }
     std::unique_ptr<Connection> make_connection(const QueueLimits& limits,
                                                 Connection::Handler& handler) override {
-        if (answered_) listener_.network_.violation("a request was answered twice");
-        if (listener_.transport_.fails(SimCall::accept)) {
+        if (answered_) transport_.network().violation("a request was answered twice");
+        if (transport_.fails(SimCall::accept)) {
             throw FabricError{{EMFILE, std::system_category()}, "cannot open an endpoint"};
         }
         answered_ = true;
-        listener_.transport_.charge(listener_.transport_.costs_.connection);
-        return std::make_unique<SimConnection>(listener_.transport_, listener_.profile_,
-                                               listener_.domain_, std::nullopt, connection_, limits,
-                                               handler);
+        transport_.charge(transport_.costs_.connection);
+        return std::make_unique<SimConnection>(transport_, profile_, domain_, std::nullopt,
+                                               connection_, limits, handler);
     }
     void reject(std::span<const std::byte> data) override {
-        if (answered_) return listener_.network_.violation("a request was answered twice");
+        if (answered_) return transport_.network().violation("a request was answered twice");
         answered_ = true;
         if (data.size() > connection_data_limit) {
-            listener_.network_.violation("rejection data too long");
+            transport_.network().violation("rejection data too long");
         }
-        listener_.network_.turn_away(connection_, CloseReason::rejected, data);
+        transport_.network().turn_away(connection_, CloseReason::rejected, data);
     }
-    MemoryDomain& domain() override { return listener_.domain_; }
-    bool guards_memory() const noexcept override { return listener_.profile_.guards_memory; }
+    MemoryDomain& domain() override { return domain_; }
+    bool guards_memory() const noexcept override { return profile_.guards_memory; }
     bool is_answered() const noexcept override { return answered_; }
     // The listener goes, and the request with it.
     void abandon() {
@@ -52,7 +53,10 @@ class SimListener::Request final : public ConnectionRequest {
     }
 
   private:
-    SimListener& listener_;
+    // Not the listener, which its handler may destroy.
+    SimTransport& transport_;
+    const SimProfile& profile_;
+    SimTransport::Domain& domain_;
     std::uint64_t connection_;
     const Asking& asking_;
     bool answered_ = false;

@@ -63,6 +63,68 @@ TEST_P(AcceptFailed, ForWantOfMemoryLeavesNothingBehind) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, AcceptFailed, simulated_stages(), stage_name);
 
+// What a handler may do with a peer, and with the listener meanwhile.
+class Incoming : public testing::TestWithParam<netio::test::Bed>, private StreamListener::Handler {
+  protected:
+    void meet() {
+        listener = std::make_unique<StreamListener>(
+            bed.transport(), StreamListener::Options{.addresses = {bed.address()}, .open = true},
+            static_cast<StreamListener::Handler&>(*this));
+        socket = std::make_unique<StreamSocket>(bed.transport(), StreamSocket::Options{}, client);
+        client.forget();
+        socket->connect(listener->endpoints().front().address);
+        ASSERT_TRUE(bed.run_until([&] { return client.connected || client.closed; }));
+    }
+
+    netio::test::TestBed bed{GetParam()};
+    Side client{1};
+    Side server{2};
+    std::unique_ptr<StreamListener> listener;
+    std::unique_ptr<StreamSocket> socket;
+    std::function<void(IncomingStream&)> at_incoming;
+
+  private:
+    void on_incoming(IncomingStream& incoming) override { at_incoming(incoming); }
+};
+
+TEST_P(Incoming, OfAListenerThatIsDestroyedMeanwhileIsRejected) {
+    const std::string why(100, 'a'); // more than a string has in itself
+    const std::vector<std::function<void(IncomingStream&)>> ways{
+        [](IncomingStream&) {}, [&](IncomingStream& incoming) { incoming.reject(why); },
+        [&](IncomingStream& incoming) {
+            EXPECT_THROW(incoming.accept({}, server), netio::FabricError);
+            incoming.reject(why);
+        },
+        [&](IncomingStream& incoming) { incoming.accept({}, server); }};
+    for (const auto& way : ways) {
+        at_incoming = [&](IncomingStream& incoming) {
+            listener.reset();
+            way(incoming);
+        };
+        meet();
+        EXPECT_FALSE(client.connected);
+        // Without a word of the library's, which the provider takes for another refusal.
+        if (bed.sim() == nullptr) continue;
+        EXPECT_EQ(client.closed->reason, CloseReason::rejected);
+    }
+    EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("its listener is gone")))
+        << "of the one that let it out";
+}
+
+TEST_P(Incoming, MayBeAnsweredOnce) {
+    std::unique_ptr<StreamSocket> accepted;
+    at_incoming = [&](IncomingStream& incoming) {
+        accepted = incoming.accept({}, server);
+        EXPECT_THROW(incoming.accept({}, server), netio::FabricError);
+        incoming.reject("too late");
+        listener.reset();
+    };
+    meet();
+    EXPECT_TRUE(client.connected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, Incoming, netio::test::all_beds(), bed_name);
+
 TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
     const BlockingStream::Options patient{.call_timeout = std::chrono::seconds{60}};
     BlockingListener listener{"127.0.0.1:0", patient};

@@ -303,15 +303,17 @@ TEST_P(SessionAcceptFailed, TheOwnerMayDestroyTheListenerWhenItIsTold) {
     expect_accept_failed("cannot open an endpoint");
 }
 
-// There is nobody left to tell, and nothing that a loop could do with it.
-TEST_P(SessionAcceptFailed, AnOwnerThatThrowsBehindADestroyedListenerEndsTheProgram) {
+// It is the affair of one peer.
+TEST_P(SessionAcceptFailed, AnOwnerThatThrowsBehindADestroyedListenerIsToldToTheObserver) {
     listen();
     at_accepted = [&] {
         listener.reset();
         throw FabricError{{ENOMEM, std::system_category()}, "no buffers"};
     };
     near_session = dial(address, near);
-    EXPECT_DEATH(bed.run_until([&] { return !near.closed.empty(); }), "no buffers");
+    ASSERT_TRUE(bed.run_until([&] { return !bed.seen().accept_failed.empty(); }));
+    EXPECT_THAT(bed.seen().accept_failed, ElementsAre(HasSubstr("no buffers")));
+    EXPECT_THAT(accept_failed, testing::IsEmpty()) << "of the listener that is gone";
 }
 
 INSTANTIATE_TEST_SUITE_P(Beds, SessionAcceptFailed, simulated_beds(), bed_name);
