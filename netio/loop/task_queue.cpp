@@ -8,7 +8,7 @@ namespace netio::inline v0_2 {
 TaskQueue::Put TaskQueue::put(std::function<void()> task) {
     {
         const std::lock_guard lock{mutex_};
-        if (tasks_.size() + unfinished_ >= limit_) return Put::full;
+        if (tasks_.size() + to_run_.load() >= limit_) return Put::full;
         tasks_.push_back(std::move(task));
     }
     // Only the first of a batch needs the loop woken: run() clears the flag before it looks.
@@ -22,17 +22,16 @@ bool TaskQueue::run(const std::function<bool()>& time_is_up) {
         next_ = 0;
         const std::lock_guard lock{mutex_};
         running_.swap(tasks_);
-        unfinished_ = running_.size();
+        to_run_ = running_.size();
     }
     const std::size_t begin = next_;
     while (next_ < running_.size()) {
         // Taken out, so that what it holds is freed behind it and not with the last of the batch.
         const std::function<void()> task = std::move(running_[next_++]);
+        to_run_ = running_.size() - next_; // before it may post another one
         task();
         if (time_is_up()) break;
     }
-    const std::lock_guard lock{mutex_};
-    unfinished_ = running_.size() - next_;
     return next_ > begin;
 }
 

@@ -36,7 +36,7 @@ class TaskQueue {
     std::atomic<bool> posted_{false};
     std::mutex mutex_;
     std::vector<std::function<void()>> tasks_;
-    std::size_t unfinished_ = 0; // of those that run() has taken
+    std::atomic<std::size_t> to_run_{0}; // of those that run() has taken
     // The loop's own.
     std::vector<std::function<void()>> running_;
     std::size_t next_ = 0;

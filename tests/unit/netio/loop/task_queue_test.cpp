@@ -80,13 +80,30 @@ TEST(TaskQueue, FreesWhatATaskHoldsBehindIt) {
 
 TEST(TaskQueue, ThoseThatAreStillToRunCountWhileOthersDo) {
     Tasks tasks{3};
-    TaskQueue::Put put = TaskQueue::Put::ok;
-    std::ignore = tasks.queue.put([&] { put = tasks.put(9); });
+    std::vector<bool> taken;
+    std::ignore = tasks.queue.put([&] {
+        for (const int number : {3, 4})
+            taken.push_back(tasks.put(number) != TaskQueue::Put::full);
+    });
     std::ignore = tasks.put(1);
     std::ignore = tasks.put(2);
     EXPECT_TRUE(tasks.queue.run(never));
-    EXPECT_EQ(put, TaskQueue::Put::full);
-    EXPECT_NE(tasks.put(4), TaskQueue::Put::full) << "all of them have run";
+    EXPECT_THAT(taken, ElementsAre(true, false)) << "its own place is free";
+    EXPECT_TRUE(tasks.queue.run(never));
+    EXPECT_THAT(tasks.ran, ElementsAre(1, 2, 3));
+}
+
+TEST(TaskQueue, OfAFullOneEachMayPostAnother) {
+    constexpr std::size_t limit = 4;
+    Tasks tasks{limit};
+    std::size_t taken = 0;
+    for (std::size_t i = 0; i < limit; ++i) {
+        std::ignore = tasks.queue.put([&] {
+            if (tasks.put(1) != TaskQueue::Put::full) ++taken;
+        });
+    }
+    EXPECT_TRUE(tasks.queue.run(never));
+    EXPECT_EQ(taken, limit);
 }
 
 } // namespace
