@@ -52,7 +52,6 @@ void Connector::connect(std::vector<Address> remotes, const std::string& local_h
     NETIO_CHECK(!remotes.empty());
     connecting_ = true;
     key_ = std::move(key);
-    look_at_key();
     local_host_ = local_host;
     remotes_ = std::move(remotes);
     std::ranges::reverse(remotes_);
@@ -88,6 +87,7 @@ void Connector::search() {
 }
 
 void Connector::on_found(FoundRoutes found) {
+    look_at_key(); // not in connect(): a call never calls back, nor tells the observer
     routes_ = std::move(found.routes);
     std::ranges::reverse(routes_);
     if (routes_.empty()) return turn_.start(Duration::zero()); // a search does not end itself

@@ -3,6 +3,8 @@
 
 #include "netio/messages/listen_socket.hpp"
 #include "netio/messages/send_socket.hpp"
+#include "netio/session/client_key.hpp"
+#include "tests/support/key_files.hpp"
 #include "tests/support/test_bed.hpp"
 
 #include <gmock/gmock.h>
@@ -59,6 +61,18 @@ TEST_F(ConnectorTest, TriesEveryAddressOfAName) {
     EXPECT_THAT(trier.tried,
                 ElementsAre("10.0.0.1/sim-tcp", "10.0.0.2/sim-tcp", "10.0.0.3/sim-tcp"));
     EXPECT_FALSE(connector->is_connecting());
+}
+
+TEST_F(ConnectorTest, TellsFromTheLoopThatItsKeyFileHasBeenSpoiled) {
+    KeyFiles files;
+    const std::string file = files.client(7);
+    const auto key = std::make_shared<ClientKey>(ClientKey::Options{.file = file});
+    access::write_key_file(file, "netio-keys 1\n7 ", true);
+    bed.sim()->name("daq.example", {"10.0.0.1"});
+    connector->connect({remote}, {}, key);
+    EXPECT_THAT(bed.seen().key_file_problems, IsEmpty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !trier.tried.empty(); }));
+    EXPECT_THAT(bed.seen().key_file_problems, SizeIs(1));
 }
 
 TEST_F(ConnectorTest, TriesAllRoutesToOneAddressBeforeThoseToTheNext) {
