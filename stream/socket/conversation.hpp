@@ -46,7 +46,6 @@ class Conversation final : private Session::Handler {
     void abort();
 
     bool is_open() const noexcept { return state_ == State::open; }
-    bool is_closing() const noexcept { return closing_; }
     bool peer_closes() const noexcept { return peer_closes_; }
     const Session& session() const noexcept { return *session_; }
     std::uint64_t queued_bytes() const noexcept { return out_.queued_bytes(); }

@@ -18,7 +18,7 @@ StreamSocket::Core::Core(StreamSocket& socket, Transport& transport, Options opt
 void StreamSocket::Core::connect(const Address& remote) {
     NETIO_CHECK_MSG(!conversation_ && !connector_.is_connecting(),
                     "the socket is connected or connecting");
-    shut_down_ = false;
+    shut_down_ = closing_ = false;
     last_counters_ = {};
     connector_.connect(remote, options_.local_host, options_.key);
 }
@@ -45,7 +45,7 @@ void StreamSocket::Core::on_ended(const Closed& closed) {
     const std::unique_ptr<Conversation> ended = std::move(conversation_);
     // What was closed here wants no other route, though the attempt may have failed before.
     if (connector_.is_connecting()) {
-        return ended->is_closing() ? connector_.close() : connector_.try_next(closed);
+        return closing_ ? connector_.close() : connector_.try_next(closed);
     }
     last_counters_ = ended->counters();
     handler_.on_closed(socket_, Closed{closed});
@@ -64,12 +64,13 @@ void StreamSocket::Core::shutdown_send() {
 }
 
 void StreamSocket::Core::close() {
-    shut_down_ = true;
+    shut_down_ = closing_ = true;
     if (conversation_) return conversation_->close();
     if (connector_.is_connecting()) connector_.close();
 }
 
 void StreamSocket::Core::abort() {
+    closing_ = true;
     if (conversation_) return conversation_->abort();
     if (connector_.is_connecting()) connector_.close();
 }

@@ -50,6 +50,7 @@ class StreamSocket::Core final : private Connector::Handler {
     StreamSocket::Handler& handler_;
     Connector connector_;
     bool shut_down_ = false; // shutdown_send() was called
+    bool closing_ = false;   // close() or abort() was
     std::unique_ptr<Conversation> conversation_;
     Counters last_counters_;
 };
