@@ -26,7 +26,8 @@ void SourceConnection::open(Transport& transport, const SubscribeSocket::Options
                                                 static_cast<SubscribeSocket::Handler&>(*this));
 }
 
-void SourceConnection::leave() {
+void SourceConnection::leave(std::size_t further) {
+    first_ = (first_ + further) % addresses_.size();
     if (!socket_) return;
     account_.end_connection(socket_->arrivals());
     const SourceFigures all = figures();
@@ -42,23 +43,13 @@ void SourceConnection::leave() {
     socket_.reset();
 }
 
-void SourceConnection::put_off() {
-    leave();
-    first_ = (first_ + 1) % addresses_.size();
-}
-
 void SourceConnection::become(SourceId id, const std::string& name,
                               std::vector<std::string> addresses) {
     id_ = id;
     source_ = {.name = name, .address = addresses.front()};
     addresses_ = std::move(addresses);
     first_ = 0;
-}
-
-void SourceConnection::move(std::vector<std::string> addresses) {
-    become(id_, std::string{source_.name}, std::move(addresses));
-    moved_ = true;
-    process.move();
+    moved_ = is_to_be_told();
 }
 
 std::shared_ptr<Continuity> SourceConnection::continuity() const {

@@ -58,17 +58,14 @@ class SourceConnection final : private SubscribeSocket::Handler {
 
     // Connects, if it has not done so; what comes next may come from it.
     void open(Transport& transport, const SubscribeSocket::Options& options);
-    // It is followed no more, nothing comes from it; what it has brought counts.
-    void leave();
-    // It was tried for nothing but to see whether it is there, in vain; the next attempt begins at
-    // its next address.
-    void put_off();
+    // It is followed no more, nothing comes from it; what it has brought counts. The next attempt
+    // begins so many addresses further.
+    void leave(std::size_t further = 0);
     // It is known so from now on; a socket that there is goes on where it is.
     void become(SourceId id, const std::string& name, std::vector<std::string> addresses);
-    // It has other addresses from now on. What has come from the former ones is handed over first:
-    // when that connection's end has been told, it is to be left, and opened again.
-    void move(std::vector<std::string> addresses);
-    bool take_moved() noexcept { return std::exchange(moved_, false); } // once
+    // It has become so while its end was to be told: behind that it is to be left, and opened where
+    // it is now. Once.
+    bool take_moved() noexcept { return std::exchange(moved_, false); }
     // The user does not want these: what was not granted again since a connection was lost is not
     // missed.
     void forget(const FidRange& range);

@@ -209,7 +209,8 @@ void SubscriptionsCore::take(const Announcement& announcement) {
     SourceConnection* known = found_.find(announcement.name);
     if (known != nullptr && known->addresses() != addresses) {
         if (known->is_to_be_told()) {
-            known->move(std::move(addresses));
+            known->become(known->id(), announcement.name, std::move(addresses));
+            known->process.move();
         } else {
             drop(known->id());
             known = nullptr;
@@ -295,7 +296,7 @@ void SubscriptionsCore::end_trials(bool all) {
         const auto found = sources_.find(trial.id);
         if (found == sources_.end() || found->second->is_connected()) return true;
         if (!all && now < trial.since + options_.socket.session.connect_timeout) return false;
-        found->second->put_off();
+        found->second->leave(1); // what was tried did not answer
         places_.give_back(trial.id);
         next_slice_.start(Duration::zero());
         return true;
