@@ -13,8 +13,8 @@ namespace netio::stream::test {
 namespace {
 
 using netio::RejectCode;
+using netio::test::all_beds;
 using netio::test::bed_name;
-using netio::test::simulated_beds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -123,7 +123,7 @@ TEST_P(Incoming, MayBeAnsweredOnce) {
     EXPECT_TRUE(client.connected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Beds, Incoming, netio::test::all_beds(), bed_name);
+INSTANTIATE_TEST_SUITE_P(Beds, Incoming, all_beds(), bed_name);
 
 TEST(BlockingAcceptFailed, IsToldByAcceptAndTheNextCallGoesOn) {
     const BlockingStream::Options patient{.call_timeout = std::chrono::seconds{60}};
