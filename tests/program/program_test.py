@@ -423,10 +423,10 @@ class Refusing(Case):
     def test_a_recording_that_cannot_be_written_ends_the_subscriber_only(self):
         publisher = self.start("publish", self.config(self.PATTERN), "--messages", 64000,
                                "--wait-subscribers", 2)
-        os.mkdir(self.path("full"))  # a link is no recording, but it is in the way of one
-        os.symlink("/dev/full", self.path("full/0000000000000000.part"))
+        os.mkdir(self.path("full"))  # what is there is gone on with, and has no room
+        os.symlink("/dev/full", self.path("full/0000000000000000"))
         failing = self.start("subscribe", publisher.address(), "--fid", "0", "--output",
-                             self.path("full"), "--overwrite")
+                             self.path("full"), "--append")
         sound = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
         status, report, log = failing.end()
         self.assertNotEqual(status, 0)
