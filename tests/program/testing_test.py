@@ -107,8 +107,8 @@ class TestPublishing(Case):
             "--duration", "1s")
         status, report, log = publisher.end()
         self.assertEqual(status, 0, log)
-        # A slow machine may fall behind, but none may run ahead.
-        self.assertLessEqual(report["without_subscribers"], 1001)
+        # A slow machine may fall behind, or end late, but none may run ahead of its time.
+        self.assertLessEqual(report["without_subscribers"], 1000 * report["seconds"] + 1)
         self.assertGreater(report["without_subscribers"], 0)
 
     def test_a_prescaled_subscriber_counts_all_and_records_a_part(self):
