@@ -209,7 +209,7 @@ void SubscriptionsCore::take(const Announcement& announcement) {
     SourceConnection* known = found_.find(announcement.name);
     if (known != nullptr && known->addresses() != addresses) {
         if (known->is_to_be_told()) {
-            known->become(known->id(), announcement.name, std::move(addresses));
+            known->become(known->id(), announcement.name, addresses);
             known->process.move();
         } else {
             drop(known->id());
