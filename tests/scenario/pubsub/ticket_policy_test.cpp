@@ -16,6 +16,18 @@ using testing::IsEmpty;
 
 class TicketPolicies : public PubSubScenario {
   protected:
+    // A subscriber that pauses until it holds a ticket open, beside one that does not.
+    Subscription& paused_guest() {
+        publisher = unbuffered({});
+        Subscription& guest = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
+        honest = &subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
+        EXPECT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
+        guest.socket->pause();
+        while (!HasFailure() && !ticket.is_open())
+            ticket = publish().ticket;
+        return guest;
+    }
+
     // One that takes everything, one that has stopped, and a ticket that is left for the latter.
     void begin(PublishSocket::Options options) {
         publisher = unbuffered(std::move(options));
@@ -113,13 +125,8 @@ TEST_P(TicketPolicies, WhoAsksForTheNewestIsRefusedAndWaitedForAsBefore) {
 }
 
 TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
-    publisher = unbuffered({});
-    Subscription& guest = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
-    honest = &subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
-    ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
-    guest.socket->pause();
-    while (!ticket.is_open())
-        ticket = publish().ticket;
+    Subscription& guest = paused_guest();
+    ASSERT_TRUE(ticket.is_open());
     // It comes to drop, and is told what it misses, also where the publisher ends meanwhile.
     guest.socket->subscribe(range(1, 1), SlowPolicy::drop);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
@@ -136,13 +143,8 @@ TEST_P(TicketPolicies, OneThatGoesOnGetsWhatItBlocksFor) {
 }
 
 TEST_P(TicketPolicies, WhatIsLeftWhenThePublisherEndsIsQueuedForWhoHasComeToDrop) {
-    publisher = unbuffered({});
-    Subscription& guest = subscribe({range(1, 1)}, {.session = {.receive_count = 4}});
-    honest = &subscribe({range(1, 1)}, {.session = {.receive_count = 64}});
-    ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 2; }));
-    guest.socket->pause();
-    while (!ticket.is_open())
-        ticket = publish().ticket;
+    Subscription& guest = paused_guest();
+    ASSERT_TRUE(ticket.is_open());
     guest.socket->subscribe(range(1, 1), SlowPolicy::drop);
     ASSERT_TRUE(run_until([&] { return publisher_actor.subscribed.size() == 3; }));
     publisher->close();
