@@ -350,19 +350,34 @@ class Drawing {
             step.with.set("fill", dice_.between(0, 1));
             if (dice_.percent(30)) schedule_.at(moment(), number, "shutdown");
             if (dice_.percent(15)) schedule_.at(moment(), number, "close");
-            draw_close(number, options);
+            draw_close(number, serves ? number + 1 : server, options);
         }
     }
     // By dice of its own, too: it ends in order with one call, and waits for its peer.
-    void draw_close(std::uint32_t number, Values& options) {
+    void draw_close(std::uint32_t number, std::uint32_t peer, Values& options) {
         if (!close_dice_.percent(50)) return;
         options.set("closes", 1);
         if (close_dice_.percent(50)) {
             options.set("session_close_ms", close_dice_.between(100, 2000));
             options.set("close_limit_ms", close_dice_.between(2000, 6000));
         }
+        if (close_dice_.percent(50)) draw_backlog(number, peer, options);
+    }
+    // It closes with much to come, and is stopped itself while it waits for a peer that takes
+    // nothing.
+    void draw_backlog(std::uint32_t number, std::uint32_t peer, const Values& options) {
+        const std::int64_t when = close_dice_.between(500, span_us_);
+        schedule_.at(when, number, "close");
         if (close_dice_.percent(40)) {
-            schedule_.at(close_dice_.between(0, span_us_), number, "close");
+            schedule_.at(when - 500, peer, "receive").with.set("depth", 0);
+            Step& last = schedule_.at(when - close_dice_.between(0, 500), number, "send");
+            last.with.set("count", close_dice_.between(1, 8));
+            last.with.set("bytes", close_dice_.between(1, 60'000));
+        }
+        if (close_dice_.percent(50)) {
+            const std::int64_t timeout_us = 1000 * options.get("session_close_ms", 10'000);
+            schedule_.at(when + close_dice_.between(0, 1000), number, "stop")
+                .with.set("us", close_dice_.between(1, 3 * timeout_us));
         }
     }
 

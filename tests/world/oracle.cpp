@@ -60,10 +60,13 @@ Duration Oracle::overlap(const Period& period, TimePoint since) const {
     return to > from ? to - from : Duration{};
 }
 
-Duration Oracle::lasted(Trouble trouble, std::uint32_t process, TimePoint since) const {
+Duration Oracle::lasted(Trouble trouble, std::uint32_t process, TimePoint since,
+                        Duration hidden) const {
     Duration sum{};
-    for (const Period& period : troubles_)
-        if (period.trouble == trouble && period.process == process) sum += overlap(period, since);
+    for (const Period& period : troubles_) {
+        if (period.trouble != trouble || period.process != process) continue;
+        sum += std::max(overlap(period, since) - hidden, Duration{});
+    }
     return sum;
 }
 

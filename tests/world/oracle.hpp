@@ -55,7 +55,9 @@ class Oracle {
     // From now on for so long.
     void lasts(Trouble trouble, std::uint32_t process, Duration time);
     // How long, of the time since then, this went on; `other`: of the way to it, either direction.
-    Duration lasted(Trouble trouble, std::uint32_t process, TimePoint since) const;
+    // Of each time only what is beyond `hidden`.
+    Duration lasted(Trouble trouble, std::uint32_t process, TimePoint since,
+                    Duration hidden = {}) const;
     Duration blocked_between(std::uint32_t one, std::uint32_t other, TimePoint since) const;
     bool happened(Trouble trouble, std::uint32_t process, TimePoint since) const;
     // Since when what this process hears at that time may have waited for it: it did not look.

@@ -113,6 +113,17 @@ bool PipeOracle::may_be_given_up(const Pipe& pipe) const {
            oracle_.now() - closing->since >= closing->timeout + time_away(*closing);
 }
 
+bool PipeOracle::gave_up_early(const Pipe& pipe, Duration sleep) const {
+    const Closing* const closing = closing_of(pipe);
+    // Its clock may have leapt.
+    if (closing == nullptr || oracle_.happened(Trouble::busy, closing->process, closing->since))
+        return false;
+    const Duration everyday = std::chrono::milliseconds{200};
+    const Duration away =
+        oracle_.lasted(Trouble::stopped, closing->process, closing->since, sleep + everyday);
+    return oracle_.now() - closing->since < closing->timeout + away;
+}
+
 void PipeOracle::everything_arrives(const Pipe& pipe, const Pipe& other, const char* why) {
     const Closing* const closing = closing_of(other);
     if (closing == nullptr || closing->is_over) return everything_arrived(pipe, why);

@@ -54,6 +54,9 @@ class PipeOracle {
     bool closes_calmly(const Pipe& pipe) const;
     // The peer may have been given up by now.
     bool may_be_given_up(const Pipe& pipe) const;
+    // If it has given its peer up now as too slow: its time-out stands still while it is stopped
+    // itself, but for so much of each time as its loop sleeps and cannot tell.
+    bool gave_up_early(const Pipe& pipe, Duration sleep) const;
     // Who closes it has heard of the end, behind its last receive, which comes out of `other`.
     void closed(const Pipe& pipe, const Pipe& other);
     // Nobody has been waiting for longer.

@@ -70,6 +70,11 @@ class StreamActor final : public Actor,
         return std::max(std::chrono::milliseconds{option("close_limit_ms", 60'000)},
                         close_timeout());
     }
+    // Of its loop while it closes: until the next heartbeat, or until the close has its time-out.
+    Duration longest_sleep() const {
+        const auto heartbeat = session_options({}).heartbeat;
+        return heartbeat.count() == 0 ? close_timeout() : std::min(heartbeat, close_timeout());
+    }
     // Whether it ends in order by close(), and not one direction after the other.
     bool closes() const { return option("closes") != 0; }
     End& end_of(const StreamSocket& socket);
@@ -124,11 +129,10 @@ stream::StreamSocket::Options StreamActor::options() const {
         options.receiver = stream::improved_receiver(ring, option("grows") != 0 ? 8 * ring : 0);
     }
     if (!serves_) options.key = world_.key_of(number_);
+    options.session = session_options(options.session);
     options.session.send_count =
         static_cast<std::size_t>(std::max<std::int64_t>(4, option("sends", 16)));
     options.session.receive_count = static_cast<std::size_t>(option("receives", 32));
-    options.session.key_bytes = key_bytes();
-    options.session.close_timeout = close_timeout();
     options.session.close_limit = close_limit();
     if (option("trusts") != 0) options.remote_writes = stream::RemoteWrites::trusted;
     return options;
@@ -361,6 +365,14 @@ void StreamActor::judge_close(const End& end, const Closed& closed) {
         world_.oracle().violate(RuleId::close_is_confirmed,
                                 "process " + std::to_string(number_) + " was told " +
                                     std::string{to_string(closed.reason)} + ' ' + closed.detail);
+    }
+    // As it says itself: everything else that an end can be unconfirmed for may come at any time.
+    if (closed.reason == CloseReason::unconfirmed &&
+        closed.detail.find(" has taken nothing more for ") != std::string::npos &&
+        pipes.gave_up_early(out(end), longest_sleep())) {
+        world_.oracle().violate(RuleId::stream_close_is_bounded,
+                                "process " + std::to_string(number_) +
+                                    " did not wait for so long: " + closed.detail);
     }
     const bool is_given_up =
         closed.reason == CloseReason::too_slow || closed.reason == CloseReason::lost;
