@@ -57,6 +57,8 @@ std::shared_ptr<Continuity> SourceConnection::continuity() const {
 }
 
 void SourceConnection::forget(const FidRange& range) {
+    // What it has may be another's by now, so nobody has unsubscribed here.
+    if (is_to_be_told()) socket_->unsubscribe(range);
     if (const auto books = continuity()) books->forget_tails(range);
 }
 

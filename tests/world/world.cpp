@@ -2,6 +2,7 @@
 #include "tests/world/world.hpp"
 
 #include "tests/world/actors/actor.hpp"
+#include "tests/world/told_end.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -262,9 +263,24 @@ void World::find_name(std::uint32_t process) {
 // Nobody lets it in for so long, and who has let it in ends that.
 void World::revoke(std::uint32_t process, Duration time) {
     if (keys_ == nullptr) return;
-    oracle_.lasts(Trouble::broken, process, time + SiteKeys::look_interval);
+    oracle_.lasts(Trouble::broken, process, time);
     keys_->revoke(process);
-    clock_.at(clock_.now() + time, [this, process] { keys_->permit(process); });
+    clock_.at(clock_.now() + time, [this, process] { permit(process); });
+}
+
+// Who is busy has looked at the file for the last time when its turn began.
+void World::permit(std::uint32_t process) {
+    keys_->permit(process);
+    const TimePoint from = std::max(clock_.now(), busy_until());
+    oracle_.lasts(Trouble::broken, process, from - clock_.now() + SiteKeys::look_interval);
+}
+
+TimePoint World::busy_until() const {
+    TimePoint latest = TimePoint::min();
+    for (const auto& [number, process] : processes_)
+        process->for_each_loop(
+            [&](auto& poller, auto&) { latest = std::max(latest, poller.busy_until()); });
+    return latest;
 }
 
 void World::stop(std::uint32_t process, Duration time) {
@@ -366,13 +382,6 @@ void World::finish() {
         });
     };
     // A user who takes long ends that some time, and others have waited for it.
-    const auto busy_until = [this] {
-        TimePoint latest = TimePoint::min();
-        for (const auto& [number, process] : processes_)
-            process->for_each_loop(
-                [&](auto& poller, auto&) { latest = std::max(latest, poller.busy_until()); });
-        return latest;
-    };
     while (busy_until() > clock_.now() && !stuck_)
         run_until(busy_until());
     // Whatever timed out meanwhile has to be noticed, tried again, and made good.
@@ -455,46 +464,12 @@ bool World::serves(std::uint32_t process) const {
 
 void World::judge_end(std::uint32_t process, std::uint32_t peer, TimePoint since,
                       const Closed& closed, Duration dead_after) {
-    const auto says = [&] {
-        return "process " + std::to_string(process) + " about process " + std::to_string(peer) +
-               ": " + std::string{to_string(closed.reason)} + ' ' + closed.detail;
-    };
-    // Who was busy when it was connected may hear late of what has happened, over a slow way too.
-    const TimePoint from = oracle_.looked_before(process, since) - seconds{4};
-    const auto has = [&](Trouble trouble) {
-        return oracle_.happened(trouble, process, from) || oracle_.happened(trouble, peer, from);
-    };
-    const bool broken = has(Trouble::broken) || has(Trouble::gone) || has(Trouble::vanished);
-    const bool held_up = !oracle_.was_free(process, from) || !oracle_.was_free(peer, from);
-    if (closed.reason == CloseReason::protocol_error) {
-        oracle_.violate(RuleId::no_protocol_error, says());
-    } else if (closed.reason == CloseReason::not_admitted && !broken) {
-        oracle_.violate(RuleId::alive_is_not_dead, says());
-    } else if (closed.reason == CloseReason::lost && !held_up) {
-        oracle_.violate(RuleId::alive_is_not_dead, says());
-    } else if (closed.reason == CloseReason::silent && !broken) {
-        // Where only the process itself can answer, it must have been silent for so long.
-        const bool can_tell = schedule_.world.get("device") != 2;
-        const Duration blocked = oracle_.blocked_between(process, peer, from);
-        const bool given_up =
-            schedule_.world.get("device") != 0 && blocked >= test::verbs_profile().retransmission;
-        const Duration silence =
-            blocked + (can_tell ? Duration{}
-                                : oracle_.lasted(Trouble::stopped, peer, from) +
-                                      oracle_.lasted(Trouble::stopped, process, from));
-        // A user that takes so long keeps its loop from turning as well.
-        // And who sleeps cannot tell a pause of its own from its sleep, until the sleep was to end.
-        const bool was_busy = !can_tell && (oracle_.happened(Trouble::busy, peer, from) ||
-                                            oracle_.happened(Trouble::busy, process, from));
-        if (silence < dead_after - seconds{1} && !was_busy && !given_up)
-            oracle_.violate(RuleId::alive_is_not_dead, says());
-    } else if (closed.reason == CloseReason::too_slow && !held_up) {
-        oracle_.violate(RuleId::slow_was_slow, says());
-    } else if ((closed.reason == CloseReason::handshake_timeout ||
-                closed.reason == CloseReason::failed) &&
-               !held_up) {
-        oracle_.violate(RuleId::alive_is_not_dead, says());
-    }
+    world::judge_end(oracle_, schedule_.world.get("device"),
+                     {.process = process,
+                      .peer = peer,
+                      .since = since,
+                      .closed = closed,
+                      .dead_after = dead_after});
 }
 
 } // namespace netio::world

@@ -100,6 +100,8 @@ class World {
     void find_name(std::uint32_t process);
     void block(std::uint32_t from, std::uint32_t to, const Step& step);
     void revoke(std::uint32_t process, Duration time);
+    void permit(std::uint32_t process);
+    TimePoint busy_until() const; // all of them
     void kill(std::uint32_t process, bool host);
     void meet(const char* fault, std::uint32_t process);
     void check_turns(Process& process);

@@ -63,6 +63,25 @@ TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
 }
 
+TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
+    with_messages().socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    bus.tell().on_gone("one");
+    all->unsubscribe(range(0, 4));
+    all->unsubscribe(range(5, 9));
+    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    EXPECT_EQ(all->told().front().unknown_tails, 0U);
+}
+
+TEST_P(PausedEnd, HasATailOfWhatIsStillWantedByThen) {
+    with_messages().socket.reset();
+    ASSERT_NO_FATAL_FAILURE(expect_gone());
+    bus.tell().on_gone("one");
+    all->unsubscribe(range(0, 4));
+    ASSERT_NO_FATAL_FAILURE(expect_all_told());
+    EXPECT_EQ(all->told().front().unknown_tails, 1U);
+}
+
 TEST_P(PausedEnd, IsToldAlsoIfTheNameGoesWhileTheConnectionEnds) {
     for (const bool in_order : {false, true}) {
         actor.closed = actor.subscriptions = 0;

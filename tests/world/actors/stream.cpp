@@ -48,9 +48,10 @@ class StreamActor final : public Actor,
         std::uint64_t connection = 0;
         TimePoint since;
         bool open = false;
-        bool shut = false;       // this direction is ended
-        bool over = false;       // on_closed
-        bool peer_reads = false; // since before it was closed
+        bool shut = false;          // this direction is ended
+        bool over = false;          // on_closed
+        bool peer_reads = false;    // since before it was closed
+        bool waited_before = false; // so did its time-out, for the end of what was shut
         std::deque<Flow> flows;
         std::deque<Lent> sends; // in the order of posting
         std::deque<Lent> receives;
@@ -257,8 +258,8 @@ void StreamActor::close_all() {
     for (const auto& end : ends_) {
         if (end->over || !end->socket || world_.pipes().is_closing(out(*end))) continue;
         note("closes", end->connection);
-        end->shut = true;
         end->peer_reads = behaves_;
+        end->waited_before = std::exchange(end->shut, true) || world_.pipes().is_closing(in(*end));
         end->flows.clear();
         if (end->open) world_.pipes().closes(out(*end), number_, close_timeout(), close_limit());
         // One that is not yet connected here, but may be at its peer, is aborted.
@@ -369,7 +370,7 @@ void StreamActor::judge_close(const End& end, const Closed& closed) {
     // As it says itself: everything else that an end can be unconfirmed for may come at any time.
     if (closed.reason == CloseReason::unconfirmed &&
         closed.detail.find(" has taken nothing more for ") != std::string::npos &&
-        pipes.gave_up_early(out(end), longest_sleep())) {
+        !end.waited_before && pipes.gave_up_early(out(end), longest_sleep())) {
         world_.oracle().violate(RuleId::stream_close_is_bounded,
                                 "process " + std::to_string(number_) +
                                     " did not wait for so long: " + closed.detail);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/world/told_end.hpp"
+
+#include "tests/support/sim_transport.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace netio::world {
+namespace {
+
+// Nothing is wrong here, as who says it sees it.
+bool blames_the_peer(CloseReason reason) {
+    return reason == CloseReason::lost || reason == CloseReason::handshake_timeout ||
+           reason == CloseReason::failed;
+}
+
+} // namespace
+
+void judge_end(Oracle& oracle, std::int64_t device, const ToldEnd& told) {
+    const auto says = [&] {
+        return "process " + std::to_string(told.process) + " about process " +
+               std::to_string(told.peer) + ": " + std::string{to_string(told.closed.reason)} + ' ' +
+               told.closed.detail;
+    };
+    // Who was busy when it was connected may hear late of what has happened, over a slow way too.
+    const TimePoint from = oracle.looked_before(told.process, told.since) - std::chrono::seconds{4};
+    const auto has = [&](Trouble trouble) {
+        return oracle.happened(trouble, told.process, from) ||
+               oracle.happened(trouble, told.peer, from);
+    };
+    const bool broken = has(Trouble::broken) || has(Trouble::gone) || has(Trouble::vanished);
+    const bool held_up = !oracle.was_free(told.process, from) || !oracle.was_free(told.peer, from);
+    if (told.closed.reason == CloseReason::protocol_error) {
+        oracle.violate(RuleId::no_protocol_error, says());
+    } else if (told.closed.reason == CloseReason::silent && !broken) {
+        // Where only the process itself can answer, it must have been silent for so long.
+        const bool can_tell = device != 2;
+        const Duration blocked = oracle.blocked_between(told.process, told.peer, from);
+        const bool given_up = device != 0 && blocked >= test::verbs_profile().retransmission;
+        const Duration silence =
+            blocked + (can_tell ? Duration{}
+                                : oracle.lasted(Trouble::stopped, told.peer, from) +
+                                      oracle.lasted(Trouble::stopped, told.process, from));
+        // A user that takes so long keeps its loop from turning as well.
+        // And who sleeps cannot tell a pause of its own from its sleep, until the sleep was to end.
+        const bool was_busy = !can_tell && (oracle.happened(Trouble::busy, told.peer, from) ||
+                                            oracle.happened(Trouble::busy, told.process, from));
+        if (silence < told.dead_after - std::chrono::seconds{1} && !was_busy && !given_up)
+            oracle.violate(RuleId::alive_is_not_dead, says());
+    } else if (told.closed.reason == CloseReason::too_slow && !held_up) {
+        oracle.violate(RuleId::slow_was_slow, says());
+    } else if ((told.closed.reason == CloseReason::not_admitted && !broken) ||
+               (blames_the_peer(told.closed.reason) && !held_up)) {
+        oracle.violate(RuleId::alive_is_not_dead, says());
+    }
+}
+
+} // namespace netio::world
