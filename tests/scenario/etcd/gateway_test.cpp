@@ -24,7 +24,6 @@ using netio::Clock;
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::IsEmpty;
 using testing::SizeIs;
 
 std::string coded(const std::string& text) {

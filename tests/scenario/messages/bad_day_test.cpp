@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 class BadDay : public Messages {
   protected:
-    void dial(const std::string& host, SendSocket::Options options = {}) {
+    void dial(const std::string& host, const SendSocket::Options& options = {}) {
         socket = std::make_unique<SendSocket>(bed.transport(), options, sender);
         socket->connect({.host = host, .port = address.port});
     }

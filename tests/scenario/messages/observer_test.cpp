@@ -80,7 +80,7 @@ class OneThatCannotListen final : public ForwardingTransport {
     using ForwardingTransport::ForwardingTransport;
     std::vector<std::string> providers_at(const Address& local) override {
         std::vector<std::string> providers = ForwardingTransport::providers_at(local);
-        providers.push_back("other");
+        providers.emplace_back("other");
         return providers;
     }
     std::unique_ptr<Listener> listen(const std::string& provider, const Address& local,

@@ -14,7 +14,6 @@ using netio::RejectCode;
 using netio::Status;
 using netio::test::simulated_beds;
 using testing::ElementsAre;
-using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
 

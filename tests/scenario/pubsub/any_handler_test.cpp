@@ -12,7 +12,6 @@
 namespace netio::pubsub::test {
 namespace {
 
-using netio::Status;
 using Hook = std::function<void(SubscribeSocket&)> SubscriberActor::*;
 
 const Hook hooks[] = {

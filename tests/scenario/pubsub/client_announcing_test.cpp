@@ -32,7 +32,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
-using testing::SizeIs;
 
 constexpr std::string_view scheme = "counted://";
 std::atomic<int> opened{0};       // boards

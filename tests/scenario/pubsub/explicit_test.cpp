@@ -13,9 +13,7 @@ namespace {
 
 using netio::Cookie;
 using netio::Status;
-using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::Pair;
 
 // A subscriber that takes more than one that is stuck().
 const SubscribeSocket::Options roomy{.session = {.receive_count = 64}};

@@ -13,8 +13,6 @@
 namespace netio::pubsub::test {
 namespace {
 
-using netio::Cookie;
-using netio::test::expect_refused;
 using netio::test::ForeignCall;
 using netio::test::simulated_beds;
 

@@ -52,7 +52,7 @@ class MovingFids : public SeveralPublishers {
             its);
     }
     void announce_at(const std::string& name, const BufferedPublishSocket& socket,
-                     std::vector<FidRange> fids) {
+                     const std::vector<FidRange>& fids) {
         Announcement announcement{.name = name, .instance = 1};
         for (const FidRange& each : fids)
             announcement.fids.push_back({.fids = each, .meaning = {}});

@@ -8,9 +8,6 @@
 namespace netio::stream::test {
 namespace {
 
-using netio::test::Bed;
-using netio::test::TestBed;
-
 // Nothing is checked in a build with NDEBUG.
 #ifndef NDEBUG
 class ForeignThread : public testing::TestWithParam<Bed>, private StreamListener::Handler {

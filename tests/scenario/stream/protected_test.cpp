@@ -12,7 +12,6 @@ namespace {
 
 using netio::access::Protection;
 using netio::test::AgreedKeys;
-using netio::test::Bed;
 using netio::test::ProtectedBed;
 using netio::test::TestBed;
 

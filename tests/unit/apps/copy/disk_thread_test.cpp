@@ -70,7 +70,7 @@ TEST(DiskThread, DropStopsTheRunningTaskAndForgetsThoseBehindIt) {
         },
         [&](const std::string& problem) { told.push_back(problem); });
     disk.run([&](const std::stop_token&) { forgotten_ran = true; },
-             [&](const std::string&) { told.push_back("forgotten"); });
+             [&](const std::string&) { told.emplace_back("forgotten"); });
     running.get_future().wait();
     disk.drop();
     disk.run([](const std::stop_token& stop) { EXPECT_FALSE(stop.stop_requested()); },

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iterator>
 #include <thread>
+#include <utility>
 
 namespace apps {
 namespace {
@@ -23,8 +24,8 @@ using std::chrono::milliseconds;
 class RunningDoor {
   public:
     explicit RunningDoor(HttpDoor::Options options, std::size_t bytes = 10)
-        : door_{with_address(options)}, thread_{[this, text = std::make_shared<const std::string>(
-                                                           bytes, 'x')] {
+        : door_{with_address(std::move(options))},
+          thread_{[this, text = std::make_shared<const std::string>(bytes, 'x')] {
               door_.run([&](std::span<const std::string> paths) {
                   return std::vector<HttpAnswer>(paths.size(), HttpAnswer{.text = text});
               });

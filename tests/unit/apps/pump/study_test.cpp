@@ -9,7 +9,6 @@
 namespace apps::pump {
 namespace {
 
-using testing::Contains;
 using testing::HasSubstr;
 using testing::SizeIs;
 

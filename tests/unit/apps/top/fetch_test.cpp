@@ -67,7 +67,7 @@ class Deaf {
         // So many that nobody else gets in.
         for (bool taken = true; taken;) {
             queue_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-            ::connect(queue_.back().get(), any.get(), any.size());
+            static_cast<void>(::connect(queue_.back().get(), any.get(), any.size()));
             pollfd watched{.fd = queue_.back().get(), .events = POLLOUT, .revents = 0};
             taken = ::poll(&watched, 1, 100) > 0;
         }

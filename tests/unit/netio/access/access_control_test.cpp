@@ -49,7 +49,7 @@ class AccessControlTest : public testing::Test {
         client.instance = ++instance_;
         const auto judge = [&](const Message& request) {
             Attendance::Place place;
-            const Gate::Verdict verdict = control_->judge(
+            Gate::Verdict verdict = control_->judge(
                 {.data = request, .source = source, .dialled = address_a}, now_, place);
             EXPECT_EQ(verdict.admission.has_value(), verdict.outcome == Outcome::admitted);
             if (place) places_.push_back(std::move(place));

@@ -193,12 +193,12 @@ TEST(EventLoop, WhatWasPostedBeforeItRunsComesFirst) {
     EventLoop loop;
     std::vector<std::string> log;
     Timer timer{loop, [&] {
-                    log.push_back("timer");
+                    log.emplace_back("timer");
                     loop.stop();
                 }};
     timer.start(Duration::zero());
-    EXPECT_TRUE(loop.post([&] { log.push_back("first"); }));
-    EXPECT_TRUE(loop.post([&] { log.push_back("second"); }));
+    EXPECT_TRUE(loop.post([&] { log.emplace_back("first"); }));
+    EXPECT_TRUE(loop.post([&] { log.emplace_back("second"); }));
     loop.run();
     EXPECT_THAT(log, ElementsAre("first", "second", "timer"));
 }

@@ -9,8 +9,6 @@
 namespace netio {
 namespace {
 
-using testing::ElementsAre;
-
 const auto never = [] { return false; };
 const auto at_once = [] { return true; };
 

@@ -11,7 +11,6 @@ namespace netio::test {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::HasSubstr;
 
 class SessionPause : public SessionTest {
   protected:

@@ -17,7 +17,6 @@ namespace netio::pubsub {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 constexpr std::array<std::byte, 10> ten{};
 

@@ -76,7 +76,7 @@ TEST_F(OptionsTest, OfEachPublisherAreRefusedByName) {
     using Options = Publisher::Options;
     const auto both = [&](const std::function<void(Options&)>& change) {
         const auto of_socket = [&](auto& options) { change(options.publisher); };
-        const std::string said = lent(of_socket);
+        std::string said = lent(of_socket);
         EXPECT_EQ(buffered(of_socket), said);
         return said;
     };
