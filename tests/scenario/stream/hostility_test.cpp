@@ -196,7 +196,7 @@ TEST_P(Hostility, WhoSaysTheSameAgainIsNotWaitedForLonger) {
     ASSERT_EQ(server.send(5'000), Status::ok);
     netio::Timer again{bed.loop(), [&] {
                            if (impostor.closed) return;
-                           impostor.send(ControlMessage{.acknowledged_bytes = 0});
+                           impostor.send_unless_ended(ControlMessage{.acknowledged_bytes = 0});
                            again.start(std::chrono::milliseconds{100});
                        }};
     again.start({});

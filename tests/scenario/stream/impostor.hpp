@@ -33,11 +33,12 @@ class Impostor final : private netio::Session::Handler {
     std::optional<netio::Closed> closed;
 
     void send(std::uint8_t kind, std::span<const std::byte> body) {
-        std::ranges::copy(body, memory_.data());
-        const Slice slice = memory_.slice(0, body.size());
-        EXPECT_EQ(session_.send({.kind = kind, .flags = 0, .extension = {}, .slices = {&slice, 1}},
-                                Cookie{1}),
-                  Status::ok);
+        EXPECT_EQ(try_to_send(kind, body), Status::ok);
+    }
+    // Its end may not have been told here yet.
+    void send_unless_ended(const ControlMessage& message) {
+        const Status status = try_to_send(control_kind, encoded(message));
+        EXPECT_TRUE(status == Status::ok || status == Status::closed) << to_string(status);
     }
     void send_ring(const RemoteRing& ring = {.address = 0, .key = 1, .bytes = 1000}) {
         send(ring_kind, encode_ring(ring));
@@ -60,11 +61,7 @@ class Impostor final : private netio::Session::Handler {
                       Cookie{1}),
                   Status::ok);
     }
-    void send(const ControlMessage& message) {
-        std::vector<std::byte> bytes(control_limit_bytes);
-        bytes.resize(encode_control(message, bytes));
-        send(control_kind, bytes);
-    }
+    void send(const ControlMessage& message) { send(control_kind, encoded(message)); }
 
     static netio::SessionOptions session_options() {
         netio::SessionOptions options = StreamSocket::Options{}.session;
@@ -96,6 +93,18 @@ class Impostor final : private netio::Session::Handler {
     void on_sent(netio::Session&, Cookie, Outcome) override {}
     void on_writable(netio::Session&) override {}
     void on_closed(netio::Session&, const netio::Closed& why) override { closed = why; }
+
+    static std::vector<std::byte> encoded(const ControlMessage& message) {
+        std::vector<std::byte> bytes(control_limit_bytes);
+        bytes.resize(encode_control(message, bytes));
+        return bytes;
+    }
+    Status try_to_send(std::uint8_t kind, std::span<const std::byte> body) {
+        std::ranges::copy(body, memory_.data());
+        const Slice slice = memory_.slice(0, body.size());
+        return session_.send({.kind = kind, .flags = 0, .extension = {}, .slices = {&slice, 1}},
+                             Cookie{1});
+    }
 
     RegisteredBuffer memory_{8192};
     RemoteRing ring_;
