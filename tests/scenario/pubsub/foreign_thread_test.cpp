@@ -50,7 +50,7 @@ TEST_P(ForeignThread, EveryCallOfABufferedPublisherIsRefused) {
     calls.push_back({"BufferedPublishSocket::flush", [&] { socket->flush(); }});
     calls.push_back({"BufferedPublishSocket::flush", [&] { socket->flush(Fid{1}); }});
     calls.push_back({"BufferedPublishSocket::~BufferedPublishSocket", [&] { socket.reset(); }});
-    expect_refused(loop(), calls);
+    netio::test::expect_refused(loop(), calls);
 }
 
 TEST_P(ForeignThread, EveryCallOfAnUnbufferedPublisherIsRefused) {
@@ -70,14 +70,14 @@ TEST_P(ForeignThread, EveryCallOfAnUnbufferedPublisherIsRefused) {
     calls.push_back(
         {"PublishSocket::segment_limit", [&] { static_cast<void>(socket->segment_limit()); }});
     calls.push_back({"PublishSocket::~PublishSocket", [&] { socket.reset(); }});
-    expect_refused(loop(), calls);
+    netio::test::expect_refused(loop(), calls);
 }
 
 TEST_P(ForeignThread, EveryCallOfASubscriberIsRefused) {
     auto publisher = buffered({});
     std::unique_ptr<SubscribeSocket>& socket = subscribe({range(1, 9)}).socket;
     const FidRange one = range(1, 1);
-    expect_refused(
+    netio::test::expect_refused(
         loop(),
         {{"SubscribeSocket::subscribe", [&] { socket->subscribe(one); }},
          {"SubscribeSocket::subscribe",
@@ -112,7 +112,7 @@ TEST_P(ForeignThread, EveryCallOfSubscriptionsIsRefused) {
     options.publishers = {address};
     auto all = std::make_unique<Subscriptions>(transport(), options, nobody);
     const FidRange one = range(1, 1);
-    expect_refused(
+    netio::test::expect_refused(
         loop(),
         {{"Subscriptions::subscribe", [&] { all->subscribe(one); }},
          {"Subscriptions::subscribe",
