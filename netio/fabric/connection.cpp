@@ -41,15 +41,16 @@ std::string text_of(int error, bool opening) {
 
 Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origin origin,
                        const QueueLimits& limits, Handler& handler)
-    : domain_{domain}, accepting_{origin.accepting}, limits_{limits}, handler_{handler},
+    : domain_{domain}, events_{domain.fabric().events_for(origin.accepting)},
+      accepting_{origin.accepting}, limits_{limits}, handler_{handler},
       seat_{domain, *this, entries_for(limits),
             limits.remote_writes && !capabilities_of(*info).write_consumes_receive},
       endpoint_{domain, std::move(info), std::move(endpoint)},
       life_{.socket = std::move(origin.socket),
             .account = ByteAccount{limits.receive_count},
             .descriptor_guess = origin.descriptor_guess} {
-    endpoint_.enable(seat_.queue().handle(), limits);
-    domain_.fabric().events().join(&endpoint_.handle().fid, *this);
+    endpoint_.enable(events_.handle(), seat_.queue().handle(), limits);
+    events_.join(&endpoint_.handle().fid, *this);
 }
 
 Connection::~Connection() {
@@ -65,7 +66,7 @@ void Connection::open(std::span<const std::byte> data) {
     NETIO_CHECK(state_ == State::idle);
     state_ = State::opening;
     const int result = accepting_ ? endpoint_.accept(data) : endpoint_.connect(data);
-    domain_.loop().activate(domain_.fabric().events());
+    domain_.loop().activate(events_);
     if (result < 0) {
         break_off(reason_of(-result, true),
                   std::string{accepting_ ? "cannot accept " : "cannot connect to "} +
@@ -257,7 +258,7 @@ void Connection::close() {
 
 void Connection::close_endpoint() noexcept {
     if (!endpoint_.is_open()) return;
-    domain_.fabric().events().leave(&endpoint_.handle().fid);
+    events_.leave(&endpoint_.handle().fid);
     life_.socket = {};
     endpoint_.close(state_ != State::idle);
 }

@@ -49,6 +49,10 @@ class Connection final : public netio::Connection {
 
     // From the queues.
     bool is_opening() const noexcept { return state_ == State::opening; }
+    // To be connected, and not answered yet.
+    bool is_attempt() const noexcept {
+        return !accepting_ && (state_ == State::idle || state_ == State::opening);
+    }
     void complete(std::uint32_t operation, const Completion& completion);
     void complete_with_error(std::uint32_t operation, int error);
     // By a peer whose write consumed none of our receives.
@@ -93,6 +97,7 @@ class Connection final : public netio::Connection {
     void ask_for_sign_of_life();
 
     Domain& domain_;
+    EventQueue& events_;
     bool accepting_;
     QueueLimits limits_;
     Handler& handler_;

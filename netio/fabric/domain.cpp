@@ -6,6 +6,7 @@
 #include "netio/fabric/soft_iwarp.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 namespace netio::fabric {
@@ -78,7 +79,16 @@ Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
     require(library().fabric(info.fabric_attr, &fabric, nullptr),
             "cannot open the fabric '" + name_ + "' of provider '" + provider_ + "'");
     fabric_.reset(fabric);
-    events_ = std::make_unique<EventQueue>(loop_, *fabric_);
+    events_.push_back(std::make_unique<EventQueue>(loop_, *fabric_));
+}
+
+EventQueue& Fabric::events_for(bool accepting) {
+    if (accepting || uses_kernel_sockets_) return *events_.front();
+    const auto free = std::find_if(std::next(events_.begin()), events_.end(),
+                                   [](const auto& queue) { return queue->takes_attempt(); });
+    if (free != events_.end()) return **free;
+    if (events_.size() > attempt_queue_limit) return *events_.front();
+    return *events_.emplace_back(std::make_unique<EventQueue>(loop_, *fabric_));
 }
 
 bool Fabric::serves(const ::fi_info& info) const {

@@ -61,7 +61,11 @@ class Fabric {
 
     bool serves(const ::fi_info& info) const;
     ::fid_fabric& handle() noexcept { return *fabric_; }
-    EventQueue& events() noexcept { return *events_; }
+    // For a connection that is accepted, or an attempt. With iWARP the error of one that is refused
+    // names nobody (rdma_connect() fails within a read of the queue), so over devices each attempt
+    // is the only one on its queue, as long as there are no more of them than this.
+    EventQueue& events_for(bool accepting);
+    static constexpr std::size_t attempt_queue_limit = 64;
     // The domain that an endpoint of this info belongs to, opened at first use.
     Domain& domain_for(::fi_info& info);
     bool uses_kernel_sockets() const noexcept { return uses_kernel_sockets_; }
@@ -73,7 +77,8 @@ class Fabric {
     std::string name_;
     FabricHandle fabric_;
     bool uses_kernel_sockets_;
-    std::unique_ptr<EventQueue> events_;
+    // The first is for all; the others are for attempts, and for what comes of them.
+    std::vector<std::unique_ptr<EventQueue>> events_;
     std::vector<std::unique_ptr<Domain>> domains_;
 };
 

@@ -40,8 +40,8 @@ Endpoint::Endpoint(Domain& domain, Info info, EndpointHandle handle)
     : domain_{domain}, info_{std::move(info)},
       capabilities_{capabilities_of(*info_)}, handle_{std::move(handle)} {}
 
-void Endpoint::enable(::fid_cq& completions, const QueueLimits& limits) {
-    require(::fi_ep_bind(handle_.get(), &domain_.fabric().events().handle().fid, 0),
+void Endpoint::enable(::fid_eq& events, ::fid_cq& completions, const QueueLimits& limits) {
+    require(::fi_ep_bind(handle_.get(), &events.fid, 0),
             "cannot bind an endpoint to its event queue");
     require(::fi_ep_bind(handle_.get(), &completions.fid, FI_TRANSMIT | FI_RECV),
             "cannot bind an endpoint to its completion queue");

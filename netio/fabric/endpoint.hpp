@@ -27,9 +27,8 @@ class Endpoint {
 
     Endpoint(Domain& domain, Info info, EndpointHandle handle);
 
-    // To the events of its fabric and to this queue; from then on it may be used. Throws
-    // FabricError.
-    void enable(::fid_cq& completions, const QueueLimits& limits);
+    // To these queues; from then on it may be used. Throws FabricError.
+    void enable(::fid_eq& events, ::fid_cq& completions, const QueueLimits& limits);
     bool is_open() const noexcept { return handle_ != nullptr; }
     ::fid_ep& handle() const noexcept { return *handle_; }
     const Capabilities& capabilities() const noexcept { return capabilities_; }

@@ -68,6 +68,12 @@ void EventQueue::leave(::fid_t endpoint) noexcept {
     members_.erase(endpoint);
 }
 
+bool EventQueue::takes_attempt() const {
+    return failure_ == 0 && std::ranges::none_of(members_, [](const auto& member) {
+               return member.second->is_attempt();
+           });
+}
+
 std::size_t EventQueue::drain(std::size_t budget) {
     std::size_t work = 0;
     unsigned empty = 0;

@@ -63,6 +63,8 @@ class EventQueue final : public EventSource {
     // Breaks the connection off if the queue has failed: nothing would ever be told of it.
     void join(::fid_t endpoint, Connection& connection);
     void leave(::fid_t endpoint) noexcept;
+    // It works, and nobody on it is to be connected and not answered yet.
+    bool takes_attempt() const;
 
     int wait_fd() const noexcept override { return wait_fd_; }
     std::size_t drain(std::size_t budget) override;

@@ -46,11 +46,11 @@ class BrokenQueue : public testing::Test {
         end->send(); // so that something is there to be read
     }
     void break_events() {
-        ::fid_eq& queue = domain().fabric().events().handle();
+        ::fid_eq& queue = domain().fabric().events_for(true).handle();
         event_calls_ = *queue.ops;
         event_calls_.read = fail_to_read_event;
         queue.ops = &event_calls_;
-        fabric.loop.activate(domain().fabric().events());
+        fabric.loop.activate(domain().fabric().events_for(true));
     }
     static void expect_told_once(const End& one, const std::string& what) {
         ASSERT_EQ(one.closed.size(), 1U);

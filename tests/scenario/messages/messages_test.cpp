@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <set>
@@ -41,6 +42,34 @@ TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
             EXPECT_EQ(*receiver.messages[i].immediate, 0xfedcba9876543210 + i);
         }
         EXPECT_EQ(sender.completions[i], 1);
+    }
+}
+
+// With iWARP the error of a refused attempt names nobody.
+TEST_P(Messages, WhoIsRefusedIsToldSoAndNotWhoIsConnectedAtTheSameTime) {
+    listen();
+    ListenSocket::Options at_all{.addresses = {bed.address()}, .open = true};
+    auto gone = std::make_unique<ListenSocket>(bed.transport(), at_all, receiver);
+    const Address nowhere = gone->endpoints().front().address;
+    gone.reset();
+    for (int round = 0; round < 10; ++round) {
+        std::array<Sender, 2> refused;
+        Sender good;
+        SendSocket::Options options;
+        options.session.connect_timeout = std::chrono::minutes{10};
+        SendSocket one{bed.transport(), options, refused[0]};
+        SendSocket two{bed.transport(), options, good};
+        SendSocket three{bed.transport(), options, refused[1]};
+        one.connect(nowhere);
+        two.connect(address);
+        three.connect(nowhere);
+        ASSERT_TRUE(bed.run_until([&] {
+            return good.connected == 1 && refused[0].closed.size() == 1 &&
+                   refused[1].closed.size() == 1;
+        })) << round;
+        EXPECT_TRUE(good.closed.empty());
+        EXPECT_EQ(refused[0].closed[0].reason, CloseReason::refused);
+        EXPECT_EQ(refused[1].closed[0].reason, CloseReason::refused);
     }
 }
 
