@@ -10,13 +10,14 @@ namespace {
 
 // Nothing is checked in a build with NDEBUG.
 #ifndef NDEBUG
-class ForeignThread : public testing::TestWithParam<Bed>, private StreamListener::Handler {
+class ForeignThread : public testing::TestWithParam<netio::test::Bed>,
+                      private StreamListener::Handler {
   protected:
     void on_incoming(IncomingStream& incoming) override {
         accepted.socket = incoming.accept({}, accepted);
     }
 
-    TestBed bed{GetParam()};
+    netio::test::TestBed bed{GetParam()};
     Side accepted{1};
     Side connecting{2};
     std::unique_ptr<StreamListener> listener = std::make_unique<StreamListener>(
