@@ -48,7 +48,6 @@ class Connection final : public netio::Connection {
     std::string peer_address() const override { return endpoint_.peer_address(); }
 
     // From the queues.
-    bool is_opening() const noexcept { return state_ == State::opening; }
     // To be connected, and not answered yet.
     bool is_attempt() const noexcept {
         return !accepting_ && (state_ == State::idle || state_ == State::opening);

@@ -103,7 +103,7 @@ void EventQueue::deliver_error(const CmError& error) {
     if (found == members_.end() && error.handle == nullptr) {
         // Nobody was named; it can only be one that is still connecting.
         found = std::find_if(members_.begin(), members_.end(),
-                             [](const auto& member) { return member.second->is_opening(); });
+                             [](const auto& member) { return member.second->is_attempt(); });
         if (found == members_.end() && ++nameless_errors_ > nameless_error_limit) {
             return fail(error);
         }
