@@ -9,7 +9,7 @@
 namespace netio::world {
 namespace {
 
-// Nothing is wrong here, as who says it sees it.
+// The peer or the way to it is said to be at fault; it takes a fault of either, or of this side.
 bool blames_the_peer(CloseReason reason) {
     return reason == CloseReason::lost || reason == CloseReason::handshake_timeout ||
            reason == CloseReason::failed;

@@ -40,6 +40,12 @@ class PausedEnd : public SeveralPublishers {
         EXPECT_EQ(actor.message_count, 0U);
         EXPECT_EQ(actor.closed, 0);
     }
+    // It ends, and so does what the bus says of it.
+    void lose_one() {
+        with_messages().socket.reset();
+        ASSERT_NO_FATAL_FAILURE(expect_gone());
+        bus.tell().on_gone("one");
+    }
     void expect_all_told() {
         all->resume();
         ASSERT_TRUE(run_until([&] { return actor.closed == 1; }));
@@ -53,9 +59,7 @@ class PausedEnd : public SeveralPublishers {
 INSTANTIATE_TEST_SUITE_P(Beds, PausedEnd, all_beds(), bed_name);
 
 TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
-    with_messages().socket.reset();
-    ASSERT_NO_FATAL_FAILURE(expect_gone());
-    bus.tell().on_gone("one");
+    ASSERT_NO_FATAL_FAILURE(lose_one());
     EXPECT_EQ(actor.closed, 0) << "nothing is told while it is paused";
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
     EXPECT_FALSE(actor.retrying) << "nobody comes back";
@@ -64,9 +68,7 @@ TEST_P(PausedEnd, IsToldBehindTheMessagesWhoseNameIsGone) {
 }
 
 TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
-    with_messages().socket.reset();
-    ASSERT_NO_FATAL_FAILURE(expect_gone());
-    bus.tell().on_gone("one");
+    ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     all->unsubscribe(range(5, 9));
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
@@ -74,9 +76,7 @@ TEST_P(PausedEnd, HasNoTailOfWhatIsNotWantedAnyMoreByThen) {
 }
 
 TEST_P(PausedEnd, HasATailOfWhatIsStillWantedByThen) {
-    with_messages().socket.reset();
-    ASSERT_NO_FATAL_FAILURE(expect_gone());
-    bus.tell().on_gone("one");
+    ASSERT_NO_FATAL_FAILURE(lose_one());
     all->unsubscribe(range(0, 4));
     ASSERT_NO_FATAL_FAILURE(expect_all_told());
     EXPECT_EQ(all->told().front().unknown_tails, 1U);
@@ -160,9 +160,7 @@ TEST_P(PausedEnd, OfAPublisherThatMovedTwiceIsToldOnce) {
 }
 
 TEST_P(PausedEnd, NeedsNoResumeToBeClosed) {
-    with_messages().socket.reset();
-    ASSERT_NO_FATAL_FAILURE(expect_gone());
-    bus.tell().on_gone("one");
+    ASSERT_NO_FATAL_FAILURE(lose_one());
     all->close();
     ASSERT_TRUE(run_until([&] { return actor.ended == 1; }));
     EXPECT_EQ(actor.ended, 1);
