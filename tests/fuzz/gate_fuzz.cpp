@@ -3,6 +3,7 @@
 // Strangers at the gate of a server, and false servers at that of a client. What they say is made
 // of an honest conversation, with bytes of theirs put over it.
 
+#include "netio/access/digest.hpp"
 #include "netio/access/gate.hpp"
 #include "netio/access/gate_client.hpp"
 #include "netio/access/right_words.hpp"
@@ -19,19 +20,31 @@ using Message = std::vector<std::byte>;
 
 constexpr GateAddress address{.host = {}, .port = 12345};
 
-Key key_of(KeyId id) {
-    std::array<std::byte, secret_bytes> secret{};
-    secret.fill(std::byte{id});
-    return {
-        .id = id, .name = "key", .secret = Secret{secret}, .rights = parse_rights("services=all")};
-}
+// Each conversation has secrets of its own: with the same ones for all, what a fuzzer sees of one,
+// in the comparisons it watches, would be a proof in another.
+class Secrets {
+  public:
+    explicit Secrets(Bytes conversation) : all_{sha256({conversation})} {}
+
+    Secret of(KeyId id) const {
+        return Secret{hmac_sha256(all_.bytes(), {std::array{std::byte{id}}})};
+    }
+    Key key(KeyId id) const {
+        return {.id = id, .name = "key", .secret = of(id), .rights = parse_rights("services=all")};
+    }
+
+  private:
+    Secret all_;
+};
 
 class Conversation {
   public:
-    Conversation() : gate_{Secret{}, {.proofs_per_key = 4}}, client_{key_of(1), options, address} {
+    explicit Conversation(const Secrets& secrets)
+        : gate_{secrets.of(anyone), {.proofs_per_key = 4}}, client_{secrets.key(1), options,
+                                                                    address} {
         KeyRing ring;
-        ring.add(key_of(1));
-        ring.add(key_of(2));
+        ring.add(secrets.key(1));
+        ring.add(secrets.key(2));
         gate_.use(ring);
     }
 
@@ -110,7 +123,7 @@ class Conversation {
 
 const Target gate{"gate", [](Bytes bytes) {
                       Input input{bytes};
-                      Conversation conversation;
+                      Conversation conversation{Secrets{bytes}};
                       while (!input.empty()) {
                           switch (input.below(5)) {
                           case 0:
