@@ -144,7 +144,7 @@ TEST_P(Shares, WhoMayMissMessagesKeepsTheFewThatItHoldsWhileAnotherHoldsHalf) {
 
 TEST_P(Shares, MoreGroupsThanPagesStillShareTheMemory) {
     constexpr std::uint64_t groups = 100;
-    auto publisher = buffered({.page_bytes = 4096, .page_count = 64, .flush_time = 100ms});
+    auto publisher = buffered({.page_bytes = 4096, .page_count = 64, .flush_time = 10s});
     for (std::uint64_t i = 0; i < groups; ++i)
         subscribe({range(i, i)}, {.session = {.receive_bytes = 8192, .receive_count = 8}});
     ASSERT_TRUE(run_until([&] {
