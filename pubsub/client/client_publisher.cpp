@@ -2,7 +2,6 @@
 #include "pubsub/client/client_publisher.hpp"
 
 #include "pubsub/core/fid_ranges.hpp"
-#include "pubsub/discovery/bus.hpp"
 
 #include <unistd.h>
 
@@ -23,7 +22,7 @@ std::string announced_address(Endpoint endpoint) {
 
 ClientPublisher::ClientPublisher(Transport& transport,
                                  const BufferedPublishSocket::Options& options,
-                                 std::size_t queue_bytes, Calls calls)
+                                 std::size_t queue_bytes, std::string bus, Calls calls)
     : loop_{transport.loop()}, outbox_{queue_bytes}, calls_{std::move(calls)},
       errand_{calls_.post, [this] { drain(); }}, go_on_{loop_, [this] { drain(); }},
       wait_{loop_,
@@ -33,7 +32,7 @@ ClientPublisher::ClientPublisher(Transport& transport,
       endpoints_{socket_.endpoints()},
       parameters_{{"page_size", std::to_string(options.page_bytes)},
                   {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
-      announced_{.instance = draw_instance()}, announce_{calls_.post, [this] { announce_next(); }} {
+      announced_{.bus = std::move(bus)}, announce_{calls_.post, [this] { announce_next(); }} {
     if (options.publisher.owned) owned_ = normalised(*options.publisher.owned);
 }
 
@@ -80,7 +79,7 @@ bool ClientPublisher::publish(const Publication& item) {
     return true;
 }
 
-void ClientPublisher::announce(const std::string& bus, Announcement announcement) {
+void ClientPublisher::announce(Announcement announcement) {
     announcement.instance = announced_.instance;
     announcement.addresses.clear();
     for (const Endpoint& endpoint : endpoints_)
@@ -92,7 +91,6 @@ void ClientPublisher::announce(const std::string& bus, Announcement announcement
     validate(announcement);
     {
         const std::lock_guard lock{announced_.mutex};
-        announced_.bus = bus;
         announced_.next = std::move(announcement);
     }
     announce_.ask();

@@ -8,6 +8,7 @@
 #include "pubsub/client/client.hpp"
 #include "pubsub/client/errand.hpp"
 #include "pubsub/client/fid_outbox.hpp"
+#include "pubsub/discovery/bus.hpp"
 #include "pubsub/discovery/discovery.hpp"
 
 #include <atomic>
@@ -32,15 +33,15 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
         std::function<void(const std::string&)> tell; // a line for people
         std::function<void()> ended;
     };
-    // Throws what the socket throws.
+    // `bus`: that it is announced on, if it is. Throws what the socket throws.
     ClientPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
-                    std::size_t queue_bytes, Calls calls);
+                    std::size_t queue_bytes, std::string bus, Calls calls);
 
     // Any thread.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
     void take_no_more() { outbox_.close(); }
     // As Client's.
-    void announce(const std::string& bus, Announcement announcement);
+    void announce(Announcement announcement);
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
     std::uint64_t published() const noexcept { return published_.load(std::memory_order_relaxed); }
     std::uint64_t unpublished() const noexcept {
@@ -53,9 +54,9 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
 
   private:
     struct Announced {
-        const std::uint64_t instance; // for all of its life
-        std::mutex mutex;             // of the next two
-        std::string bus;
+        const std::uint64_t instance = draw_instance(); // for all of its life
+        const std::string bus;
+        std::mutex mutex; // of the next one
         std::optional<Announcement> next;
         std::string name;
         std::unique_ptr<Announcer> announcer;

@@ -47,7 +47,7 @@ ClientThread::ClientThread(Client::Options options, Client::Events events)
     destinations_.set_transport(*transport_);
     if (options_.publish) {
         publisher_ = std::make_unique<ClientPublisher>(
-            *transport_, *options_.publish, options_.publish_queue_bytes,
+            *transport_, *options_.publish, options_.publish_queue_bytes, options_.bus,
             ClientPublisher::Calls{
                 .post = [this](auto task) { return post_errand(std::move(task)); },
                 .tell = [this](const std::string& line) { tell(options_, line); },
@@ -121,7 +121,7 @@ Status ClientThread::publish(Fid fid, std::span<const std::byte> message, std::u
 void ClientThread::announce(Announcement announcement) {
     require_option(publisher_ != nullptr, "a client that publishes nothing is not announced");
     require_option(!options_.bus.empty(), "a client without a bus is not announced");
-    publisher_->announce(options_.bus, std::move(announcement));
+    publisher_->announce(std::move(announcement));
 }
 
 std::vector<Endpoint> ClientThread::endpoints() const {

@@ -153,6 +153,17 @@ TEST_F(AnnouncingClient, UnderAnotherNameStandsThereOnlyOnce) {
     EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// Also while its thread is at what it was told before; for the thread sanitizer.
+TEST_F(AnnouncingClient, MayBeToldSomethingElseAtAnyTime) {
+    Client client{on_the_bus()};
+    for (std::uint64_t last = 0; last < 200; ++last)
+        client.announce(saying(last % 2 == 0 ? "one" : "other", last));
+    client.announce(saying("last", 200));
+    EXPECT_EQ(wait_for("last").fids.at(0).fids, range(0, 200));
+    EXPECT_FALSE(standing("one"));
+    EXPECT_FALSE(standing("other"));
+}
+
 TEST_F(AnnouncingClient, TellsWhyItIsNotFoundAndMayTryAgain) {
     Client client{on_the_bus()};
     refuses = true;

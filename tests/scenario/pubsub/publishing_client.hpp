@@ -20,7 +20,7 @@ class PublishingClientScenario : public PubSubScenario {
         options.page_bytes = 1024;
         options.page_count = 8;
         publisher = std::make_unique<ClientPublisher>(
-            transport(), options, queue_bytes,
+            transport(), options, queue_bytes, std::string{},
             ClientPublisher::Calls{
                 .post = [this](auto task) { return loop().post(std::move(task)); },
                 .tell = [this](const std::string& line) { told.push_back(line); },
