@@ -49,7 +49,7 @@ std::vector<FabricFault> faults_of(const Version& libfabric) {
 }
 
 std::string named_with_doubt(const Version& libfabric) {
-    const std::string name = "libfabric " + to_string(libfabric);
+    std::string name = "libfabric " + to_string(libfabric);
     if (libfabric <= newest_looked_at) return name;
     return fmt::format("{} (newer than {}, the newest that was looked at: it may be mended)", name,
                        to_string(newest_looked_at));

@@ -3,6 +3,8 @@
 
 #include "pubsub/core/fid_ranges.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <optional>
 #include <stdexcept>
@@ -116,7 +118,7 @@ std::vector<FidRange> parse_fields(std::string_view inside, std::string_view pie
             names += (names.empty() ? "" : ", ") + field.name;
         }
         if (known == nullptr)
-            refuse(piece, "has no field '" + name + "' of " + layout.name() + ": " + names);
+            refuse(piece, fmt::format("has no field '{}' of {}: {}", name, layout.name(), names));
         const auto values = parse_values(trimmed(each->substr(colon + 1)), *known);
         if (!choices.emplace(name, values).second) refuse(piece, "has '" + name + "' twice");
     }

@@ -236,7 +236,7 @@ void PathProbe::fail(std::string why) {
 
 void PathProbe::on_closed(netio::Session&, const netio::Closed& closed) {
     if (connector_.is_connecting()) {
-        const netio::Closed last = closed; // the session goes now
+        const netio::Closed last = closed; // NOLINT: no needless copy, the session goes now
         session_.reset();
         return connector_.try_next(last);
     }
