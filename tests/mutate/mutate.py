@@ -5,8 +5,10 @@
     mutate.py BUILD                    every fault of the table (faults*.toml)
     mutate.py BUILD --only REGEX       those whose name matches
     mutate.py BUILD --draw N --seed S  N generic ones at random lines
-    mutate.py --check                  only whether each line of the table is there once
+    mutate.py BUILD --checked OTHER    OTHER: built without NDEBUG, for what only its checks notice
+    mutate.py --check                  only whether each line of the table, and each test, is there
     mutate.py --programs               the test programs that all this needs
+    mutate.py --checked-programs       those that OTHER must have
 
 Fails if a fault survives, if a line of the table does not match, or if a test fails without one.
 """
@@ -162,24 +164,31 @@ class Planter:
         return verdict, words, time.monotonic() - begin
 
 
+def planter_of(build):
+    folder = build.resolve()
+    return Planter(Build(ROOT, folder), folder / "mutants")
+
+
 def report(verdict, seconds, name, words):
     print(f"{verdict:9}{seconds:6.1f} s  {name}{'  ' + words if words else ''}", flush=True)
 
 
-def plant_table(planter, faults, jobs):
+def plant_table(planters, faults, jobs):
+    """`planters`: by whether the fault is for a build with checks."""
     complaints = table.check_table(ROOT, faults)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tests = sorted({(fault.test, fault.filter) for fault in faults})
-        complaints += [bad for bad in pool.map(lambda each: planter.baseline(*each), tests) if bad]
+        tests = sorted({(fault.checked, fault.test, fault.filter) for fault in faults})
+        baselines = pool.map(lambda each: planters[each[0]].baseline(*each[1:]), tests)
+        complaints += [bad for bad in baselines if bad]
         for complaint in complaints:
             print(f"mutate: {complaint}", file=sys.stderr)
         if complaints:
             return 1
         counts = {}
-        tasks = {
-            pool.submit(planter.guarded, planter.try_fault, fault, number): fault
-            for number, fault in enumerate(faults)
-        }
+        tasks = {}
+        for number, fault in enumerate(faults):
+            planter = planters[fault.checked]
+            tasks[pool.submit(planter.guarded, planter.try_fault, fault, number)] = fault
         for task in concurrent.futures.as_completed(tasks):
             verdict, words, seconds = task.result()
             counts[verdict] = counts.get(verdict, 0) + 1
@@ -233,10 +242,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--programs", action="store_true")
+    parser.add_argument("--checked-programs", action="store_true")
+    parser.add_argument("--checked", type=pathlib.Path, metavar="OTHER", help="a build without NDEBUG")
     options = parser.parse_args()
     faults = [fault for fault in table.read_table(HERE) if re.search(options.only, fault.name)]
+    if options.checked_programs:
+        print(" ".join(sorted({fault.test for fault in faults if fault.checked and not options.draw})))
+        return 0
     if options.programs:
-        wanted = sorted({fault.test for fault in faults})
+        wanted = sorted({fault.test for fault in faults if not fault.checked})
         if options.draw:
             listed = "\n".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/CMakeLists.txt"))
             wanted = [name for name in PROGRAMS if re.search(rf"NAME {name}\b", listed)] + [WORLDS]
@@ -244,17 +258,20 @@ def main():
         return 0
     if options.check:
         complaints = table.check_table(ROOT, faults + table.read_table(ROOT / "tests" / "world" / "faults"))
+        complaints += table.check_filters(ROOT, faults)
         complaints += table.check_survivors(ROOT, table.read_survivors(HERE))
         print("\n".join([*complaints, f"mutate: {len(faults)} faults, {len(complaints)} complaints"]))
         return 1 if complaints else 0
     if options.build is None:
         parser.error("which build?")
-    folder = options.build.resolve()
-    planter = Planter(Build(ROOT, folder), folder / "mutants")
     if options.draw:
-        return plant_drawn(planter, options.draw, options.seed, options.skip, options.jobs, options.least,
-                           options.folders or draw.FOLDERS)
-    return plant_table(planter, faults, options.jobs)
+        return plant_drawn(planter_of(options.build), options.draw, options.seed, options.skip, options.jobs,
+                           options.least, options.folders or draw.FOLDERS)
+    builds = {False: options.build, True: options.checked}
+    if any(fault.checked for fault in faults) and options.checked is None:
+        parser.error("some of these faults need --checked OTHER")
+    planters = {checked: planter_of(builds[checked]) for checked in {fault.checked for fault in faults}}
+    return plant_table(planters, faults, options.jobs)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 
 import dataclasses
 import pathlib
+import re
 import tomllib
+
+INSTANCE = "Beds|sim|fabric|tcp|verbs"
 
 
 class TableError(Exception):
@@ -40,10 +43,11 @@ class Fault:
     test: str  # the program that notices it
     filter: str  # which of its tests
     says: str = ""  # what the output then has in it
+    checked: bool = False  # only a build without NDEBUG notices it
 
 
 def fault_of(entry, shared):
-    known = {"name", "file", "line", "with", "after", "also", "shared", "test", "filter", "says"}
+    known = {"name", "file", "line", "with", "after", "also", "shared", "test", "filter", "says", "checked"}
     if unknown := set(entry) - known:
         raise TableError(f"{entry.get('name')}: unknown: {', '.join(sorted(unknown))}")
     if missing := {"name", "file", "line", "with", "test", "filter"} - set(entry):
@@ -54,7 +58,9 @@ def fault_of(entry, shared):
         Change(part.get("file", entry["file"]), part["line"], part["with"], part.get("after", ""))
         for part in (entry, *entry.get("also", []), *shared.get(entry.get("shared"), []))
     ]
-    return Fault(entry["name"], tuple(changes), entry["test"], entry["filter"], entry.get("says", ""))
+    return Fault(
+        entry["name"], tuple(changes), entry["test"], entry["filter"], entry.get("says", ""), entry.get("checked", False)
+    )
 
 
 def read_table(folder):
@@ -103,6 +109,23 @@ def check_survivors(root, survivors):
         text = path.read_text("utf-8") if path.is_file() else ""
         if line not in (each.strip() for each in text.split("\n")):
             complaints.append(f"survivors.toml: {file}: not there: {line}")
+    return complaints
+
+
+def check_filters(root, faults):
+    """The complaints about patterns that no test of the sources fits, whatever it is built with."""
+    tests = set()
+    for path in (root / "tests").glob("**/*.cpp"):
+        tests |= set(re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text("utf-8")))
+    names = [f"{suite}.{test}" for suite, test in tests]
+    complaints = []
+    for fault in faults:
+        for pattern in fault.filter.split("-")[0].split(":"):
+            # Instantiations and their parameters are not looked for: they have names of many kinds.
+            pieces = [each for each in re.split(r"[*/?]", pattern) if each and not re.match(INSTANCE, each)]
+            needed = [each for each in pieces if "." in each or (each == pieces[0] and not pattern.startswith("*/"))]
+            if not any(all(each in name for each in needed) for name in names):
+                complaints.append(f"{fault.name}: no test {pattern}")
     return complaints
 
 
