@@ -129,5 +129,12 @@ TEST_F(LentMessages, AreCopiedWhole) {
     expect_whole(copy, 35);
 }
 
+TEST_F(LentMessages, OfAsManySlicesAsThereCanBeAreCopiedWhole) {
+    const LentMessage message = make(0, std::vector<std::size_t>(slice_limit, 3));
+    std::vector<std::byte> copy(message.total_bytes);
+    copy_message(message, copy.data());
+    expect_whole(copy, 3 * slice_limit);
+}
+
 } // namespace
 } // namespace netio::pubsub
