@@ -73,7 +73,10 @@ class Process:
 
     def end(self):
         """(exit status, report, log); the report is the last line of standard output."""
+        too_late = threading.Timer(4 * DEADLINE, self.process.kill)  # who never ends fails, with its log
+        too_late.start()
         out = self.process.stdout.read()
+        too_late.cancel()
         status = self.process.wait(timeout=DEADLINE)
         self.reader.join()
         self.process.stdout.close()
