@@ -5,6 +5,7 @@
 #include "netio/loop/signal_handlers.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <string>
 
@@ -16,6 +17,15 @@ namespace {
     throw FabricError{{ELIBACC, std::system_category()},
                       problem + ": " + (reason == nullptr ? "no reason is given" : reason) + "; " +
                           remedy};
+}
+
+// When a device is opened, libfabric's cache of registrations writes its own instructions over the
+// first ones of the C library's munmap() and its like (prov/util/src/util_mem_hooks.c), and
+// whichever thread is in one of them then goes on in the middle of those. Memory is registered once
+// here, so a cache is of no use. Read by libfabric at its first call (fi_mr(3)). A monitor that was
+// chosen stays.
+void keep_c_library_as_it_is() {
+    ::setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
 }
 
 void* open_library() {
@@ -42,6 +52,7 @@ void find(void* library, const char* name, const char* version, Function& functi
 }
 
 Library load() {
+    keep_c_library_as_it_is();
     void* const opened = open_library();
     Library found{};
     find(opened, "fi_dupinfo", NETIO_VERSION_OF_FI_DUPINFO, found.dupinfo);

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <cstring>
+#include <dlfcn.h>
 #include <functional>
 #include <map>
 #include <set>
@@ -43,6 +45,21 @@ TEST_P(Messages, OfEverySizeArriveWholeInOrderWithTheirKeysAndImmediateData) {
         }
         EXPECT_EQ(sender.completions[i], 1);
     }
+}
+
+// What another thread is in must not change under it: libfabric would watch memory that way.
+TEST_P(Messages, LeaveTheCLibraryAsItIs) {
+    const auto code = [] {
+        std::array<std::byte, 16> bytes{};
+        void* const library = ::dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+        std::memcpy(bytes.data(), ::dlsym(library, "munmap"), bytes.size());
+        ::dlclose(library);
+        return bytes;
+    };
+    const auto before = code();
+    listen();
+    const auto socket = connected(sender);
+    EXPECT_EQ(code(), before);
 }
 
 // With iWARP the error of a refused attempt names nobody.
