@@ -193,19 +193,22 @@ class Refusing(Case):
                            saying=re.escape(publisher.address()) + ".*in use")
 
     def test_a_recording_that_cannot_be_written_ends_the_subscriber_only(self):
-        publisher = self.start("publish", self.config(self.PATTERN), "--messages", 64000,
-                               "--wait-subscribers", 2)
+        publisher = self.start("publish", self.config(self.PATTERN), "--wait-subscribers", 2)
         os.mkdir(self.path("full"))  # what is there is gone on with, and has no room
         os.symlink("/dev/full", self.path("full/0000000000000000"))
         failing = self.start("subscribe", publisher.address(), "--fid", "0", "--output",
                              self.path("full"), "--append")
-        sound = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify")
+        sound = self.start("subscribe", publisher.address(), "--fid", "0-63", "--verify", "--messages",
+                           64000)
         status, report, log = failing.end()
         self.assertNotEqual(status, 0)
         self.assertIn("0000000000000000.part", log)
         self.assertEqual(report["end"], "failed")
         status, report, log = sound.end()
         self.assertEqual((status, report["messages"]), (0, 64000), log)
+        # Who goes while all are told the end has not confirmed it, which is another status.
+        publisher.wait_for("has left|: connection lost ", which=2)
+        publisher.process.send_signal(signal.SIGINT)
         self.assertEqual(publisher.end()[0], 0)
 
 
