@@ -114,6 +114,7 @@ void serve(Scene& scene, Input& input) {
     peer.socket->connect(server.endpoints().front().address);
     scene.run(std::chrono::milliseconds{1});
     play(scene, peer, input);
+    scene.run(std::chrono::milliseconds{1}); // who ended at the last moment is forgotten behind it
     NETIO_CHECK(server.client_count() + ended <= 1);
 }
 
