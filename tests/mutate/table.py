@@ -6,6 +6,7 @@ import pathlib
 import re
 import tomllib
 
+# How the names of instantiations and of their parameters begin.
 INSTANCE = "Beds|sim|fabric|tcp|verbs"
 
 
