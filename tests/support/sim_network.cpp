@@ -137,8 +137,9 @@ void SimNetwork::set_path(std::uint32_t from, std::uint32_t to, const SimPath& p
     }
     const auto stays = [&](const Orphan& each) { return each.from != from || each.to != to; };
     const auto gone = std::stable_partition(orphans_.begin(), orphans_.end(), stays);
+    const TimePoint soon = clock_.now() + std::chrono::microseconds{50};
     for (auto orphan = gone; orphan != orphans_.end(); ++orphan)
-        clock_.at(clock_.now() + std::chrono::microseconds{50}, std::move(orphan->arrive));
+        clock_.at(std::max(orphan->not_before, soon), std::move(orphan->arrive));
     orphans_.erase(gone, orphans_.end());
 }
 

@@ -145,6 +145,7 @@ class SimNetwork {
     struct Orphan {
         std::uint32_t from = 0;
         std::uint32_t to = 0;
+        TimePoint not_before; // behind what has left before it
         std::function<void()> arrive;
     };
 

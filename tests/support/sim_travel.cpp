@@ -42,6 +42,7 @@ void SimConnection::leave_stuck_behind() {
     for (Stuck& stuck : std::exchange(stuck_, {})) {
         network_.orphans_.push_back({.from = process(),
                                      .to = network_.process_of(peer_),
+                                     .not_before = last_arrival_,
                                      .arrive = [&network = network_, from = number_, to = peer_,
                                                 event = std::move(stuck.event)]() mutable {
                                          if (SimConnection* const end = network.find(to)) {

@@ -115,5 +115,22 @@ TEST_P(SessionCutOffAtOnce, WaitsForNothingThatIsStuck) {
     EXPECT_EQ(near.sent.size(), sent);
 }
 
+// Over a way that was slow and then blocked: a connection keeps its order also behind its end.
+TEST_P(SessionCutOffAtOnce, LeavesBehindWhatArrivesInItsOrder) {
+    connect();
+    SimNetwork& network = bed.sim()->network();
+    network.set_path(0, 0, {.delay = 100ms});
+    flood(near, 1);
+    network.set_path(0, 0, {.blocked = true});
+    near.at_room = nullptr;
+    send(near, 1);
+    near.session.reset();
+    network.set_path(0, 0, {});
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+    EXPECT_EQ(far.closed[0].reason, CloseReason::lost) << far.closed[0].detail;
+    ASSERT_EQ(far.frames.size(), 2U);
+    EXPECT_EQ(far.frames[0].size(), 8U);
+}
+
 } // namespace
 } // namespace netio::test
