@@ -2,6 +2,7 @@
 
 // How streams end: by halves, in order, by force, and by the death of a peer.
 
+#include "netio/session/hello.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
 namespace netio::stream::test {
@@ -170,6 +171,7 @@ TEST_P(Closing, WhoIsNotAcceptedIsRejected) {
     connect();
     ASSERT_TRUE(bed.run_until([&] { return client.closed.has_value(); }));
     EXPECT_EQ(client.closed->reason, CloseReason::rejected);
+    EXPECT_THAT(client.closed->detail, HasSubstr(to_string(netio::RejectCode::full)));
 }
 
 TEST_P(Closing, NobodyListeningIsRefused) {

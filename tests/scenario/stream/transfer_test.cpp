@@ -47,6 +47,18 @@ TEST_P(Transfer, ABurstThatFitsTheRingDoesNotHoldUpItsSender) {
     EXPECT_EQ(client.socket->counters().sent.indirect_bytes, std::uint64_t{1} << 20);
 }
 
+TEST_P(Transfer, AllThatMayLeaveDoesSoAtOnce) {
+    StreamSocket::Options options;
+    options.sender.ring_transfer_limit_bytes = 40'000;
+    establish(options, options);
+    ASSERT_EQ(client.send(120'000), Status::ok);
+    const auto transfers = [&] { return client.socket->counters().sent.indirect_transfers; };
+    ASSERT_TRUE(bed.run_until([&] { return transfers() > 0; }));
+    EXPECT_GE(transfers(), 2U) << "and not one for each that is done"; // frames hold less
+    ASSERT_EQ(server.receive(120'000, Fill::all), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] { return server.received == 120'000; }));
+}
+
 TEST_P(Transfer, AReceiveAllWaitsForTheLastByteAndAReceiveSomeForTheFirst) {
     establish();
     ASSERT_EQ(server.receive(1'000, Fill::all), Status::ok);
