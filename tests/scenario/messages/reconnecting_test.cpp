@@ -97,6 +97,21 @@ TEST_P(ReconnectingSender, ComesBackToAListenerThatWasStartedAnew) {
     EXPECT_EQ(socket->counters().messages, 3U) << "over all connections";
 }
 
+// However short each time was: it has given credits back.
+TEST_P(ReconnectingSenderInTime, AsksWhoServedItSoonEveryTime) {
+    listen();
+    connect();
+    for (int life = 1; life <= 8; ++life) {
+        ASSERT_TRUE(bed.run_until([&] { return sender.connected == life; }));
+        for (int i = 0; i < 100; ++i)
+            ASSERT_TRUE(arrives());
+        const TimePoint broken = bed.loop().now();
+        bed.sim()->sever(bed.sim()->next_connection() - 1);
+        ASSERT_TRUE(bed.run_until([&] { return sender.connected > life; }));
+        EXPECT_LE(bed.loop().now() - broken, 2 * options().retry_interval) << life;
+    }
+}
+
 TEST_P(ReconnectingSender, WaitsForAListenerThatIsNotThereYet) {
     listen();
     listener.reset();

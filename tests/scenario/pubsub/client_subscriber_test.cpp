@@ -143,12 +143,27 @@ TEST_P(SubscribingClient, ThatIsToDisconnectHoldsThePublisherUpForExactlySoLong)
     EXPECT_GE(loop().now() - full, 9s + 900ms);
     EXPECT_LE(loop().now() - full, 10s + 100ms) << "since it was full, whatever has come since";
     EXPECT_THAT(events, Contains(HasSubstr("its queue was full for 10000 ms")));
+    const TimePoint left = loop().now();
     ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    EXPECT_LE(loop().now() - left, 1s) << "nothing of what it has left waits for a reader";
     EXPECT_TRUE(subscriber->is_over());
     ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
     answers.clear();
     ask(range(5, 5));
     EXPECT_THAT(answers, ElementsAre(Answer::closed));
+    take();
+    EXPECT_GE(taken, 4U) << "what had come is there";
+}
+
+TEST_P(SubscribingClient, ThatIsToDisconnectDoesSoThoughItsPublisherHasEndedMeanwhile) {
+    serve({SlowPolicy::disconnect, 10s});
+    fill();
+    ASSERT_TRUE(run_until([&] { return counters().messages >= 4; }));
+    publisher.reset();
+    ASSERT_TRUE(run_until([&] { return counters().disconnected == 1; }));
+    const TimePoint left = loop().now();
+    ASSERT_TRUE(run_until([&] { return ended == 1; }));
+    EXPECT_LE(loop().now() - left, 1s) << "nothing of what it has left waits for a reader";
     take();
     EXPECT_GE(taken, 4U) << "what had come is there";
 }

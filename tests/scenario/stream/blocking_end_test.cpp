@@ -309,6 +309,34 @@ TEST_F(BlockingEnd, WaitForSaysWhatIsThere) {
     ::close(readable);
 }
 
+TEST_F(BlockingEnd, WhatWaitForWasToldOfStaysUntilItIsRead) {
+    using Ready = BlockingStream::Ready;
+    connect(with_small_ring());
+    const std::vector<std::byte> first(3, std::byte{1});
+    const std::vector<std::byte> second(3, std::byte{2});
+    std::vector<std::byte> large(1'000'000); // longer than the ring: it arrives while it is read
+    for (int i = 0; i < 2; ++i)
+        EXPECT_EQ(client->wait_for(BlockingStream::no_descriptor), Ready::writable);
+    std::thread answering{[&] {
+        server->write(first);
+        std::byte go{};
+        server->read_exactly({&go, 1});
+        server->write(second);
+        server->read_exactly(large);
+    }};
+    const int silent = ::eventfd(0, EFD_CLOEXEC);
+    EXPECT_EQ(client->wait_for(silent), Ready::peer);
+    ::close(silent);
+    client->write(std::vector<std::byte>(1));
+    client->write(std::vector<std::byte>(large.size()));
+    answering.join();
+    std::vector<std::byte> got(3);
+    client->read_exactly(got);
+    ASSERT_EQ(got, first);
+    client->read_exactly(got);
+    EXPECT_EQ(got, second);
+}
+
 TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
     using Ready = BlockingStream::Ready;
     connect();

@@ -211,6 +211,9 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
     EXPECT_EQ(message([](StreamSocket::Options&) {}), "");
     EXPECT_THAT(message([](auto& o) { o.session.receive_bytes = 1'000; }), HasSubstr("1312"));
     EXPECT_THAT(message([](auto& o) { o.frame_bytes = 1'303; }), HasSubstr("frame_bytes"));
+    EXPECT_EQ(message([](auto& o) { o.frame_bytes = transfer_limit_bytes; }), "");
+    EXPECT_THAT(message([](auto& o) { o.frame_bytes = transfer_limit_bytes + 1; }),
+                HasSubstr("536870911"));
     EXPECT_THAT(message([](auto& o) { o.frame_count = 3; }), HasSubstr("frame_count"));
     EXPECT_THAT(message([](auto& o) { o.send_limit_count = 0; }), HasSubstr("send_limit_count"));
     EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));

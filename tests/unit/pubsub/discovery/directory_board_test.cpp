@@ -187,6 +187,23 @@ TEST_F(Directory, ForeignFilesAreNotOpenedOrToldInOneLine) {
                                              HasSubstr("'s.netio' cannot be read")));
 }
 
+TEST_F(Directory, MoreFilesThanItTakesAreToldAndPassedOver) {
+    auto fill_up_to = [this, made = std::size_t{0}](std::size_t count) mutable {
+        for (; made < count; ++made)
+            write(std::to_string(made) + ".netio", "");
+    };
+    fill_up_to(DirectoryBoard::file_limit);
+    const SeenBoard all = look();
+    EXPECT_EQ(all.texts.size(), DirectoryBoard::file_limit);
+    EXPECT_THAT(all.unreadable, IsEmpty());
+    fill_up_to(DirectoryBoard::file_limit + 2);
+    DirectoryBoard later{folder.path().string(), seconds{3600}};
+    SeenBoard most;
+    later.look(most);
+    EXPECT_EQ(most.texts.size(), DirectoryBoard::file_limit);
+    EXPECT_THAT(most.unreadable, ElementsAre(HasSubstr("more than 65536 announcements")));
+}
+
 TEST_F(Directory, ADirectoryThatCannotBeWrittenIsNamedWithTheReason) {
     DirectoryBoard none{"/proc/netio-bus", seconds{1}};
     EXPECT_THAT(refusal_of_put(none), HasSubstr("cannot announce in '/proc/netio-bus': No such"));
