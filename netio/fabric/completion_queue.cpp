@@ -53,23 +53,25 @@ bool CompletionQueue::has_capacity(std::size_t entry_count) const noexcept {
            entries_reserved_ + entry_count <= limits_.entries;
 }
 
-void CompletionQueue::join(Connection& connection, std::size_t entry_count) {
+void CompletionQueue::join(Connection& connection) {
     members_.push_back(&connection);
-    entries_reserved_ += entry_count;
 }
 
-void CompletionQueue::leave(Connection& connection, std::size_t entry_count) noexcept {
+void CompletionQueue::leave(Connection& connection) noexcept {
     std::erase(members_, &connection);
     for (Closing& closing : closing_) {
         if (closing.connection == &connection) closing.connection = nullptr;
     }
-    entries_reserved_ -= entry_count;
 }
 
 bool CompletionQueue::reserve(std::size_t entry_count) noexcept {
     if (failed_ || entries_reserved_ + entry_count > limits_.entries) return false;
     entries_reserved_ += entry_count;
     return true;
+}
+
+void CompletionQueue::give_back(std::size_t entry_count) noexcept {
+    entries_reserved_ -= entry_count;
 }
 
 void CompletionQueue::settle_connection(Connection& connection) {

@@ -32,10 +32,11 @@ class CompletionQueue final : public EventSource {
     // The sum of the windows of a queue's endpoints never exceeds its size: on verbs an overrun is
     // fatal for all of them.
     bool has_capacity(std::size_t entry_count) const noexcept;
-    void join(Connection& connection, std::size_t entry_count);
-    void leave(Connection& connection, std::size_t entry_count) noexcept;
-    // For a member that is to have so many entries more. False: there is no room.
+    void join(Connection& connection);
+    void leave(Connection& connection) noexcept;
+    // Of an endpoint (netio/fabric/queue_seat.hpp). False: there is no room for so many.
     bool reserve(std::size_t entry_count) noexcept;
+    void give_back(std::size_t entry_count) noexcept;
 
     OperationTable& operations() noexcept { return operations_; }
     // Calls connection.finish_close() until it has, once everything that was delivered was read.

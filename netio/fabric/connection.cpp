@@ -2,9 +2,11 @@
 #include "netio/fabric/connection.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/fabric/abandoned_endpoint.hpp"
 #include "netio/fabric/provider.hpp"
 
 #include <cerrno>
+#include <memory>
 #include <rdma/fi_errno.h>
 #include <utility>
 
@@ -141,6 +143,7 @@ Status Connection::post_write(std::span<const Slice> slices, const RemoteSlice& 
 
 bool Connection::establish(std::span<const std::byte> data) {
     state_ = State::open;
+    endpoint_.on_answer();
     life_.last_acknowledged = domain_.loop().now();
     if (domain_.fabric().uses_kernel_sockets() && !life_.socket) {
         life_.socket = find_connection(endpoint_.handle(), life_.descriptor_guess);
@@ -223,6 +226,7 @@ void Connection::complete_with_error(std::uint32_t operation, int error) {
 }
 
 void Connection::on_event(const CmEvent& event) {
+    endpoint_.on_answer();
     if (event.type == FI_CONNECTED && state_ == State::opening) {
         establish(event.data);
     } else if (event.type == FI_SHUTDOWN) {
@@ -231,6 +235,7 @@ void Connection::on_event(const CmEvent& event) {
 }
 
 void Connection::on_event_error(const CmError& error) {
+    endpoint_.on_answer();
     const bool opening = state_ == State::opening;
     const std::string where = (opening ? "connecting to " : "connection to ") + peer_address();
     if (opening && error.error == FI_ECONNREFUSED && !error.data.empty()) {
@@ -260,6 +265,10 @@ void Connection::close_endpoint() noexcept {
     if (!endpoint_.is_open()) return;
     events_.leave(&endpoint_.handle().fid);
     life_.socket = {};
+    if (endpoint_.waits_to_close() && events_.tells_of_abandoned(accepting_)) {
+        return events_.abandon(
+            std::make_unique<AbandonedEndpoint>(seat_.room(), endpoint_.release()));
+    }
     endpoint_.close(state_ != State::idle);
 }
 

@@ -82,6 +82,12 @@ Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
     events_.push_back(std::make_unique<EventQueue>(loop_, *fabric_));
 }
 
+// They are of its domains, which go before the event queues.
+Fabric::~Fabric() {
+    for (const auto& queue : events_)
+        queue->close_abandoned();
+}
+
 EventQueue& Fabric::events_for(bool accepting) {
     if (accepting || uses_kernel_sockets_) return *events_.front();
     const auto free = std::find_if(std::next(events_.begin()), events_.end(),

@@ -58,6 +58,7 @@ class Domain final : public MemoryDomain {
 class Fabric {
   public:
     Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info);
+    ~Fabric();
 
     bool serves(const ::fi_info& info) const;
     ::fid_fabric& handle() noexcept { return *fabric_; }

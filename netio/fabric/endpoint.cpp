@@ -60,12 +60,16 @@ int Endpoint::connect(std::span<const std::byte> data) noexcept {
     std::array<std::byte, tcp_request_data_bytes> padded{};
     std::ranges::copy(data, padded.begin());
     const bool pads = domain_.fabric().uses_kernel_sockets();
-    return ::fi_connect(handle_.get(), info_->dest_addr, padded.data(),
-                        pads ? padded.size() : data.size());
+    const int result = ::fi_connect(handle_.get(), info_->dest_addr, padded.data(),
+                                    pads ? padded.size() : data.size());
+    is_unanswered_ = result == 0;
+    return result;
 }
 
 int Endpoint::accept(std::span<const std::byte> data) noexcept {
-    return ::fi_accept(handle_.get(), data.data(), data.size());
+    const int result = ::fi_accept(handle_.get(), data.data(), data.size());
+    is_unanswered_ = result == 0;
+    return result;
 }
 
 void Endpoint::gather(std::span<const Slice> slices, std::size_t limit, Vectors& vectors) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace netio::fabric {
 
@@ -46,6 +47,13 @@ class Endpoint {
     // A write of nothing, which the peer's device acknowledges.
     long write_nothing(void* context) noexcept;
 
+    // The peer has answered, or the attempt has failed.
+    void on_answer() noexcept { is_unanswered_ = false; }
+    // With iWARP who closes it waits for the answer (netio/fabric/abandoned_endpoint.hpp).
+    bool waits_to_close() const noexcept {
+        return is_unanswered_ && capabilities_.connector_speaks_first;
+    }
+    EndpointHandle release() noexcept { return std::move(handle_); }
     // Tells the peer, if it has heard of this endpoint.
     void close(bool was_used) noexcept;
 
@@ -62,6 +70,7 @@ class Endpoint {
     Info info_;
     Capabilities capabilities_;
     EndpointHandle handle_;
+    bool is_unanswered_ = false; // connect() or accept() was called
 };
 
 } // namespace netio::fabric

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/event_queue.hpp"
 
+#include "netio/fabric/abandoned_endpoint.hpp"
 #include "netio/fabric/connection.hpp"
 
 #include <algorithm>
@@ -69,9 +70,25 @@ void EventQueue::leave(::fid_t endpoint) noexcept {
 }
 
 bool EventQueue::takes_attempt() const {
-    return failure_ == 0 && std::ranges::none_of(members_, [](const auto& member) {
-               return member.second->is_attempt();
-           });
+    return failure_ == 0 && abandoned_.empty() &&
+           std::ranges::none_of(members_,
+                                [](const auto& member) { return member.second->is_attempt(); });
+}
+
+bool EventQueue::tells_of_abandoned(bool accepting) const {
+    return accepting ? failure_ == 0 : takes_attempt();
+}
+
+void EventQueue::abandon(std::unique_ptr<AbandonedEndpoint> endpoint) {
+    abandoned_.push_back(std::move(endpoint));
+}
+
+void EventQueue::close_abandoned(::fid_t endpoint) noexcept {
+    std::erase_if(abandoned_, [&](const auto& each) { return each->handle() == endpoint; });
+}
+
+void EventQueue::close_abandoned() noexcept {
+    abandoned_.clear();
 }
 
 std::size_t EventQueue::drain(std::size_t budget) {
@@ -89,26 +106,32 @@ std::size_t EventQueue::drain(std::size_t budget) {
             deliver_error(reader_.error());
         } else {
             nameless_errors_ = 0;
-            const CmEvent& event = reader_.event();
-            const auto found = members_.find(event.handle);
-            if (found != members_.end()) found->second->on_event(event);
+            deliver(reader_.event());
         }
         if (loop_.time_is_up()) break;
     }
     return work;
 }
 
+void EventQueue::deliver(const CmEvent& event) {
+    const auto found = members_.find(event.handle);
+    if (found != members_.end()) return found->second->on_event(event);
+    close_abandoned(event.handle);
+}
+
 void EventQueue::deliver_error(const CmError& error) {
     auto found = members_.find(error.handle);
     if (found == members_.end() && error.handle == nullptr) {
-        // Nobody was named; it can only be one that is still connecting.
+        // Nobody was named; it can only be one that is still connecting, or was given up then.
         found = std::find_if(members_.begin(), members_.end(),
                              [](const auto& member) { return member.second->is_attempt(); });
+        if (found == members_.end() && !abandoned_.empty()) return close_abandoned();
         if (found == members_.end() && ++nameless_errors_ > nameless_error_limit) {
             return fail(error);
         }
     }
-    if (found != members_.end()) found->second->on_event_error(error);
+    if (found != members_.end()) return found->second->on_event_error(error);
+    close_abandoned(error.handle);
 }
 
 // The queue itself is broken, and would say so for ever.

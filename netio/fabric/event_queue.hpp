@@ -10,11 +10,14 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 namespace netio::fabric {
 
+class AbandonedEndpoint;
 class Connection;
 
 // A connection-management event with its data. `entry` points into the reader's storage.
@@ -65,13 +68,21 @@ class EventQueue final : public EventSource {
     void leave(::fid_t endpoint) noexcept;
     // It works, and nobody on it is to be connected and not answered yet.
     bool takes_attempt() const;
+    // It will be told of the answer to an endpoint that is abandoned.
+    bool tells_of_abandoned(bool accepting) const;
+    // Keeps it until then.
+    void abandon(std::unique_ptr<AbandonedEndpoint> endpoint);
+    // Waits for the answers, as long as the kernel does.
+    void close_abandoned() noexcept;
 
     int wait_fd() const noexcept override { return wait_fd_; }
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override;
 
   private:
+    void deliver(const CmEvent& event);
     void deliver_error(const CmError& error);
+    void close_abandoned(::fid_t endpoint) noexcept;
     void fail(const CmError& error);
     void break_off(Connection& connection) const;
 
@@ -82,6 +93,7 @@ class EventQueue final : public EventSource {
     CmReader reader_;
     // Events name an endpoint by its handle; one that is not here any more was destroyed.
     std::unordered_map<::fid_t, Connection*> members_;
+    std::vector<std::unique_ptr<AbandonedEndpoint>> abandoned_;
     std::size_t nameless_errors_ = 0; // in a row, that concerned nobody
     int failure_ = 0;                 // of the queue itself, for good: it is not read any more
 };
