@@ -156,6 +156,15 @@ TEST_F(ReceiverTest, R14WhatWasCompleteBeforeAnErrorIsStillReported) {
     EXPECT_EQ(completions(), "1=100");
 }
 
+TEST_F(ReceiverTest, R14ACopyThatEndsBehindAnErrorDeliversNothing) {
+    ASSERT_EQ(indirect(10), ProtocolError::none);
+    post(10);
+    ASSERT_TRUE(receiver.next_copy());
+    ASSERT_EQ(direct(1), ProtocolError::direct_unexpected);
+    receiver.on_copied();
+    EXPECT_EQ(completions(), "") << "the ring may have been spoilt meanwhile";
+}
+
 TEST_F(ReceiverTest, R14AdvertisesNoMoreThanAgreed) {
     for (unsigned i = 0; i < 300; ++i)
         post(10);
