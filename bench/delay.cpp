@@ -153,9 +153,17 @@ void carry(int client, const Arguments& arguments) {
         ::close(client);
         return;
     }
-    const int on = 1;
-    for (const int socket : {client, server})
-        ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const auto set = [&](int level, int name, int value) {
+        for (const int socket : {client, server})
+            ::setsockopt(socket, level, name, &value, sizeof value);
+    };
+    set(IPPROTO_TCP, TCP_NODELAY, 1);
+    // Who was killed while its link was down says nothing any more, and is to be missed here as
+    // there.
+    set(SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
+    set(IPPROTO_TCP, TCP_KEEPINTVL, 1);
+    set(IPPROTO_TCP, TCP_KEEPCNT, 10);
     Way there{client, server, arguments};
     Way back{server, client, arguments};
     std::thread helpers[] = {std::thread{&Way::take, &there}, std::thread{&Way::give, &there},

@@ -214,10 +214,10 @@ class Soak:
             if server in names and server.wait(max(1.0, deadline - time.monotonic())) is None:
                 self.complain(f"{server.name} does not end")
         for program in programs:
-            if "subscribe" in program.name and "connected to" not in program.last_words():
-                program.interrupt()  # it still waits for a publisher, and none will come
-        for program in programs:
-            if program.wait(max(1.0, deadline - time.monotonic())) is None:
+            while program.wait(1) is None and time.monotonic() < deadline:
+                if self.waits_in_vain(program) and not program.interrupted:
+                    program.interrupt()
+            if program.running():
                 self.complain(f"{program.name} does not end: {program.last_words()}")
         for server in self.servers:
             if server not in names:
@@ -225,6 +225,13 @@ class Soak:
                 if server.wait(30) is None:
                     self.complain(f"{server.name} does not end when it is interrupted")
         self.ended += [(name, program) for name, (program, _, _) in self.clients.items()]
+
+    @staticmethod
+    def waits_in_vain(program):
+        """For a publisher that will not come: it never did, or ended before it had accepted anything."""
+        words = program.last_words().splitlines()
+        is_connected = any("connected to" in line for line in words)
+        return "subscribe" in program.name and (not is_connected or "waiting for the publisher" in words[-1])
 
     def close(self):
         for program in [*self.servers, *(each[0] for each in self.clients.values())]:
