@@ -145,7 +145,6 @@ void ClientSubscriber::leave() {
                 " ms: it leaves the publishers");
     answer(answers_.take_all(), Client::Answer::closed);
     subscriptions_->close();
-    subscriptions_->resume();
 }
 
 void ClientSubscriber::on_connected(Subscriptions&, const Subscriptions::Source& source,

@@ -151,20 +151,13 @@ std::vector<FidRange> FidLayout::select(const Choices& choices) const {
         if (values.empty()) refuse(field(name).name + ": no value");
         static_cast<void>(field(name));
     }
-    std::vector<FidRange> fids{{}}; // of the bits below
-    unsigned bits = 0;              // so many
-    const std::vector<FidRange> zero{{}};
+    std::vector<FidRange> fids{{}}; // of the bits below; those that no field has are 0
     for (auto each = fields_.rbegin(); each != fields_.rend(); ++each) {
-        if (each->lowest > bits) { // bits that no field has
-            if (bits > 0) fids = combined(zero, fids, bits);
-            bits = each->lowest;
-        }
         const auto chosen = choices.find(each->name);
         const SteppedRange usual{.first = each->usual, .last = each->usual};
         const auto values =
             values_of(*each, chosen == choices.end() ? std::vector{usual} : chosen->second);
-        fids = bits == 0 ? values : combined(values, fids, bits);
-        bits += each->bits;
+        fids = combined(values, fids, each->lowest);
     }
     return normalised(fids);
 }

@@ -59,8 +59,12 @@ class Gateway {
             keys_[decoded(request.at("key"))] = {decoded(request.at("value")), ++revision_};
             return json::object();
         });
-        on("/v3/kv/range",
-           [this](const json& request, httplib::Response&) { return range(request); });
+        on("/v3/kv/range", [this](const json& request, httplib::Response& response) {
+            const int behind = asked_["/v3/kv/range"] - forgets_after_;
+            if (behind > 0) keys_.clear();
+            if (behind > 10) response.status = 500;
+            return range(request);
+        });
         on("/v3/watch", [this](const json&, httplib::Response&) { return watch_answer_; });
         port_ = server_.bind_to_any_port("127.0.0.1");
         thread_ = std::thread{[this] { server_.listen_after_bind(); }};
@@ -79,6 +83,11 @@ class Gateway {
     void end_leases() {
         const std::lock_guard lock{mutex_};
         leases_.clear();
+    }
+    // Behind so many ranges it has nothing left, and behind ten more it gives no answer.
+    void forget_after(int ranges) {
+        const std::lock_guard lock{mutex_};
+        forgets_after_ = ranges;
     }
     void answer_watches(const json& answer) {
         const std::lock_guard lock{mutex_};
@@ -126,6 +135,7 @@ class Gateway {
     int port_ = 0;
     std::mutex mutex_;
     std::map<std::string, int> asked_;
+    int forgets_after_ = 1000;
     std::set<std::string> leases_;
     json watch_answer_;
     std::map<std::string, Value> keys_;
@@ -172,6 +182,19 @@ TEST(EtcdGateway, WhatManyPublishersSayIsReadInFewAnswers) {
     board.look(seen);
     EXPECT_EQ(seen.texts, (std::map<std::string, std::string>{{"p3", "other"}, {"p7", "other"}}));
     EXPECT_LE(gateway.asked("/v3/kv/range"), 8);
+}
+
+// Between the names and what they say everybody may have gone: nobody is asked for for ever.
+TEST(EtcdGateway, WhatManyPublishersSaidBeforeTheyWentIsNotAskedForAgainAndAgain) {
+    Gateway gateway;
+    for (const char* name : {"/netio/a", "/netio/b", "/netio/c"})
+        gateway.put(name, "text");
+    gateway.forget_after(1);
+    EtcdBoard board{gateway.place(), seconds{3}, milliseconds{50}};
+    Seen seen;
+    board.look(seen);
+    EXPECT_THAT(seen.texts, SizeIs(0));
+    EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all at once, and each once";
 }
 
 // Whoever looks again at once does so without a pause.
