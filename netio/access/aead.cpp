@@ -51,7 +51,7 @@ bool processor_has_aes() noexcept {
 #elif defined(__ARM_FEATURE_AES)
     return true;
 #else
-    return false;
+    return false; // as far as is known here
 #endif
 }
 

@@ -130,5 +130,18 @@ TEST_P(SilentClaimants, WithoutKeysHaveTheFidsForAnAttemptEach) {
     EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(0, 9)));
 }
 
+// To have connected, here for another fid, proves nothing then.
+TEST_P(SilentClaimants, WithoutKeysHaveTheFidsAlsoBesideOneThatIsConnected) {
+    without_keys();
+    announce_silent(2);
+    all->subscribe(range(64, 64));
+    Made& real = publisher();
+    announce("real", real, range(0, 64));
+    const TimePoint begin = loop().now();
+    ASSERT_TRUE(run_until([&] { return actor.subscriptions == 2; }));
+    EXPECT_THAT(actor.subscribed["real"], ElementsAre(range(64, 64), range(0, 9)));
+    EXPECT_GE(loop().now() - begin, 10s) << "an attempt each";
+}
+
 } // namespace
 } // namespace netio::pubsub::test

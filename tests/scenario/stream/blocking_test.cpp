@@ -63,6 +63,23 @@ TEST_F(Blocking, ReadsWhatWasWrittenInPiecesOfAnySize) {
     client.join();
 }
 
+// Large ones are received where they are wanted, and each waits for its own.
+TEST_F(Blocking, LargeReadsBehindEachOtherHaveEachItsOwnBytes) {
+    const auto data = numbered(4'000'000);
+    std::thread client{[&] {
+        auto peer = BlockingStream::connect(address, patient);
+        peer.write(data);
+        peer.close();
+    }};
+    auto peer = listener.accept();
+    std::vector<std::byte> got(data.size());
+    for (std::size_t at = 0; at < got.size(); at += 1'000'000)
+        peer.read_exactly(std::span{got}.subspan(at, 1'000'000));
+    EXPECT_EQ(got, data);
+    peer.close();
+    client.join();
+}
+
 TEST_F(Blocking, AskAndAnswer) {
     std::thread client{[&] {
         auto peer = BlockingStream::connect(address, patient);

@@ -215,7 +215,19 @@ TEST(StreamOptionsCheck, NamesWhatIsWrong) {
     EXPECT_THAT(message([](auto& o) { o.frame_bytes = transfer_limit_bytes + 1; }),
                 HasSubstr("536870911"));
     EXPECT_THAT(message([](auto& o) { o.frame_count = 3; }), HasSubstr("frame_count"));
+    EXPECT_THAT(message([](auto& o) { o.frame_count = 16'385; }), HasSubstr("frame_count"));
+    EXPECT_EQ(message([](auto& o) { o.frame_count = 16'384; }), "");
+    EXPECT_THAT(message([](auto& o) { o.session.send_count = 3; }), HasSubstr("send_count"));
     EXPECT_THAT(message([](auto& o) { o.send_limit_count = 0; }), HasSubstr("send_limit_count"));
+    EXPECT_THAT(message([](auto& o) { o.receive_limit_count = 0; }),
+                HasSubstr("receive_limit_count"));
+    EXPECT_THAT(message([](auto& o) { o.copy_step_bytes = 0; }), HasSubstr("copy_step_bytes"));
+    EXPECT_THAT(message([](auto& o) { o.round_trip = std::chrono::nanoseconds{-1}; }),
+                HasSubstr("round_trip"));
+    EXPECT_EQ(message([](auto& o) { o.round_trip = {}; }), "") << "it is measured";
+    EXPECT_THAT(message([](auto& o) { o.sender.advert_limit_count = 65'536; }),
+                HasSubstr("advert_limit_count"));
+    EXPECT_EQ(message([](auto& o) { o.sender.advert_limit_count = 65'535; }), "");
     EXPECT_THAT(message([](auto& o) { o.receiver.ring_bytes = 0; }), HasSubstr("ring_bytes"));
     EXPECT_EQ(message([](auto& o) { o.sender.ring_bytes = 0; }), "") << "the peer says which";
     EXPECT_THAT(message([](auto& o) { o.sender.patience_threshold_bytes = 0; }),

@@ -167,6 +167,19 @@ TEST(Gate, APartOfARequestIsRefusedAndPaddingIsNot) {
     EXPECT_EQ(server.verdict.outcome, Outcome::admitted);
 }
 
+// What lies behind it in memory, here the rest of the whole one, is no part of a request.
+TEST(Gate, APartOfAFirstRequestIsRefusedWhateverLiesBehindIt) {
+    TestServer server{address_a, {key_of(1)}};
+    TestClient client{key_of(1), address_a};
+    Message part = client.request();
+    while (!part.empty()) {
+        part.pop_back();
+        server.take(part, client_host);
+        EXPECT_EQ(server.verdict.outcome, Outcome::refused) << part.size();
+        EXPECT_EQ(server.verdict.refusal, Refusal::malformed) << part.size();
+    }
+}
+
 TEST(Gate, EveryFailureHasOneTextForThePeerAndItsReasonHere) {
     std::vector<Message> answers;
     const auto refused_by = [&](TestServer& server, const Message& request,

@@ -13,7 +13,9 @@ std::string utf8(std::uint32_t code) {
     const auto byte = [](std::uint32_t value) { return static_cast<char>(value); };
     if (code < 0x80) return {byte(code)};
     if (code < 0x800) return {byte(0xc0 | code >> 6), byte(0x80 | (code & 0x3f))};
-    return {byte(0xe0 | code >> 12), byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
+    const std::string last{byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
+    if (code < 0x10000) return byte(0xe0 | code >> 12) + last;
+    return std::string{byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f))} + last;
 }
 
 // Unicode: the categories Cc, Zl and Zp, and the characters of the property Bidi_Control.
@@ -26,7 +28,7 @@ bool acts_on_a_reader(std::uint32_t code) {
 }
 
 TEST(Unseen, IsWhatActsOnATerminalOrOnAReaderAndNothingElse) {
-    for (std::uint32_t code = 0; code < 0x10000; ++code) {
+    for (std::uint32_t code = 0; code < 0x110000; ++code) {
         if (code >= 0xd800 && code < 0xe000) continue; // no characters
         const bool expected = acts_on_a_reader(code);
         ASSERT_EQ(has_unseen(utf8(code)), expected) << std::hex << code;

@@ -4,6 +4,8 @@
 
 #include "pubsub/discovery/bus_reader.hpp"
 #include "pubsub/discovery/bus_writer.hpp"
+#include "pubsub/discovery/directory_board.hpp"
+#include "tests/support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
 
@@ -88,6 +90,20 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
     writer.refresh(board, start);
     EXPECT_FALSE(writer.is_written()) << "another one has its name";
     EXPECT_TRUE(later.is_written());
+}
+
+// A directory takes nothing away by itself: who has died is found out by its silence.
+TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForItsLease) {
+    const netio::test::TemporaryFolder folder;
+    DirectoryBoard board{folder.path().string(), seconds{3600}};
+    BusWriter writer{{.name = "a", .instance = 1}, seconds{7}};
+    BusWriter other{{.name = "a", .instance = 2}, seconds{7}};
+    writer.refresh(board, start);
+    other.refresh(board, start);
+    writer.refresh(board, start + seconds{1});
+    EXPECT_FALSE(writer.is_written());
+    writer.refresh(board, start + seconds{100});
+    EXPECT_TRUE(writer.is_written());
 }
 
 // A board that keeps leases has what was said before, and would keep that.
