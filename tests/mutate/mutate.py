@@ -54,13 +54,15 @@ def run_test(program, arguments, folder):
     """(status, output, tests run); status None: it did not end in time."""
     environment = {**os.environ, "GTEST_FAIL_FAST": "1", "GTEST_BRIEF": "1"}
     words = ["prlimit", f"--cpu={RUN_LIMIT_S}", str(program), *arguments]
-    try:
-        done = subprocess.run(
-            words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=3 * RUN_LIMIT_S
-        )
-    except subprocess.TimeoutExpired as error:
-        return None, (error.stdout or b"").decode(errors="replace"), 0
-    output = done.stdout.decode(errors="replace")
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    ) as done:
+        try:
+            said, _ = done.communicate(timeout=3 * RUN_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(done.pid, signal.SIGKILL)  # with whatever it has started, which would keep the pipe open
+            return None, done.communicate()[0].decode(errors="replace"), 0
+    output = said.decode(errors="replace")
     if done.returncode == -signal.SIGXCPU:
         return None, output, 0
     ran = re.search(r"(\d+) tests? from", output)
