@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worlds in which the faults of tests/mutate/faults_stream_rules.toml must be noticed: each of
+// The worlds in which the faults of tests/mutate/faults/stream_core.toml must be noticed: each of
 // them breaks one rule, and the exploration says as what it notices that. Without a fault nothing
 // may be noticed, or none of it would prove anything.
 //

@@ -6,8 +6,6 @@ import pathlib
 import random
 import re
 
-from table import Change
-
 FOLDERS = ("netio", "pubsub", "stream")
 TURNED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 MOVED = {" < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " + 1": "", " - 1": ""}
@@ -105,14 +103,3 @@ def drawn(root, seed, folders=FOLDERS, leave_out=()):
     for path, number, kind, replacement in pool:
         line = (root / path).read_text("utf-8").split("\n")[number]
         yield kind, path, number + 1, line, replacement
-
-
-class DrawnChange(Change):
-    """Told by its number, for the same text may stand elsewhere too."""
-
-    def __init__(self, file, number, line, replacement):
-        super().__init__(file, line, replacement)
-        object.__setattr__(self, "number", number)
-
-    def place(self, lines):
-        return self.number - 1

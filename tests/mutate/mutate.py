@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plants faults into the libraries, one at a time, and looks whether a test notices.
+"""Plants faults into the libraries, one at a time, and checks that a test notices each.
 
-    mutate.py BUILD                    every fault of the table (faults*.toml)
+    mutate.py BUILD                    every fault of the tables (faults/*.toml)
     mutate.py BUILD --only REGEX       those whose name matches
-    mutate.py BUILD --draw N --seed S  N generic ones at random lines
-    mutate.py BUILD --checked OTHER    OTHER: built without NDEBUG, for what only its checks notice
-    mutate.py --check                  only whether each line of the table, and each test, is there
-    mutate.py --programs               the test programs that all this needs
-    mutate.py --checked-programs       those that OTHER must have
+    mutate.py BUILD --draw N --seed S  N generic faults at random lines
+    mutate.py --check                  only check that the tables name functions and tests that exist
+    mutate.py --programs               print the test programs that this needs
 
-Fails if a fault survives, if a line of the table does not match, or if a test fails without one.
+Fails if a fault survives, if the place of a fault is not found, or if a test fails without a fault.
 """
 
 import argparse
@@ -31,6 +29,7 @@ import table  # noqa: E402
 from rebuild import Build, DoesNotBuild  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
+TABLES = HERE / "faults"
 ROOT = HERE.parents[1]
 # Of one test program, in the processor's time, so that a busy machine kills nobody; of the clock's it
 # is three times as much.
@@ -175,12 +174,11 @@ def report(verdict, seconds, name, words):
     print(f"{verdict:9}{seconds:6.1f} s  {name}{'  ' + words if words else ''}", flush=True)
 
 
-def plant_table(planters, faults, jobs):
-    """`planters`: by whether the fault is for a build with checks."""
+def plant_table(planter, faults, jobs):
     complaints = table.check_table(ROOT, faults)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tests = sorted({(fault.checked, fault.test, fault.filter) for fault in faults})
-        baselines = pool.map(lambda each: planters[each[0]].baseline(*each[1:]), tests)
+        tests = sorted({(fault.test, fault.filter) for fault in faults})
+        baselines = pool.map(lambda each: planter.baseline(*each), tests)
         complaints += [bad for bad in baselines if bad]
         for complaint in complaints:
             print(f"mutate: {complaint}", file=sys.stderr)
@@ -189,7 +187,6 @@ def plant_table(planters, faults, jobs):
         counts = {}
         tasks = {}
         for number, fault in enumerate(faults):
-            planter = planters[fault.checked]
             tasks[pool.submit(planter.guarded, planter.try_fault, fault, number)] = fault
         for task in concurrent.futures.as_completed(tasks):
             verdict, words, seconds = task.result()
@@ -213,7 +210,7 @@ def plant_drawn(planter, count, seed, skip, jobs, least_percent, folders):
                 break
             tasks = {}
             for kind, path, number, line, replacement in batch:
-                change = draw.DrawnChange(path, number, line, replacement)
+                change = table.DrawnChange(path, number, line, replacement)
                 place = f"{path}:{number}: {kind}: {line.strip()}  ->  {replacement.strip()}"
                 if why := known.get((path, line.strip(), replacement.strip())):
                     counts["SURVIVED"] += 1
@@ -244,15 +241,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--programs", action="store_true")
-    parser.add_argument("--checked-programs", action="store_true")
-    parser.add_argument("--checked", type=pathlib.Path, metavar="OTHER", help="a build without NDEBUG")
     options = parser.parse_args()
-    faults = [fault for fault in table.read_table(HERE) if re.search(options.only, fault.name)]
-    if options.checked_programs:
-        print(" ".join(sorted({fault.test for fault in faults if fault.checked and not options.draw})))
-        return 0
+    faults = [fault for fault in table.read_table(TABLES) if re.search(options.only, fault.name)]
     if options.programs:
-        wanted = sorted({fault.test for fault in faults if not fault.checked})
+        wanted = sorted({fault.test for fault in faults})
         if options.draw:
             listed = "\n".join(path.read_text("utf-8") for path in ROOT.glob("tests/**/CMakeLists.txt"))
             wanted = [name for name in PROGRAMS if re.search(rf"NAME {name}\b", listed)] + [WORLDS]
@@ -261,7 +253,6 @@ def main():
     if options.check:
         complaints = table.check_table(ROOT, faults + table.read_table(ROOT / "tests" / "world" / "faults"))
         complaints += table.check_filters(ROOT, faults)
-        complaints += table.check_survivors(ROOT, table.read_survivors(HERE))
         print("\n".join([*complaints, f"mutate: {len(faults)} faults, {len(complaints)} complaints"]))
         return 1 if complaints else 0
     if options.build is None:
@@ -269,11 +260,7 @@ def main():
     if options.draw:
         return plant_drawn(planter_of(options.build), options.draw, options.seed, options.skip, options.jobs,
                            options.least, options.folders or draw.FOLDERS)
-    builds = {False: options.build, True: options.checked}
-    if any(fault.checked for fault in faults) and options.checked is None:
-        parser.error("some of these faults need --checked OTHER")
-    planters = {checked: planter_of(builds[checked]) for checked in {fault.checked for fault in faults}}
-    return plant_table(planters, faults, options.jobs)
+    return plant_table(planter_of(options.build), faults, options.jobs)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of planted faults (faults.toml), and what becomes of a file with one in it."""
+"""The tables of planted faults (faults/*.toml), and the text of a file with one planted.
+
+A fault names a function and an expression in it, not a line, so that formatting, comments and
+moves between the files of a folder leave the table alone:
+
+    function = "Sender::send_indirect"
+    on = "ring_.bytes - offset"            an expression that the function has once, or nth = 2
+    with = "ring_.bytes"                   its replacement; or: operator = "call skipped"
+
+`operator` is one of those of draw.py, applied to the line on which the expression begins.
+"""
 
 import dataclasses
+import functools
 import pathlib
 import re
+import sys
 import tomllib
+
+import draw
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tidy"))
+from tree import Source  # noqa: E402
 
 # How the names of instantiations and of their parameters begin.
 INSTANCE = "Beds|sim|fabric|tcp|verbs"
+NOISE = re.compile(r"\[\[.*?\]\]|\bNETIO_EXPORT\b|\b(?:alignas|noexcept|requires)\s*\([^()]*\)|\btemplate\s*<[^{}]*?>(?=\s*\w)", re.S)
+CLASS = re.compile(r"\b(?:class|struct|union)\s+([\w:]+)(?:\s+final)?\s*(?::(?!:)[^()]*)?\s*$", re.S)
+CALLABLE = re.compile(r"((?:\w+(?:<[^()]*?>)?::)*(?:operator\s*\(\)|operator\s*[^\s\w(]{1,3}|operator\s+\w+|~?\w+))\s*\(")
 
 
 class TableError(Exception):
@@ -15,26 +35,108 @@ class TableError(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
+class Function:
+    """The definition of a function: where its head begins and its body ends."""
+
+    name: str
+    begin: int
+    end: int
+
+
+@functools.lru_cache(maxsize=None)
+def functions_of(path, text):
+    """Every function that a source defines outside of other functions, in order."""
+    bare = Source(path, text).bare
+    scopes, found = [], []
+    head, inside = 0, None  # inside: (scopes outside of the function, its name, its begin)
+    for match in re.finditer(r"[{};]", bare):
+        words = NOISE.sub(" ", bare[head : match.start()])
+        if match[0] == "{":
+            if inside is None and not words.rstrip().endswith("=") and not re.search(r"\b(namespace|enum)\b", words):
+                callable_ = CALLABLE.search(words)
+                if callable_ and not CLASS.search(words):
+                    outer = [scope for scope in scopes if scope]
+                    name = "::".join([*outer, re.sub(r"<[^()]*?>|\s", "", callable_[1])])
+                    inside = len(scopes), name, head
+            named = CLASS.search(words) if inside is None else None
+            scopes.append(named[1] if named else "")
+        elif match[0] == "}" and scopes:
+            scopes.pop()
+            goes_on = re.match(r"\s*[,{]", bare[match.end() :])  # the initialiser of a member
+            if inside is not None and inside[0] == len(scopes) and not goes_on:
+                found.append(Function(inside[1], inside[2], match.end()))
+                inside = None
+        head = match.end()
+    return found
+
+
+def pattern_of(expression):
+    """Finds an expression whatever its spaces and line breaks are."""
+    tokens = re.findall(r"\w+|\S", expression)
+    pattern = r"\s*".join(re.escape(token) for token in tokens)
+    before = r"(?<!\w)" if re.match(r"\w", tokens[0]) else ""
+    return re.compile(before + pattern + (r"(?!\w)" if re.match(r"\w", tokens[-1]) else ""))
+
+
+@dataclasses.dataclass(frozen=True)
 class Change:
-    """One line of one file, told by its text without the spaces around it."""
+    """One changed expression or statement of a function."""
+
+    folder: str
+    function: str
+    on: str
+    replacement: str = ""
+    operator: str = ""
+    nth: int = 0
+
+    def place(self, root):
+        """(path, begin, end) of the expression; TableError if it is not exactly one."""
+        found, is_there = [], False
+        for path in sorted((root / self.folder).rglob("*.[hc]pp")):
+            name, text = path.relative_to(root).as_posix(), path.read_text("utf-8")
+            if self.function.split("::")[-1] not in text:
+                continue
+            code = Source(name, text).code
+            for function in functions_of(name, text):
+                if function.name == self.function:
+                    is_there = True
+                    hits = pattern_of(self.on).finditer(code, function.begin, function.end)
+                    found += [(name, hit.start(), hit.end()) for hit in hits]
+        if not is_there:
+            raise TableError(f"{self.folder} has no function {self.function}")
+        if not (self.nth or len(found) == 1) or len(found) < self.nth:
+            raise TableError(f"{self.function} has '{self.on}' {len(found)} times")
+        return found[max(self.nth, 1) - 1]
+
+    def edit(self, root):
+        """(path, begin, end, text that takes the place)"""
+        path, begin, end = self.place(root)
+        if not self.operator:
+            return path, begin, end, self.replacement
+        text = (root / path).read_text("utf-8")
+        lines = text.split("\n")
+        number = text.count("\n", 0, begin)
+        start = text.rfind("\n", 0, begin) + 1
+        whole = list(draw.whole_statements(lines))[number]
+        for kind, line in draw.faults_in(lines[number], whole):
+            if kind == self.operator:
+                return path, start, start + len(lines[number]), line
+        raise TableError(f"{self.function}: no '{self.operator}' at '{self.on}'")
+
+
+@dataclasses.dataclass(frozen=True)
+class DrawnChange:
+    """A change at a line given by its number, of draw.py."""
 
     file: str
+    number: int
     line: str
     replacement: str
-    after: str = ""  # only behind the line with this text, which is there once
 
-    def place(self, lines):
-        """The index of the line; TableError if it is not there exactly once."""
-        begin = 0
-        if self.after:
-            begin = self._only(lines, self.after, 0) + 1
-        return self._only(lines, self.line, begin, first=bool(self.after))
-
-    def _only(self, lines, text, begin, first=False):
-        found = [i for i in range(begin, len(lines)) if lines[i].strip() == text.strip()]
-        if not found or (len(found) > 1 and not first):
-            raise TableError(f"{self.file}: there {len(found)} times, must be once: {text.strip()}")
-        return found[0]
+    def edit(self, root):
+        lines = (root / self.file).read_text("utf-8").split("\n")
+        start = sum(len(line) + 1 for line in lines[: self.number - 1])
+        return self.file, start, start + len(lines[self.number - 1]), self.replacement
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,56 +145,66 @@ class Fault:
     changes: tuple
     test: str  # the program that notices it
     filter: str  # which of its tests
-    says: str = ""  # what the output then has in it
-    checked: bool = False  # only a build without NDEBUG notices it
+    says: str = ""  # a text that its output then has
 
 
-def fault_of(entry, shared):
-    known = {"name", "file", "line", "with", "after", "also", "shared", "test", "filter", "says", "checked"}
+CHANGE_KEYS = {"folder", "function", "on", "with", "operator", "nth"}
+
+
+def change_of(part, folder, name):
+    if "function" not in part or "on" not in part or ("with" in part) == ("operator" in part):
+        raise TableError(f"{name}: a change has function, on, and either with or operator")
+    return Change(part.get("folder", folder), part["function"], part["on"], part.get("with", ""),
+                  part.get("operator", ""), part.get("nth", 0))
+
+
+def fault_of(entry, folder, shared):
+    name = entry.get("name", "(no name)")
+    known = CHANGE_KEYS | {"name", "also", "shared", "test", "filter", "says"}
     if unknown := set(entry) - known:
-        raise TableError(f"{entry.get('name')}: unknown: {', '.join(sorted(unknown))}")
-    if missing := {"name", "file", "line", "with", "test", "filter"} - set(entry):
-        raise TableError(f"{entry.get('name')}: missing: {', '.join(sorted(missing))}")
+        raise TableError(f"{name}: unknown: {', '.join(sorted(unknown))}")
+    if missing := {"name", "test", "filter"} - set(entry):
+        raise TableError(f"{name}: missing: {', '.join(sorted(missing))}")
     if entry.get("shared", "") not in ("", *shared):
-        raise TableError(f"{entry['name']}: there are no shared changes {entry['shared']}")
-    changes = [
-        Change(part.get("file", entry["file"]), part["line"], part["with"], part.get("after", ""))
-        for part in (entry, *entry.get("also", []), *shared.get(entry.get("shared"), []))
-    ]
-    return Fault(
-        entry["name"], tuple(changes), entry["test"], entry["filter"], entry.get("says", ""), entry.get("checked", False)
-    )
+        raise TableError(f"{name}: there are no shared changes {entry['shared']}")
+    parts = [entry, *entry.get("also", []), *shared.get(entry.get("shared"), [])]
+    changes = tuple(change_of(part, folder, name) for part in parts)
+    return Fault(name, changes, entry["test"], entry["filter"], entry.get("says", ""))
 
 
 def read_table(folder):
-    """All faults of faults.toml and of the files beside it (faults_*.toml)."""
+    """All faults of the files *.toml of a folder."""
     faults = []
-    for path in sorted(pathlib.Path(folder).glob("faults*.toml")):
+    for path in sorted(pathlib.Path(folder).glob("*.toml")):
         with path.open("rb") as file:
             content = tomllib.load(file)
         shared = content.get("shared", {})  # changes that several faults need besides their own
-        faults += [fault_of(entry, shared) for entry in content.get("fault", [])]
+        faults += [fault_of(entry, content["folder"], shared) for entry in content.get("fault", [])]
     names = [fault.name for fault in faults]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise TableError(f"names that are there twice: {', '.join(sorted(twice))}")
+        raise TableError(f"several faults have one name: {', '.join(sorted(twice))}")
     return faults
 
 
 def mutated_files(root, changes):
-    """{path: text} of every file that the changes touch; TableError if a line does not match."""
-    files = {}
+    """{path: text} of every file that the changes touch; TableError if a place is not found."""
+    edits = {}
     for change in changes:
-        if change.file not in files:
-            path = root / change.file
-            if not path.is_file():
-                raise TableError(f"{change.file}: there is no such file")
-            files[change.file] = path.read_text("utf-8").split("\n")
-        lines = files[change.file]
-        at = change.place(lines)
-        if change.replacement.strip() == lines[at].strip():
-            raise TableError(f"{change.file}: changes nothing: {change.line}")
-        lines[at] = change.replacement
-    return {path: "\n".join(lines) for path, lines in files.items()}
+        path, begin, end, text = change.edit(root)
+        edits.setdefault(path, []).append((begin, end, text))
+    files = {}
+    for path, of_file in edits.items():
+        before = text = (root / path).read_text("utf-8")
+        of_file.sort(reverse=True)
+        for (begin, _, _), (_, end, _) in zip(of_file, of_file[1:]):
+            if end > begin:
+                raise TableError(f"{path}: two changes at one place")
+        for begin, end, replacement in of_file:
+            text = text[:begin] + replacement + text[end:]
+        if text == before:
+            raise TableError(f"{path}: the change changes nothing")
+        files[path] = text
+    return files
 
 
 def read_survivors(folder):
@@ -102,19 +214,8 @@ def read_survivors(folder):
     return {(e["file"], e["line"].strip(), e["with"].strip()): " ".join(e["why"].split()) for e in entries}
 
 
-def check_survivors(root, survivors):
-    """The complaints about that list: lines that are not there any more."""
-    complaints = []
-    for file, line, _ in survivors:
-        path = root / file
-        text = path.read_text("utf-8") if path.is_file() else ""
-        if line not in (each.strip() for each in text.split("\n")):
-            complaints.append(f"survivors.toml: {file}: not there: {line}")
-    return complaints
-
-
 def check_filters(root, faults):
-    """The complaints about patterns that no test of the sources fits, whatever it is built with."""
+    """Complains of test patterns that no test of the sources fits."""
     tests = set()
     for path in (root / "tests").glob("**/*.cpp"):
         tests |= set(re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text("utf-8")))
@@ -122,7 +223,7 @@ def check_filters(root, faults):
     complaints = []
     for fault in faults:
         for pattern in fault.filter.split("-")[0].split(":"):
-            # Instantiations and their parameters are not looked for: they have names of many kinds.
+            # Instantiations and their parameters have names of many kinds and are not looked for.
             pieces = [each for each in re.split(r"[*/?]", pattern) if each and not re.match(INSTANCE, each)]
             needed = [each for each in pieces if "." in each or (each == pieces[0] and not pattern.startswith("*/"))]
             if not any(all(each in name for each in needed) for name in names):
@@ -131,7 +232,7 @@ def check_filters(root, faults):
 
 
 def check_table(root, faults):
-    """The complaints about a table: lines that are not there once."""
+    """Complains of faults whose place is not found."""
     complaints = []
     for fault in faults:
         try:
