@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The one library that others link, static or shared (BUILD_SHARED_LIBS), and its installation.
-# docs/decisions/0010-one-library-and-names-of-its-own.md says why it is one and why its names
+# docs/decisions/0010-one-library-with-its-own-names.md says why it is one and why its names
 # are these.
 set(NETIO_INCLUDE_DIR
     ${CMAKE_INSTALL_INCLUDEDIR}/netio-${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -71,8 +71,8 @@ constexpr std::array all_rules{
          "returns.",
          "docs/architecture.md"},
     Rule{RuleId::simulator, "what breaks on some provider",
-         "It fails a test for everything that would break on some provider",
-         "docs/decisions/0006-the-simulator-is-stricter.md"},
+         "The simulator fails a test for everything that would break on some provider",
+         "docs/decisions/0006-the-simulator-is-stricter-than-a-provider.md"},
     Rule{RuleId::time_goes_on, "time goes on",
          "It sleeps only after every active source has said "
          "that it may",
