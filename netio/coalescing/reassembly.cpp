@@ -2,6 +2,7 @@
 #include "netio/coalescing/reassembly.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace netio::inline v0_2 {
 
@@ -18,15 +19,26 @@ Reassembly::Outcome Reassembly::take(const FragmentPlace& place, std::span<const
     }
     if (!in_progress_) buffer_.clear();
     const std::size_t needed = filled + bytes.size();
-    if (needed > buffer_.capacity()) {
-        buffer_.reserve(
-            std::min<std::size_t>(place.total, std::max(needed, 2 * buffer_.capacity())));
+    if (!reserve(needed, place.total)) {
+        abandon();
+        return Outcome::no_memory;
     }
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     total_ = place.total;
     in_progress_ = buffer_.size() < total_;
     if (!in_progress_) message_ = buffer_;
     return in_progress_ ? Outcome::incomplete : Outcome::complete;
+}
+
+// Room for `needed` bytes of a message of `total`. False: there is no memory.
+bool Reassembly::reserve(std::size_t needed, std::size_t total) noexcept {
+    if (needed <= buffer_.capacity()) return true;
+    try {
+        buffer_.reserve(std::min(total, std::max(needed, 2 * buffer_.capacity())));
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
 }
 
 std::string_view to_string(Reassembly::Outcome outcome) noexcept {
@@ -39,6 +51,8 @@ std::string_view to_string(Reassembly::Outcome outcome) noexcept {
         return "a message that is larger than agreed";
     case Reassembly::Outcome::out_of_order:
         return "a fragment that does not follow the one before";
+    case Reassembly::Outcome::no_memory:
+        return "a message for which there is no memory";
     }
     return "unknown";
 }

@@ -29,6 +29,7 @@ class Reassembly {
         complete,     // message() is whole, until the next take() or abandon(); see there
         too_large,    // larger than largest_bytes
         out_of_order, // not the fragment that must follow
+        no_memory,    // there is none for the message, which is abandoned
     };
     Outcome take(const FragmentPlace& place, std::span<const std::byte> bytes);
 
@@ -39,6 +40,8 @@ class Reassembly {
     std::span<const std::byte> message() const noexcept { return message_; }
 
   private:
+    bool reserve(std::size_t needed, std::size_t total) noexcept;
+
     std::size_t largest_bytes_;
     std::vector<std::byte> buffer_;
     std::span<const std::byte> message_;

@@ -28,6 +28,7 @@ class Intake {
     enum class Outcome : std::uint8_t {
         malformed, // behind what the sink was given
         too_many_fids,
+        no_memory, // for a message that came in fragments
         taken,
         left,   // the sink did not want what follows in the frame: rest()
         totals, // taken, and now the publisher has told all its totals
@@ -226,6 +227,7 @@ Intake::Outcome Intake::take(const Frame& frame, const SubscriptionBook& book, S
     if (!fragment) return Outcome::malformed;
     const auto outcome = reassembly_.take(*fragment, body.subspan(fragment_extension_bytes));
     if (outcome == Reassembly::Outcome::incomplete) return Outcome::taken;
+    if (outcome == Reassembly::Outcome::no_memory) return Outcome::no_memory;
     if (outcome != Reassembly::Outcome::complete) return Outcome::malformed;
     return deliver(fragment->fid, reassembly_.message(), fragment->status, book, sink);
 }

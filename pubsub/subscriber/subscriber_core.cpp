@@ -269,6 +269,11 @@ void SubscriberCore::on_frame(Session& session, const IncomingFrame& frame) {
         session.fail(CloseReason::protocol_error, session.peer_address() +
                                                       " sent a malformed frame of kind " +
                                                       std::to_string(frame.kind));
+    } else if (outcome == Intake::Outcome::no_memory) {
+        session.fail(CloseReason::failed,
+                     "no memory to reassemble a message of " + session.peer_address() +
+                         "; give the process more memory or lower largest_message_bytes, " +
+                         std::to_string(options_.largest_message_bytes));
     } else if (outcome == Intake::Outcome::too_many_fids) {
         session.fail(CloseReason::protocol_error, session.peer_address() +
                                                       " publishes more fids than fid_limit, " +

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/intake.hpp"
 
+#include "tests/scenario/access/failing_new.hpp"
+
 #include <gmock/gmock.h>
 
 #include <string>
@@ -85,6 +87,16 @@ class IntakeTest : public testing::Test {
     Intake intake{{.largest_message_bytes = 1000, .fids = 5}};
     Sink sink;
 };
+
+TEST_F(IntakeTest, SaysThatThereIsNoMemoryForAMessage) {
+    const std::vector<std::byte> first = fragment(4, 0);
+    netio::test::fail_new_at(1);
+    EXPECT_EQ(take(fragment_kind, first), Outcome::no_memory);
+    EXPECT_THAT(sink.messages, IsEmpty());
+    EXPECT_EQ(take(fragment_kind, first), Outcome::taken);
+    EXPECT_EQ(take(fragment_kind, fragment(4, 10)), Outcome::taken);
+    EXPECT_THAT(sink.messages, ElementsAre("4:20"));
+}
 
 TEST_F(IntakeTest, FindsMessagesInPagesInFramesOfTheirOwnAndInFragments) {
     EXPECT_EQ(take(page_kind, page({1, 1, 2})), Outcome::taken);
