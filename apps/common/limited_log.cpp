@@ -7,7 +7,7 @@
 
 namespace apps {
 
-LimitedLog::LimitedLog(netio::EventLoop& loop, Write write, std::uint64_t limit)
+LimitedLog::LimitedLog(netio::EventLoop& loop, Write write, const Limit& limit)
     : write_{std::move(write)}, limit_{limit}, timer_{loop, [this] { tell(); }} {}
 
 LimitedLog::~LimitedLog() {
@@ -17,9 +17,9 @@ LimitedLog::~LimitedLog() {
 void LimitedLog::note(std::string line) {
     if (!timer_.armed()) {
         told_ = 0;
-        timer_.start(interval);
+        timer_.start(limit_.interval);
     }
-    if (told_ < limit_) {
+    if (told_ < limit_.lines) {
         ++told_;
         return write_(line);
     }
@@ -31,7 +31,7 @@ void LimitedLog::tell() {
     if (untold_ == 0) return;
     const std::uint64_t others = std::exchange(untold_, 0) - 1;
     told_ = 1; // of the interval that begins with it
-    timer_.start(interval);
+    timer_.start(limit_.interval);
     write_(others == 0 ? last_ : fmt::format("{} (and {} before it)", last_, others));
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace apps {
 
@@ -20,7 +21,13 @@ class LimitedLog {
     static constexpr std::chrono::seconds interval{10};
     static constexpr std::uint64_t lines_per_interval = 100;
 
-    LimitedLog(netio::EventLoop& loop, Write write, std::uint64_t limit = lines_per_interval);
+    struct Limit {
+        std::uint64_t lines = lines_per_interval;
+        netio::Duration interval = LimitedLog::interval;
+    };
+    LimitedLog(netio::EventLoop& loop, Write write, std::uint64_t limit = lines_per_interval)
+        : LimitedLog{loop, std::move(write), Limit{.lines = limit, .interval = interval}} {}
+    LimitedLog(netio::EventLoop& loop, Write write, const Limit& limit);
     // Tells what has not been told.
     ~LimitedLog();
     LimitedLog(const LimitedLog&) = delete;
@@ -32,7 +39,7 @@ class LimitedLog {
     void tell();
 
     Write write_;
-    std::uint64_t limit_;
+    Limit limit_;
     std::uint64_t told_ = 0; // in this interval
     std::uint64_t untold_ = 0;
     std::string last_;   // of those

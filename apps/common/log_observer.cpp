@@ -8,6 +8,17 @@ namespace apps {
 
 using Kind = netio::DeviceEvent::Kind;
 
+namespace {
+
+// Subscribers may become slow and recover all the time: one line, and a summary, a minute.
+constexpr LimitedLog::Limit slow_limit{.lines = 1, .interval = std::chrono::minutes{1}};
+
+double seconds(netio::Duration time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+} // namespace
+
 std::string line_of(const netio::DeviceEvent& event) {
     const std::string who =
         event.port == 0 ? event.device : fmt::format("port {} of {}", event.port, event.device);
@@ -34,7 +45,8 @@ LogObserver::LogObserver(netio::EventLoop& loop)
 LogObserver::LogObserver(netio::EventLoop& loop, const Levels& levels)
     : loop_{loop}, sessions_{loop, levels.debug}, rejected_{loop, levels.warning, 1},
       accept_failed_{loop, levels.warning, 1}, not_admitted_{loop, levels.warning},
-      refused_{loop, levels.warning}, routes_{loop, levels.info}, stalled_{loop, levels.info},
+      refused_{loop, levels.warning}, routes_{loop, levels.info}, stalled_{loop, levels.info,
+                                                                           slow_limit},
       warnings_{loop, levels.warning}, news_{loop, levels.info}, errors_{loop, levels.error} {
     loop_.observer = this;
 }
@@ -91,12 +103,15 @@ void LogObserver::on_provider_unused(const netio::ProviderUnused& event) {
 }
 
 void LogObserver::on_peer_stalled(const netio::PeerStalled& event) {
-    stalled_.note(fmt::format("{} takes nothing", event.peer));
+    stalled_.note(fmt::format("subscriber {} is slow: no progress for {:.1f} s{}; reduce its load, "
+                              "or let it subscribe with policy drop or newest",
+                              event.peer, seconds(event.stalled),
+                              event.holds_up_publisher ? ", publishing waits for it" : ""));
 }
 
 void LogObserver::on_peer_recovered(const netio::PeerRecovered& event) {
-    stalled_.note(fmt::format("{} takes something again, after {:.1f} s", event.peer,
-                              std::chrono::duration<double>(event.stalled).count()));
+    stalled_.note(fmt::format("subscriber {} makes progress again after {:.1f} s", event.peer,
+                              seconds(event.stalled)));
 }
 
 void LogObserver::on_device_event(const netio::DeviceEvent& event) {

@@ -86,15 +86,17 @@ struct ProviderUnused {
     std::string why;
 };
 
-// A subscriber takes nothing though there is something for it, for a tenth of a second now; its
-// policy decides what becomes of it.
+// A subscriber is slow: it has made no progress for about a second, although data waits for it. Its
+// policy decides what happens.
 struct PeerStalled {
     std::string peer;
+    Duration stalled{};              // for about this long so far
+    bool holds_up_publisher = false; // publishing waits for it
 };
-// It has taken something again.
+// It has made progress again.
 struct PeerRecovered {
     std::string peer;
-    Duration stalled{}; // about so long
+    Duration stalled{}; // for about this long
 };
 
 // What happens to an RDMA device of this machine (netio/device_watch.hpp).

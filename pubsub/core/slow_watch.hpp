@@ -29,6 +29,9 @@ class SlowWatch {
   public:
     // Who has taken nothing for so long is sent one thing at a time.
     static constexpr std::chrono::milliseconds stalled_after{100};
+    // A subscriber without progress for this long is reported as slow. Shorter stalls are common
+    // and cost nothing: a subscriber that computes, a process that waits for a core.
+    static constexpr std::chrono::seconds reported_after{1};
 
     // `shortest`: of all the times that are watched for.
     explicit SlowWatch(Duration shortest) noexcept
@@ -62,6 +65,7 @@ class SlowWatch {
         idle.time = counts ? idle.time + looked_ : Duration{};
     }
     static bool stalled(const Idleness& idle) noexcept { return idle.time >= stalled_after; }
+    static bool is_reported(Duration idle) noexcept { return idle >= reported_after; }
 
   private:
     Duration period_;

@@ -30,7 +30,7 @@ TEST_P(ObserverOfAPublisher, IsToldOfASubscriberThatStallsAndThatItTakesSomethin
     ASSERT_TRUE(run_until([&] { return !bed.seen().recovered.empty(); }));
     EXPECT_EQ(bed.seen().stalled.size(), 1U) << "once, however long it takes";
     EXPECT_EQ(bed.seen().recovered[0].peer, bed.seen().stalled[0]);
-    EXPECT_GE(bed.seen().recovered[0].stalled, std::chrono::milliseconds{100});
+    EXPECT_GE(bed.seen().recovered[0].stalled, std::chrono::seconds{1});
 }
 
 TEST_P(ObserverOfAPublisher, IsToldOfOneThatIsCutOff) {

@@ -113,8 +113,7 @@ TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
     told().on_key_revoked({.key = 7, .sessions = 2});
     told().on_provider_unused(
         {.provider = "verbs", .address = {.host = "h", .port = 1}, .why = "in use"});
-    told().on_peer_stalled({.peer = "a:1"});
-    told().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
+    told().on_peer_stalled({.peer = "a:1", .stalled = std::chrono::milliseconds{1020}});
     told().on_device_event({.kind = Kind::port_down, .device = "mlx5_0", .port = 1, .what = {}});
     told().on_device_event({.kind = Kind::port_up, .device = "mlx5_0", .port = 1, .what = {}});
     EXPECT_THAT(
@@ -125,8 +124,22 @@ TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
                     "warning: a:3 is not admitted: no key", "error: k:1: what is this",
                     "warning: key 7 is gone or is another one: 2 connections end",
                     "warning: nobody can connect over verbs at h:1: in use",
-                    "info: a:1 takes nothing", "info: a:1 takes something again, after 1.4 s",
+                    "info: subscriber a:1 is slow: no progress for 1.0 s; reduce its load, or let "
+                    "it subscribe with policy drop or newest",
                     "warning: port 1 of mlx5_0 is down", "info: port 1 of mlx5_0 is active"));
+}
+
+TEST_F(LogObserverTest, WritesOneLineAMinuteAboutSlowSubscribers) {
+    for (int second = 0; second < 59; ++second) {
+        told().on_peer_stalled({.peer = "a:1", .holds_up_publisher = true});
+        told().on_peer_recovered({.peer = "a:1", .stalled = std::chrono::milliseconds{1420}});
+        wait(std::chrono::seconds{1});
+    }
+    EXPECT_THAT(lines, ElementsAre(HasSubstr("publishing waits for it")));
+    wait(std::chrono::seconds{2});
+    ASSERT_EQ(lines.size(), 2U);
+    EXPECT_THAT(lines[1], AllOf(HasSubstr("a:1 makes progress again after 1.4 s"),
+                                HasSubstr("and 116 before it")));
 }
 
 TEST_F(LogObserverTest, LeavesTheLastRouteToWhoeverConnects) {
