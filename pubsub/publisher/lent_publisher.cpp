@@ -172,6 +172,7 @@ bool LentPublisher::takes(const Interest& member) noexcept {
     if (subscriber.can_send_now()) return true;
     if (member.policy != SlowPolicy::drop) return may_wait(subscriber);
     const Holding& holding = subscriber.queue().holding();
+    if (subscriber.queue().gaps_are_full()) return false;
     return holding.waiting < options_.remainder_limit &&
            (holding.all() == 0 || holding.all() < sessions_.shares().allowance(SIZE_MAX));
 }
@@ -180,6 +181,7 @@ bool LentPublisher::takes(const Interest& member) noexcept {
 bool LentPublisher::may_wait(const Subscriber& subscriber) noexcept {
     const Holding& holding = subscriber.queue().holding();
     const Shares& shares = sessions_.shares();
+    if (subscriber.queue().gaps_are_full()) return false;
     return holding.waiting < options_.remainder_limit &&
            (shares.is_plenty(1, shares.free()) ||
             holding.all() < shares.waiting_limit(shares.free()));

@@ -39,6 +39,8 @@ PageTerms::Turn PageDelivery::turn_of(const Interest& member, const PageTerms::O
     if (member.policy == SlowPolicy::newest &&
         (subscriber.has_kept || (subscriber.idle.gave_way && !subscriber.can_send_now())))
         return PageTerms::Turn::misses;
+    if (subscriber.queue().gaps_are_full())
+        return may_miss(member.policy) ? PageTerms::Turn::misses : PageTerms::Turn::waits;
     return terms_.turn_of(subscriber.queue().holding(), member.policy, sessions_.shares(), offer);
 }
 

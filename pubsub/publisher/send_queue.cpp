@@ -62,6 +62,18 @@ void SendQueue::add_gap(Fid fid, std::uint64_t count) {
         add(Kind::gap).gap = std::make_unique<GapLedger>();
     }
     items_.back().gap->add(fid, count);
+    count_gap(items_.back());
+}
+
+// The counts of this gap have changed.
+void SendQueue::count_gap(Item& gap) {
+    const std::size_t before = std::exchange(gap.gap_counts, gap.gap->size());
+    owed_.gap_counts += gap.gap_counts - before;
+}
+
+void SendQueue::remove_gap(DroppableQueue<Item>::Place gap) {
+    owed_.gap_counts -= gap->gap_counts;
+    items_.erase(gap, std::next(gap));
 }
 
 void SendQueue::add_totals(CountList totals) {
@@ -190,12 +202,13 @@ void SendQueue::join_pages(const Room& room, ReadyFrame& frame) {
 }
 
 // One frame of gaps, totals or positions. False: all that may be under way are.
-bool SendQueue::prepare_counts(const Item& item, std::size_t body_limit, ReadyFrame& frame) {
+bool SendQueue::prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& frame) {
     frame.kind = item.gap ? gap_kind : item.frame_kind;
     frame.extension_bytes = item.extension_bytes;
     std::copy_n(item.extension.begin(), item.extension_bytes, frame.extension.begin());
     const auto place = item.gap ? telling_.prepare(*item.gap, body_limit, frame)
                                 : telling_.prepare(item.list, body_limit, frame);
+    if (item.gap) count_gap(item);
     next_.counts = place.value_or(0);
     return place.has_value();
 }
@@ -287,19 +300,25 @@ SendQueue::TakenBack SendQueue::take_back() {
         if (handling.mark != 0) --marked_;
         if (each->message != nullptr) message_bytes_ -= each->message->total_bytes;
     }
-    taken.place = first;
-    if (end != items_.end() && end->kind == Kind::gap) {
-        taken.place = end;
-    } else if (first != items_.begin() && std::prev(first)->kind == Kind::gap) {
+    const bool gap_before = first != items_.begin() && std::prev(first)->kind == Kind::gap;
+    const bool gap_after = end != items_.end() && end->kind == Kind::gap;
+    if (gap_before) {
         taken.place = std::prev(first);
-    }
-    if (taken.place == first) {
+        items_.erase(first, end);
+    } else if (gap_after) {
+        taken.place = end;
+        items_.erase(first, end);
+    } else {
+        taken.place = first;
         items_.erase(std::next(first), end);
         *first = {};
         first->kind = Kind::gap;
         first->gap = std::make_unique<GapLedger>();
-    } else {
-        items_.erase(first, end);
+    }
+    if (gap_before && gap_after) {
+        taken.place->gap->merge(*end->gap);
+        remove_gap(end);
+        count_gap(*taken.place);
     }
     taken.gap = taken.place->gap.get();
     return taken;
@@ -307,8 +326,9 @@ SendQueue::TakenBack SendQueue::take_back() {
 
 void SendQueue::settle(const TakenBack& taken) {
     const bool is_being_told = taken.place == items_.begin() && telling_.has_begun();
+    count_gap(*taken.place);
     if (!taken.gap->empty() || is_being_told) return;
-    items_.erase(taken.place, std::next(taken.place));
+    remove_gap(taken.place);
 }
 
 std::vector<SendQueue::Returned> SendQueue::take_rest(std::size_t body_limit) {

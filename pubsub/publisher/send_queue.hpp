@@ -58,6 +58,12 @@ class SendQueue {
     void add_answer(std::uint8_t kind, std::span<const std::byte> body);
     // The peer misses messages here. Gaps that follow one another are told together.
     void add_gap(Fid fid, std::uint64_t count);
+    // Counts of fids in all gaps that wait, apart from those already being sent.
+    std::size_t gap_counts() const noexcept { return owed_.gap_counts; }
+    // The gaps that wait need as much memory as they may. The caller must not queue more messages,
+    // so that no new gap begins after them: the last gap has one count per fid at most.
+    static constexpr std::size_t gap_counts_limit = 65536;
+    bool gaps_are_full() const noexcept { return owed_.gap_counts >= gap_counts_limit; }
     void add_totals(CountList totals);
     struct Positions {
         PositionsExtension extension;
@@ -85,7 +91,8 @@ class SendQueue {
     // one or several; nothing if it was the queue's own. When the first of it entered.
     TimePoint on_sent(Cookie cookie, Fate fate, std::vector<Returned>& returned);
     // Takes out what entered last of what may be taken back: an item and what continues it. A gap
-    // has its place, for the caller to fill with `gap`.
+    // has its place, for the caller to fill with `gap`; settle() must follow. Gaps that come to
+    // follow one another become one, so there are never more gaps than other items and one.
     struct TakenBack {
         std::vector<Cookie> cookies; // none: there is nothing to take back
         std::uint32_t mark = 0;      // that the first of them came with
@@ -93,13 +100,15 @@ class SendQueue {
         DroppableQueue<Item>::Place place; // of the gap
     };
     TakenBack take_back();
-    // What was taken back last has been looked at: if nobody misses anything, there is no gap.
+    // The caller has filled the gap of what was taken back last. An empty gap is removed.
     void settle(const TakenBack& taken);
     // Everything that is not posted; for a peer that is gone.
     std::vector<Returned> take_rest(std::size_t body_limit);
 
     const Holding& holding() const noexcept { return holding_; }
     bool has_drained() const noexcept { return items_.empty(); }
+    // Entries that wait, of all kinds.
+    std::size_t size() const noexcept { return items_.size(); }
     // A small message waits for others to leave with while enough is under way: when some of that
     // is sent, prepare() is due again, and is in vain before. So nothing waits at low load, and at
     // high load few cost a frame each.
@@ -114,8 +123,11 @@ class SendQueue {
     // Items with a mark that wait.
     std::size_t marked() const noexcept { return marked_; }
     std::size_t answers() const noexcept { return owed_.answers; }
-    // That wait, of all fids.
+    // Positions that wait, of all requests.
     std::size_t positions() const noexcept { return owed_.positions; }
+    // As many positions wait as may before those of one more request are added.
+    static constexpr std::size_t positions_limit = 65536;
+    bool positions_are_full() const noexcept { return owed_.positions >= positions_limit; }
     // Changes whenever the peer has taken something.
     std::uint64_t progress() const noexcept { return progress_; }
     // Calls visit(cookie, amount) for each item that nothing can bring back: it is posted, or,
@@ -166,8 +178,9 @@ class SendQueue {
         std::size_t offset = 0; // of the message: what has been sent
         Handling handling;
         std::unique_ptr<GapLedger> gap;
-        CountList list;            // totals or positions
-        std::size_t positions = 0; // of those
+        std::size_t gap_counts = 0; // of the gap, as included in Owed
+        CountList list;             // totals or positions
+        std::size_t positions = 0;  // of those
     };
     struct Posted {
         Cookie cookie{};
@@ -186,6 +199,7 @@ class SendQueue {
     struct Owed { // of what waits
         std::size_t answers = 0;
         std::size_t positions = 0;
+        std::size_t gap_counts = 0;
     };
 
     Item& add(Kind kind);
@@ -196,7 +210,9 @@ class SendQueue {
         if (posted.page) return gathering_.messages(*posted.page);
         return std::span{posted.pages}.first(posted.joined);
     }
-    bool prepare_counts(const Item& item, std::size_t body_limit, ReadyFrame& frame);
+    bool prepare_counts(Item& item, std::size_t body_limit, ReadyFrame& frame);
+    void count_gap(Item& gap);
+    void remove_gap(DroppableQueue<Item>::Place gap);
     void keep_head_for_good();
     void on_head_posted();
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <random>
 #include <vector>
@@ -20,6 +21,7 @@ namespace {
 using test::body_limit;
 using test::QueuePeer;
 using testing::ElementsAre;
+using testing::UnorderedElementsAre;
 
 constexpr std::array<std::byte, 8> an_answer{};
 
@@ -144,6 +146,66 @@ TEST_F(QueueLimits, AGapInFrontOfWhatIsTakenBackGrows) {
     peer.take_all();
     EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind)) << "and is told once";
     EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 3}));
+}
+
+// Each round adds a page and a gap and takes the page back: without pages nothing is left to tell
+// the gaps apart.
+TEST_F(QueueLimits, GapsWithNothingBetweenThemBecomeOne) {
+    constexpr std::uint64_t rounds = 1000;
+    add_page({.cookie = Cookie{1}, .amount = 10});
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+        add_page({.cookie = Cookie{2}, .amount = 10, .droppable = true});
+        peer.queue.add_gap(Fid{i % 4}, 1);
+        const auto taken = peer.queue.take_back();
+        taken.gap->add(Fid{7}, 1);
+        peer.queue.settle(taken);
+        ASSERT_EQ(peer.queue.size(), 2U);
+    }
+    EXPECT_EQ(peer.queue.gap_counts(), 5U);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind));
+    EXPECT_THAT(peer.counts,
+                UnorderedElementsAre(FidCount{Fid{0}, rounds / 4}, FidCount{Fid{1}, rounds / 4},
+                                     FidCount{Fid{2}, rounds / 4}, FidCount{Fid{3}, rounds / 4},
+                                     FidCount{Fid{7}, rounds}));
+    EXPECT_EQ(peer.queue.gap_counts(), 0U);
+}
+
+// Some of the first gap has left, so it cannot move to the second one.
+TEST_F(QueueLimits, AGapThatIsBeingSentTakesTheOneThatComesToFollowIt) {
+    for (std::uint64_t fid = 0; fid < 300; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    ASSERT_TRUE(peer.take_one());
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    for (std::uint64_t fid = 0; fid < 600; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    const auto taken = peer.queue.take_back();
+    taken.gap->add(Fid{0}, 1);
+    peer.queue.settle(taken);
+    EXPECT_EQ(peer.queue.size(), 1U);
+    peer.take_all();
+    std::map<Fid, std::uint64_t> sum;
+    for (const FidCount& each : peer.counts)
+        sum[each.fid] += each.count;
+    EXPECT_EQ(sum.size(), 600U);
+    EXPECT_EQ(sum[Fid{0}], 3U);
+    EXPECT_EQ(sum[Fid{299}], 2U);
+    EXPECT_EQ(sum[Fid{599}], 1U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+TEST_F(QueueLimits, CountsWhatAllGapsHold) {
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    for (std::uint64_t fid = 0; fid + 1 < SendQueue::gap_counts_limit; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    peer.queue.add_gap(Fid{0}, 1);
+    EXPECT_FALSE(peer.queue.gaps_are_full());
+    const auto taken = peer.queue.take_back();
+    taken.gap->add(Fid{SendQueue::gap_counts_limit}, 1);
+    peer.queue.settle(taken);
+    EXPECT_TRUE(peer.queue.gaps_are_full());
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.gap_counts(), 0U) << "all are on their way";
 }
 
 // What is under way of it cannot be told again, so the rest stays though nothing has come to it.
