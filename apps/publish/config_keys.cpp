@@ -141,8 +141,9 @@ void add_publisher(Table& table) {
         "`subscriber_limit`");
     table.add("ranges_per_subscriber_limit", {whole(1, 1 << 24)},
               shown(options.ranges_per_subscriber_limit), "beyond, a subscription is refused");
-    table.add("answer_limit", {whole(1, 1 << 24)}, shown(options.answer_limit),
-              "answers that may wait for a subscriber that asks and does not read");
+    table.add(
+        "answer_limit", {whole(1, 1 << 24)}, shown(options.answer_limit),
+        "requests and answers that may wait for one subscriber; one more request ends its session");
     table.add("close_timeout_ms", {whole(1, year_ms)}, shown(options.close_timeout),
               "at the end: how long a subscriber may take nothing before it is cut off");
     table.add("close_limit_ms", {whole(1, year_ms)}, shown(options.close_limit),

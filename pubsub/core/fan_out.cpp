@@ -62,11 +62,11 @@ std::vector<FidRange> FanOut::asked_with(SlowPolicy policy, std::span<const Wish
     return normalised(ranges);
 }
 
-SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes) {
+FanOut::Addition FanOut::subscribe(SubscriberId subscriber, std::span<const Wish> wishes) {
     for (const Wish& wish : wishes) {
         const bool unknown = wish.policy == SlowPolicy::newest && !keeps_newest_;
         if (unknown || holds_up_more(wish.policy, own_policy_))
-            return SubscriptionResult::policy_refused;
+            return {.result = SubscriptionResult::policy_refused, .positions = {}};
     }
     void_groups();
     std::vector<Step> steps;
@@ -80,7 +80,7 @@ SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wi
         good = good && add({subscriber, policy}, range, steps);
         if (!good || range_count(subscriber) > ranges_limit_) {
             undo(steps);
-            return SubscriptionResult::table_full;
+            return {.result = SubscriptionResult::table_full, .positions = {}};
         }
         std::vector<FidRange> fresh;
         for (std::size_t i = moved; i < steps.size(); ++i)
@@ -91,8 +91,8 @@ SubscriptionResult FanOut::subscribe(SubscriberId subscriber, std::span<const Wi
         fresh = without(fresh, normalised(had), steps_);
         added.insert(added.end(), fresh.begin(), fresh.end());
     }
-    note_published_before(subscriber, normalised(added));
-    return SubscriptionResult::accepted;
+    return {.result = SubscriptionResult::accepted,
+            .positions = note_published_before(subscriber, normalised(added))};
 }
 
 FanOut::Removal FanOut::unsubscribe(SubscriberId subscriber, std::span<const FidRange> ranges) {
@@ -177,28 +177,25 @@ SlowPolicy FanOut::policy_of(SubscriberId subscriber, Fid fid) const {
     return found == slow_policies.end() ? own_policy_ : *found;
 }
 
+std::size_t FanOut::bytes_of_subscribers() const noexcept {
+    std::size_t sum = 0;
+    for (const auto& [subscriber, counts] : published_before_)
+        sum += counts.bytes();
+    return sum;
+}
+
 // --- totals ---------------------------------------------------------------------------------
 
-void FanOut::note_published_before(SubscriberId subscriber, std::span<const FidRange> fids) {
+std::vector<FidCount> FanOut::note_published_before(SubscriberId subscriber,
+                                                    std::span<const FidRange> fids) {
     std::vector<FidCount> published;
     visit_within(fids_.fids, fids, steps_, [&](Fid fid, const detail::FidState& state) {
         if (state.published > 0) published.push_back({.fid = fid, .count = state.published});
     });
-    // A map that grew with each of a million would cost the loop's turn several times as much.
-    FidMap<std::uint64_t>& before = published_before_[subscriber];
-    before.reserve(before.size() + published.size());
-    for (const auto& [fid, count] : published)
-        before[fid] = count;
-}
-
-std::vector<FidCount> FanOut::positions(SubscriberId subscriber, std::span<const FidRange> ranges) {
-    std::vector<FidCount> list;
-    const auto found = published_before_.find(subscriber);
-    if (found == published_before_.end()) return list;
-    visit_within(found->second, normalised(ranges), steps_, [&](Fid fid, std::uint64_t count) {
-        list.push_back({.fid = fid, .count = count});
-    });
-    return list;
+    if (!std::ranges::is_sorted(published, {}, &FidCount::fid))
+        std::ranges::sort(published, {}, &FidCount::fid);
+    published_before_[subscriber].add(published);
+    return published;
 }
 
 TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
@@ -208,10 +205,9 @@ TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
     next = fids_.fids.visit_places(next, fids_at_once, [&](Fid fid, const detail::FidState& state) {
         if (state.published == 0 || !wants(subscriber, fid)) return true;
         if (part.count == out.size()) return false;
-        const std::uint64_t* const earlier =
-            before == published_before_.end() ? nullptr : before->second.find(fid);
-        out[part.count++] = {.fid = fid,
-                             .count = state.published - (earlier != nullptr ? *earlier : 0)};
+        const std::uint64_t earlier =
+            before == published_before_.end() ? 0 : before->second.find(fid);
+        out[part.count++] = {.fid = fid, .count = state.published - earlier};
         return true;
     });
     part.last = next == fids_.fids.places();

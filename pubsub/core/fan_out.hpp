@@ -7,6 +7,7 @@
 // Fids with equal sets of (subscriber, policy) share a group. Groups, and what lookup() returned,
 // are void after every change, so the caller sends what it has coalesced for them before it.
 
+#include "pubsub/core/fid_count_store.hpp"
 #include "pubsub/core/fid_table.hpp"
 #include "pubsub/core/frames.hpp"
 #include "pubsub/core/subscription_table.hpp"
@@ -54,8 +55,14 @@ class FanOut {
     detail::FidTable& fids() noexcept { return fids_; }
 
     // All of a request or nothing.
+    struct Addition {
+        SubscriptionResult result = SubscriptionResult::accepted;
+        // The messages published so far of each fid that the subscriber did not have before. Fids
+        // without a message are left out.
+        std::vector<FidCount> positions;
+    };
     SubscriptionResult subscribe(SubscriberId subscriber, const SubscriptionRequest& request) {
-        return subscribe(subscriber, wishes_of(request));
+        return subscribe(subscriber, wishes_of(request)).result;
     }
     // The same where the policy is not the same for all of it.
     struct Wish {
@@ -65,7 +72,7 @@ class FanOut {
     std::vector<Wish> wishes_of(const SubscriptionRequest& request) const;
     // The fids of those with this policy: disjoint, not adjacent, ascending.
     static std::vector<FidRange> asked_with(SlowPolicy policy, std::span<const Wish> wishes);
-    SubscriptionResult subscribe(SubscriberId subscriber, std::span<const Wish> wishes);
+    Addition subscribe(SubscriberId subscriber, std::span<const Wish> wishes);
     struct Removal {
         SubscriptionResult result = SubscriptionResult::accepted;
         std::vector<FidRange> removed; // what it really had: as remove() says
@@ -80,11 +87,8 @@ class FanOut {
     // Of a fid that it wants.
     SlowPolicy policy_of(SubscriberId subscriber, Fid fid) const;
 
-    // How many messages of each of these fids, which the subscriber wants, had been published when
-    // it subscribed; those of which there were none are left out.
-    std::vector<FidCount> positions(SubscriberId subscriber, std::span<const FidRange> ranges);
-    // Fids that have been looked up.
-    std::size_t fid_count() const noexcept { return fids_.fids.size(); }
+    // Memory for what has to be known of each fid of each subscriber: a few bytes.
+    std::size_t bytes_of_subscribers() const noexcept;
     // What was looked at for the requests so far: fids, places of them, and ranges.
     std::size_t steps() const noexcept { return steps_; }
 
@@ -108,7 +112,8 @@ class FanOut {
     bool remove(Interest interest, const FidRange& range, std::vector<Step>& steps);
     void undo(std::span<const Step> steps);
     std::size_t range_count(SubscriberId subscriber) const;
-    void note_published_before(SubscriberId subscriber, std::span<const FidRange> fids);
+    std::vector<FidCount> note_published_before(SubscriberId subscriber,
+                                                std::span<const FidRange> fids);
 
     SlowPolicy own_policy_;
     bool keeps_newest_;
@@ -120,7 +125,7 @@ class FanOut {
     detail::FidTable fids_;
     std::vector<std::unique_ptr<Group>> groups_; // by GroupId; made when first looked up
     // Messages published before the subscription, where there were any.
-    std::unordered_map<SubscriberId, FidMap<std::uint64_t>> published_before_;
+    std::unordered_map<SubscriberId, FidCountStore> published_before_;
     std::size_t steps_ = 0;
 };
 

@@ -55,8 +55,7 @@ class NETIO_EXPORT Publisher {
         // So many of one host; 0: half of the subscribers. Where there are keys, theirs counts.
         std::size_t links_per_host = 0;
         std::size_t ranges_per_subscriber_limit = 16384;
-        // Answers that may wait for a subscriber that asks and does not take them; one more ends
-        // its session.
+        // Requests and answers that may wait for one subscriber; one more request ends its session.
         std::size_t answer_limit = 4096;
         // A larger message is refused with too_large; subscribers that cannot take it are rejected.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;

@@ -23,6 +23,8 @@ struct SubscriberFigures {
     std::size_t waiting = 0;       // in its queue
     std::size_t most_waiting = 0;  // since the last snapshot
     std::size_t posted = 0;        // in the fabric's hands
+    std::size_t queued = 0;        // entries of its queue: pages or messages, gaps, answers, lists
+    std::size_t queued_counts = 0; // counts of fids in the gaps and positions that wait
     std::size_t credits = 0;       // receives that it has for us
     std::size_t least_credits = 0; // since the last snapshot
     std::uint64_t frames_sent = 0;

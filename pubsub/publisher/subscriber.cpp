@@ -18,10 +18,12 @@ SendQueue::Handling stamped(SendQueue::Handling handling, const EventLoop& loop)
 
 } // namespace
 
-Subscriber::Subscriber(SubscriberId id, IncomingSession& incoming, const Hello& hello,
-                       const SessionOptions& options, Owner& owner)
+Subscriber::Subscriber(EventLoop& loop, SubscriberId id, IncomingSession& incoming,
+                       const Hello& hello, const SessionOptions& options, Owner& owner)
     : id_{id}, owner_{owner}, room_{.by_device = incoming.guards_memory()},
-      session_{incoming.accept(hello, options, *this)} {
+      request_timer_{loop, [this] { take_next_request(); }},
+      leave_timer_{loop, [this] { owner_.on_leave_due(*this); }}, session_{incoming.accept(
+                                                                      hello, options, *this)} {
     account = SubscriberAccount{session_->loop().now()};
 }
 
@@ -89,7 +91,18 @@ void Subscriber::pump() {
         queue_.posted();
     }
     account.note_credits(session_->counters().credits); // they have only become fewer
+    const bool request_is_due = !requests_.empty() && !queue_.positions_are_full();
+    if (request_is_due && !request_timer_.armed()) request_timer_.start(Duration::zero());
     if (stage_ == Stage::leaving && queue_.has_drained()) session_->close();
+}
+
+// Handled in a turn of its own: pump() may run within a call of the user's.
+void Subscriber::take_next_request() {
+    if (requests_.empty() || queue_.positions_are_full()) return;
+    const SubscriberRequest request = std::move(requests_.front());
+    requests_.pop_front();
+    if (!requests_.empty()) request_timer_.start(Duration::zero());
+    owner_.on_request_due(*this, request);
 }
 
 void Subscriber::offer_room() {
@@ -172,6 +185,8 @@ SubscriberFigures take_figures(Subscriber& subscriber, TimePoint now) {
             .waiting = holding.waiting,
             .most_waiting = account.take_most_waiting(holding.waiting),
             .posted = holding.posted,
+            .queued = subscriber.queue().size(),
+            .queued_counts = subscriber.queue().gap_counts() + subscriber.queue().positions(),
             .credits = sums.credits,
             .least_credits = account.take_least_credits(sums.credits),
             .frames_sent = sums.frames_sent,

@@ -4,17 +4,28 @@
 // The record of one connected subscriber: its session, the queue of what it still has to be sent,
 // and how far its coming and going is.
 
+#include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
 #include "pubsub/core/slow_watch.hpp"
 #include "pubsub/publisher/publisher.hpp"
 #include "pubsub/publisher/send_queue.hpp"
 #include "pubsub/publisher/subscriber_account.hpp"
 
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
+
+// A request of a subscriber, as it has arrived.
+struct SubscriberRequest {
+    SubscriptionRequest request;
+    bool subscribes = true;
+    bool wants_positions = false;
+};
 
 class Subscriber final : private Session::Handler {
   public:
@@ -23,6 +34,10 @@ class Subscriber final : private Session::Handler {
         virtual void on_subscriber_open(Subscriber& subscriber) = 0;
         // A frame from the subscriber that is not the session's own.
         virtual void on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame) = 0;
+        // It is the turn of a request that had to wait.
+        virtual void on_request_due(Subscriber& subscriber, const SubscriberRequest& request) = 0;
+        // It has unsubscribed from everything some time ago.
+        virtual void on_leave_due(Subscriber& subscriber) = 0;
         // What may be posted to it at once.
         virtual std::size_t post_limit(const Subscriber& subscriber) const noexcept = 0;
         // This subscriber does not use it any more: it is sent, or never will be.
@@ -41,7 +56,7 @@ class Subscriber final : private Session::Handler {
         ~Owner() = default;
     };
 
-    Subscriber(SubscriberId id, IncomingSession& incoming, const Hello& hello,
+    Subscriber(EventLoop& loop, SubscriberId id, IncomingSession& incoming, const Hello& hello,
                const SessionOptions& options, Owner& owner);
     ~Subscriber();
 
@@ -61,6 +76,12 @@ class Subscriber final : private Session::Handler {
     void send_answer(std::uint8_t kind, std::span<const std::byte> body,
                      std::optional<SendQueue::Positions> in_front = {});
     void send_totals(CountList totals);
+    // A request waits while too many positions for earlier ones still wait to be sent: each may add
+    // one for every fid. Requests keep their order.
+    bool must_wait() const noexcept { return !requests_.empty() || queue_.positions_are_full(); }
+    void add_request(SubscriberRequest request) { requests_.push_back(std::move(request)); }
+    // Requests that wait, and answers that wait to be sent.
+    std::size_t open_requests() const noexcept { return requests_.size() + queue_.answers(); }
     // It misses messages. They are told in order, as soon as something has left.
     void add_gap(Fid fid, std::uint64_t count);
     // The same, of what the account knows already.
@@ -80,6 +101,9 @@ class Subscriber final : private Session::Handler {
 
     // It is let go when it has everything.
     void leave();
+    // The same after a while, if the owner still agrees: it may subscribe again at once.
+    void leave_later() { leave_timer_.start(leave_after); }
+    static constexpr std::chrono::seconds leave_after{1};
     void fail(CloseReason reason, const std::string& why);
     void abort() { session_->abort(); }
 
@@ -105,6 +129,7 @@ class Subscriber final : private Session::Handler {
 
   private:
     void pump();
+    void take_next_request();
     bool nothing_leaves() const noexcept {
         return queue_.has_drained() && queue_.holding().posted == 0;
     }
@@ -122,7 +147,10 @@ class Subscriber final : private Session::Handler {
     Stage stage_ = Stage::opening;
     bool* destroyed_ = nullptr;
     std::vector<SendQueue::Returned> returned_; // empty; its memory is used again
-    std::unique_ptr<Session> session_;          // last: goes first
+    std::deque<SubscriberRequest> requests_;    // that wait
+    Timer request_timer_;                       // the turn of the first of them has come
+    Timer leave_timer_;
+    std::unique_ptr<Session> session_; // last: goes first
 };
 
 // Begins what is counted since the last time anew.

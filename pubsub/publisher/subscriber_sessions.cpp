@@ -13,8 +13,7 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-constexpr std::size_t service_bytes = 4;   // the largest message
-constexpr std::size_t positions_limit = 4; // times each fid, may wait for one subscriber
+constexpr std::size_t service_bytes = 4; // the largest message
 constexpr std::array all_fids{FidRange{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
 
 ServiceData service_data(std::size_t largest_message_bytes) {
@@ -107,7 +106,7 @@ void SubscriberSessions::on_incoming(IncomingSession& incoming) {
     const Hello hello{.service = Service::publish_subscribe,
                       .service_data = service_data(options_.largest_message_bytes)};
     subscribers_.enter([&](SubscriberId id) {
-        return std::make_unique<Subscriber>(id, incoming, hello, options_.session,
+        return std::make_unique<Subscriber>(loop_, id, incoming, hello, options_.session,
                                             static_cast<Subscriber::Owner&>(*this));
     });
 }
@@ -165,13 +164,11 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
     const bool subscribing = frame.kind == subscribe_kind;
     const bool positions = subscribing && frame.flags == positions_flag;
     if ((subscribing || frame.kind == unsubscribe_kind) && (frame.flags == 0 || positions)) {
-        const auto request = decode_request(frame.body);
+        auto request = decode_request(frame.body);
         if (request && (subscribing || !request->policy)) {
-            // Who is leaving is told so by the shutdown.
-            if (end_.has_begun() || subscriber.stage() != Subscriber::Stage::subscribing) return;
-            owner_.before_change();
-            return subscribing ? take_subscribe(subscriber, *request, positions)
-                               : take_unsubscribe(subscriber, *request);
+            return take_request(subscriber, {.request = std::move(*request),
+                                             .subscribes = subscribing,
+                                             .wants_positions = positions});
         }
     } else if (frame.kind == totals_answer_kind && frame.flags == 0 && frame.body.empty() &&
                subscriber.stage() == Subscriber::Stage::asked) {
@@ -179,6 +176,35 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
     }
     subscriber.fail(CloseReason::protocol_error,
                     "sent a malformed frame of kind " + std::to_string(frame.kind));
+}
+
+void SubscriberSessions::take_request(Subscriber& subscriber, SubscriberRequest request) {
+    if (!takes_requests(subscriber)) return;
+    if (subscriber.open_requests() >= options_.answer_limit) {
+        return subscriber.fail(CloseReason::protocol_error,
+                               "has sent more requests than answer_limit, " +
+                                   std::to_string(options_.answer_limit) +
+                                   ", and has not received the answers");
+    }
+    if (subscriber.must_wait()) return subscriber.add_request(std::move(request));
+    on_request_due(subscriber, request);
+}
+
+void SubscriberSessions::on_request_due(Subscriber& subscriber, const SubscriberRequest& request) {
+    if (!takes_requests(subscriber)) return;
+    owner_.before_change();
+    request.subscribes ? take_subscribe(subscriber, request.request, request.wants_positions)
+                       : take_unsubscribe(subscriber, request.request);
+}
+
+void SubscriberSessions::on_leave_due(Subscriber& subscriber) {
+    if (!takes_requests(subscriber) || fan_out_.wants_anything(subscriber.id())) return;
+    subscriber.open_requests() > 0 ? subscriber.leave_later() : subscriber.leave();
+}
+
+// A subscriber that is leaving learns it from the shutdown.
+bool SubscriberSessions::takes_requests(const Subscriber& subscriber) const noexcept {
+    return !end_.has_begun() && subscriber.stage() == Subscriber::Stage::subscribing;
 }
 
 void SubscriberSessions::take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request,
@@ -189,7 +215,12 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
     std::size_t steps = 0;
     const auto wishes = rights != nullptr ? permitted(*rights, request, own, steps)
                                           : std::optional{fan_out_.wishes_of(request)};
-    if (wishes) result = fan_out_.subscribe(subscriber.id(), *wishes);
+    std::vector<FidCount> added;
+    if (wishes) {
+        FanOut::Addition addition = fan_out_.subscribe(subscriber.id(), *wishes);
+        result = addition.result;
+        added = std::move(addition.positions);
+    }
     if (result == SubscriptionResult::accepted) {
         for (const SlowPolicy policy : slow_policies) {
             const std::vector<FidRange> asked = FanOut::asked_with(policy, *wishes);
@@ -197,9 +228,7 @@ void SubscriberSessions::take_subscribe(Subscriber& subscriber, const Subscripti
         }
     }
     std::optional<std::vector<FidCount>> told;
-    if (positions && result == SubscriptionResult::accepted) {
-        told = fan_out_.positions(subscriber.id(), request.ranges);
-    }
+    if (positions && result == SubscriptionResult::accepted) told = std::move(added);
     answer(subscriber, request.request, result, std::move(told));
     if (result != SubscriptionResult::accepted) return;
     const SubscriberPeer peer = subscriber.peer();
@@ -218,7 +247,8 @@ void SubscriberSessions::take_unsubscribe(Subscriber& subscriber,
     answer(subscriber, request.request, removal.result);
     if (removal.result != SubscriptionResult::accepted) return;
     owner_.on_unwanted(subscriber.id(), removal.removed);
-    if (!removal.removed.empty() && !fan_out_.wants_anything(subscriber.id())) subscriber.leave();
+    if (!removal.removed.empty() && !fan_out_.wants_anything(subscriber.id()))
+        subscriber.leave_later();
     const SubscriberPeer peer = subscriber.peer();
     const DestructionWatch watch{destroyed_};
     for (const FidRange& range : request.ranges) {
@@ -234,13 +264,6 @@ void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,
     if (result != SubscriptionResult::accepted) {
         ++turned_away_.requests;
         tell_refused(loop_, subscriber, result);
-    }
-    const SendQueue& queue = subscriber.queue();
-    // Who takes what is told needs the position of each fid about once.
-    const std::size_t limit = positions_limit * (fan_out_.fid_count() + 1024);
-    const std::size_t waiting = queue.positions() + (positions ? positions->size() : 0);
-    if (queue.answers() >= options_.answer_limit || waiting > limit) {
-        return subscriber.fail(CloseReason::protocol_error, "asks and does not take the answers");
     }
     std::optional<SendQueue::Positions> in_front;
     if (positions) {

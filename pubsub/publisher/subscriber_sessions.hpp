@@ -109,6 +109,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void on_peer_rejected(const std::string& peer_address, const std::string& why) override;
     void on_subscriber_open(Subscriber& subscriber) override;
     void on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame) override;
+    void on_request_due(Subscriber& subscriber, const SubscriberRequest& request) override;
+    void on_leave_due(Subscriber& subscriber) override;
     std::size_t post_limit(const Subscriber& subscriber) const noexcept override;
     void on_returned(const SendQueue::Returned& returned) override;
     void on_progress() override;
@@ -116,6 +118,8 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void on_subscriber_gone(Subscriber& subscriber) override;
     void on_subscriber_closed(Subscriber& subscriber, const Closed& closed) override;
 
+    void take_request(Subscriber& subscriber, SubscriberRequest request);
+    bool takes_requests(const Subscriber& subscriber) const noexcept;
     void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request, bool positions);
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,

@@ -3,11 +3,13 @@
 // A thousand fids that one subscriber asks for one by one share its connection. (A thousand
 // connections: scale_test.cpp.)
 
+#include "pubsub/publisher/send_queue.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 namespace netio::pubsub::test {
 namespace {
 
+using netio::CloseReason;
 using netio::Cookie;
 using netio::Status;
 
@@ -92,6 +94,67 @@ TEST_P(ManyFids, AThousandSubscribedOneByOneOfAnUnbufferedPublisherShareAConnect
     EXPECT_EQ(publisher_actor.completions.size(), count * messages_each);
 }
 
+class SubscribedAgain : public PubSubScenario {
+  protected:
+    static constexpr std::uint64_t fids = 20'000;
+    static constexpr int times = 30;
+    const FidRange all = range(0, fids - 1);
+
+    // A publisher that has published each fid, and a subscriber that wants all of them.
+    void start() {
+        publisher = buffered({});
+        for (std::uint64_t i = 0; i < fids; ++i)
+            ASSERT_EQ(publish(*publisher, Fid{i}, 0, 8), Status::no_subscribers);
+        subscriber = &subscribe({all}, {.reconnect = true});
+        ASSERT_TRUE(run_until([&] { return subscriber->actor.subscribed.size() == 1; }));
+    }
+    // Until all requests are answered. The most counts that waited for the subscriber.
+    std::size_t most_queued(std::size_t subscribed) {
+        std::size_t most = 0;
+        EXPECT_TRUE(run_until([&] {
+            for (const SubscriberFigures& each : publisher->snapshot({.fids = 0}).subscribers)
+                most = std::max(most, each.queued_counts);
+            return subscriber->actor.subscribed.size() == subscribed;
+        }));
+        return most;
+    }
+    void expect_everything_from_now_on() {
+        ASSERT_EQ(publish(*publisher, Fid{7}, 1, 40), Status::ok);
+        publisher->close();
+        ASSERT_TRUE(run_until([&] { return publisher_actor.ended == 1; }));
+        EXPECT_EQ(publisher_actor.end.reason, CloseReason::orderly);
+        subscriber->actor.expect_contiguous(Fid{7}, 1, 1);
+        EXPECT_EQ(subscriber->actor.lost, 0U);
+        EXPECT_TRUE(subscriber->actor.missed.empty());
+        EXPECT_EQ(subscriber->actor.connected, 1);
+    }
+
+    std::unique_ptr<BufferedPublishSocket> publisher;
+    Subscription* subscriber = nullptr;
+};
+
+TEST_P(SubscribedAgain, ToTheSameFidsCostsNoPositions) {
+    start();
+    for (int i = 0; i < times; ++i)
+        subscriber->socket->subscribe(all);
+    EXPECT_EQ(most_queued(1 + times), 0U);
+    expect_everything_from_now_on();
+}
+
+// Each time it gets the positions of all fids again, and more requests wait until those have left.
+TEST_P(SubscribedAgain, AfterUnsubscribingStaysConnected) {
+    start();
+    for (int i = 0; i < times; ++i) {
+        subscriber->socket->unsubscribe(all);
+        subscriber->socket->subscribe(all);
+    }
+    const std::size_t most = most_queued(1 + times);
+    EXPECT_GT(most, SendQueue::positions_limit) << "requests must have had to wait";
+    EXPECT_LE(most, SendQueue::positions_limit + fids);
+    expect_everything_from_now_on();
+}
+
+INSTANTIATE_TEST_SUITE_P(Beds, SubscribedAgain, all_beds(), bed_name);
 INSTANTIATE_TEST_SUITE_P(Beds, ManyFids, all_beds(), bed_name);
 
 } // namespace

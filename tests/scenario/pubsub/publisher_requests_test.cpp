@@ -243,7 +243,7 @@ TEST_P(PublisherRequests, AsManyAnswersWaitAsTheLimitSaysAndOneMoreEndsIt) {
     ask();
     ASSERT_TRUE(run_until([&] { return !publisher_actor.closed.empty(); }));
     EXPECT_EQ(publisher_actor.closed[0].reason, CloseReason::protocol_error);
-    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("does not take the answers"));
+    EXPECT_THAT(publisher_actor.closed[0].detail, HasSubstr("more requests than answer_limit, 3"));
 }
 
 // --- what the frames say --------------------------------------------------------------------

@@ -60,16 +60,19 @@ TEST(FanOutRules, WhoIsGoneIsInNoGroupThatWasLookedUpBefore) {
     EXPECT_THAT(fan_out.remove(a), IsEmpty()) << "it has nothing any more";
 }
 
-TEST(FanOutRules, PositionsAreOfThoseWhoAreThereAndOfWhatHadBeenPublished) {
+TEST(FanOutRules, PositionsOfASubscriberThatReturnsAreGivenAgain) {
     FanOut fan_out{SlowPolicy::block, 100};
     fan_out.lookup(Fid{1}).published += 3;
     EXPECT_EQ(fan_out.lookup(Fid{2}).published, 0U) << "it was only looked up";
-    const std::vector all{range(0, 9)};
-    EXPECT_THAT(fan_out.positions(a, all), IsEmpty()) << "nobody knows it";
-    ASSERT_EQ(fan_out.subscribe(a, wanting(all)), Result::accepted);
-    EXPECT_THAT(fan_out.positions(a, all), ElementsAre(FidCount{Fid{1}, 3}));
+    const auto positions = [&] {
+        return fan_out.subscribe(a, fan_out.wishes_of(wanting({range(0, 9)}))).positions;
+    };
+    EXPECT_THAT(positions(), ElementsAre(FidCount{Fid{1}, 3}));
+    EXPECT_THAT(positions(), IsEmpty()) << "the subscriber has all of them";
+    ASSERT_EQ(fan_out.unsubscribe(a, std::vector{range(1, 1)}).result, Result::accepted);
+    EXPECT_THAT(positions(), ElementsAre(FidCount{Fid{1}, 3}));
     fan_out.remove(a);
-    EXPECT_THAT(fan_out.positions(a, all), IsEmpty());
+    EXPECT_THAT(positions(), ElementsAre(FidCount{Fid{1}, 3}));
 }
 
 } // namespace
