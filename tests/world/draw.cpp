@@ -19,10 +19,10 @@ constexpr auto many_fids = static_cast<std::int64_t>(fid_count);
 class Drawing {
   public:
     explicit Drawing(std::uint64_t seed)
-        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64}, key_dice_{seed ^
-                                                                                      (seed << 32)},
-          copies_{seed + (~seed << 32)}, loop_dice_{seed ^ 0x6c6f6f70}, close_dice_{seed ^
-                                                                                    0x636c6f7365} {
+        : dice_{seed}, name_dice_{~seed}, found_dice_{seed ^ 0x666f756e64},
+          key_dice_{seed ^ (seed << 32)}, copies_{seed + (~seed << 32)}, loop_dice_{seed ^
+                                                                                    0x6c6f6f70},
+          close_dice_{seed ^ 0x636c6f7365}, memory_dice_{seed ^ 0x6d656d6f7279} {
         schedule_.world.set("seed", static_cast<std::int64_t>(seed));
     }
 
@@ -209,6 +209,30 @@ class Drawing {
         for (std::int64_t i = 0; i < subscribers; ++i)
             draw_subscriber(publisher, addresses, frame);
         draw_flows(publisher, frame);
+        if (memory_dice_.percent(15)) draw_little_memory(publisher);
+    }
+
+    // By dice of its own: more than a few pages hold, again and again, for subscribers that mostly
+    // may miss messages.
+    void draw_little_memory(std::uint32_t publisher) {
+        for (ProcessPlan& plan : schedule_.processes) {
+            if (plan.number != publisher) continue;
+            if (plan.options.get("mode") == 0) {
+                plan.options.set("page_bytes", std::int64_t{1} << memory_dice_.between(10, 12));
+                plan.options.set("pages", memory_dice_.between(2, 16));
+                plan.options.set("watermark", 0);
+            }
+            plan.options.set("policy",
+                             memory_dice_.percent(60) ? 1 : memory_dice_.between(0, policies_ - 1));
+        }
+        const std::int64_t flows = memory_dice_.between(1, 3);
+        for (std::int64_t i = 0; i < flows; ++i) {
+            Step& step = schedule_.at(memory_dice_.between(0, span_us_), publisher, "publish");
+            step.with.set("fids", memory_dice_.between(1, fids_));
+            step.with.set("count", memory_dice_.between(200, 800));
+            step.with.set("bytes", memory_dice_.between(24, 2000));
+            step.with.set("gap_us", memory_dice_.one_of(std::vector<std::int64_t>{0, 10, 100}));
+        }
     }
 
     // By dice of its own.
@@ -388,6 +412,7 @@ class Drawing {
     CopyDrawing copies_;
     Dice loop_dice_;
     Dice close_dice_;
+    Dice memory_dice_;
     FaultDrawing faults_{dice_};
     Schedule schedule_;
     std::int64_t fids_ = name_dice_.percent(6) ? many_fids : dice_.between(1, few_fids);

@@ -19,6 +19,9 @@ using pubsub::SubscriberPeer;
 
 constexpr std::size_t slot_count = 12; // publications under way
 constexpr std::byte spoiled{0xee};
+constexpr std::int64_t queues_every = 8;        // messages
+constexpr std::size_t least_page_bytes = 64;    // that a page takes of the memory
+constexpr std::size_t requests_of_a_world = 64; // of one subscriber, at most
 
 std::set<std::uint64_t> fids_of(const FidRange& range) {
     return fids_between(to_integer(range.first), std::min(to_integer(range.last), fid_count - 1));
@@ -70,6 +73,7 @@ class PublishActor final : public Actor, public pubsub::PublishSocket::Handler {
     void flush();
     void give_up_flows();
     void check_in_time(TimePoint since) const;
+    void check_queues();
     Duration close_limit() const {
         return std::chrono::milliseconds{option("close_limit_ms", 60000)};
     }
@@ -213,6 +217,7 @@ void PublishActor::go_on(Flow& flow) {
             return;
         }
         --flow.left;
+        if (flow.left % queues_every == 0) check_queues();
         flow.fid = flow.first + (flow.fid + 1 - flow.first) % flow.fids;
         if (status == Status::closed || status == Status::too_large) flow.left = 0;
         if (flow.gap > Duration{} && flow.left > 0) return flow.timer.start(flow.gap);
@@ -398,6 +403,25 @@ void PublishActor::on_closed(pubsub::Publisher&, const Closed& closed) {
         world_.pipes().all_ended(number_, "the publisher has closed");
     }
     react(Event::closed);
+}
+
+// Between two gaps there is a page, a publication or an answer, and a gap has one count per fid.
+void PublishActor::check_queues() {
+    if (socket_ == nullptr) return;
+    for (const pubsub::SubscriberFigures& each :
+         socket_->snapshot({.fids = 0, .subscribers = peers_.size()}).subscribers) {
+        const std::size_t waiting =
+            mode_ == Mode::buffered ? each.waiting / least_page_bytes : each.waiting;
+        const std::size_t entries = 2 * (waiting + requests_of_a_world) + 1;
+        const std::size_t counts = entries * fid_count;
+        if (each.queued <= entries && each.queued_counts <= counts) continue;
+        world_.oracle().violate(RuleId::queue_is_limited,
+                                "process " + std::to_string(number_) + " has queued " +
+                                    std::to_string(each.queued) + " entries with " +
+                                    std::to_string(each.queued_counts) + " counts for " +
+                                    each.address + ", of which " + std::to_string(each.waiting) +
+                                    " bytes or publications wait");
+    }
 }
 
 // A clock that leaps goes ahead of the others', so who waits by it waits less.
