@@ -119,17 +119,12 @@ std::string to_string(const Version& version) {
 
 std::map<std::string, std::string>
 picked_providers(const std::vector<netio::FabricDescription>& descriptions) {
-    netio::EventLoop loop;
-    const auto transport = netio::open_fabric(loop);
+    // In the order of preference, each provider with all addresses that it serves: nothing has to
+    // be asked for each address, which would take time that grows with the square of their number.
     std::map<std::string, std::string> picked;
     for (const auto& description : descriptions) {
-        for (const std::string& address : description.addresses) {
-            try {
-                picked[address] = transport->providers_at({.host = address, .port = 0}).front();
-            } catch (const netio::FabricError&) {
-                picked[address] = "none";
-            }
-        }
+        for (const std::string& address : description.addresses)
+            picked.try_emplace(address, description.provider);
     }
     return picked;
 }
