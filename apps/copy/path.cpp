@@ -45,7 +45,8 @@ std::string_view to_string(PathFlaw flaw) {
     case PathFlaw::too_long:
         return "is too long; allowed: 1024 bytes, 243 in a component";
     case PathFlaw::control_character:
-        return "has a control character, or one that turns the direction of writing";
+        return "has a control character, or an invisible one: zero-width, or one that changes the "
+               "direction of writing";
     case PathFlaw::partial:
         return "ends in .netio-part, which is kept for partial files";
     }

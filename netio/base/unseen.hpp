@@ -4,7 +4,9 @@
 // What in a text acts on a terminal, or cannot be seen. Pure.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace netio::inline v0_2 {
@@ -28,14 +30,39 @@ inline std::size_t utf8_length(std::string_view text) {
     return whole ? length : 0;
 }
 
-// C1, which terminals obey as well, and the marks that turn the direction of writing.
+// Of a UTF-8 sequence of the length that utf8_length() returns.
+inline std::uint32_t code_point(std::string_view sequence) {
+    constexpr std::array<unsigned, 5> bits_of_first{0, 0x7f, 0x1f, 0x0f, 0x07};
+    std::uint32_t code =
+        static_cast<unsigned char>(sequence.front()) & bits_of_first.at(sequence.size());
+    for (const char c : sequence.substr(1))
+        code = code << 6U | (static_cast<unsigned char>(c) & 0x3fU);
+    return code;
+}
+
+struct CodePoints {
+    std::uint32_t first;
+    std::uint32_t last;
+};
+
+// Unicode 15, in ascending order: control characters (C0, C1), line separators, characters that
+// change the direction of writing (Bidi_Control), and characters that are displayed as nothing
+// (Default_Ignorable_Code_Point, interlinear annotations, the empty Braille pattern). Two texts
+// that differ only in these look the same to a reader.
+inline constexpr std::array<CodePoints, 22> unseen_code_points{{
+    {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},
+    {0x061c, 0x061c},   {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},
+    {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},   {0x2800, 0x2800},
+    {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb},   {0x13430, 0x1343f}, {0x16fe4, 0x16fe4}, {0x1bca0, 0x1bca3},
+    {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+}};
+
+// Whether a UTF-8 sequence acts on a terminal, or is displayed as nothing.
 inline bool is_unseen(std::string_view sequence) {
-    if (sequence.size() == 1) return is_control(sequence.front());
-    if (sequence.size() == 2)
-        return (sequence >= "\xc2\x80" && sequence <= "\xc2\x9f") || sequence == "\xd8\x9c";
-    return (sequence >= "\xe2\x80\x8e" && sequence <= "\xe2\x80\x8f") ||
-           (sequence >= "\xe2\x80\xa8" && sequence <= "\xe2\x80\xae") ||
-           (sequence >= "\xe2\x81\xa6" && sequence <= "\xe2\x81\xa9");
+    const std::uint32_t code = code_point(sequence);
+    const auto range = std::ranges::lower_bound(unseen_code_points, code, {}, &CodePoints::last);
+    return range != unseen_code_points.end() && range->first <= code;
 }
 
 // A byte alone that 8-bit terminals take for C1.
@@ -43,9 +70,9 @@ inline bool is_c1(char c) {
     return static_cast<unsigned char>(c) >= 0x80 && static_cast<unsigned char>(c) < 0xa0;
 }
 
-// Whether any of it acts on a terminal or cannot be seen: control characters, as UTF-8 or as a byte
-// alone, and what changes the direction of writing. Other bytes that are no UTF-8 are not among it:
-// names in an older encoding are names.
+// Whether the text contains a control character (as UTF-8 or as a byte alone), a character that
+// changes the direction of writing, or a character that is displayed as nothing. Other bytes that
+// are not UTF-8 are accepted: names in an older encoding are names.
 inline bool has_unseen(std::string_view text) {
     while (!text.empty()) {
         const std::size_t length = utf8_length(text);

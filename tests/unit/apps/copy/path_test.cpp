@@ -36,6 +36,12 @@ TEST(CopyPath, RefusesWhatCannotBeAName) {
     for (const std::string& path : {"a\xc2\x9b\x32J"s, "a\x9b\x32J"s, "a\xe2\x80\xae\x67pj.exe"s,
                                     "\xe2\x81\xa6"s, "\xd8\x9c"s})
         EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
+    // Zero-width space and joiner, byte order mark, soft hyphen, Hangul filler, tag, variation
+    // selector: two such names look the same.
+    for (const std::string& path :
+         {"a\xe2\x80\x8b"s, "a\xe2\x80\x8d"s, "\xef\xbb\xbf\x61"s, "a\xc2\xad\x62"s,
+          "\xe3\x85\xa4"s, "a\xf3\xa0\x80\x81"s, "a\xef\xb8\x8f/b"s})
+        EXPECT_EQ(check_path(path), PathFlaw::control_character) << path;
     EXPECT_EQ(check_path("m\xfcll"s), PathFlaw::none) << "Latin-1";
     for (const std::string& path : {std::string(244, 'x'), "a/" + std::string(244, 'x')})
         EXPECT_EQ(check_path(path), PathFlaw::too_long) << path;
