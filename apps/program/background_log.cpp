@@ -93,6 +93,10 @@ struct BackgroundLog::Queue {
                 changed.wait(lock, [&] { return !lines.empty() || ending; });
                 if (lines.empty()) return;
                 writing = true;
+                if (next_descriptor >= 0) {
+                    ::close(std::exchange(descriptor, std::exchange(next_descriptor, -1)));
+                    torn = false;
+                }
                 missing = std::exchange(untold, 0);
                 if (torn) text = "\n";
                 if (missing > 0)
@@ -119,7 +123,8 @@ struct BackgroundLog::Queue {
 
     std::mutex mutex;
     std::condition_variable changed;
-    int descriptor;
+    int descriptor;           // only the thread's
+    int next_descriptor = -1; // from the next line on; -1: the same
     std::size_t limit;
     OnBroken on_broken; // only the thread's; empty: told
     bool torn = false;  // only the thread's: the log ends within a line
@@ -145,6 +150,12 @@ BackgroundLog::~BackgroundLog() {
     const std::lock_guard lock{queue_->mutex};
     queue_->ending = true;
     queue_->changed.notify_all();
+}
+
+void BackgroundLog::go_on_in(int descriptor) {
+    const std::lock_guard lock{queue_->mutex};
+    if (queue_->next_descriptor >= 0) ::close(queue_->next_descriptor);
+    queue_->next_descriptor = descriptor;
 }
 
 bool BackgroundLog::finish(std::chrono::milliseconds patience) {

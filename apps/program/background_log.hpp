@@ -35,6 +35,8 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
     BackgroundLog(const BackgroundLog&) = delete;
     BackgroundLog& operator=(const BackgroundLog&) = delete;
 
+    // Writes later lines to this descriptor, and closes the one before.
+    void go_on_in(int descriptor);
     // Waits until all is written, but no longer than so. Whether it is.
     bool finish(std::chrono::milliseconds patience);
     std::uint64_t left_out() const;

@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
+#include <thread>
 
 namespace apps {
 namespace {
@@ -49,6 +51,26 @@ int opened(const std::string& file) {
     return descriptor;
 }
 
+// Waits for SIGHUP in a thread of its own: whoever rotates logs renames the file and sends the
+// signal, and later lines go to a new file of the old name. No other thread receives the signal.
+void reopen_at_hang_up(const std::string& file, const std::shared_ptr<BackgroundLog>& log) {
+    sigset_t hang_up;
+    ::sigemptyset(&hang_up);
+    ::sigaddset(&hang_up, SIGHUP);
+    ::pthread_sigmask(SIG_BLOCK, &hang_up, nullptr);
+    std::thread{[hang_up, file, log] {
+        for (int number = 0; ::sigwait(&hang_up, &number) == 0;) {
+            try {
+                log->go_on_in(opened(file));
+                spdlog::info("the log {} is opened again (SIGHUP)", file);
+            } catch (const std::system_error& error) {
+                spdlog::error("{}; the log goes on in the file that was open (SIGHUP)",
+                              error.what());
+            }
+        }
+    }}.detach();
+}
+
 // Elsewhere than in the log, which cannot be written; once.
 BackgroundLog::OnBroken teller_of(const std::string& file) {
     if (file.empty()) return {};
@@ -66,7 +88,8 @@ void add_log(CLI::App& command, LogArguments& arguments) {
         ->capture_default_str()
         ->check(one_of({"debug", "info", "warning", "error"}));
     command.add_option("--log-file", arguments.file,
-                       "Append the log to this file instead of standard error");
+                       "Append the log to this file instead of standard error; SIGHUP opens it "
+                       "again, for logrotate");
 }
 
 ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
@@ -80,6 +103,7 @@ ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
     logger->set_pattern(
         style == BackgroundLog::Style::journal ? "%v" : "%Y-%m-%d %H:%M:%S.%e%z %^%l%$ %v");
     spdlog::set_default_logger(std::move(logger));
+    if (!file_.empty()) reopen_at_hang_up(file_, log_);
 }
 
 ProgramLog::~ProgramLog() {

@@ -23,7 +23,9 @@ void add_log(CLI::App& command, LogArguments& arguments);
 
 class ProgramLog {
   public:
-    // Throws std::system_error: the file cannot be written.
+    // Before other threads begin. With a file, SIGHUP opens the file again and does not end the
+    // program: the signal is blocked in this thread, and end_signals() leaves it out. Throws
+    // std::system_error: the file cannot be written.
     explicit ProgramLog(const LogArguments& arguments);
     // Waits for a short time only for a reader who does not read. Says on standard error how many
     // lines a file lacks.

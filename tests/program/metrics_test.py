@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import unittest
 
 from dashboard import PROMETHEUS, Prometheus, needs_device, panels
@@ -303,6 +304,48 @@ class Logging(Case):
             self.assertRegex(log.readline(), r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info ")
         process = self.start("publish", self.config(Showing.FEW), "--duration", "1ms", "--log-level", "error")
         self.assertEqual(process.end()[2], "")
+
+    def follow(self, file):
+        """What is written to the file of this name, whichever file that is at the time."""
+        tail = subprocess.Popen(["tail", "-n", "+1", "-F", file], stdout=subprocess.PIPE,
+                                stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(tail.stdout.close)
+        self.addCleanup(tail.wait)
+        self.addCleanup(tail.kill)
+        return tail
+
+    def wait_for(self, tail, text):
+        too_late = threading.Timer(DEADLINE, tail.kill)
+        too_late.start()
+        for line in tail.stdout:
+            if text in line:
+                too_late.cancel()
+                return
+        self.fail(f"the log does not get the line: {text}")
+
+    def test_a_file_that_was_renamed_is_opened_again_at_hang_up(self):
+        os.mkdir(self.path("served"))
+        serving = {"publish": ("publish", self.config(Showing.FEW)),
+                   "copy": ("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
+                   "pump": ("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
+                   "listen": ("listen", f"{HOST}:0", "--open")}
+        for name, words in serving.items():
+            with self.subTest(name):
+                file = self.path(f"log of {name}")
+                process = self.start(*words, "--log-file", file)
+                log = self.follow(file)
+                self.wait_for(log, "listening at")
+                for turn in range(3):
+                    os.rename(file, f"{file}.{turn}")
+                    process.process.send_signal(signal.SIGHUP)
+                    self.wait_for(log, "is opened again (SIGHUP)")
+                # A name that cannot be opened is no end either.
+                os.rename(file, f"{file}.3")
+                os.mkdir(file)
+                process.process.send_signal(signal.SIGHUP)
+                self.wait_for(self.follow(f"{file}.3"), "the log goes on in the file that was open")
+                process.process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.end()[0], 0)
 
     def test_a_full_disk_is_said_once_and_counted_and_data_goes_on(self):
         publisher = self.start("publish", self.config("wait_subscribers: 1\nstreams:\n  - {fids: 0-9, source: "

@@ -71,6 +71,25 @@ TEST_F(BackgroundLogs, WriteEveryLineInOrder) {
     EXPECT_EQ(log->left_out(), 0U);
 }
 
+TEST_F(BackgroundLogs, GoOnInAnotherFileWithTheNextLine) {
+    std::array<int, 2> second{};
+    ASSERT_EQ(::pipe(second.data()), 0);
+    const auto log = std::make_shared<BackgroundLog>(::dup(ends_[1]), BackgroundLog::Style::plain);
+    log_through(log);
+    logger_->info("last");
+    EXPECT_TRUE(log->finish(hours{1}));
+    EXPECT_EQ(read_all(), "last\n");
+    log->go_on_in(second[1]);
+    logger_->info("next");
+    EXPECT_TRUE(log->finish(hours{1}));
+    std::array<char, 64> got{};
+    EXPECT_EQ(::read(second[0], got.data(), got.size()), 5);
+    EXPECT_STREQ(got.data(), "next\n");
+    ::close(std::exchange(ends_[1], -1));
+    EXPECT_EQ(::read(ends_[0], got.data(), got.size()), 0) << "the first file is still open";
+    ::close(second[0]);
+}
+
 TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
     fill();
     const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain, 10);
