@@ -64,10 +64,10 @@ void refuse_unannounceable(const PublisherConfig& config) {
     if (config.bus.where.empty()) return;
     const std::size_t ranges = announced(config.streams).size();
     if (ranges <= netio::pubsub::announced_ranges_limit) return;
-    throw ConfigError{fmt::format(
-        "{}: bus: the fids are {} separate ranges, and an announcement takes {}; divide them among "
-        "publishers or loops, or publish them without a bus",
-        config.file, ranges, netio::pubsub::announced_ranges_limit)};
+    refuse_at(config, "bus",
+              fmt::format("the fids are {} separate ranges, and an announcement takes {}; divide "
+                          "them among publishers or loops, or publish them without a bus",
+                          ranges, netio::pubsub::announced_ranges_limit));
 }
 
 Announcement announcement_of(const PublisherConfig& config,
@@ -120,20 +120,34 @@ void BusPlace::on_trouble(const std::string& what) {
     log_.warn("bus: " + what);
 }
 
-std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
-                                             const std::vector<netio::Endpoint>& endpoints) {
-    if (config.bus.where.empty()) return nullptr;
+namespace {
+
+Announcement announcement_here(const PublisherConfig& config,
+                               const std::vector<netio::Endpoint>& endpoints) {
     PublisherConfig shown = config;
     if (!config.metrics.listen.empty()) // the name of an interface is of this machine only
         shown.metrics.listen = to_string(metrics_address(config.metrics));
-    try {
-        return std::make_unique<BusPlace>(loop, config.bus,
-                                          announcement_of(shown, endpoints, this_process()));
-    } catch (const netio::pubsub::AnnouncementError& error) {
-        throw ConfigError{fmt::format("{}: bus: {}; allowed: at most {} ranges of fids",
-                                      config.file, error.what(),
-                                      netio::pubsub::announced_ranges_limit)};
-    }
+    return announcement_of(shown, endpoints, this_process());
+}
+
+} // namespace
+
+std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
+                                             const std::vector<netio::Endpoint>& endpoints) {
+    if (config.bus.where.empty()) return nullptr;
+    return told_at(config, "bus", [&] {
+        return std::make_unique<BusPlace>(loop, config.bus, announcement_here(config, endpoints));
+    });
+}
+
+void check_announcement(netio::EventLoop& loop, const PublisherConfig& config,
+                        const std::vector<netio::Endpoint>& endpoints) {
+    if (config.bus.where.empty()) return;
+    told_at(config, "bus", [&] {
+        static_cast<void>(to_text(announcement_here(config, endpoints)));
+        static_cast<void>(
+            netio::pubsub::open_bus(loop, config.bus.where, {.lease = config.bus.lease}));
+    });
 }
 
 } // namespace apps

@@ -48,4 +48,8 @@ class BusPlace final : private netio::pubsub::Announcer::Handler {
 std::unique_ptr<BusPlace> announce_publisher(netio::EventLoop& loop, const PublisherConfig& config,
                                              const std::vector<netio::Endpoint>& endpoints);
 
+// Throws what announce_publisher() would throw, and announces nothing.
+void check_announcement(netio::EventLoop& loop, const PublisherConfig& config,
+                        const std::vector<netio::Endpoint>& endpoints);
+
 } // namespace apps

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/loop_parts.hpp"
 
+#include "netio/fabric.hpp"
+#include "netio/session/parse_host.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/fid_shards.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -8,7 +10,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <array>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -126,6 +129,36 @@ void put_at(PublisherConfig& part, std::size_t loop) {
     }
 }
 
+struct Place {
+    netio::Address address;
+    std::optional<netio::access::Host> host; // nothing: a name
+};
+
+// An interface stands for its first address.
+std::optional<netio::access::Host> host_here(const std::string& host) {
+    if (host == "localhost") return netio::parse_host("127.0.0.1");
+    try {
+        return netio::parse_host(netio::host_at_interface(host));
+    } catch (const netio::FabricError&) { // the start says so
+        return std::nullopt;
+    }
+}
+
+// [::] takes the port of IPv4 as well.
+bool share_a_port(const Place& one, const Place& other) {
+    if (one.address.port != other.address.port) return false;
+    if (!one.host || !other.host) return one.address.host == other.address.host;
+    const netio::access::Host any_ipv6{};
+    const netio::access::Host any_ipv4 = netio::access::host_of_ipv4(std::array<std::byte, 4>{});
+    const auto is_ipv4 = [&](const netio::access::Host& host) {
+        return std::equal(host.begin(), host.begin() + 12, any_ipv4.begin());
+    };
+    const auto includes = [&](const netio::access::Host& a, const netio::access::Host& b) {
+        return a == b || a == any_ipv6 || (a == any_ipv4 && is_ipv4(b));
+    };
+    return includes(*one.host, *other.host) || includes(*other.host, *one.host);
+}
+
 } // namespace
 
 std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t loops) {
@@ -154,21 +187,34 @@ std::vector<PublisherConfig> divided(const PublisherConfig& config, std::size_t 
 }
 
 void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t loops) {
-    std::set<std::string> taken;
-    const auto take = [&](const PublisherConfig& part, const netio::Address& address) {
-        if (address.port == 0 || taken.insert(to_string(address)).second) return;
-        throw ConfigError{
-            loops > 1 ? fmt::format("{}: loops: each has the next port of every address, and {} is "
-                                    "another's already; allowed: addresses so far apart",
-                                    part.file, to_string(address))
-                      : fmt::format("{}: {} is there twice; allowed: a port of its own for each "
-                                    "`listen` and each `metrics`",
-                                    part.file, to_string(address))};
+    std::vector<Place> taken;
+    const auto take = [&](const PublisherConfig& part, const std::string& key,
+                          const netio::Address& address) {
+        if (address.port == 0) return;
+        const Place place{.address = address, .host = host_here(address.host)};
+        const auto other = std::ranges::find_if(
+            taken, [&](const Place& each) { return share_a_port(each, place); });
+        taken.push_back(place);
+        if (other == taken.end() - 1) return;
+        const bool same = other->address == address;
+        const std::string shown =
+            same ? fmt::format("{} is there twice", to_string(address))
+                 : fmt::format("{} is taken by {}", to_string(address), to_string(other->address));
+        refuse_at(part, key,
+                  loops > 1 ? fmt::format("loops: each has the next port of every address, and {}; "
+                                          "allowed: addresses so far apart",
+                                          shown)
+                            : fmt::format("{}; allowed: a port of its own for each `listen` and "
+                                          "each `metrics`",
+                                          shown));
     };
     for (const PublisherConfig& part : parts) {
-        for (const netio::Address& each : part.listen)
-            take(part, each);
-        if (!part.metrics.listen.empty()) take(part, netio::parse_address(part.metrics.listen));
+        for (std::size_t i = 0; i < part.listen.size(); ++i) {
+            const std::string key = fmt::format("listen[{}]", i);
+            take(part, part.places.contains(key) ? key : "listen", part.listen[i]);
+        }
+        if (!part.metrics.listen.empty())
+            take(part, "metrics", netio::parse_address(part.metrics.listen));
     }
 }
 

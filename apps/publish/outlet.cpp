@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
+#include <string>
 #include <vector>
 
 namespace apps {
@@ -45,11 +47,11 @@ class BufferedOutlet final : public Outlet {
                    std::size_t largest_bytes, PublishSocket::Handler& handler)
         : socket_{transport, config.buffered_options, handler}, memory_(largest_bytes) {
         if (largest_message(config) <= socket_.message_limit()) return;
-        throw ConfigError{fmt::format(
-            "{}: messages of up to {} bytes do not fit into {} pages of {} bytes; allowed: at most "
-            "{} bytes, or more or larger pages",
-            config.file, largest_message(config), config.buffered_options.page_count,
-            config.buffered_options.page_bytes, socket_.message_limit())};
+        refuse_at(config, "streams",
+                  fmt::format("messages of up to {} bytes do not fit into {} pages of {} bytes; "
+                              "allowed: at most {} bytes, or more or larger pages",
+                              largest_message(config), config.buffered_options.page_count,
+                              config.buffered_options.page_bytes, socket_.message_limit()));
     }
 
     std::span<std::byte> place() override { return memory_; }
@@ -134,11 +136,37 @@ class UnbufferedOutlet final : public Outlet {
 
 } // namespace
 
+namespace {
+
+// The key whose value is refused: of an address, or nothing if the error is of another kind.
+std::string key_of(const PublisherConfig& config, const std::string& error) {
+    const std::vector<netio::Address>& used = config.buffered_options.publisher.addresses;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        if (error.find(to_string(used[i])) == std::string::npos) continue;
+        std::string key = "listen[" + std::to_string(i) + "]";
+        return config.places.contains(key) ? key : "listen";
+    }
+    return {};
+}
+
+} // namespace
+
 std::unique_ptr<Outlet> make_outlet(netio::Transport& transport, const PublisherConfig& config,
                                     std::size_t largest_bytes, PublishSocket::Handler& handler) {
-    if (config.buffered)
-        return std::make_unique<BufferedOutlet>(transport, config, largest_bytes, handler);
-    return std::make_unique<UnbufferedOutlet>(transport, config, largest_bytes, handler);
+    const auto make = [&]() -> std::unique_ptr<Outlet> {
+        if (config.buffered)
+            return std::make_unique<BufferedOutlet>(transport, config, largest_bytes, handler);
+        return std::make_unique<UnbufferedOutlet>(transport, config, largest_bytes, handler);
+    };
+    try {
+        return make();
+    } catch (const ConfigError&) {
+        throw;
+    } catch (const std::exception& error) {
+        const std::string key = key_of(config, error.what());
+        if (key.empty() || config.place_of(key).starts_with("--")) throw;
+        refuse_at(config, key, error.what());
+    }
 }
 
 } // namespace apps

@@ -35,12 +35,21 @@ void refuse_for_several(const PublishArguments& arguments) {
 }
 
 void apply(const PublishArguments& arguments, PublisherConfig& config) {
-    if (!arguments.listen.empty()) config.listen = {netio::parse_address(arguments.listen)};
-    if (!arguments.keys.keys.empty()) config.keys.keys = arguments.keys.keys;
+    if (!arguments.listen.empty()) {
+        config.listen = {netio::parse_address(arguments.listen)};
+        std::erase_if(config.places,
+                      [](const auto& each) { return each.first.starts_with("listen["); });
+        config.places["listen"] = "--listen";
+    }
+    if (!arguments.keys.keys.empty()) {
+        config.keys.keys = arguments.keys.keys;
+        config.places["keys"] = "--keys";
+    }
     if (!arguments.keys.protection.empty()) config.keys.protection = arguments.keys.protection;
     if (!arguments.metrics.listen.empty()) {
         config.metrics.listen = arguments.metrics.listen;
         config.metrics.open = arguments.metrics.open; // the other place was opened, not this one
+        config.places["metrics"] = "--metrics";
     }
     if (arguments.metrics.fids) config.metrics.fids = arguments.metrics.fids;
     config.keys.dialled_as = arguments.keys.dialled_as;
@@ -51,7 +60,10 @@ void apply(const PublishArguments& arguments, PublisherConfig& config) {
     if (arguments.wait_subscribers) config.wait_subscribers = arguments.wait_subscribers;
     config.publisher.addresses = config.listen;
     if (arguments.open) config.publisher.open = true;
-    if (!arguments.bus.empty()) config.bus.where = arguments.bus;
+    if (!arguments.bus.empty()) {
+        config.bus.where = arguments.bus;
+        config.places["bus"] = "--bus";
+    }
     config.buffered_options.publisher = config.publisher;
     config.unbuffered_options.publisher = config.publisher;
 }
@@ -93,7 +105,7 @@ void check_metrics(netio::EventLoop& loop, const MetricsArguments& metrics) {
 // All that a start here does, at ports that nobody knows: what a start would refuse is refused, but
 // for ports that are in use.
 std::string check(netio::Transport& transport, PublisherConfig config) {
-    check_metrics(transport.loop(), config.metrics);
+    told_at(config, "metrics", [&] { check_metrics(transport.loop(), config.metrics); });
     const std::string places = places_of(config);
     for (auto* const options :
          {&config.buffered_options.publisher, &config.unbuffered_options.publisher}) {
@@ -106,6 +118,7 @@ std::string check(netio::Transport& transport, PublisherConfig config) {
                                   const netio::pubsub::PublicationOutcome&) override {}
     } nobody;
     const auto outlet = make_outlet(transport, config, feed.largest_bytes(), nobody);
+    check_announcement(transport.loop(), config, outlet->publisher().endpoints());
     std::uint64_t fids = 0;
     for (const StreamConfig& stream : config.streams)
         for (const netio::pubsub::FidRange& range : stream.fids)
@@ -124,9 +137,7 @@ std::string check_all(const PublishConfig& asked) {
     std::string text;
     for (const PublisherConfig& publisher : asked.publishers) {
         for (PublisherConfig& part : divided(publisher, asked.loops)) {
-            served.push_back(std::make_unique<ServedKeys>(loop, part.keys));
-            part.buffered_options.publisher.keys = served.back()->keys();
-            part.unbuffered_options.publisher.keys = served.back()->keys();
+            served.push_back(serve_keys(loop, part));
             text += check(*transport, part);
         }
     }

@@ -6,6 +6,14 @@
 
 namespace apps {
 
+std::unique_ptr<ServedKeys> serve_keys(netio::EventLoop& loop, PublisherConfig& config) {
+    auto served =
+        told_at(config, "keys", [&] { return std::make_unique<ServedKeys>(loop, config.keys); });
+    config.buffered_options.publisher.keys = served->keys();
+    config.unbuffered_options.publisher.keys = served->keys();
+    return served;
+}
+
 PublishLoop::PublishLoop(const Options& options, const PublishArguments& arguments,
                          std::function<void()> on_ended)
     : options_{options}, arguments_{arguments}, loop_{options.loop}, observer_{loop_},
@@ -13,9 +21,7 @@ PublishLoop::PublishLoop(const Options& options, const PublishArguments& argumen
 
 void PublishLoop::open() {
     for (PublisherConfig& config : publishers_) {
-        served_.push_back(std::make_unique<ServedKeys>(loop_, config.keys));
-        config.buffered_options.publisher.keys = served_.back()->keys();
-        config.unbuffered_options.publisher.keys = served_.back()->keys();
+        served_.push_back(serve_keys(loop_, config));
     }
     transport_ = netio::open_fabric(loop_, options_.fabric);
     for (const PublisherConfig& config : publishers_) {

@@ -19,6 +19,9 @@
 
 namespace apps {
 
+// Gives a publisher the keys that its configuration names. Throws ConfigError.
+std::unique_ptr<ServedKeys> serve_keys(netio::EventLoop& loop, PublisherConfig& config);
+
 class PublishLoop {
   public:
     struct Options {

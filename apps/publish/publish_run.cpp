@@ -55,9 +55,12 @@ PublishRun::PublishRun(netio::EventLoop& loop, netio::Transport& transport,
       duration_timer_{loop, [this] { end("duration"); }}, outlet_{make_outlet(transport, config,
                                                                               feed_.largest_bytes(),
                                                                               *this)},
-      metrics_{show_metrics(
-          loop, config.metrics,
-          with_gate(config.buffered_options.publisher.keys, [this] { return figures(); }))},
+      metrics_{told_at(config, "metrics",
+                       [&] {
+                           return show_metrics(loop, config.metrics,
+                                               with_gate(config.buffered_options.publisher.keys,
+                                                         [this] { return figures(); }));
+                       })},
       on_ended_{std::move(on_ended)} {
     subscribers_.decode_by(find_layout(arguments.decode));
     if (arguments.duration) duration_timer_.start(*arguments.duration);

@@ -215,6 +215,19 @@ void read_keys(const SectionReader& publisher, const std::string& folder, KeyArg
     }
 }
 
+// The name is likely to be misspelt there or in a stream.
+void refuse_unused_triggers(const SectionReader& map, const PublisherConfig& config) {
+    for (std::size_t i = 0; i < config.triggers.size(); ++i) {
+        const auto uses = [i](const StreamConfig& stream) { return stream.trigger == i; };
+        if (std::ranges::any_of(config.streams, uses)) continue;
+        map.find("triggers")
+            ->names()
+            .at(i)
+            .second.fail("no stream has this trigger",
+                         "trigger: " + config.triggers[i].name + " in a stream");
+    }
+}
+
 // What the streams of all publishers have in common.
 struct Shared {
     std::string file;
@@ -233,9 +246,22 @@ void claim_input(const YamlValue& streams, const PublisherConfig& config, Shared
     }
 }
 
+void keep_places(const SectionReader& map, PublisherConfig& config) {
+    for (const char* const key : {"listen", "metrics", "bus", "keys", "streams"}) {
+        const auto value = map.find(key);
+        if (!value) continue;
+        config.places.emplace(key, value->where());
+        if (std::string_view{key} != "listen" || !value->is_list()) continue;
+        const std::vector<YamlValue> all = value->list();
+        for (std::size_t i = 0; i < all.size(); ++i)
+            config.places.emplace("listen[" + std::to_string(i) + "]", all[i].where());
+    }
+}
+
 PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
     PublisherConfig config;
     config.file = shared.file;
+    keep_places(map, config);
     if (const auto v = map.find("name")) config.name = v->text("a word for people");
     config.listen = read_listen(map.get("listen"));
     if (const auto v = map.find("metrics")) config.metrics = read_metrics(*v);
@@ -257,8 +283,13 @@ PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
         if (config.buffered) v->fail("the mode is buffered", "only with mode: unbuffered");
         read_unbuffered(*v, config);
     }
-    if (const auto v = map.find("wait_subscribers"))
+    if (const auto v = map.find("wait_subscribers")) {
         config.wait_subscribers = map.whole("wait_subscribers", *v);
+        if (*config.wait_subscribers > config.publisher.subscriber_limit) {
+            v->fail("more than subscriber_limit, so it would never begin",
+                    "at most " + std::to_string(config.publisher.subscriber_limit));
+        }
+    }
     StreamLimits limits{.triggers = {},
                         .largest_message = config.publisher.largest_message_bytes,
                         .first_seed = shared.next_seed,
@@ -270,6 +301,7 @@ PublisherConfig read_publisher(const SectionReader& map, Shared& shared) {
     }
     const YamlValue streams = map.get("streams");
     config.streams = read_streams(streams, limits);
+    refuse_unused_triggers(map, config);
     shared.next_seed += config.streams.size();
     claim_input(streams, config, shared);
     return config;
@@ -294,12 +326,39 @@ std::vector<PublisherConfig> read_publishers(const YamlValue& list, Shared& shar
         if (config.name.empty()) config.name = std::to_string(config.position);
         if (std::ranges::find(publishers, config.name, &PublisherConfig::name) != publishers.end())
             each.fail("the name '" + config.name + "' is taken", "each name once");
+        const auto announced_as = [&](const PublisherConfig& other) {
+            return !config.bus.name.empty() && other.bus.name == config.bus.name &&
+                   other.bus.where == config.bus.where;
+        };
+        if (std::ranges::any_of(publishers, announced_as))
+            refuse_at(config, "bus",
+                      "the name '" + config.bus.name +
+                          "' is taken on this bus; allowed: each name once");
         publishers.push_back(std::move(config));
     }
     return publishers;
 }
 
 } // namespace
+
+std::string PublisherConfig::place_of(std::string_view key) const {
+    const auto found = places.find(key);
+    if (found != places.end()) return found->second;
+    return file + ": " + std::string{key};
+}
+
+void refuse_at(const PublisherConfig& config, std::string_view key, const std::string& problem) {
+    std::vector<netio::Address> addresses = config.listen;
+    if (!config.metrics.listen.empty())
+        addresses.push_back(netio::parse_address(config.metrics.listen));
+    std::string text = problem;
+    for (const netio::Address& each : addresses) {
+        const std::string free_port = to_string(netio::Address{each.host, 0});
+        const std::size_t at = text.find(free_port);
+        if (at != std::string::npos) text.replace(at, free_port.size(), to_string(each));
+    }
+    throw ConfigError{config.place_of(key) + ": " + text};
+}
 
 PublishConfig parse_publish_config(const std::string& text, const std::string& file,
                                    const std::string& folder) {

@@ -16,8 +16,12 @@
 #include "pubsub/publisher/publish_socket.hpp"
 
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace apps {
@@ -38,7 +42,31 @@ struct PublisherConfig {
     std::optional<std::uint64_t> wait_subscribers; // absent: one if nothing has a rate, else none
     std::vector<TriggerConfig> triggers;
     std::vector<StreamConfig> streams;
+    // Where keys that only a start can judge come from: "FILE:LINE:COLUMN: KEY", or an option of
+    // the command line. An address of a list has a place of its own, "listen[1]".
+    std::map<std::string, std::string, std::less<>> places;
+
+    // "FILE: KEY" for a key that has none.
+    std::string place_of(std::string_view key) const;
 };
+
+// Throws ConfigError: "PLACE: PROBLEM".
+[[noreturn]] void refuse_at(const PublisherConfig& config, std::string_view key,
+                            const std::string& problem);
+
+// Returns make(). If it throws, the error names the place of the key, and the addresses as they are
+// in the file: a check listens at port 0 instead.
+template <typename Make>
+auto told_at(const PublisherConfig& config, std::string_view key, Make make) {
+    try {
+        return make();
+    } catch (const ConfigError&) {
+        throw;
+    } catch (const std::exception& error) {
+        if (config.place_of(key).starts_with("--")) throw;
+        refuse_at(config, key, error.what());
+    }
+}
 
 struct PublishConfig {
     netio::FabricOptions fabric;

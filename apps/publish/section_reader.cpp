@@ -3,10 +3,54 @@
 
 #include "netio/base/check.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace apps {
+namespace {
+
+// As it is written in a file.
+std::string in_yaml(const Shape& shape) {
+    switch (shape.kind) {
+    case Shape::Kind::text:
+        return shape.name;
+    case Shape::Kind::whole:
+        return fmt::format("a whole number from {} to {}", shape.min, shape.max);
+    case Shape::Kind::real:
+        return fmt::format("a number above {} up to {}", shape.above, shape.most);
+    case Shape::Kind::bytes:
+        return fmt::format("a number of bytes from {} to {}, also as 64k", shape.min, shape.max);
+    case Shape::Kind::flag:
+        return "false, true";
+    case Shape::Kind::word:
+        return fmt::format("{}", fmt::join(shape.words, ", "));
+    case Shape::Kind::fids:
+        return "a fid, a range A-B, {link: 0-23, ...}, or a list";
+    case Shape::Kind::section: {
+        std::vector<std::string_view> keys;
+        for (const ConfigKey& key : config_keys())
+            if (key.section == shape.name) keys.push_back(key.name);
+        return fmt::format("a map with {}", fmt::join(keys, ", "));
+    }
+    case Shape::Kind::list:
+        return "a list of " + in_yaml(shape.of.front());
+    case Shape::Kind::names:
+        return "{NAME: " + in_yaml(shape.of.front()) + ", ...}";
+    }
+    return {};
+}
+
+std::string in_yaml(const ConfigKey& key) {
+    std::string values;
+    for (const Shape& shape : key.shapes)
+        values += (values.empty() ? "" : ", or ") + in_yaml(shape);
+    return key.name + ": " + values;
+}
+
+} // namespace
 
 SectionReader::SectionReader(const YamlValue& value, std::vector<std::string_view> sections)
     : value_{value}, sections_{std::move(sections)} {
@@ -34,7 +78,7 @@ std::optional<YamlValue> SectionReader::find(std::string_view key) const {
 
 YamlValue SectionReader::get(std::string_view key) const {
     NETIO_CHECK(row(key).required);
-    return value_.get(key);
+    return value_.get(key, in_yaml(row(key)));
 }
 
 void SectionReader::bytes(std::string_view key, std::size_t& target) const {

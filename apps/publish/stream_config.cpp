@@ -4,11 +4,19 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/publish/section_reader.hpp"
+#include "netio/base/unseen.hpp"
 #include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/discovery/announcement.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace apps {
@@ -49,10 +57,35 @@ std::vector<netio::pubsub::FidRange> read_fids(const YamlValue& value) {
 std::string resolve(const YamlValue& value, const std::string& folder) {
     std::string resolved = path_in_folder(value.text("the path of a file"), folder);
     std::error_code error;
-    if (!std::filesystem::is_regular_file(resolved, error)) {
-        value.fail("'" + resolved + "' is not a file", "the path of a file that can be read");
+    const std::string allowed = "the path of a file that can be read";
+    if (!std::filesystem::is_regular_file(resolved, error))
+        value.fail("'" + resolved + "' is not a file", allowed);
+    if (::access(resolved.c_str(), R_OK) != 0) {
+        value.fail("'" + resolved + "' cannot be read: " + std::generic_category().message(errno),
+                   allowed);
     }
     return resolved;
+}
+
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t length = netio::utf8_length(text);
+        if (length == 0) return false;
+        text.remove_prefix(length);
+    }
+    return true;
+}
+
+// As it is announced on a bus, if there is one.
+std::string read_meaning(const YamlValue& value) {
+    std::string meaning = value.text("a word for people");
+    std::string flaw = netio::pubsub::announced_text_flaw(meaning);
+    if (flaw.empty() && !is_utf8(meaning)) flaw = "not UTF-8";
+    if (!flaw.empty()) {
+        value.fail(flaw, fmt::format("one line of UTF-8, up to {} bytes",
+                                     netio::pubsub::announced_text_limit));
+    }
+    return meaning;
 }
 
 SourceConfig read_source(const SectionReader& stream, std::size_t fid_count,
@@ -106,6 +139,17 @@ Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
         const std::size_t high = map.get("max").bytes(low, max);
         return std::pair{low, high};
     };
+    // A mean outside would make nearly all sizes the same.
+    const auto mean = [](const SectionReader& map, std::size_t low, std::size_t high) {
+        const YamlValue given = map.get("mean");
+        const double bytes = map.real("mean", given);
+        if (bytes < static_cast<double>(low) || bytes > static_cast<double>(high)) {
+            given.fail("outside of min and max",
+                       fmt::format("a number from {} to {}, the smallest and the largest size", low,
+                                   high));
+        }
+        return bytes;
+    };
     if (const auto v = size.find("fixed")) return FixedSize{v->bytes(min, max)};
     if (const auto v = size.find("uniform")) {
         const auto [low, high] = bounds(SectionReader{*v, {"uniform"}});
@@ -114,7 +158,7 @@ Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
     if (const auto v = size.find("normal")) {
         const SectionReader normal{*v, {"normal"}};
         const auto [low, high] = bounds(normal);
-        return NormalSize{.mean = normal.real("mean", normal.get("mean")),
+        return NormalSize{.mean = mean(normal, low, high),
                           .stddev = normal.real("stddev", normal.get("stddev")),
                           .min = low,
                           .max = high};
@@ -122,8 +166,7 @@ Sizes read_sizes(const YamlValue& value, std::size_t min, std::size_t max) {
     if (const auto v = size.find("exponential")) {
         const SectionReader exponential{*v, {"exponential"}};
         const auto [low, high] = bounds(exponential);
-        return ExponentialSize{
-            .mean = exponential.real("mean", exponential.get("mean")), .min = low, .max = high};
+        return ExponentialSize{.mean = mean(exponential, low, high), .min = low, .max = high};
     }
     SizeList list;
     for (const YamlValue& each : size.find("list")->list())
@@ -214,7 +257,7 @@ StreamConfig read_stream(const YamlValue& value, const StreamLimits& limits,
     const SectionReader map{value, {"stream"}};
     StreamConfig stream;
     stream.fids = read_fids(map.get("fids"));
-    if (const auto v = map.find("meaning")) stream.meaning = v->text("a word for people");
+    if (const auto v = map.find("meaning")) stream.meaning = read_meaning(*v);
     stream.source = read_source(map, count_of(stream.fids), limits.folder);
     if (auto* const pattern = std::get_if<PatternConfig>(&stream.source)) {
         read_pattern(map, *pattern);

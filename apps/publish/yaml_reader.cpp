@@ -91,7 +91,11 @@ YamlValue YamlValue::document(const std::string& text, const std::string& file) 
 }
 
 void YamlValue::fail(const std::string& problem, const std::string& allowed) const {
-    refuse(fmt::format("{}: {}: {}; allowed: {}", place(file_, mark_), key_, problem, allowed));
+    refuse(fmt::format("{}: {}; allowed: {}", where(), problem, allowed));
+}
+
+std::string YamlValue::where() const {
+    return fmt::format("{}: {}", place(file_, mark_), key_);
 }
 
 std::vector<YamlValue::Entry> YamlValue::entries() const {
@@ -160,9 +164,9 @@ std::optional<YamlValue> YamlValue::find(std::string_view key) const {
     return std::nullopt;
 }
 
-YamlValue YamlValue::get(std::string_view key) const {
+YamlValue YamlValue::get(std::string_view key, const std::string& allowed) const {
     if (auto found = find(key)) return *found;
-    fail(fmt::format("key '{}' is missing", key), "see config/ for examples");
+    fail(fmt::format("key '{}' is missing", key), allowed);
 }
 
 std::vector<YamlValue> YamlValue::list() const {

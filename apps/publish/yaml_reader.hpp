@@ -40,12 +40,16 @@ class YamlValue {
     bool is_list() const { return node_.IsSequence(); }
     bool is_scalar() const { return node_.IsScalar(); }
     const std::string& key() const noexcept { return key_; }
+    // "FILE:LINE:COLUMN: KEY"
+    std::string where() const;
 
     // A map must have no other keys than these, each once.
     void expect_keys(const std::vector<std::string_view>& allowed) const;
     std::optional<YamlValue> find(std::string_view key) const;
-    YamlValue get(std::string_view key) const; // required
-    std::vector<YamlValue> list() const;       // not empty
+    // Required; `allowed` is what the error names if the key is missing.
+    YamlValue get(std::string_view key,
+                  const std::string& allowed = "see config/ for examples") const;
+    std::vector<YamlValue> list() const; // not empty
     // A map whose keys are the user's, each once; not empty.
     std::vector<std::pair<std::string, YamlValue>> names() const;
 

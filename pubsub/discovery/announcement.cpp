@@ -25,11 +25,9 @@ bool is_letter_or_digit(char c) noexcept {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Terminals obey control characters, so nobody shall get any into a log.
 void check_text(const std::string& place, const std::string& text) {
-    if (text.size() > announced_text_limit)
-        refuse(place, "longer than " + std::to_string(announced_text_limit) + " bytes");
-    if (has_unseen(text)) refuse(place, "a control character, or one that cannot be seen");
+    const std::string flaw = announced_text_flaw(text);
+    if (!flaw.empty()) refuse(place, flaw);
 }
 
 void check_count(const std::string& place, std::size_t count, std::size_t limit) {
@@ -153,6 +151,14 @@ json written(const std::vector<AnnouncedFids>& fids) {
 }
 
 } // namespace
+
+// Terminals obey control characters, so none may get into a log.
+std::string announced_text_flaw(std::string_view text) {
+    if (text.size() > announced_text_limit)
+        return "longer than " + std::to_string(announced_text_limit) + " bytes";
+    if (has_unseen(text)) return "a control character, or one that cannot be seen";
+    return {};
+}
 
 bool is_announced_name(std::string_view name) noexcept {
     return !name.empty() && name.size() <= announced_name_limit &&

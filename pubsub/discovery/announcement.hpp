@@ -62,6 +62,8 @@ class NETIO_EXPORT AnnouncementError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// What is wrong with a text of an announcement; empty: nothing.
+NETIO_EXPORT std::string announced_text_flaw(std::string_view text);
 // Throws AnnouncementError: it breaks a limit or a rule above.
 NETIO_EXPORT void validate(const Announcement& announcement);
 // As text (JSON). Throws as validate().

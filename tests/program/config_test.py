@@ -44,7 +44,7 @@ AROUND = {
         source={**({} if {"file", "files"} & set(map) else {"file": __file__}), **map}),
     "rate": lambda map: in_stream(
         rate={**({} if "per_fid" in map else {"per_second": 1}), **map}),
-    "trigger": lambda map: {**MINIMAL, "triggers": {"l1": {"per_second": 1, **map}}},
+    "trigger": lambda map: {**in_stream(trigger="l1"), "triggers": {"l1": {"per_second": 1, **map}}},
     "faults": lambda map: in_stream(faults=map),
     "size": lambda map: in_stream(size=map),
     "uniform": lambda map: in_stream(size={"uniform": {"max": 99, **map}}),
@@ -130,6 +130,32 @@ class Schema(Case):
                 self.assertRegex(refused.stderr, saying)
                 self.assertEqual(refused.stderr.count("\n"), 1)
         self.assertEqual(check(self.written(twice)).returncode, 0)
+
+    def test_what_only_a_start_can_judge_names_its_place_too(self):
+        os.mkdir(self.path("bus"))
+        here = {**MINIMAL, "bus": self.path("bus")}
+        for wrong, place, saying in (
+                ({**MINIMAL, "listen": "0.0.0.0:1234"}, "listen: 0\\.0\\.0\\.0:1234 can be reached", "open"),
+                ({**MINIMAL, "listen": ["127.0.0.1:1", "192.0.2.1:5"]}, "listen\\[1\\]: .*192\\.0\\.2\\.1:5", ""),
+                ({**MINIMAL, "listen": ["[::]:16002", "0.0.0.0:16002"], "open": True},
+                 r"listen\[1\]: 0\.0\.0\.0:16002 is taken by \[::\]:16002", "allowed: a port of its own"),
+                ({**MINIMAL, "listen": "127.0.0.1:16002", "metrics": "0.0.0.0:16002"},
+                 r"metrics: 0\.0\.0\.0:16002 is taken by 127\.0\.0\.1:16002", ""),
+                ({**MINIMAL, "keys": "nothere"}, "keys: .*nothere: there is no such file", "netio key new"),
+                ({**MINIMAL, "metrics": "0.0.0.0:9"}, "metrics: .*0\\.0\\.0\\.0:9 can be read", "open"),
+                ({**MINIMAL, "bus": "zookeeper://h"}, "bus: 'zookeeper://h' is no bus", "allowed: a directory"),
+                ({**here, "listen": [f"127.0.0.{i}:0" for i in range(1, 35)]}, "bus: addresses: more than 32", ""),
+                ({**MINIMAL, "buffered": {"pages": 2, "page_size": 64},
+                  "streams": [{"fids": 1, "source": "pattern", "size": 4000}]}, "streams: messages of up to 4000", "")):
+            with self.subTest(wrong):
+                path = self.written(wrong)
+                for refused in (check(path), subprocess.run(
+                        [PROGRAM, "publish", path, "--duration", "1ms", "--provider", PROVIDER],
+                        capture_output=True, text=True, timeout=DEADLINE, check=False)):
+                    self.assertEqual(refused.returncode, 1, refused.stderr)
+                    last = refused.stderr.splitlines()[-1]
+                    self.assertRegex(last, r"written\.yaml:\d+:\d+: " + place)
+                    self.assertIn(saying, last)
 
     def test_what_is_right_is_right_for_both(self):
         for right in (

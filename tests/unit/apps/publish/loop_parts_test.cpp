@@ -142,7 +142,7 @@ TEST(LoopParts, WhatCannotBeDividedIsRefusedWithWhatIsAllowed) {
     config.listen.front().port = 65535;
     EXPECT_THAT(refusal_of(config, 2), HasSubstr("127.0.0.1:65535 and the 1 ports behind it"));
     EXPECT_THAT(refusal_of(pattern_of("0-9", "metrics: 127.0.0.1:7001\n"), 2),
-                HasSubstr("127.0.0.1:7001 is another's already"));
+                HasSubstr("127.0.0.1:7001 is there twice"));
     config = pattern_of("0-9", "bus: {at: /bus, name: " + std::string(128, 'a') + "}\n");
     EXPECT_THAT(refusal_of(config, 2), HasSubstr("is no name on a bus"));
 }
