@@ -3,7 +3,9 @@
 // netio key: makes, lists and checks the keys that decide who may connect.
 
 #include "apps/common/core_dumps.hpp"
+#include "apps/common/descriptor.hpp"
 #include "apps/common/exit_status.hpp"
+#include "apps/common/file_system.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
@@ -18,7 +20,6 @@
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -46,24 +47,21 @@ struct KeyArguments {
     bool json = false;
 };
 
-// Of the folder of a file: two that add keys to it do so one after the other.
+// Locks the folder of a file: two commands that add keys to the file run one after the other. On a
+// file system without locks it warns.
 class FolderLock {
   public:
     explicit FolderLock(const std::filesystem::path& file) {
         const auto folder = file.has_parent_path() ? file.parent_path() : ".";
-        fd_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) {
-            const int error = errno;
-            if (fd_ >= 0) ::close(fd_);
-            throw std::system_error{error, std::system_category(), folder};
-        }
+        folder_ = Descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+        if (!folder_.is_open()) throw std::system_error{errno, std::system_category(), folder};
+        if (lock_file(folder_.get(), LockWait::yes) == LockOutcome::taken) return;
+        spdlog::warn(no_locks_text(
+            folder, errno, "run only one 'netio key new' there at a time, or a key may be lost"));
     }
-    ~FolderLock() { ::close(fd_); }
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
 
   private:
-    int fd_ = -1;
+    Descriptor folder_;
 };
 
 KeyRing read_ring(const std::string& path) {

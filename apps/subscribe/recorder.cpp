@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/subscribe/recorder.hpp"
 
+#include "apps/common/file_system.hpp"
+
+#include <spdlog/spdlog.h>
+
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,13 +92,18 @@ Recorder::~Recorder() {
     ::close(folder_fd_);
 }
 
-// Belongs to the descriptor, so it goes with the process, however that ends.
+// The lock belongs to the descriptor, so it ends with the process. Without locks the names still
+// protect: a part of another recorder is never opened, unless both append.
 void Recorder::lock_folder() {
-    if (::flock(folder_fd_, LOCK_EX | LOCK_NB) == 0) return;
-    if (errno == EWOULDBLOCK) {
+    const LockOutcome outcome = lock_file(folder_fd_, LockWait::no);
+    if (outcome == LockOutcome::held) {
         fail(EBUSY, "another recorder writes to the folder " + folder_ + "; give each its own");
     }
-    fail("cannot lock the folder " + folder_);
+    if (outcome == LockOutcome::unavailable) {
+        spdlog::warn(no_locks_text(folder_, errno,
+                                   "another recorder that writes there is not noticed; give each "
+                                   "its own folder"));
+    }
 }
 
 void Recorder::refuse_existing(std::span<const FidRange> fids) const {
@@ -193,7 +201,7 @@ void Recorder::give_name(Fid fid, unsigned number, bool whole) const {
 void Recorder::finish(const std::function<bool(Fid)>& is_whole) {
     files_.for_each([&](Fid fid, std::unique_ptr<File>& file) {
         if (!file->file) open(fid, *file);
-        if (std::fflush(file->file.get()) != 0 || ::fsync(::fileno(file->file.get())) != 0) {
+        if (std::fflush(file->file.get()) != 0 || !sync_file(::fileno(file->file.get()))) {
             fail("cannot write " + part_of(fid, file->number));
         }
         file->file.reset();
@@ -201,7 +209,7 @@ void Recorder::finish(const std::function<bool(Fid)>& is_whole) {
         give_name(fid, file->number, is_whole(fid) && !file->had_gap);
     });
     files_.clear();
-    if (::fsync(folder_fd_) != 0) fail(folder_);
+    if (!sync_folder(folder_fd_)) fail(folder_);
 }
 
 } // namespace apps::subscribe

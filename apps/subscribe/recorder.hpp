@@ -37,7 +37,8 @@ class Recorder {
     using FidRange = netio::pubsub::FidRange;
 
     // Makes the folder if it is not there. Throws std::system_error naming what failed, as do all:
-    // another recorder has the folder, or it holds recordings of these fids.
+    // another recorder has the folder, or it holds recordings of these fids. On a file system
+    // without locks another recorder is not noticed, and it warns.
     Recorder(std::string folder, std::span<const FidRange> fids,
              Existing existing = Existing::refuse, std::size_t open_limit = 256);
     ~Recorder();
@@ -70,7 +71,7 @@ class Recorder {
     std::string folder_;
     Existing existing_;
     std::size_t open_limit_; // descriptors
-    int folder_fd_ = -1;     // locked
+    int folder_fd_ = -1;     // locked, where that is possible
     netio::pubsub::FidMap<std::unique_ptr<File>> files_;
     std::deque<Fid> open_; // the oldest first
 };

@@ -26,8 +26,10 @@ class Descriptor {
     int fd_;
 };
 
+// Only compared: a date outside of the years 1678 to 2262 wraps around.
 std::int64_t nanoseconds(const timespec& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
+                                     static_cast<std::uint64_t>(time.tv_nsec));
 }
 
 FileFacts facts_of(const struct stat& status) {
@@ -62,7 +64,23 @@ void write_all(int fd, std::string_view text, const std::string& path) {
         if (written < 0) fail(path);
         text.remove_prefix(static_cast<std::size_t>(written));
     }
-    if (::fsync(fd) != 0) fail(path);
+    // Some file systems have no fsync.
+    if (::fsync(fd) != 0 && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) fail(path);
+}
+
+// Gives a file its name if nothing has that name yet. File systems without links (FAT, some of
+// FUSE and SMB) are asked before, which another program can come between.
+int give_free_name(const std::string& from, const std::string& to) {
+    if (::link(from.c_str(), to.c_str()) == 0) {
+        ::unlink(from.c_str());
+        return 0;
+    }
+    if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP && errno != EINVAL) return -1;
+    if (::faccessat(AT_FDCWD, to.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        errno = EEXIST;
+        return -1;
+    }
+    return ::rename(from.c_str(), to.c_str());
 }
 
 } // namespace
@@ -111,11 +129,9 @@ void write_key_file(const std::string& path, const std::string& text, bool repla
             replace && ::stat(path.c_str(), &earlier) == 0 && earlier.st_uid != ::geteuid();
         if (foreign && ::fchown(file.get(), earlier.st_uid, earlier.st_gid) != 0) fail(path);
         write_all(file.get(), text, fresh);
-        // A link fails where there is something; a rename does not.
         const int done =
-            replace ? ::rename(fresh.c_str(), path.c_str()) : ::link(fresh.c_str(), path.c_str());
+            replace ? ::rename(fresh.c_str(), path.c_str()) : give_free_name(fresh, path);
         if (done != 0) fail(path);
-        if (!replace) ::unlink(fresh.c_str());
     } catch (...) {
         ::unlink(fresh.c_str());
         throw;

@@ -5,6 +5,7 @@
 
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/target_file.hpp"
+#include "tests/unit/apps/common/refused_calls.hpp"
 
 #include <gmock/gmock.h>
 
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -36,9 +38,14 @@ Synced& synced() {
 extern "C" int fsync(int fd) {
     static const auto of_the_library = reinterpret_cast<int (*)(int)>(::dlsym(RTLD_NEXT, "fsync"));
     const std::lock_guard lock{synced().mutex};
+    struct stat status {};
+    ::fstat(fd, &status);
+    if (const int refused = apps::test::refused_calls().fsync_of_folder;
+        refused != 0 && S_ISDIR(status.st_mode)) {
+        errno = refused;
+        return -1;
+    }
     if (!synced().name.empty()) {
-        struct stat status {};
-        ::fstat(fd, &status);
         synced().all.push_back(std::string{S_ISDIR(status.st_mode) ? "folder" : "file"} +
                                (std::filesystem::exists(synced().name) ? " with the name" : ""));
     }

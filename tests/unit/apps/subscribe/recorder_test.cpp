@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/subscribe/recorder.hpp"
 
+#include "tests/unit/apps/common/refused_calls.hpp"
+
 #include <gmock/gmock.h>
 
 #include <unistd.h>
@@ -56,6 +58,19 @@ class RecorderTest : public testing::Test {
     std::vector<FidRange> all{{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
     std::string folder = testing::TempDir() + "netio_recorder_" + std::to_string(::getpid()) + "/a";
 };
+
+TEST_F(RecorderTest, RecordsWhereLocksOrFsyncOfFoldersAreUnavailable) {
+    constexpr int dvs = 524; // ENOTSUPP of the kernel, which some network file systems return
+    for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL, EPERM, EBADF, dvs}) {
+        const apps::test::Refusal refusal{apps::test::refused_calls().flock, error};
+        record("one", true, Existing::overwrite);
+        EXPECT_EQ(content(one), "one") << error;
+        std::filesystem::remove_all(folder);
+    }
+    const apps::test::Refusal refusal{apps::test::refused_calls().fsync_of_folder, EINVAL};
+    record("two");
+    EXPECT_EQ(content(one), "two");
+}
 
 TEST_F(RecorderTest, WritesOneFileAFidAndNamesItAtTheEnd) {
     Recorder recorder{folder, all};
