@@ -28,6 +28,9 @@ class BulkWriter {
     // Throws std::system_error; what was written until then counts.
     void write(std::span<const std::byte> bytes);
 
+    // Goes on at a later position; what lies between is a hole.
+    void skip_to(std::uint64_t position) noexcept { position_ = flushed_ = position; }
+
     std::uint64_t position_bytes() const noexcept { return position_; }
     // Of it, what went past the cache.
     std::uint64_t bypassed_bytes() const noexcept { return bypassed_; }

@@ -27,7 +27,7 @@ bool is_buffer(Cookie cookie) noexcept {
     return static_cast<std::uint64_t>(cookie) < first_own_cookie;
 }
 
-constexpr std::size_t message_count = 4; // that may be under way
+constexpr std::size_t message_count = 6; // that may be under way
 constexpr std::size_t message_bytes = prelude_bytes + body_limit_bytes;
 
 // What both sides of a copy connect with. The ring does not grow: the buffers are what carries a
@@ -174,7 +174,9 @@ std::span<const std::byte> Channel::body() const {
 void Channel::on_send_completed(StreamSocket&, Cookie cookie, Outcome outcome) {
     const auto number = static_cast<std::uint64_t>(cookie);
     if (!is_buffer(cookie)) {
-        return free_messages_.push_back(static_cast<std::uint32_t>(number - first_message_cookie));
+        free_messages_.push_back(static_cast<std::uint32_t>(number - first_message_cookie));
+        if (outcome == Outcome::done) handler_.on_message_sent();
+        return;
     }
     free_buffer(static_cast<Buffer>(number));
     if (outcome == Outcome::done) handler_.on_sent(static_cast<Buffer>(number));

@@ -38,6 +38,8 @@ class Channel final : private netio::stream::StreamSocket::Handler {
         virtual void on_message() = 0;
         // What was sent from the buffer has left.
         virtual void on_sent(Buffer /*buffer*/) {}
+        // A message has left.
+        virtual void on_message_sent() {}
         // A chunk of `bytes`, its header included, is in the buffer.
         virtual void on_chunk(Buffer /*buffer*/, std::uint64_t /*bytes*/) {}
         // The peer did what the protocol does not allow.
@@ -79,6 +81,8 @@ class Channel final : private netio::stream::StreamSocket::Handler {
     // False: the connection has ended, or the peer does not take what it was sent before. If there
     // is no memory for a message, the connection ends, and on_closed says why.
     bool send(const Message& message);
+    // How many more messages may be sent now.
+    std::size_t free_message_count() const noexcept { return free_messages_.size(); }
     // Nothing that was sent before is still under way.
     bool has_sent_all_messages() const noexcept;
     // Asks for the next message; one at a time.

@@ -3,11 +3,16 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+// The state's layout, which the library does not promise: ZeroBlocks tries it before it is used.
+#define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <new>
 #include <stdexcept>
+#include <vector>
 
 namespace apps::copy {
 namespace {
@@ -38,6 +43,79 @@ ChunkDigest canonical(const XXH128_hash_t& hash) {
                            [](unsigned char b) { return std::byte{b}; });
     return digest;
 }
+
+constexpr std::array<std::byte, 65536> zeros{};
+
+// A run of zeros in XXH3 (doc/xxhash_spec.md of xxHash): a stripe of zeros adds constants to the
+// accumulators, so a block of 1024 bytes is one addition and one scrambling.
+class ZeroBlocks {
+  public:
+    static constexpr std::uint64_t bytes = 1024;
+
+    // The state has taken so many zeros that its buffer holds nothing else.
+    static constexpr std::uint64_t lead_in_bytes = 1024;
+    static void add(XXH3_state_t& state, std::uint64_t count) {
+        const unsigned char* const secret =
+            state.extSecret != nullptr ? state.extSecret : state.customSecret;
+        Lanes before{};
+        Lanes after{};
+        for (std::size_t stripe = 0; stripe < state.nbStripesPerBlock; ++stripe) {
+            Lanes& sum = stripe < state.nbStripesSoFar ? after : before;
+            for (std::size_t lane = 0; lane < sum.size(); ++lane) {
+                const std::uint64_t key = load(secret + 8 * (stripe + lane));
+                sum[lane] += (key & 0xffffffffU) * (key >> 32U);
+            }
+        }
+        Lanes keys{};
+        for (std::size_t lane = 0; lane < keys.size(); ++lane)
+            keys[lane] = load(secret + state.secretLimit + 8 * lane);
+        Lanes sums;
+        std::ranges::copy(state.acc, sums.begin());
+        for (std::uint64_t block = 0; block < count; ++block) {
+            for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+                std::uint64_t sum = sums[lane] + before[lane];
+                sum = (sum ^ (sum >> 47U) ^ keys[lane]) * 0x9E3779B1U;
+                sums[lane] = sum + after[lane];
+            }
+        }
+        std::ranges::copy(sums, state.acc);
+        state.totalLen += count * bytes;
+    }
+    // Whether the library in use is like that.
+    static bool works() {
+        static const bool well = try_it();
+        return well;
+    }
+
+  private:
+    using Lanes = std::array<std::uint64_t, 8>;
+
+    static std::uint64_t load(const unsigned char* from) {
+        std::uint64_t value = 0;
+        for (unsigned at = 0; at < 8; ++at)
+            value |= std::uint64_t{from[at]} << 8U * at;
+        return value;
+    }
+    static bool try_it() {
+        for (const std::size_t head : {0U, 1U, 63U, 256U, 257U, 1000U, 1024U, 5000U}) {
+            XXH3_state_t quick; // NOLINT(cppcoreguidelines-pro-type-member-init): reset
+            XXH3_128bits_reset(&quick);
+            const std::vector<std::byte> other(head, std::byte{0x5a});
+            XXH3_128bits_update(&quick, other.data(), other.size());
+            XXH3_128bits_update(&quick, zeros.data(), lead_in_bytes);
+            XXH3_state_t slow = quick;
+            if (quick.nbStripesPerBlock * 64 != bytes) return false;
+            add(quick, 7);
+            XXH3_128bits_update(&slow, zeros.data(), 7 * bytes);
+            for (XXH3_state_t* const each : {&quick, &slow})
+                XXH3_128bits_update(each, other.data(), other.size());
+            const XXH128_hash_t one = XXH3_128bits_digest(&quick);
+            const XXH128_hash_t two = XXH3_128bits_digest(&slow);
+            if (XXH128_isEqual(one, two) == 0) return false;
+        }
+        return true;
+    }
+};
 
 } // namespace
 
@@ -74,6 +152,30 @@ void Checksum::add(std::span<const std::byte> bytes) {
     } else {
         XXH3_128bits_update(state_->xxh3.get(), bytes.data(), bytes.size());
     }
+}
+
+void Checksum::add_zeros(std::uint64_t bytes, const std::stop_token& stop) {
+    // So much is taken between two looks at the token: a second at most.
+    const std::uint64_t step = std::uint64_t{1} << (state_->sha256 ? 27U : 34U);
+    while (bytes > 0) {
+        if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+        const std::uint64_t some = std::min(bytes, step);
+        add_some_zeros(some);
+        bytes -= some;
+    }
+}
+
+void Checksum::add_some_zeros(std::uint64_t bytes) {
+    const auto add_plainly = [this](std::uint64_t count) {
+        for (; count > 0; count -= std::min<std::uint64_t>(count, zeros.size()))
+            add(std::span{zeros}.first(std::min<std::uint64_t>(count, zeros.size())));
+    };
+    if (state_->sha256 || bytes < 2 * ZeroBlocks::lead_in_bytes || !ZeroBlocks::works())
+        return add_plainly(bytes);
+    add_plainly(ZeroBlocks::lead_in_bytes);
+    bytes -= ZeroBlocks::lead_in_bytes;
+    ZeroBlocks::add(*state_->xxh3, bytes / ZeroBlocks::bytes);
+    add_plainly(bytes % ZeroBlocks::bytes);
 }
 
 Digest Checksum::digest() const {

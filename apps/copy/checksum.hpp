@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
 namespace apps::copy {
@@ -32,12 +33,17 @@ class Checksum {
     Checksum& operator=(Checksum&&) noexcept;
 
     void add(std::span<const std::byte> bytes);
+    // As many zeros, as a hole reads. XXH3 takes seconds for a terabyte, SHA-256 as long as for
+    // data. Throws std::runtime_error: interrupted.
+    void add_zeros(std::uint64_t bytes, const std::stop_token& stop);
     Digest digest() const;
     void restart();
     ChecksumKind kind() const noexcept { return kind_; }
 
   private:
     struct State;
+    void add_some_zeros(std::uint64_t bytes);
+
     ChecksumKind kind_;
     std::unique_ptr<State> state_;
 };

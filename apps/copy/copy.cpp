@@ -63,6 +63,7 @@ struct Arguments {
     std::size_t senders = Server::Options{}.sender_limit_count;
     std::uint64_t least_rate = Session::Options{}.least_bytes_per_s;
     double idle_limit_s = 60;
+    double retry_for_s = 60;
     std::size_t senders_per_host = Server::Options{}.host_limit_count;
     bool overwrite = false;
     TargetFile::Access access = TargetFile::Access::full; // of senders to what is there
@@ -80,14 +81,16 @@ Sender::Options sender_options(const Arguments& arguments) {
     std::string folder = destination.substr(slash);
     folder.erase(0, folder.find_first_not_of('/'));
     folder.erase(folder.find_last_not_of('/') + 1);
-    Sender::Options options{.server = peer_address(destination.substr(0, slash)),
-                            .local_host = arguments.local,
-                            .key = client_key(arguments.keys),
-                            .files = {},
-                            .checksum = arguments.checksum,
-                            .overwrite = arguments.overwrite,
-                            .buffer_count = arguments.buffers,
-                            .remote_writes = arguments.way.remote_writes};
+    Sender::Options options{
+        .server = peer_address(destination.substr(0, slash)),
+        .local_host = arguments.local,
+        .key = client_key(arguments.keys),
+        .files = {},
+        .checksum = arguments.checksum,
+        .overwrite = arguments.overwrite,
+        .buffer_count = arguments.buffers,
+        .full_timeout = std::chrono::milliseconds{std::llround(arguments.retry_for_s * 1000)},
+        .remote_writes = arguments.way.remote_writes};
     std::set<std::string> names;
     for (const std::string& path : std::span{arguments.files_and_destination}.first(
              arguments.files_and_destination.size() - 1)) {
@@ -124,6 +127,7 @@ class SendRun final : private Sender::Handler {
     void show();
     void clear_line();
     void on_file(const CopiedFile& file) override;
+    void on_waiting(const std::string& why) override;
     void on_finished(const std::string& problem) override;
 
     netio::EventLoop& loop_;
@@ -193,6 +197,11 @@ void SendRun::on_file(const CopiedFile& file) {
         spdlog::info("{}", to_text(file, report_.checksum));
     }
     report_.files.push_back(file);
+}
+
+void SendRun::on_waiting(const std::string& why) {
+    clear_line();
+    spdlog::info("{}; trying again for {} s (--retry-for)", why, arguments_.retry_for_s);
 }
 
 void SendRun::on_finished(const std::string& problem) {
@@ -338,6 +347,9 @@ Command add(CLI::App& program) {
         ->add_flag_callback(
             "--sha256", [arguments] { arguments->checksum = ChecksumKind::sha256; },
             "Checksum of the whole file by SHA-256 instead of XXH3")
+        ->excludes(serve);
+    add_seconds(*command, "--retry-for", arguments->retry_for_s,
+                "Try again for so many seconds while the server is full; 0: do not", Zero::taken)
         ->excludes(serve);
     command->add_option("--local", arguments->local, "Local address to connect from")
         ->excludes(serve);

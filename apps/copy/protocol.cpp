@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace apps::copy {
 namespace {
@@ -14,6 +15,7 @@ constexpr std::uint32_t magic = 0x5950434E; // "NCPY"
 constexpr std::uint16_t version = 1;
 constexpr std::uint8_t overwrite_flag = 1;
 constexpr std::uint32_t mode_limit = 0777;
+constexpr std::int64_t second_ns = 1'000'000'000;
 
 class Writer {
   public:
@@ -76,6 +78,7 @@ class Reader {
         if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
         return text;
     }
+    bool is_empty() const { return bytes_.empty(); }
     // Everything was there, and nothing is left.
     bool is_complete() const { return good_ && bytes_.empty(); }
 
@@ -111,6 +114,36 @@ std::string_view to_string(Flaw flaw) {
     return "unknown";
 }
 
+Offer offer_of(std::string_view text) {
+    constexpr std::string_view begin = "takes ";
+    Offer offer;
+    if (!text.starts_with(begin)) return offer;
+    text.remove_prefix(begin.size());
+    while (!text.empty()) {
+        const std::size_t comma = std::min(text.find(", "), text.size());
+        const std::string_view word = text.substr(0, comma);
+        if (word == "comparing") offer.comparing = true;
+        if (word == "attributes") offer.attributes = true;
+        if (word == "extents") offer.extents = true;
+        text.remove_prefix(std::min(comma + 2, text.size()));
+    }
+    return offer;
+}
+
+Attributes attributes_of(const Open& open) noexcept {
+    const std::int64_t rest = open.modified_ns % second_ns;
+    return {.modified_s = open.modified_ns / second_ns - (rest < 0 ? 1 : 0),
+            .modified_ns = static_cast<std::uint32_t>(rest < 0 ? rest + second_ns : rest),
+            .mode = open.mode};
+}
+
+std::int64_t modified_ns_of(const Attributes& attributes) noexcept {
+    constexpr std::int64_t most_s = std::numeric_limits<std::int64_t>::max() / second_ns - 1;
+    if (attributes.modified_s > most_s) return std::numeric_limits<std::int64_t>::max();
+    if (attributes.modified_s < -most_s) return std::numeric_limits<std::int64_t>::min();
+    return attributes.modified_s * second_ns + attributes.modified_ns;
+}
+
 Message encode(const Open& open) {
     NETIO_CHECK(open.name.size() <= text_limit_bytes);
     return Writer{Kind::open}
@@ -140,6 +173,26 @@ Message encode(const Comparing& comparing) {
     return Writer{Kind::comparing}.put(comparing.position).take();
 }
 
+Message encode(const Attributes& attributes) {
+    return Writer{Kind::attributes}
+        .put(attributes.modified_s)
+        .put(attributes.modified_ns)
+        .put(attributes.mode)
+        .take();
+}
+
+Message encode(const SparseStart& start) {
+    return Writer{Kind::sparse_start}.put(start.offset_bytes).put(start.data_bytes).take();
+}
+
+Message encode(const Extents& extents) {
+    NETIO_CHECK(!extents.all.empty() && extents.all.size() <= extents_limit);
+    Writer writer{Kind::extents};
+    for (const Extent& each : extents.all)
+        writer.put(each.position).put(each.bytes);
+    return writer.take();
+}
+
 Message encode(const End& end) {
     return Writer{Kind::end}.put(std::span<const std::byte>{end.digest}).take();
 }
@@ -166,7 +219,7 @@ Flaw decode(std::span<const std::byte> prelude, Prelude& out) {
         return Flaw::other_version;
     }
     out.kind = netio::wire::load<Kind>(prelude.data() + 6);
-    if (out.kind < Kind::open || out.kind > Kind::comparing) return Flaw::unknown_kind;
+    if (out.kind < Kind::open || out.kind > Kind::extents) return Flaw::unknown_kind;
     out.body_bytes = netio::wire::load<std::uint32_t>(prelude.data() + 8);
     if (out.body_bytes == 0 || out.body_bytes > body_limit_bytes) return Flaw::bad_length;
     if (netio::wire::load<std::uint32_t>(prelude.data() + 12) != 0) return Flaw::bad_value;
@@ -214,6 +267,42 @@ Flaw decode(std::span<const std::byte> body, Comparing& out) {
     Reader reader{body};
     out.position = reader.get<std::uint64_t>();
     return reader.is_complete() ? Flaw::none : Flaw::bad_length;
+}
+
+Flaw decode(std::span<const std::byte> body, Attributes& out) {
+    Reader reader{body};
+    out.modified_s = reader.get<std::int64_t>();
+    out.modified_ns = reader.get<std::uint32_t>();
+    out.mode = reader.get<std::uint32_t>();
+    if (!reader.is_complete()) return Flaw::bad_length;
+    return out.modified_ns < second_ns && out.mode <= mode_limit ? Flaw::none : Flaw::bad_value;
+}
+
+Flaw decode(std::span<const std::byte> body, SparseStart& out) {
+    Reader reader{body};
+    out.offset_bytes = reader.get<std::uint64_t>();
+    out.data_bytes = reader.get<std::uint64_t>();
+    if (!reader.is_complete()) return Flaw::bad_length;
+    return out.data_bytes <= size_limit_bytes ? Flaw::none : Flaw::bad_value;
+}
+
+Flaw decode(std::span<const std::byte> body, Extents& out) {
+    out.all.clear();
+    if (body.empty() || body.size() > extents_limit * 16) return Flaw::bad_length;
+    Reader reader{body};
+    std::uint64_t end = 0;
+    while (!reader.is_empty()) {
+        Extent extent;
+        extent.position = reader.get<std::uint64_t>();
+        extent.bytes = reader.get<std::uint64_t>();
+        if (body.size() % 16 != 0) return Flaw::bad_length;
+        const bool fits = extent.position >= end && extent.position <= size_limit_bytes &&
+                          extent.bytes <= size_limit_bytes - extent.position;
+        if (!fits || (extent.bytes == 0 && body.size() > 16)) return Flaw::bad_value;
+        end = extent.end();
+        out.all.push_back(extent);
+    }
+    return Flaw::none;
 }
 
 Flaw decode(std::span<const std::byte> body, End& out) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the two sides of a copy say to each other on a byte stream. All numbers are little-endian.
-// Every message is a prelude and a body; chunks, which follow the start message, have neither:
+// What the two sides of a copy say to each other on a byte stream (docs/wire-formats.md has every
+// field). All numbers are little-endian. Every message is a prelude and a body; chunks, which
+// follow the start message, have neither:
 //
 //     sender                        receiver
 //     open    name, size, ...   ->
@@ -11,6 +12,7 @@
 //     start   from an offset    ->
 //     chunk   header, bytes     ->           until the size is reached; how long each is follows
 //     ...                                    from the size and from where it began
+//     attributes                ->           permissions and date, if the receiver takes them
 //     end     checksum          ->
 //                               <-  verdict  kept under its name, or why not; in case of failure
 //                                            at any time after start
@@ -27,14 +29,28 @@
 // the receiver already has: a sender that has other bytes there starts from 0. `present` says that
 // a whole file of this size is there, and the sender compares. An interrupted sender just leaves.
 //
+// A sparse file begins with sparse_start instead of start. Then messages `extents` say where the
+// next data is, and the chunks of these extents follow; what lies between is a hole. A hole of more
+// than hole_step_bytes is announced in steps: an extents message with one extent of no bytes says
+// that the hole goes on up to there, and the receiver answers nothing.
+//
+//     sparse_start  offset, bytes of data  ->
+//     extents       up to 64               ->
+//     chunk, ...                           ->
+//     extents, chunk, ..., end
+//
 // To compare may take longer than a server waits for a silent sender, so the sender says how far it
-// has come. Who came before this message neither sends nor takes it: a sender sends it to servers
-// only that offer to take it in the text of their answer, which the others have always passed over.
+// has come. If the answer is `present` and the contents are the same, the sender may send its
+// attributes, which the receiver applies and answers with a verdict.
+//
+// A sender sends the messages comparing, attributes, sparse_start and extents only to receivers
+// that offer them in the text of their answer; earlier versions neither send nor take them.
 //
 // The decoders take anything: they check every length and every value, and answer with a
 // Flaw; `out` is meaningful only if that is `none`. No I/O.
 
 #include "apps/copy/checksum.hpp"
+#include "apps/copy/extent.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -60,9 +76,21 @@ enum class Kind : std::uint16_t {
     end = 4,
     verdict = 5,
     comparing = 6,
+    attributes = 7,
+    sparse_start = 8,
+    extents = 9,
 };
-// The text of an answer that does not refuse.
-inline constexpr std::string_view takes_comparing = "takes comparing";
+// The text of an answer that does not refuse: what the receiver takes beyond version 0.1.
+inline constexpr std::string_view offer_text = "takes comparing, attributes, extents";
+struct Offer {
+    bool comparing = false;
+    bool attributes = false;
+    bool extents = false;
+};
+Offer offer_of(std::string_view text);
+
+inline constexpr std::size_t extents_limit = 64; // of a message
+inline constexpr std::uint64_t hole_step_bytes = std::uint64_t{4} << 30;
 
 enum class Flaw : std::uint8_t {
     none,
@@ -82,7 +110,7 @@ struct Prelude {
 struct Open {
     std::string name; // a path without flaw (apps/copy/path.hpp) is the receiver's to check
     std::uint64_t size_bytes = 0;
-    std::int64_t modified_ns = 0; // since the epoch
+    std::int64_t modified_ns = 0; // since the epoch; a date that does not fit: the nearest
     std::uint32_t mode = 0;       // the permissions, at most 0777
     ChecksumKind checksum = ChecksumKind::xxh3_128;
     bool overwrite = false;
@@ -113,6 +141,34 @@ struct Comparing {
     friend bool operator==(const Comparing&, const Comparing&) = default;
 };
 
+// What a file has beside its content. Any 64 bits may come as seconds.
+struct Attributes {
+    std::int64_t modified_s = 0; // since the epoch
+    std::uint32_t modified_ns = 0;
+    std::uint32_t mode = 0; // the permissions, at most 0777
+
+    friend bool operator==(const Attributes&, const Attributes&) = default;
+};
+// Of a file whose sender sends no Attributes.
+Attributes attributes_of(const Open& open) noexcept;
+// The nearest date that an Open can have.
+std::int64_t modified_ns_of(const Attributes& attributes) noexcept;
+
+struct SparseStart {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t data_bytes = 0; // about so many follow: what the disk needs room for
+
+    friend bool operator==(const SparseStart&, const SparseStart&) = default;
+};
+
+// Ascending, without overlap, none of them empty; or one that is empty, the end of a part of a
+// hole.
+struct Extents {
+    std::vector<Extent> all;
+
+    friend bool operator==(const Extents&, const Extents&) = default;
+};
+
 struct End {
     Digest digest{};
 
@@ -121,7 +177,7 @@ struct End {
 
 struct Verdict {
     bool kept = false;
-    std::string text; // why not
+    std::string text; // why not; of a file that is kept: what of its attributes could not be set
 
     friend bool operator==(const Verdict&, const Verdict&) = default;
 };
@@ -141,6 +197,9 @@ Message encode(const Open& open);
 Message encode(const Answer& answer);
 Message encode(const Start& start);
 Message encode(const Comparing& comparing);
+Message encode(const Attributes& attributes);
+Message encode(const SparseStart& start);
+Message encode(const Extents& extents); // 1 to extents_limit (checked)
 Message encode(const End& end);
 Message encode(const Verdict& verdict);
 void encode(const Chunk& chunk, std::span<std::byte, chunk_header_bytes> out);
@@ -151,6 +210,9 @@ Flaw decode(std::span<const std::byte> body, Open& out);
 Flaw decode(std::span<const std::byte> body, Answer& out);
 Flaw decode(std::span<const std::byte> body, Start& out);
 Flaw decode(std::span<const std::byte> body, Comparing& out);
+Flaw decode(std::span<const std::byte> body, Attributes& out);
+Flaw decode(std::span<const std::byte> body, SparseStart& out);
+Flaw decode(std::span<const std::byte> body, Extents& out);
 Flaw decode(std::span<const std::byte> body, End& out);
 Flaw decode(std::span<const std::byte> body, Verdict& out);
 Flaw decode(std::span<const std::byte> header, Chunk& out);

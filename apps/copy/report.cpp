@@ -62,6 +62,7 @@ std::string to_json(const Report& report) {
                                  {"outcome", to_string(file.outcome)},
                                  {"bytes", file.size_bytes},
                                  {"resumed_bytes", file.resumed_bytes},
+                                 {"moved_bytes", file.moved_bytes},
                                  {"checksum", file.checksum},
                                  {"detail", file.detail}});
     }
@@ -81,15 +82,23 @@ std::string to_json(const ServerReport& report) {
 }
 
 std::string to_text(const Report& report) {
-    const auto failed =
-        std::ranges::count(report.files, CopiedFile::Outcome::failed, &CopiedFile::outcome);
-    return fmt::format("copy ({}): {}, {} of {} files, {} bytes in {:.3f} s: {}/s\n",
-                       report.provider.empty() ? "not connected" : report.provider, report.end,
-                       static_cast<std::ptrdiff_t>(report.files.size()) - failed,
-                       report.files.size(), report.moved_bytes, report.seconds,
-                       short_bytes(report.seconds > 0
-                                       ? static_cast<double>(report.moved_bytes) / report.seconds
-                                       : 0));
+    const auto count = [&](CopiedFile::Outcome outcome) {
+        return std::ranges::count(report.files, outcome, &CopiedFile::outcome);
+    };
+    std::string text =
+        fmt::format("copy ({}): {}, {} of {} files copied",
+                    report.provider.empty() ? "not connected" : report.provider, report.end,
+                    count(CopiedFile::Outcome::copied), report.files.size());
+    if (const auto present = count(CopiedFile::Outcome::present); present > 0)
+        text += fmt::format(", {} already there", present);
+    if (const auto failed = count(CopiedFile::Outcome::failed); failed > 0)
+        text += fmt::format(", {} failed", failed);
+    text += fmt::format(", {} bytes sent in {:.3f} s", report.moved_bytes, report.seconds);
+    // Without bytes there is no speed to show.
+    if (report.moved_bytes > 0 && report.seconds > 0)
+        text += fmt::format(": {}/s",
+                            short_bytes(static_cast<double>(report.moved_bytes) / report.seconds));
+    return text + "\n";
 }
 
 std::string to_text(const ServerReport& report) {
@@ -104,6 +113,11 @@ std::string to_text(const CopiedFile& file, ChecksumKind checksum) {
                                    to_string(checksum), file.checksum);
     if (file.outcome == CopiedFile::Outcome::present) text += ", was there already";
     if (file.resumed_bytes > 0) text += fmt::format(", went on at {}", file.resumed_bytes);
+    const bool copied = file.outcome == CopiedFile::Outcome::copied;
+    const std::uint64_t rest = file.size_bytes - file.resumed_bytes;
+    if (copied && file.moved_bytes < rest)
+        text += fmt::format(", sparse: {} bytes of data sent", file.moved_bytes);
+    if (!file.detail.empty()) text += "; " + shown(file.detail);
     return text;
 }
 

@@ -4,14 +4,27 @@
 #include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <random>
 #include <utility>
 
 namespace apps::copy {
+namespace {
+
+// Between two attempts to connect to a server that is full.
+constexpr std::chrono::milliseconds first_pause{100};
+constexpr std::chrono::milliseconds longest_pause{2000};
+
+} // namespace
 
 Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options options,
                Handler& handler)
-    : options_{std::move(options)}, transport_{transport}, handler_{handler},
+    : options_{std::move(options)}, transport_{transport}, handler_{handler}, loop_{loop},
+      again_{loop, [this] { try_again(); }}, pause_{{.first = first_pause,
+                                                     .limit = longest_pause,
+                                                     .seed = std::random_device{}()}},
       channel_{options_.buffer_count, options_.remote_writes, *this}, disk_{options_.disk(loop)} {}
 
 void Sender::start() {
@@ -25,7 +38,11 @@ void Sender::stop() {
     problem_ = "interrupted";
     state_ = State::leaving;
     disk_->drop();
-    channel_.abort();
+    if (again_.armed()) { // no connection is there that could end
+        again_.start(netio::Duration::zero());
+    } else {
+        channel_.abort();
+    }
 }
 
 Sender::Progress Sender::progress() const {
@@ -42,6 +59,8 @@ std::span<const Sender::File> Sender::left() const {
 // --- one file after another -----------------------------------------------------------------
 
 void Sender::on_open() {
+    full_until_.reset();
+    pause_.reset();
     provider_ = channel_.provider();
     next_file();
 }
@@ -66,10 +85,11 @@ void Sender::next_file() {
         [this, from = file(), kind = options_.checksum,
          overwrite = options_.overwrite](const std::stop_token&) {
             on_disk_.source = std::make_unique<SourceFile>(from.path, kind);
+            on_disk_.attributes = on_disk_.source->attributes();
             on_disk_.open = {.name = from.name,
                              .size_bytes = on_disk_.source->size_bytes(),
-                             .modified_ns = on_disk_.source->modified_ns(),
-                             .mode = on_disk_.source->mode(),
+                             .modified_ns = modified_ns_of(on_disk_.attributes),
+                             .mode = on_disk_.attributes.mode,
                              .checksum = kind,
                              .overwrite = overwrite};
         },
@@ -117,9 +137,43 @@ void Sender::on_closed(const netio::Closed& closed) {
             problem_ = error.what();
         }
     }
+    if (state_ == State::connecting && wait_for_place(closed)) return;
     if (state_ != State::leaving && problem_.empty()) {
         problem_ = to_string(options_.server) + ": " + to_string(closed);
+        if (closed.reason == netio::CloseReason::rejected) {
+            problem_ += fmt::format("; tried for {} s (--retry-for); wait until other senders have "
+                                    "finished, or raise --senders or --senders-per-host there",
+                                    options_.full_timeout.count() / 1000);
+        }
     }
+    finish();
+}
+
+// Whether a server without a free place is asked again.
+bool Sender::wait_for_place(const netio::Closed& closed) {
+    if (closed.reason != netio::CloseReason::rejected) return false;
+    const netio::TimePoint now = loop_.now();
+    if (!full_until_) {
+        full_until_ = now + options_.full_timeout;
+        if (now < *full_until_)
+            handler_.on_waiting(to_string(options_.server) + ": " + to_string(closed));
+    }
+    if (now >= *full_until_) return false;
+    again_.start(std::min(pause_.next(), *full_until_ - now));
+    return true;
+}
+
+void Sender::try_again() {
+    if (state_ == State::leaving) return finish();
+    try {
+        channel_.connect(transport_, options_.server, options_.local_host, options_.key);
+    } catch (const netio::FabricError& error) {
+        problem_ = error.what();
+        finish();
+    }
+}
+
+void Sender::finish() {
     disk_->drop();
     if (!current_.file.path.empty()) settle(CopiedFile::Outcome::failed, problem_);
     state_ = State::finished;
@@ -147,7 +201,8 @@ void Sender::on_message() {
     if (state_ == State::leaving) return;
     if (channel_.kind() == Kind::answer && state_ == State::asking) {
         take_answer();
-    } else if (channel_.kind() == Kind::verdict && state_ == State::sending) {
+    } else if (channel_.kind() == Kind::verdict &&
+               (state_ == State::sending || state_ == State::repairing)) {
         take_verdict();
     } else {
         return end(to_string(options_.server) + ": the server sent a message out of turn");
@@ -166,6 +221,7 @@ void Sender::take_answer() {
         return next_file();
     }
     state_ = State::comparing;
+    current_.offer = offer_of(answer.text);
     compare(answer, 0);
 }
 
@@ -180,12 +236,14 @@ void Sender::compare(const Answer& answer, std::uint64_t position) {
         [this, step, whole](const std::stop_token& stop) {
             on_disk_.digest = on_disk_.source->skip(step, stop);
             // Nothing of it will be sent, so nobody asks later whether it has stayed the same.
-            if (whole) on_disk_.digest = on_disk_.source->finish(stop);
+            if (!whole) return;
+            on_disk_.digest = on_disk_.source->finish(stop);
+            on_disk_.attributes = on_disk_.source->attributes();
         },
         [this, answer, last, next = position + step] {
             if (last) return take_comparison(answer);
             // While the last word is under way the server has not heard that one yet.
-            if (answer.text == takes_comparing && channel_.has_sent_all_messages()) {
+            if (current_.offer.comparing && channel_.has_sent_all_messages()) {
                 send(encode(Comparing{next}));
                 if (state_ != State::comparing) return;
             }
@@ -198,6 +256,7 @@ void Sender::take_comparison(const Answer& answer) {
     if (answer.outcome != Answer::Outcome::present) return begin(same ? answer.offset_bytes : 0);
     current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
     if (same && answer.offset_bytes == on_disk_.open.size_bytes) {
+        if (current_.offer.attributes) return repair();
         settle(CopiedFile::Outcome::present);
     } else {
         settle(CopiedFile::Outcome::failed,
@@ -207,14 +266,22 @@ void Sender::take_comparison(const Answer& answer) {
     next_file();
 }
 
+// The content is there. Its date and permissions may not be.
+void Sender::repair() {
+    state_ = State::repairing;
+    send(encode(on_disk_.attributes));
+}
+
 void Sender::take_verdict() {
     Verdict verdict;
     const Flaw flaw = decode(channel_.body(), verdict);
-    if (flaw != Flaw::none || (verdict.kept && !current_.end_sent)) {
+    const bool repaired = state_ == State::repairing;
+    if (flaw != Flaw::none || (verdict.kept && !current_.end_sent && !repaired)) {
         return end(to_string(options_.server) + ": the server sent a verdict that cannot be");
     }
     if (!verdict.kept) return give_up_file("failed at the server: " + printable(verdict.text));
-    settle(CopiedFile::Outcome::copied);
+    settle(repaired ? CopiedFile::Outcome::present : CopiedFile::Outcome::copied,
+           printable(verdict.text));
     next_file();
 }
 
@@ -223,57 +290,119 @@ void Sender::take_verdict() {
 void Sender::begin(std::uint64_t offset) {
     state_ = State::sending;
     current_.file.resumed_bytes = offset;
-    current_.read_position = current_.done_bytes = offset;
-    send(encode(Start{offset}));
+    current_.announced = current_.done_bytes = offset;
+    const std::uint64_t rest = on_disk_.open.size_bytes - offset;
+    const bool sparse = current_.offer.extents && on_disk_.source->is_sparse();
+    if (sparse) {
+        send(encode(SparseStart{.offset_bytes = offset,
+                                .data_bytes = std::min(on_disk_.source->data_bytes(), rest)}));
+    } else {
+        send(encode(Start{offset}));
+        if (rest > 0) current_.extents.push_back({.position = offset, .bytes = rest});
+        current_.announced = on_disk_.open.size_bytes;
+    }
     if (state_ != State::sending) return;
     if (offset == 0)
         run_on_disk([this](const std::stop_token&) { on_disk_.source->rewind(); }, [] {});
-    if (offset == on_disk_.open.size_bytes) return send_end();
+    if (rest == 0) return send_end();
+    go_on();
+}
+
+void Sender::go_on() {
     read_chunks();
+    if (current_.extents.empty()) look_for_extents();
 }
 
 // As many as there are buffers.
 void Sender::read_chunks() {
-    while (channel_.has_free_buffer() && current_.read_position < on_disk_.open.size_bytes) {
+    while (channel_.has_free_buffer() && !current_.extents.empty()) {
+        Extent& next = current_.extents.front();
+        const Extent chunk{.position = next.position,
+                           .bytes = std::min<std::uint64_t>(chunk_bytes, next.bytes)};
+        next = {.position = chunk.end(), .bytes = next.bytes - chunk.bytes};
+        if (next.bytes == 0) current_.extents.pop_front();
         const Channel::Buffer buffer = channel_.take_buffer();
-        const std::uint64_t position = current_.read_position;
-        const auto bytes = static_cast<std::size_t>(
-            std::min<std::uint64_t>(chunk_bytes, on_disk_.open.size_bytes - position));
-        current_.read_position += bytes;
         run_on_disk(
-            [this, buffer, position, bytes](const std::stop_token&) {
-                const auto memory = channel_.bytes(buffer, bytes);
+            [this, buffer, chunk](const std::stop_token& stop) {
+                const auto memory = channel_.bytes(buffer, static_cast<std::size_t>(chunk.bytes));
+                on_disk_.source->pass_hole(chunk.position, stop);
                 on_disk_.source->read(memory);
-                encode({.position = position, .bytes = bytes, .digest = chunk_digest(memory)},
+                encode({.position = chunk.position,
+                        .bytes = chunk.bytes,
+                        .digest = chunk_digest(memory)},
                        channel_.header(buffer));
             },
-            [this, buffer, bytes] { send_chunk(buffer, bytes); });
-        if (current_.read_position == on_disk_.open.size_bytes) send_end();
+            [this, buffer, chunk] { send_chunk(buffer, chunk); });
+        if (chunk.end() == on_disk_.open.size_bytes) send_end();
     }
 }
 
-void Sender::send_chunk(Channel::Buffer buffer, std::size_t bytes) {
+// Of a sparse file: what to announce next. Two messages are left for the end.
+void Sender::look_for_extents() {
+    if (current_.looks_for_extents || current_.announced == on_disk_.open.size_bytes ||
+        channel_.free_message_count() < 3) {
+        return;
+    }
+    current_.looks_for_extents = true;
+    run_on_disk(
+        [this, from = current_.announced](const std::stop_token& stop) {
+            on_disk_.extents = on_disk_.source->extents(from, extents_limit);
+            const bool hole = !on_disk_.extents.empty() && on_disk_.extents.front().bytes == 0;
+            if (hole) on_disk_.source->pass_hole(on_disk_.extents.front().position, stop);
+        },
+        [this] {
+            current_.looks_for_extents = false;
+            announce(std::exchange(on_disk_.extents, {}));
+        });
+}
+
+void Sender::announce(std::vector<Extent> extents) {
+    if (extents.empty()) { // a hole up to the end of the file
+        current_.announced = current_.done_bytes = on_disk_.open.size_bytes;
+        return send_end();
+    }
+    current_.announced = extents.back().end();
+    const bool hole = extents.front().bytes == 0;
+    if (hole) {
+        current_.done_bytes = current_.announced;
+    } else {
+        current_.extents.assign(extents.begin(), extents.end());
+    }
+    send(encode(Extents{std::move(extents)}));
+    if (state_ == State::sending) go_on();
+}
+
+void Sender::send_chunk(Channel::Buffer buffer, const Extent& chunk) {
     try {
-        channel_.send(buffer, bytes);
+        channel_.send(buffer, static_cast<std::size_t>(chunk.bytes));
     } catch (const netio::FabricError& error) { // no more memory may be locked
         end(error.what());
     }
-    current_.done_bytes += bytes;
-    moved_bytes_ += bytes;
+    current_.done_bytes = chunk.end();
+    current_.file.moved_bytes += chunk.bytes;
+    moved_bytes_ += chunk.bytes;
 }
 
 void Sender::on_sent(Channel::Buffer) {
-    if (state_ == State::sending) read_chunks();
+    if (state_ == State::sending) go_on();
+}
+
+void Sender::on_message_sent() {
+    if (state_ == State::sending) go_on();
 }
 
 // Behind the last chunk: the disk's thread has read it by then.
 void Sender::send_end() {
     run_on_disk(
-        [this](const std::stop_token& stop) { on_disk_.digest = on_disk_.source->finish(stop); },
+        [this](const std::stop_token& stop) {
+            on_disk_.digest = on_disk_.source->finish(stop);
+            on_disk_.attributes = on_disk_.source->attributes();
+        },
         [this] {
             current_.file.checksum = to_hex(options_.checksum, on_disk_.digest);
             current_.end_sent = true;
-            send(encode(End{on_disk_.digest}));
+            if (current_.offer.attributes) send(encode(on_disk_.attributes));
+            if (state_ == State::sending) send(encode(End{on_disk_.digest}));
         });
 }
 

@@ -9,10 +9,15 @@
 #include "apps/copy/channel.hpp"
 #include "apps/copy/disk_thread.hpp"
 #include "apps/copy/source_file.hpp"
+#include "netio/base/back_off.hpp"
+#include "netio/loop/event_loop.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,8 +35,9 @@ struct CopiedFile {
     Outcome outcome = Outcome::failed;
     std::uint64_t size_bytes = 0;
     std::uint64_t resumed_bytes = 0; // that were there from an earlier attempt
+    std::uint64_t moved_bytes = 0;   // less than the rest of it: holes do not move
     std::string checksum;            // of the whole, in hex
-    std::string detail;              // failed: why
+    std::string detail;              // failed: why; else what of its attributes is not there
 };
 
 class Sender final : private Channel::Handler {
@@ -49,6 +55,8 @@ class Sender final : private Channel::Handler {
         ChecksumKind checksum = ChecksumKind::xxh3_128;
         bool overwrite = false;
         std::size_t buffer_count = 8; // of a chunk each
+        // A server that is full, or short of memory or descriptors, is asked again for so long.
+        std::chrono::milliseconds full_timeout{60'000};
         netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
         MakeDisk disk = DiskThread::make; // what reads the files
     };
@@ -66,6 +74,8 @@ class Sender final : private Channel::Handler {
     class Handler {
       public:
         virtual void on_file(const CopiedFile& file) = 0;
+        // The server is full; it is asked again. Once for each time that it is.
+        virtual void on_waiting(const std::string& /*why*/) {}
         // All files were looked after, or the connection ended, or stop() was called; the problem
         // is then not empty. The last word.
         virtual void on_finished(const std::string& problem) = 0;
@@ -92,6 +102,7 @@ class Sender final : private Channel::Handler {
         opening,   // the file, on the disk
         asking,    // an answer is expected
         comparing, // what the server has, on the disk
+        repairing, // the server has the file and gives it the attributes; a verdict is expected
         sending,   // chunks; then the end, and a verdict is expected
         leaving,   // the connection is being closed, for good or before the next file
         finished,
@@ -100,7 +111,10 @@ class Sender final : private Channel::Handler {
     // The file that is being sent.
     struct Current {
         CopiedFile file;
-        std::uint64_t read_position = 0;
+        Offer offer;                    // of the server
+        std::deque<Extent> extents;     // announced to the server, and not read yet
+        std::uint64_t announced = 0;    // up to here the server knows what there is
+        bool looks_for_extents = false; // on the disk
         std::uint64_t done_bytes = 0;
         bool end_sent = false;
     };
@@ -109,12 +123,15 @@ class Sender final : private Channel::Handler {
         std::unique_ptr<SourceFile> source;
         Open open;       // until it is sent
         Digest digest{}; // the same
+        Attributes attributes;
+        std::vector<Extent> extents;
     };
 
     void on_open() override;
     void on_no_memory(const std::string& why) override;
     void on_message() override;
     void on_sent(Channel::Buffer buffer) override;
+    void on_message_sent() override;
     void on_flaw(std::string_view what) override;
     void on_end() override;
     void on_closed(const netio::Closed& closed) override;
@@ -123,9 +140,13 @@ class Sender final : private Channel::Handler {
     void take_answer();
     void compare(const Answer& answer, std::uint64_t position);
     void take_comparison(const Answer& answer);
+    void repair();
     void begin(std::uint64_t offset);
+    void go_on();
     void read_chunks();
-    void send_chunk(Channel::Buffer buffer, std::size_t bytes);
+    void look_for_extents();
+    void announce(std::vector<Extent> extents);
+    void send_chunk(Channel::Buffer buffer, const Extent& chunk);
     void send_end();
     void take_verdict();
     void send(const Message& message);
@@ -136,6 +157,9 @@ class Sender final : private Channel::Handler {
     // The current file has failed in a way that the connection does not survive.
     void give_up_file(const std::string& why);
     void end(const std::string& problem);
+    bool wait_for_place(const netio::Closed& closed);
+    void try_again();
+    void finish();
     const File& file() const { return options_.files[position_]; }
 
     Options options_;
@@ -149,6 +173,10 @@ class Sender final : private Channel::Handler {
     Current current_;
     std::uint64_t moved_bytes_ = 0;
     OnDisk on_disk_;
+    netio::EventLoop& loop_;
+    netio::Timer again_;                         // to connect, or to finish
+    netio::BackOff pause_;                       // before it
+    std::optional<netio::TimePoint> full_until_; // the server is full; then that is a problem
     Channel channel_;
     std::unique_ptr<Disk> disk_; // the last: it is gone before what it uses
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/served_folder.hpp"
 
+#include "apps/common/file_system.hpp"
+
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -66,6 +68,12 @@ ServedFolder::ServedFolder(const std::string& path) : root_{::open(path.c_str(),
     if (!root_.is_open()) fail("cannot serve the folder " + path);
     if (::faccessat(root_.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
         fail("cannot write to the folder " + path);
+    }
+    // A shared one, as a folder cannot be open for writing: NFS asks for that.
+    if (::flock(root_.get(), LOCK_SH | LOCK_NB) == 0) {
+        ::flock(root_.get(), LOCK_UN);
+    } else if (errno != EWOULDBLOCK && errno != EINTR) {
+        shortcoming_ = no_locks_text(path, errno, "run only one server on this folder");
     }
 }
 

@@ -21,9 +21,12 @@ class ServedFolder {
     // the path begins with, and that nothing leads out of; empty or ".": itself. Throws
     // std::system_error naming it.
     Descriptor open_folder(const std::string& relative, const std::string& within = {}) const;
+    // What this folder's file system lacks, as a warning; empty: nothing.
+    const std::string& shortcoming() const noexcept { return shortcoming_; }
 
   private:
     Descriptor root_;
+    std::string shortcoming_;
 };
 
 } // namespace apps::copy

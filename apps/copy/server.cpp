@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/server.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +13,9 @@ Server::Server(netio::EventLoop& loop, netio::Transport& transport, Options opti
       places_{options_.sender_limit_count, options_.host_limit_count}, folder_{options_.folder},
       listener_{transport,
                 {.addresses = options_.addresses, .open = options_.open, .keys = options_.keys},
-                *this} {}
+                *this} {
+    if (!folder_.shortcoming().empty()) log_.warn(folder_.shortcoming());
+}
 
 Server::Counters Server::counters() const {
     Counters sums = counters_;
@@ -31,7 +35,13 @@ void Server::on_incoming(netio::stream::IncomingStream& incoming) {
     if (when_ended_) return incoming.reject("the server is ending");
     const std::string peer = incoming.peer_address();
     std::string refusal = places_.enter(peer);
-    if (!refusal.empty()) return incoming.reject(std::move(refusal));
+    if (!refusal.empty()) {
+        const std::size_t host_limit = options_.host_limit_count > 0
+                                           ? options_.host_limit_count
+                                           : (options_.sender_limit_count + 1) / 2;
+        return incoming.reject(fmt::format("{} (--senders {}, --senders-per-host {})", refusal,
+                                           options_.sender_limit_count, host_limit));
+    }
     try {
         Session::Options options = options_.session;
         if (incoming.rights() != nullptr) options.rights = *incoming.rights();

@@ -80,6 +80,11 @@ void Session::on_message() {
     if (kind == Kind::open && state_ == State::idle) return take_open();
     if (kind == Kind::comparing && may_compare()) return take_comparing();
     if (kind == Kind::start && state_ == State::accepted) return take_start();
+    if (kind == Kind::sparse_start && state_ == State::accepted) return take_sparse_start();
+    if (kind == Kind::attributes && may_take_attributes()) return take_attributes();
+    if (state_ == State::receiving) arrivals_.message_expected = false;
+    if (kind == Kind::extents && state_ == State::receiving && arrivals_.sparse)
+        return take_extents();
     if (kind == Kind::end && state_ == State::receiving) return take_end();
     refuse_peer("sent a message out of turn");
 }
@@ -89,7 +94,8 @@ void Session::take_open() {
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
     patience_.cancel();
     state_ = State::examining;
-    moved_bytes_ = arrived_position_ = progress_.compared_bytes = 0;
+    moved_bytes_ = progress_.compared_bytes = 0;
+    arrivals_ = {};
     answer_.reset();
     if (options_.rights && !options_.rights->may_write(open_.name, open_.overwrite)) {
         return answer({.outcome = Answer::Outcome::refused,
@@ -111,7 +117,7 @@ void Session::examine() {
             answer_.reset();
             if (!target_) target_ = std::make_unique<TargetFile>(request, options_.access);
             answer_ = target_->examine(folder_, stop, within);
-            if (answer_ && answer_->outcome != Answer::Outcome::accepted) target_.reset();
+            if (answer_ && answer_->outcome == Answer::Outcome::refused) target_.reset();
         },
         [this](const std::string& problem) {
             if (state_ != State::examining) return;
@@ -166,18 +172,39 @@ void Session::take_start() {
     Start start;
     const Flaw flaw = decode(channel_.body(), start);
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
-    if (start.offset_bytes != 0 && start.offset_bytes != answer_->offset_bytes) {
+    begin(start.offset_bytes, {});
+}
+
+void Session::take_sparse_start() {
+    SparseStart start;
+    const Flaw flaw = decode(channel_.body(), start);
+    if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
+    begin(start.offset_bytes, start.data_bytes);
+}
+
+// `data_bytes`: of a sparse file, whose extents follow.
+void Session::begin(std::uint64_t offset, std::optional<std::uint64_t> data_bytes) {
+    if (offset != 0 && offset != answer_->offset_bytes) {
         return refuse_peer("goes on where that was not offered");
     }
-    if (start.offset_bytes > 0) {
-        handler_.log().info(fmt::format("{}: goes on at {} of {} bytes", file(), start.offset_bytes,
-                                        open_.size_bytes));
+    if (offset > 0) {
+        handler_.log().info(
+            fmt::format("{}: goes on at {} of {} bytes", file(), offset, open_.size_bytes));
     } else if (answer_->offset_bytes > 0) {
         handler_.log().info(file() + ": what was there of it is of another file, begins anew");
     }
     state_ = State::receiving;
-    asked_position_ = arrived_position_ = start.offset_bytes;
-    on_disk([this, start](const std::stop_token&) { target_->start(start.offset_bytes); }, [] {});
+    arrivals_.sparse = data_bytes.has_value();
+    arrivals_.announced_position = arrivals_.position = offset;
+    if (!arrivals_.sparse && offset < open_.size_bytes)
+        arrivals_.announced.push_back({.position = offset, .bytes = open_.size_bytes - offset});
+    on_disk(
+        [this, offset, data_bytes](const std::stop_token&) { target_->start(offset, data_bytes); },
+        [] {});
+    receive_more();
+}
+
+void Session::receive_more() {
     try {
         post_receives();
     } catch (const netio::FabricError& error) { // no more memory may be locked
@@ -185,72 +212,143 @@ void Session::take_start() {
     }
 }
 
-// As many as there are buffers; behind the last chunk comes the end.
+// As many as there are buffers; after the last chunk that was announced comes a message.
 void Session::post_receives() {
-    const std::uint64_t before = asked_position_;
-    while (channel_.has_free_buffer() && asked_position_ < open_.size_bytes) {
-        const Channel::Buffer buffer = channel_.take_buffer();
-        const auto bytes = static_cast<std::size_t>(
-            std::min<std::uint64_t>(chunk_bytes, open_.size_bytes - asked_position_));
-        asked_position_ += bytes;
-        channel_.receive(buffer, bytes);
+    while (channel_.has_free_buffer() && !arrivals_.announced.empty()) {
+        Extent& next = arrivals_.announced.front();
+        const Extent chunk{.position = next.position,
+                           .bytes = std::min<std::uint64_t>(chunk_bytes, next.bytes)};
+        next = {.position = chunk.end(), .bytes = next.bytes - chunk.bytes};
+        if (next.bytes == 0) arrivals_.announced.pop_front();
+        arrivals_.chunks.push_back(chunk);
+        channel_.receive(channel_.take_buffer(), static_cast<std::size_t>(chunk.bytes));
     }
-    if (!patience_.armed()) wait_for_peer();
-    const bool asked_for_all = asked_position_ == open_.size_bytes;
-    if (asked_for_all && (before < asked_position_ || open_.size_bytes == arrived_position_)) {
+    if (arrivals_.chunks.empty() && !arrivals_.announced.empty()) {
+        patience_.cancel(); // it is the disk's turn
+    } else if (!patience_.armed()) {
+        wait_for_peer();
+    }
+    if (arrivals_.announced.empty() && !arrivals_.message_expected) {
+        arrivals_.message_expected = true;
         channel_.expect();
     }
 }
 
+void Session::take_extents() {
+    Extents extents;
+    const Flaw flaw = decode(channel_.body(), extents);
+    if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
+    for (const Extent& each : extents.all) {
+        const std::uint64_t from = std::exchange(arrivals_.announced_position, each.end());
+        if (each.position < from || each.end() <= from || each.end() > open_.size_bytes ||
+            each.position - from > hole_step_bytes) {
+            return refuse_peer("announces data where there cannot be any");
+        }
+    }
+    if (extents.all.front().bytes > 0) {
+        arrivals_.announced.assign(extents.all.begin(), extents.all.end());
+        return receive_more();
+    }
+    // A part of a hole; its checksum takes time, and the next part waits for it.
+    patience_.cancel();
+    on_disk([this, position = extents.all.front().position](
+                const std::stop_token& stop) { target_->pass_hole(position, stop); },
+            [this] { receive_more(); });
+}
+
 void Session::on_chunk(Channel::Buffer buffer, std::uint64_t received_bytes) {
     if (state_ == State::failing || state_ == State::closed) return;
-    const auto bytes = static_cast<std::size_t>(
-        std::min<std::uint64_t>(chunk_bytes, open_.size_bytes - arrived_position_));
+    const Extent expected = arrivals_.chunks.front();
+    const auto bytes = static_cast<std::size_t>(expected.bytes);
     if (received_bytes < chunk_header_bytes + bytes) return; // the end of the stream follows
+    arrivals_.chunks.pop_front();
     Chunk chunk;
     const Flaw flaw = decode(channel_.header(buffer), chunk);
-    if (flaw != Flaw::none || chunk.position != arrived_position_ || chunk.bytes != bytes) {
+    if (flaw != Flaw::none || chunk.position != expected.position || chunk.bytes != bytes) {
         return refuse_peer("sent a chunk that does not belong there");
     }
-    arrived_position_ += bytes;
-    if (arrived_position_ == asked_position_ && arrived_position_ < open_.size_bytes) {
+    arrivals_.position = expected.end();
+    const bool all_here = arrivals_.chunks.empty();
+    if (all_here && !arrivals_.message_expected) {
         patience_.cancel(); // it is the disk's turn
-    } else if (!patience_.armed() || arrived_position_ == open_.size_bytes) {
+    } else if (!patience_.armed() || all_here) {
         wait_for_peer();
     }
     on_disk(
-        [this, buffer, chunk](const std::stop_token&) {
+        [this, buffer, chunk](const std::stop_token& stop) {
             const auto memory = channel_.bytes(buffer, static_cast<std::size_t>(chunk.bytes));
             if (chunk_digest(memory) != chunk.digest) {
                 throw std::runtime_error{fmt::format("the {} bytes at {} were damaged on their way",
                                                      chunk.bytes, chunk.position)};
             }
+            target_->pass_hole(chunk.position, stop);
             target_->write(memory);
         },
         [this, buffer, bytes] {
             moved_bytes_ += bytes;
             channel_.free_buffer(buffer);
-            if (asked_position_ < open_.size_bytes) post_receives();
+            if (!arrivals_.announced.empty()) receive_more();
+        });
+}
+
+// Before the end of a file that arrives, or once for one that is present.
+bool Session::may_take_attributes() const noexcept {
+    return state_ == State::receiving ||
+           (state_ == State::idle && answer_ && answer_->outcome == Answer::Outcome::present);
+}
+
+void Session::take_attributes() {
+    Attributes attributes;
+    const Flaw flaw = decode(channel_.body(), attributes);
+    if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
+    if (state_ == State::idle) return repair(attributes);
+    on_disk([this, attributes](const std::stop_token&) { target_->set(attributes); }, [] {});
+    arrivals_.message_expected = true;
+    channel_.expect();
+}
+
+// The sender has the same content. To change what is beside it is to replace the file.
+void Session::repair(const Attributes& attributes) {
+    patience_.cancel();
+    state_ = State::repairing;
+    const bool may_change = options_.access == TargetFile::Access::full &&
+                            (!options_.rights || options_.rights->may_write(open_.name, true));
+    const auto notes = std::make_shared<std::string>();
+    disk_->run(
+        [this, attributes, may_change, notes](const std::stop_token&) {
+            *notes = target_->repair(attributes, may_change);
+            target_.reset();
+        },
+        [this, notes](const std::string& problem) {
+            if (state_ != State::repairing) return;
+            answer_.reset();
+            state_ = State::idle;
+            say(encode(Verdict{.kept = true, .text = problem.empty() ? *notes : problem}));
         });
 }
 
 void Session::take_end() {
     const Flaw flaw = decode(channel_.body(), end_);
     if (flaw != Flaw::none) return refuse_peer(to_string(flaw));
+    if (arrivals_.sparse && open_.size_bytes - arrivals_.announced_position > hole_step_bytes)
+        return refuse_peer("ends within a hole");
     patience_.cancel();
     state_ = State::finishing;
+    const auto notes = std::make_shared<std::string>();
     on_disk(
-        [this, digest = end_.digest](const std::stop_token&) {
-            target_->finish(digest);
+        [this, notes, digest = end_.digest](const std::stop_token& stop) {
+            *notes = target_->finish(digest, stop);
             target_.reset();
         },
-        [this] {
+        [this, notes] {
             handler_.log().info(fmt::format("{}: kept, {} bytes, {} {}", file(), open_.size_bytes,
                                             to_string(open_.checksum),
                                             to_hex(open_.checksum, end_.digest)));
+            if (!notes->empty()) handler_.log().warn(fmt::format("{}: {}", file(), *notes));
             handler_.on_file_kept(std::exchange(moved_bytes_, 0));
+            answer_.reset();
             state_ = State::idle;
-            say(encode(Verdict{.kept = true, .text = {}}));
+            say(encode(Verdict{.kept = true, .text = *notes}));
         });
 }
 
@@ -299,7 +397,7 @@ void Session::on_closed(const netio::Closed& closed) {
         handler_.log().error(
             fmt::format("{}: the sender {} with {} of {} bytes received, which are kept for the "
                         "next attempt{}{}",
-                        file(), shown, arrived_position_, open_.size_bytes,
+                        file(), shown, arrivals_.position, open_.size_bytes,
                         closed.detail.empty() ? "" : ": ", closed.detail));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     } else if (here || (state_ == State::idle && !orderly)) {

@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,7 @@ class Session final : private Channel::Handler {
         accepted,  // a start is expected
         receiving, // chunks, then an end
         finishing, // on the disk, or the verdict is under way
+        repairing, // the attributes of a file that is present, on the disk
         failing,   // the sender has been told, and is to leave
         closed,
     };
@@ -102,7 +104,14 @@ class Session final : private Channel::Handler {
     void answer(const Answer& answer);
     void say(const Message& message);
     void take_start();
+    void take_sparse_start();
+    void take_extents();
+    void take_attributes();
+    void begin(std::uint64_t offset, std::optional<std::uint64_t> data_bytes);
+    void repair(const Attributes& attributes);
     void take_end();
+    bool may_take_attributes() const noexcept;
+    void receive_more();
     void post_receives();
     // Runs on the disk's thread; a problem fails the file, else `then` follows on this one.
     void on_disk(Disk::Task task, std::function<void()> then);
@@ -120,8 +129,15 @@ class Session final : private Channel::Handler {
     std::unique_ptr<TargetFile> target_; // the disk's thread's
     std::optional<Answer> answer_;       // the disk's thread's until it is sent
     End end_;
-    std::uint64_t asked_position_ = 0;   // behind the chunks that receives are posted for
-    std::uint64_t arrived_position_ = 0; // behind those that have arrived
+    // What follows on the stream: the chunks of these extents, then a message.
+    struct Arrivals {
+        std::deque<Extent> announced;  // no receives are posted for them yet
+        std::deque<Extent> chunks;     // receives are posted for them
+        bool message_expected = false; // or posted
+        bool sparse = false;
+        std::uint64_t announced_position = 0; // up to here the sender has said what there is
+        std::uint64_t position = 0;           // up to here chunks have arrived
+    } arrivals_;
     std::uint64_t moved_bytes_ = 0;
     Channel channel_;
     Progress progress_;

@@ -27,10 +27,6 @@ struct stat status_of(int fd, const std::string& path) {
     return status;
 }
 
-std::int64_t nanoseconds(const timespec& time) {
-    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 } // namespace
 
 SourceFile::SourceFile(std::string path, ChecksumKind kind)
@@ -43,20 +39,58 @@ SourceFile::SourceFile(std::string path, ChecksumKind kind)
         throw std::runtime_error{path_ + " is not a regular file; only those can be copied"};
     }
     size_bytes_ = static_cast<std::uint64_t>(status.st_size);
-    times_ = {nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
-    mode_ = status.st_mode & 0777U;
+    times_ = {time_of(status.st_mtim), time_of(status.st_ctim)};
+    constexpr std::uint64_t block_bytes = 512; // stat(2)
+    data_bytes_ = std::min(size_bytes_, static_cast<std::uint64_t>(status.st_blocks) * block_bytes);
     // Advice only: where it is not taken, reading is slower.
     static_cast<void>(::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_SEQUENTIAL));
 }
 
+SourceFile::Time SourceFile::time_of(const timespec& time) noexcept {
+    return {.seconds = time.tv_sec, .nanoseconds = time.tv_nsec};
+}
+
+Attributes SourceFile::attributes() const {
+    const struct stat status = status_of(file_.get(), path_);
+    return {.modified_s = status.st_mtim.tv_sec,
+            .modified_ns = static_cast<std::uint32_t>(status.st_mtim.tv_nsec),
+            .mode = status.st_mode & 0777U};
+}
+
+std::vector<Extent> SourceFile::extents(std::uint64_t from, std::size_t limit) const {
+    std::vector<Extent> found;
+    while (found.size() < limit && from < size_bytes_) {
+        const Extent next = find_data(file_.get(), from, size_bytes_);
+        if (next.position - from > hole_step_bytes) {
+            if (found.empty()) found.push_back({.position = from + hole_step_bytes});
+            break;
+        }
+        if (next.bytes == 0) break;
+        found.push_back(next);
+        from = next.end();
+    }
+    return found;
+}
+
+void SourceFile::pass_hole(std::uint64_t position, const std::stop_token& stop) {
+    checksum_.add_zeros(position - position_, stop);
+    position_ = position;
+}
+
 Digest SourceFile::skip(std::uint64_t bytes, const std::stop_token& stop) {
+    const std::uint64_t end = position_ + bytes;
     std::vector<std::byte> memory(
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes, step_bytes)));
-    while (bytes > 0) {
-        if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
-        const auto step = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, memory.size()));
-        read(std::span{memory}.first(step));
-        bytes -= step;
+    while (position_ < end) {
+        const Extent data = is_sparse() ? find_data(file_.get(), position_, end)
+                                        : Extent{.position = position_, .bytes = end - position_};
+        pass_hole(data.position, stop);
+        while (position_ < data.end()) {
+            if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+            const std::uint64_t rest = data.end() - position_;
+            read(std::span{memory}.first(
+                static_cast<std::size_t>(std::min<std::uint64_t>(rest, memory.size()))));
+        }
     }
     return checksum_.digest();
 }
@@ -86,15 +120,16 @@ void SourceFile::read(std::span<std::byte> memory) {
 
 SourceFile::Times SourceFile::times_now() const {
     const struct stat status = status_of(file_.get(), path_);
-    const Times now{nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+    const Times now{time_of(status.st_mtim), time_of(status.st_ctim)};
     if (static_cast<std::uint64_t>(status.st_size) != size_bytes_ ||
-        now.modified_ns != times_.modified_ns) {
+        now.modified != times_.modified) {
         throw std::runtime_error{path_ + " was changed while it was copied; copy it again"};
     }
     return now;
 }
 
 Digest SourceFile::finish(const std::stop_token& stop) {
+    if (position_ < size_bytes_) pass_hole(size_bytes_, stop);
     // What is behind the end shows a file that has grown, and one whose size says nothing: those of
     // /proc have none.
     std::byte more{};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/target_file.hpp"
 
+#include "apps/common/file_system.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -13,6 +15,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <mutex>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -42,10 +46,67 @@ bool is_same_file(const struct stat& a, const struct stat& b) {
     return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+// The partial files that this process writes.
+struct Claims {
+    std::mutex mutex;
+    std::set<std::pair<dev_t, ino_t>> files;
+};
+Claims& claims() {
+    static Claims& all = *new Claims; // never destroyed: any thread may still hold a claim at exit
+    return all;
+}
+
+// Returns what the file system did not take. The content is worth more than that: it is kept.
+std::string give_attributes(int fd, const Attributes& attributes) {
+    std::string notes;
+    const auto note = [&](std::string_view what, const std::string& why) {
+        notes += fmt::format("{}{} ({})", notes.empty() ? "" : "; ", what, why);
+    };
+    if (::fchmod(fd, attributes.mode & ~process_umask()) != 0)
+        note("its permissions could not be set", std::generic_category().message(errno));
+    const timespec times[2] = {
+        {.tv_sec = 0, .tv_nsec = UTIME_NOW},
+        {.tv_sec = attributes.modified_s, .tv_nsec = static_cast<long>(attributes.modified_ns)}};
+    if (::futimens(fd, times) != 0) {
+        note("its date could not be set", std::generic_category().message(errno));
+        return notes;
+    }
+    // The kernel cuts a date at the limits of the file system, and says nothing. Some keep seconds
+    // only, and FAT every second one.
+    constexpr std::uint64_t coarsest_s = 2;
+    struct stat now {};
+    const bool known = ::fstat(fd, &now) == 0;
+    const std::uint64_t apart = static_cast<std::uint64_t>(now.st_mtim.tv_sec) -
+                                static_cast<std::uint64_t>(attributes.modified_s);
+    if (known && apart + coarsest_s > 2 * coarsest_s) // either may be the later one
+        note("its date could not be set",
+             fmt::format("the file system has no date {} s from 1970, but {} s",
+                         attributes.modified_s, now.st_mtim.tv_sec));
+    return notes;
+}
+
 } // namespace
 
+// --- who writes a partial file --------------------------------------------------------------
+
+std::optional<PartClaim> PartClaim::take(const struct stat& file) {
+    const std::pair id{file.st_dev, file.st_ino};
+    const std::lock_guard lock{claims().mutex};
+    if (!claims().files.insert(id).second) return std::nullopt;
+    return PartClaim{id};
+}
+
+void PartClaim::release() noexcept {
+    if (!file_) return;
+    const std::lock_guard lock{claims().mutex};
+    claims().files.erase(*std::exchange(file_, std::nullopt));
+}
+
+// --- the file -------------------------------------------------------------------------------
+
 TargetFile::TargetFile(Open request, Access access)
-    : request_{std::move(request)}, access_{access}, checksum_{request_.checksum} {
+    : request_{std::move(request)},
+      attributes_{attributes_of(request_)}, access_{access}, checksum_{request_.checksum} {
     if (access_ != Access::full) request_.overwrite = false;
     const PathFlaw flaw = check_path(request_.name);
     if (flaw != PathFlaw::none) {
@@ -105,12 +166,15 @@ bool TargetFile::try_lock() {
         throw std::runtime_error{"cannot write " + request_.name + ": its partial file " +
                                  part_name_ + " is not a plain file; remove it"};
     }
-    const bool locked = ::flock(part_.get(), LOCK_EX | LOCK_NB) == 0;
-    // Whoever held it may have given it its final name, or removed it.
+    claim_ = PartClaim::take(ours);
+    // Without locks only another process on the same folder could come between; the server warns.
+    const bool locked = claim_ && lock_file(part_.get(), LockWait::no) != LockOutcome::held;
+    // Its last writer may have given it its final name, or removed it.
     if (locked && ::fstatat(folder_.get(), part_name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
         is_same_file(ours, named)) {
         return true;
     }
+    claim_.reset();
     part_.reset();
     return false;
 }
@@ -122,10 +186,17 @@ bool TargetFile::is_large() const noexcept {
 void TargetFile::take_in(int fd, std::uint64_t bytes, const std::stop_token& stop) {
     std::vector<std::byte> memory(
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes, step_bytes)));
+    Extent data; // not read yet
     for (std::uint64_t done = 0; done < bytes;) {
         if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+        if (done >= data.end()) {
+            data = find_data(fd, done, bytes);
+            checksum_.add_zeros(data.position - done, stop);
+            done = data.position;
+            continue;
+        }
         const auto step =
-            static_cast<std::size_t>(std::min<std::uint64_t>(bytes - done, memory.size()));
+            static_cast<std::size_t>(std::min<std::uint64_t>(data.end() - done, memory.size()));
         const ssize_t count = ::pread(fd, memory.data(), step, static_cast<off_t>(done));
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) fail("cannot read what is there of " + request_.name);
@@ -151,7 +222,7 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
         return Answer{.outcome = Answer::Outcome::present,
                       .offset_bytes = request_.size_bytes,
                       .digest = checksum_.digest(),
-                      .text = std::string{takes_comparing}};
+                      .text = std::string{offer_text}};
     }
     struct stat status {};
     if (::fstat(part_.get(), &status) != 0) fail("cannot write " + request_.name);
@@ -166,10 +237,10 @@ std::optional<Answer> TargetFile::examine(const ServedFolder& folder, const std:
     return Answer{.outcome = Answer::Outcome::accepted,
                   .offset_bytes = position_,
                   .digest = checksum_.digest(),
-                  .text = std::string{takes_comparing}};
+                  .text = std::string{offer_text}};
 }
 
-void TargetFile::start(std::uint64_t offset) {
+void TargetFile::start(std::uint64_t offset, std::optional<std::uint64_t> data_bytes) {
     if (offset != 0 && offset != position_) {
         throw std::runtime_error{request_.name + ": to go on there was not offered"};
     }
@@ -179,7 +250,7 @@ void TargetFile::start(std::uint64_t offset) {
     if (::ftruncate(part_.get(), static_cast<off_t>(offset)) != 0) {
         fail("cannot write " + request_.name);
     }
-    const std::uint64_t rest = request_.size_bytes - offset;
+    const std::uint64_t rest = data_bytes.value_or(request_.size_bytes - offset);
     // Reserving it (fallocate) would let a stranger fill the disk with a single number.
     struct statvfs disk {};
     if (::fstatvfs(part_.get(), &disk) != 0) fail("cannot write " + request_.name);
@@ -200,26 +271,50 @@ void TargetFile::write(std::span<const std::byte> bytes) {
     position_ = writer_.position_bytes();
 }
 
-void TargetFile::finish(const Digest& expected) {
+void TargetFile::pass_hole(std::uint64_t position, const std::stop_token& stop) {
+    if (position <= position_) return;
+    if (::ftruncate(part_.get(), static_cast<off_t>(position)) == 0) {
+        checksum_.add_zeros(position - position_, stop);
+        writer_.skip_to(position);
+        position_ = position;
+        return;
+    }
+    // A file system that does not make a file longer: the zeros are written.
+    if (errno != EPERM && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+        fail("cannot write " + request_.name);
+    static const std::vector<std::byte> zeros(step_bytes);
+    while (position_ < position) {
+        if (stop.stop_requested()) throw std::runtime_error{"interrupted"};
+        write(std::span{zeros}.first(
+            static_cast<std::size_t>(std::min<std::uint64_t>(position - position_, zeros.size()))));
+    }
+}
+
+std::string TargetFile::finish(const Digest& expected, const std::stop_token& stop) {
+    if (position_ < request_.size_bytes) pass_hole(request_.size_bytes, stop);
     if (position_ != request_.size_bytes || checksum_.digest() != expected) {
         ::unlinkat(folder_.get(), part_name_.c_str(), 0);
         finished_ = true;
         throw std::runtime_error{request_.name + ": the checksum of what arrived is not that of "
                                                  "the source; it was removed, copy it again"};
     }
-    constexpr std::int64_t second_ns = 1'000'000'000;
-    // Rounded downwards; any 64 bits may come.
-    const std::int64_t rest = request_.modified_ns % second_ns;
-    const timespec modified{.tv_sec = request_.modified_ns / second_ns - (rest < 0 ? 1 : 0),
-                            .tv_nsec = rest < 0 ? rest + second_ns : rest};
-    const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, modified};
-    if (::fchmod(part_.get(), request_.mode & ~process_umask()) != 0 ||
-        ::futimens(part_.get(), times) != 0 || ::fsync(part_.get()) != 0) {
-        fail("cannot write " + request_.name);
-    }
+    std::string notes = give_attributes(part_.get(), attributes_);
+    if (!sync_file(part_.get())) fail("cannot write " + request_.name);
     rename();
     finished_ = true;
-    if (::fsync(folder_.get()) != 0) fail("cannot write the folder of " + request_.name);
+    if (!sync_folder(folder_.get())) fail("cannot write the folder of " + request_.name);
+    return notes;
+}
+
+std::string TargetFile::repair(const Attributes& attributes, bool may_change) const {
+    struct stat status {};
+    if (::fstat(present_.get(), &status) != 0) return "its date and permissions are not known";
+    const bool same = (status.st_mode & 0777U) == (attributes.mode & ~process_umask()) &&
+                      status.st_mtim.tv_sec == attributes.modified_s &&
+                      status.st_mtim.tv_nsec == attributes.modified_ns;
+    if (same) return {};
+    if (!may_change) return "its date or permissions differ, and nothing is replaced there";
+    return give_attributes(present_.get(), attributes);
 }
 
 void TargetFile::rename() {

@@ -21,8 +21,35 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <utility>
+
+#include <sys/stat.h>
 
 namespace apps::copy {
+
+// The right to write a partial file, within this process: what keeps two senders of one server
+// apart on a file system without locks. Released when destroyed. Any thread.
+class PartClaim {
+  public:
+    // Nothing: another has it.
+    static std::optional<PartClaim> take(const struct stat& file);
+    ~PartClaim() { release(); }
+    PartClaim(PartClaim&& other) noexcept : file_{std::exchange(other.file_, std::nullopt)} {}
+    PartClaim& operator=(PartClaim&& other) noexcept {
+        if (this != &other) {
+            release();
+            file_ = std::exchange(other.file_, std::nullopt);
+        }
+        return *this;
+    }
+
+  private:
+    using File = std::pair<dev_t, ino_t>;
+    explicit PartClaim(const File& file) : file_{file} {}
+    void release() noexcept;
+
+    std::optional<File> file_;
+};
 
 class TargetFile {
   public:
@@ -46,12 +73,21 @@ class TargetFile {
     std::optional<Answer> examine(const ServedFolder& folder, const std::stop_token& stop,
                                   const std::string& within = {});
     static constexpr std::chrono::milliseconds held_pause{50};
-    // Goes on behind the offset that examine() told, or from 0. Refuses what the disk
-    // has no room for now.
-    void start(std::uint64_t offset);
+    // Goes on after the offset that examine() returned, or from 0. Refuses what the disk has no
+    // room for now: `data_bytes` of the rest, or all of it.
+    void start(std::uint64_t offset, std::optional<std::uint64_t> data_bytes = {});
     void write(std::span<const std::byte> bytes);
-    // Compares the checksum, and gives the file its name once everything is on the disk.
-    void finish(const Digest& expected);
+    // Up to the position there is a hole, which takes no room where the file system has holes.
+    void pass_hole(std::uint64_t position, const std::stop_token& stop);
+    // In place of the date and the permissions that the request has.
+    void set(const Attributes& attributes) { attributes_ = attributes; }
+    // Compares the checksum, and gives the file its name once everything is on the disk. A hole
+    // goes to the end. Returns which attributes the file system did not take, for people; empty:
+    // none.
+    std::string finish(const Digest& expected, const std::stop_token& stop = {});
+    // Of a file that is present, whose content is that of the source: gives it these attributes,
+    // unless `may_change` is false. Returns as finish().
+    std::string repair(const Attributes& attributes, bool may_change) const;
 
     // Of the partial file, which are good.
     std::uint64_t size_bytes() const noexcept { return position_; }
@@ -65,11 +101,13 @@ class TargetFile {
     void take_in(int fd, std::uint64_t bytes, const std::stop_token& stop);
 
     Open request_;
+    Attributes attributes_;
     const Access access_;
     std::string folder_name_;
     std::string leaf_;
     std::string part_name_;
     Descriptor folder_;
+    std::optional<PartClaim> claim_; // of the partial file
     Descriptor part_;
     Descriptor present_; // a whole file of the same size
     Checksum checksum_;

@@ -50,6 +50,9 @@ const Target copy{"copy", [](Bytes bytes) {
                       check_body<apps::copy::Open>(bytes);
                       check_body<apps::copy::Answer>(bytes);
                       check_body<apps::copy::Start>(bytes);
+                      check_body<apps::copy::Attributes>(bytes);
+                      check_body<apps::copy::SparseStart>(bytes);
+                      check_body<apps::copy::Extents>(bytes);
                       check_body<apps::copy::End>(bytes);
                       check_body<apps::copy::Verdict>(bytes);
                       apps::copy::Chunk chunk;

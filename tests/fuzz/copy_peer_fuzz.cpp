@@ -108,6 +108,14 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
         case 11:
             if (input.below(8) == 0) socket->abort();
             return;
+        case 12:
+            return send(encode(SparseStart{.offset_bytes = 0, .data_bytes = input.wild()}));
+        case 13:
+            return extents(input);
+        case 14:
+            return send(encode(Attributes{.modified_s = static_cast<std::int64_t>(input.wild()),
+                                          .modified_ns = 7,
+                                          .mode = input.byte()}));
         default:
             return go_on(input);
         }
@@ -154,6 +162,18 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
         if (input.below(8) == 0) said.checksum = ChecksumKind::sha256;
         spoil(encode(said), input);
     }
+    // As a rule the whole file, so that its chunks and its end may follow.
+    void extents(Input& input) {
+        Extents said;
+        if (input.below(4) != 0) {
+            said.all.push_back({.position = 0, .bytes = std::max<std::uint64_t>(1, size_)});
+        } else {
+            for (std::size_t count = 1 + input.below(4); count > 0; --count)
+                said.all.push_back(
+                    {.position = input.below(file_limit_bytes), .bytes = input.below(9)});
+        }
+        spoil(encode(said), input);
+    }
     void chunk(Input& input) {
         const std::size_t bytes = input.below(4) == 0 ? input.below(size_ + 2) : left();
         const std::vector<std::byte> body = content(position_, bytes);
@@ -175,7 +195,7 @@ class Peer final : public StreamSocket::Handler, public stream::StreamListener::
         spoil(encode(Answer{.outcome = outcome,
                             .offset_bytes = input.below(8) == 0 ? input.wild() : offset,
                             .digest = digest_of(content(0, offset)),
-                            .text = "because\n"}),
+                            .text = input.flag() ? std::string{offer_text} : "because\n"}),
               input);
     }
     std::size_t left() const { return position_ < size_ ? size_ - position_ : 0; }

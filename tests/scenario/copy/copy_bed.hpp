@@ -29,10 +29,12 @@ namespace fs = std::filesystem;
 
 struct Outcome final : Sender::Handler {
     void on_file(const CopiedFile& file) override { files.push_back(file); }
+    void on_waiting(const std::string&) override { ++waited; }
     void on_finished(const std::string& why) override { problem = why; }
 
     std::vector<CopiedFile> files;
     std::optional<std::string> problem;
+    int waited = 0;
 };
 
 // A peer that sends bytes and keeps all it is sent.

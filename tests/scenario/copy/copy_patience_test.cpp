@@ -102,7 +102,7 @@ TEST_F(CopyPatience, WhoSaysTheSameAgainOrMoreThanThereIsHasNothingToCompare) {
         RawPeer peer;
         connect(peer);
         peer.send(open_large());
-        EXPECT_EQ(wait_for<Answer>(peer).text, takes_comparing);
+        EXPECT_EQ(wait_for<Answer>(peer).text, offer_text);
         peer.send(encode(Comparing{5}));
         const netio::TimePoint said = bed.loop().now();
         peer.send(encode(Comparing{second}));

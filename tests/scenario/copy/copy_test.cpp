@@ -205,16 +205,73 @@ TEST_F(CopyBed, TwoSendersOfOneNameDoNotMixTheirBytes) {
                 (copied(one) ? pattern(8 * chunk_bytes) : std::string(8 * chunk_bytes, 'x')));
 }
 
-TEST_F(CopyBed, MoreSendersThanAllowedAreRejected) {
+TEST_F(CopyBed, MoreSendersThanAllowedAreRejectedWithTheRemedy) {
     serve(1);
     put("source/a", "a");
     RawPeer stays;
     connect(stays);
     ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 1; }));
-    EXPECT_NE(*copy(options({"a"})).problem, "");
+    Sender::Options what = options({"a"});
+    what.full_timeout = std::chrono::milliseconds{300};
+    const Outcome full = copy(what);
+    EXPECT_THAT(*full.problem, HasSubstr("it has no room for another peer"));
+    EXPECT_THAT(*full.problem, HasSubstr("raise --senders or --senders-per-host there"));
+    EXPECT_EQ(full.waited, 1);
     stays.socket->close();
     ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 0; }));
     EXPECT_EQ(*copy(options({"a"})).problem, "");
+}
+
+TEST_F(CopyBed, ASenderWaitsForAPlaceAtAFullServer) {
+    serve(1);
+    put("source/a", "a");
+    RawPeer stays;
+    connect(stays);
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 1; }));
+    Outcome outcome;
+    Sender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
+    sender.start();
+    ASSERT_TRUE(bed.run_until([&] { return outcome.waited == 1; }));
+    EXPECT_FALSE(outcome.problem);
+    stays.socket->close();
+    ASSERT_TRUE(bed.run_until([&] { return outcome.problem.has_value(); }));
+    EXPECT_EQ(*outcome.problem, "");
+    EXPECT_EQ(outcome.files.at(0).outcome, CopiedFile::Outcome::copied);
+}
+
+TEST_F(CopyBed, ASenderThatWaitsForAPlaceCanBeStopped) {
+    serve(1);
+    put("source/a", "a");
+    RawPeer stays;
+    connect(stays);
+    ASSERT_TRUE(bed.run_until([&] { return server->sender_count() == 1; }));
+    Outcome outcome;
+    Sender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
+    sender.start();
+    ASSERT_TRUE(bed.run_until([&] { return outcome.waited == 1; }));
+    sender.stop();
+    EXPECT_FALSE(outcome.problem) << "within the call";
+    ASSERT_TRUE(bed.run_until([&] { return outcome.problem.has_value(); }));
+    EXPECT_EQ(*outcome.problem, "interrupted");
+}
+
+TEST_F(CopyBed, TwentySendersAtOnceAreServedByAServerOfFour) {
+    serve(4);
+    std::deque<Outcome> outcomes;
+    std::deque<Sender> senders;
+    for (int i = 0; i < 20; ++i) {
+        const std::string name = std::to_string(i);
+        put("source/" + name, pattern(chunk_bytes));
+        senders.emplace_back(bed.loop(), bed.transport(), options({name}), outcomes.emplace_back());
+    }
+    for (Sender& each : senders)
+        each.start();
+    ASSERT_TRUE(bed.run_until([&] {
+        return std::ranges::all_of(outcomes,
+                                   [](const Outcome& each) { return each.problem.has_value(); });
+    }));
+    for (const Outcome& each : outcomes)
+        EXPECT_EQ(*each.problem, "");
 }
 
 TEST_F(CopyBed, APeerThatSaysNothingLosesItsPlaceAndItsName) {
@@ -293,8 +350,7 @@ TEST_F(CopyBed, AServerThatIsNotThereOrGoesIsAProblemThatIsTold) {
 
 TEST_F(CopyBed, StoppingLeavesWhatTheServerHasForTheNextAttempt) {
     serve();
-    put("source/a", "");
-    fs::resize_file(root + "/source/a", 64 * chunk_bytes);
+    put("source/a", pattern(64 * chunk_bytes));
     Outcome outcome;
     Sender sender{bed.loop(), bed.transport(), options({"a"}), outcome};
     sender.start();

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
 #include <string_view>
 
 namespace apps::copy {
@@ -40,6 +43,33 @@ TEST(ChecksumOfAFile, DoesNotDependOnThePiecesAndMayBeAskedForInBetween) {
         checksum.restart();
         EXPECT_EQ(to_hex(kind, checksum.digest()), hex(kind, ""));
     }
+}
+
+TEST(ChecksumOfAFile, OfZerosIsThatOfAHole) {
+    for (const ChecksumKind kind : {ChecksumKind::xxh3_128, ChecksumKind::sha256}) {
+        for (const std::size_t head : {0U, 1U, 255U, 256U, 257U, 4096U, 100'000U}) {
+            for (const std::size_t hole : {0U, 1U, 1023U, 1024U, 2048U, 2049U, 3'000'001U}) {
+                Checksum plain{kind};
+                Checksum quick{kind};
+                for (Checksum* const each : {&plain, &quick})
+                    each->add(bytes(std::string(head, 'a')));
+                plain.add(bytes(std::string(hole, '\0')));
+                quick.add_zeros(hole, {});
+                EXPECT_EQ(plain.digest(), quick.digest()) << head << " " << hole;
+                for (Checksum* const each : {&plain, &quick})
+                    each->add(bytes(std::string(777, 'b')));
+                EXPECT_EQ(plain.digest(), quick.digest()) << head << " " << hole << " and more";
+            }
+        }
+    }
+}
+
+TEST(ChecksumOfAFile, OfAHoleEndsWhenItIsAsked) {
+    std::stop_source source;
+    source.request_stop();
+    Checksum checksum{ChecksumKind::sha256};
+    EXPECT_THROW(checksum.add_zeros(std::uint64_t{1} << 60, source.get_token()),
+                 std::runtime_error);
 }
 
 TEST(ChecksumOfAChunk, IsTheBeginningOfTheFilesOfTheSameBytes) {

@@ -27,6 +27,9 @@ const Answer some_answer{.outcome = Answer::Outcome::accepted,
                          .digest = some_digest(),
                          .text = "text"};
 
+const Attributes some_attributes{.modified_s = -1, .modified_ns = 999'999'999, .mode = 0640};
+const Extents some_extents{.all = {{.position = 0, .bytes = 7}, {.position = 7, .bytes = 1}}};
+
 template <typename Body>
 Flaw read(const Message& message, Kind kind, Body& out) {
     Prelude prelude;
@@ -50,6 +53,10 @@ TEST(CopyProtocol, MessagesComeOutAsTheyWentIn) {
     expect_survives(some_answer, Kind::answer);
     expect_survives(Start{.offset_bytes = 1}, Kind::start);
     expect_survives(Comparing{.position = std::uint64_t{1} << 40}, Kind::comparing);
+    expect_survives(some_attributes, Kind::attributes);
+    expect_survives(SparseStart{.offset_bytes = 4096, .data_bytes = 5}, Kind::sparse_start);
+    expect_survives(some_extents, Kind::extents);
+    expect_survives(Extents{.all = {{.position = 1 << 20, .bytes = 0}}}, Kind::extents);
     expect_survives(End{.digest = some_digest()}, Kind::end);
     expect_survives(Verdict{.kept = true, .text = {}}, Kind::verdict);
     expect_survives(Verdict{.kept = false, .text = "why"}, Kind::verdict);
@@ -87,7 +94,7 @@ TEST(CopyProtocol, ThePreludeOfAnotherProtocolOrVersionIsRefused) {
     EXPECT_EQ(flaw_with(0, 'X'), Flaw::no_copy_protocol);
     EXPECT_EQ(flaw_with(4, 2), Flaw::other_version);
     EXPECT_EQ(flaw_with(6, 0), Flaw::unknown_kind);
-    EXPECT_EQ(flaw_with(6, 7), Flaw::unknown_kind);
+    EXPECT_EQ(flaw_with(6, 10), Flaw::unknown_kind);
     EXPECT_EQ(flaw_with(8, 0), Flaw::bad_length);
     EXPECT_EQ(flaw_with(10, 1), Flaw::bad_length) << "65544 bytes";
     EXPECT_EQ(flaw_with(12, 1), Flaw::bad_value);
@@ -112,6 +119,9 @@ TEST(CopyProtocol, BodiesOfAWrongLengthAreRefused) {
     expect_every_other_length_refused(some_answer);
     expect_every_other_length_refused(Start{});
     expect_every_other_length_refused(Comparing{});
+    expect_every_other_length_refused(some_attributes);
+    expect_every_other_length_refused(SparseStart{});
+    expect_every_other_length_refused(Extents{.all = {{.position = 1, .bytes = 1}}});
     expect_every_other_length_refused(End{});
     expect_every_other_length_refused(Verdict{.kept = false, .text = "why"});
 }
@@ -131,6 +141,27 @@ TEST(CopyProtocol, ValuesThatCannotBeAreRefused) {
     open.checksum = ChecksumKind{3};
     EXPECT_EQ(flaw_of(open), Flaw::bad_value);
 
+    Attributes attributes = some_attributes;
+    Attributes attributes_out;
+    attributes.mode = 04755; // no set-user-id bit
+    EXPECT_EQ(read(encode(attributes), Kind::attributes, attributes_out), Flaw::bad_value);
+    attributes = some_attributes;
+    attributes.modified_ns = 1'000'000'000;
+    EXPECT_EQ(read(encode(attributes), Kind::attributes, attributes_out), Flaw::bad_value);
+
+    const auto flaw_of_extents = [](std::vector<Extent> all) {
+        Extents extents_out;
+        return read(encode(Extents{std::move(all)}), Kind::extents, extents_out);
+    };
+    EXPECT_EQ(flaw_of_extents({{.position = 5, .bytes = 2}, {.position = 6, .bytes = 1}}),
+              Flaw::bad_value)
+        << "they overlap";
+    EXPECT_EQ(flaw_of_extents({{.position = 5, .bytes = 2}, {.position = 8, .bytes = 0}}),
+              Flaw::bad_value)
+        << "an empty one among others";
+    EXPECT_EQ(flaw_of_extents({{.position = 1, .bytes = size_limit_bytes}}), Flaw::bad_value);
+    EXPECT_EQ(flaw_of_extents({{.position = UINT64_MAX, .bytes = 2}}), Flaw::bad_value);
+
     Answer answer = some_answer;
     Answer out;
     answer.outcome = Answer::Outcome{0};
@@ -140,11 +171,38 @@ TEST(CopyProtocol, ValuesThatCannotBeAreRefused) {
     EXPECT_EQ(read(encode(answer), Kind::answer, out), Flaw::bad_value);
 }
 
+TEST(CopyProtocol, AnOfferIsWhatTheTextOfAnAnswerNames) {
+    EXPECT_FALSE(offer_of("").comparing);
+    const Offer earlier = offer_of("takes comparing");
+    EXPECT_TRUE(earlier.comparing);
+    EXPECT_FALSE(earlier.attributes || earlier.extents);
+    const Offer all = offer_of(offer_text);
+    EXPECT_TRUE(all.comparing && all.attributes && all.extents);
+    const Offer later = offer_of("takes extents, what is new, attributes, ");
+    EXPECT_TRUE(later.attributes && later.extents && !later.comparing);
+}
+
+TEST(CopyProtocol, ADateThatNanosecondsCannotCountIsTheNearest) {
+    EXPECT_EQ(modified_ns_of({.modified_s = INT64_MAX, .modified_ns = 5}), INT64_MAX);
+    EXPECT_EQ(modified_ns_of({.modified_s = INT64_MIN, .modified_ns = 5}), INT64_MIN);
+    EXPECT_EQ(modified_ns_of({.modified_s = 13'569'465'600}), INT64_MAX) << "the year 2400";
+    for (const Attributes& each :
+         {Attributes{.modified_s = -5, .modified_ns = 3}, Attributes{.modified_s = 1 << 30},
+          Attributes{.modified_s = -1, .modified_ns = 999'999'999}}) {
+        EXPECT_EQ(attributes_of({.modified_ns = modified_ns_of(each)}), each);
+    }
+}
+
 // What a decoder lets pass means the same when it is written again.
 TEST(CopyProtocol, DecodersTakeAnything) {
     std::mt19937 random{1};
-    const std::vector<Message> seeds = {encode(some_open), encode(some_answer), encode(Start{}),
+    const std::vector<Message> seeds = {encode(some_open),
+                                        encode(some_answer),
+                                        encode(Start{}),
                                         encode(End{.digest = some_digest()}),
+                                        encode(some_attributes),
+                                        encode(some_extents),
+                                        encode(SparseStart{.offset_bytes = 1}),
                                         encode(Verdict{.kept = true, .text = "x"})};
     const auto check = [](std::span<const std::byte> body, auto out) {
         if (decode(body, out) != Flaw::none) return;
@@ -168,6 +226,9 @@ TEST(CopyProtocol, DecodersTakeAnything) {
         check(body, Answer{});
         check(body, Start{});
         check(body, End{});
+        check(body, Attributes{});
+        check(body, SparseStart{});
+        check(body, Extents{});
         check(body, Verdict{});
     }
 }

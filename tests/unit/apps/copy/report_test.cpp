@@ -19,6 +19,7 @@ const Report report{.provider = "tcp",
                                .outcome = CopiedFile::Outcome::copied,
                                .size_bytes = 1'500'000'000,
                                .resumed_bytes = 500'000'000,
+                               .moved_bytes = 1'000'000'000,
                                .checksum = "abcd",
                                .detail = {}},
                               {.path = "\xff",
@@ -53,10 +54,36 @@ TEST(Report, IsOneLineOfJson) {
 
 TEST(Report, ForPeopleCountsFilesAndBytes) {
     EXPECT_EQ(to_text(report),
-              "copy (tcp): failed, 1 of 2 files, 1000000000 bytes in 2.000 s: 500 MB/s\n");
+              "copy (tcp): failed, 1 of 2 files copied, 1 failed, 1000000000 bytes sent in 2.000 "
+              "s: 500 MB/s\n");
     EXPECT_EQ(to_text(report.files[0], report.checksum),
               "a: 1500000000 bytes, sha256 abcd, went on at 500000000");
     EXPECT_EQ(to_text(report.files[1], report.checksum), "?: why");
+}
+
+TEST(Report, OfAFileThatIsThereAlreadyShowsNoSpeed) {
+    const Report present{.provider = "tcp",
+                         .end = "finished",
+                         .seconds = 0.25,
+                         .files = {{.path = "a",
+                                    .outcome = CopiedFile::Outcome::present,
+                                    .size_bytes = 9,
+                                    .checksum = "abcd",
+                                    .detail = "its date could not be set"}}};
+    EXPECT_EQ(to_text(present), "copy (tcp): finished, 0 of 1 files copied, 1 already there, 0 "
+                                "bytes sent in 0.250 s\n");
+    EXPECT_EQ(to_text(present.files[0], ChecksumKind::xxh3_128),
+              "a: 9 bytes, xxh3-128 abcd, was there already; its date could not be set");
+}
+
+TEST(Report, OfASparseFileSaysHowMuchWasSent) {
+    const CopiedFile file{.path = "a",
+                          .outcome = CopiedFile::Outcome::copied,
+                          .size_bytes = 1'000'000,
+                          .moved_bytes = 4096,
+                          .checksum = "abcd"};
+    EXPECT_EQ(to_text(file, ChecksumKind::xxh3_128),
+              "a: 1000000 bytes, xxh3-128 abcd, sparse: 4096 bytes of data sent");
 }
 
 TEST(Report, OfAServerCountsWhatItKept) {

@@ -4,6 +4,7 @@
 #include "apps/copy/source_file.hpp"
 #include "apps/copy/target_file.hpp"
 #include "netio/memory/buffer.hpp"
+#include "tests/unit/apps/common/refused_calls.hpp"
 
 #include <gmock/gmock.h>
 
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -53,7 +55,7 @@ class TargetFileTest : public testing::Test {
     void put(const std::string& name, const std::string& text) const {
         std::ofstream{path(name), std::ios::binary} << text;
     }
-    std::string refusal(const Open& request) const {
+    std::string refusal_of(const Open& request) const {
         try {
             TargetFile file{request};
             for (int tries = 0; tries < 1000 && !file.examine(*folder, {}); ++tries) {
@@ -185,7 +187,7 @@ TEST_F(TargetFileTest, AnAttemptWithoutAByteLeavesNothing) {
 
 TEST_F(TargetFileTest, ReplacesAFileOnlyWhenTold) {
     put("a", "old content");
-    EXPECT_THAT(refusal(open("a", "new")), HasSubstr("--overwrite"));
+    EXPECT_THAT(refusal_of(open("a", "new")), HasSubstr("--overwrite"));
     EXPECT_FALSE(fs::exists(path(".a.netio-part")));
     Open request = open("a", "new");
     request.overwrite = true;
@@ -216,7 +218,7 @@ TEST_F(TargetFileTest, APartThatAnotherWritesIsLeftAlone) {
     static_cast<void>(first.examine(*folder, {}));
     first.start(0);
     first.write(bytes("o"));
-    EXPECT_THAT(refusal(open("a", "one")), HasSubstr("somebody else"));
+    EXPECT_THAT(refusal_of(open("a", "one")), HasSubstr("somebody else"));
     EXPECT_EQ(content(".a.netio-part"), "o");
 }
 
@@ -233,6 +235,40 @@ TEST_F(TargetFileTest, APartThatAnotherGivesUpIsTakenByTheNextTry) {
     EXPECT_EQ(answer->offset_bytes, 1U);
 }
 
+TEST_F(TargetFileTest, KeepsTwoWritersApartWhereLocksAreUnavailable) {
+    constexpr int dvs = 524; // ENOTSUPP of the kernel, which some network file systems return
+    for (const int error : {ENOLCK, EOPNOTSUPP, ENOSYS, EINVAL, EPERM, EBADF, dvs}) {
+        const apps::test::Refusal refusal{apps::test::refused_calls().flock, error};
+        const std::string name = std::to_string(error);
+        {
+            TargetFile first{open(name, "one")};
+            ASSERT_TRUE(first.examine(*folder, {})) << error;
+            first.start(0);
+            first.write(bytes("one"));
+            EXPECT_THAT(refusal_of(open(name, "two")), HasSubstr("somebody else"));
+            first.finish(digest("one"));
+        }
+        EXPECT_EQ(content(name), "one");
+        receive(open("next", "two"), "two");
+        fs::remove(path("next"));
+    }
+}
+
+TEST_F(TargetFileTest, AServerWarnsWhereLocksAreUnavailable) {
+    EXPECT_EQ(folder->shortcoming(), "");
+    const apps::test::Refusal refusal{apps::test::refused_calls().flock, ENOLCK};
+    EXPECT_THAT(ServedFolder{root}.shortcoming(), HasSubstr("run only one server on this folder"));
+}
+
+TEST_F(TargetFileTest, NeedsNoFsyncOfItsFolder) {
+    for (const int error : {EINVAL, EOPNOTSUPP, ENOSYS, EBADF}) {
+        const apps::test::Refusal refusal{apps::test::refused_calls().fsync_of_folder, error};
+        receive(open(std::to_string(error), "one"), "one");
+    }
+    const apps::test::Refusal refusal{apps::test::refused_calls().fsync_of_folder, EIO};
+    EXPECT_THROW(receive(open("a", "one"), "one"), std::system_error);
+}
+
 TEST_F(TargetFileTest, NothingLeadsOutOfTheFolder) {
     fs::create_directory(root + "/outside");
     fs::create_directory_symlink(root + "/outside", path("absolute"));
@@ -240,9 +276,9 @@ TEST_F(TargetFileTest, NothingLeadsOutOfTheFolder) {
     fs::create_directory_symlink("../../outside", path("inner/deep"));
     for (const std::string name : {"../a", "/etc/a", "absolute/a", "relative/a", "inner/deep/a",
                                    "inner/../../outside/a", "a\n", ""}) {
-        EXPECT_NE(refusal(open(name, "x")), "not refused") << name;
+        EXPECT_NE(refusal_of(open(name, "x")), "not refused") << name;
     }
-    EXPECT_THAT(refusal(open("relative/a", "x")), HasSubstr("leads out of the served folder"));
+    EXPECT_THAT(refusal_of(open("relative/a", "x")), HasSubstr("leads out of the served folder"));
     EXPECT_TRUE(fs::is_empty(root + "/outside"));
 }
 
@@ -274,16 +310,16 @@ TEST_F(TargetFileTest, NothingLeadsOutOfTheFolderThatAKeyPermits) {
 TEST_F(TargetFileTest, ALinkInThePlaceOfThePartIsNotWrittenThrough) {
     std::ofstream{root + "/victim"} << "precious";
     fs::create_symlink(root + "/victim", path(".a.netio-part"));
-    EXPECT_THAT(refusal(open("a", "x")), HasSubstr("cannot write a"));
+    EXPECT_THAT(refusal_of(open("a", "x")), HasSubstr("cannot write a"));
     fs::create_hard_link(root + "/victim", path(".b.netio-part"));
-    EXPECT_THAT(refusal(open("b", "x")), HasSubstr("not a plain file"));
+    EXPECT_THAT(refusal_of(open("b", "x")), HasSubstr("not a plain file"));
     EXPECT_EQ(fs::file_size(root + "/victim"), 8U);
 }
 
 TEST_F(TargetFileTest, ALinkOfTheFinalNameIsReplacedAndNotFollowed) {
     std::ofstream{root + "/victim"} << "precious";
     fs::create_symlink(root + "/victim", path("a"));
-    EXPECT_THAT(refusal(open("a", "precious")), HasSubstr("--overwrite"));
+    EXPECT_THAT(refusal_of(open("a", "precious")), HasSubstr("--overwrite"));
     Open request = open("a", "new");
     request.overwrite = true;
     receive(request, "new");
@@ -292,8 +328,8 @@ TEST_F(TargetFileTest, ALinkOfTheFinalNameIsReplacedAndNotFollowed) {
 }
 
 TEST_F(TargetFileTest, AFolderOfThatNameOrNoFolderIsSaid) {
-    EXPECT_THAT(refusal(open("inner", "x")), HasSubstr("is a folder"));
-    EXPECT_THAT(refusal(open("nowhere/a", "x")), HasSubstr("cannot open the folder nowhere"));
+    EXPECT_THAT(refusal_of(open("inner", "x")), HasSubstr("is a folder"));
+    EXPECT_THAT(refusal_of(open("nowhere/a", "x")), HasSubstr("cannot open the folder nowhere"));
 }
 
 TEST_F(TargetFileTest, MoreThanTheDiskHasIsRefusedBeforeTheFirstByte) {
@@ -381,7 +417,8 @@ TEST_F(TargetFileTest, ADateBeforeTheBeginningOfTimeIsKept) {
         struct stat status {};
         ASSERT_EQ(::stat(path(name).c_str(), &status), 0);
         EXPECT_EQ(status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, date);
-        EXPECT_EQ(SourceFile(path(name), ChecksumKind::xxh3_128).modified_ns(), date);
+        const SourceFile source{path(name), ChecksumKind::xxh3_128};
+        EXPECT_EQ(modified_ns_of(source.attributes()), date);
     }
 }
 
@@ -466,6 +503,165 @@ TEST_F(TargetFileTest, OnlyARegularFileIsASource) {
         } catch (const std::exception& error) {
             EXPECT_THAT(error.what(), HasSubstr(path(name) + " is not a regular file"));
         }
+    }
+}
+
+// Content whose holes the file system knows.
+class Sparse {
+  public:
+    explicit Sparse(std::uint64_t size) : size_{size} {}
+    void put(std::uint64_t position, const std::string& text) { pieces_.emplace(position, text); }
+    void write(const std::string& path) const {
+        std::ofstream out{path, std::ios::binary};
+        for (const auto& [position, text] : pieces_) {
+            out.seekp(static_cast<std::streamoff>(position));
+            out << text;
+        }
+        out.close();
+        fs::resize_file(path, size_);
+    }
+
+  private:
+    std::uint64_t size_;
+    std::map<std::uint64_t, std::string> pieces_;
+};
+
+std::uint64_t blocks_of(const std::string& path) {
+    struct stat status {};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return static_cast<std::uint64_t>(status.st_blocks);
+}
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+TEST_F(TargetFileTest, HolesAreFoundAtTheStartInTheMiddleAndAtTheEnd) {
+    Sparse content{40 * mib};
+    content.put(mib, "one");
+    content.put(20 * mib, "two");
+    content.write(root + "/source");
+    const SourceFile source{root + "/source", ChecksumKind::xxh3_128};
+    ASSERT_TRUE(source.is_sparse());
+    const std::vector<Extent> found = source.extents(0, 64);
+    ASSERT_EQ(found.size(), 2U);
+    EXPECT_LE(found[0].position, mib);
+    EXPECT_GE(found[0].end(), mib + 3);
+    EXPECT_LE(found[1].end(), 21 * mib);
+    EXPECT_TRUE(source.extents(30 * mib, 64).empty());
+    EXPECT_EQ(source.extents(0, 1).size(), 1U);
+}
+
+TEST_F(TargetFileTest, WithoutHolesInTheFileSystemAllIsData) {
+    Sparse{40 * mib}.write(root + "/source");
+    for (const int error : {EINVAL, EOPNOTSUPP, ENOSYS}) {
+        const apps::test::Refusal refusal{apps::test::refused_calls().seek_data, error};
+        const SourceFile source{root + "/source", ChecksumKind::xxh3_128};
+        EXPECT_EQ(source.extents(0, 64), (std::vector<Extent>{{.position = 0, .bytes = 40 * mib}}));
+    }
+}
+
+TEST_F(TargetFileTest, AHoleThatIsLongIsPassedInSteps) {
+    Sparse content{3 * hole_step_bytes};
+    content.put(2 * hole_step_bytes + mib, "x");
+    content.write(root + "/source");
+    const SourceFile source{root + "/source", ChecksumKind::xxh3_128};
+    EXPECT_EQ(source.extents(0, 64), (std::vector<Extent>{{.position = hole_step_bytes}}));
+    EXPECT_EQ(source.extents(hole_step_bytes, 64),
+              (std::vector<Extent>{{.position = 2 * hole_step_bytes}}));
+    EXPECT_EQ(source.extents(2 * hole_step_bytes, 64).size(), 1U);
+}
+
+TEST_F(TargetFileTest, AHoleTakesNoRoomAndCountsAsZeros) {
+    const std::string zeros(3 * mib, '\0');
+    const std::string whole = zeros + "one" + zeros + "two" + zeros;
+    TargetFile file{open("a", whole)};
+    static_cast<void>(file.examine(*folder, {}));
+    file.start(0, 6);
+    file.pass_hole(3 * mib, {});
+    file.write(bytes("one"));
+    file.pass_hole(6 * mib + 3, {});
+    file.write(bytes("two"));
+    EXPECT_EQ(file.finish(digest(whole)), "");
+    EXPECT_TRUE(content("a") == whole);
+    EXPECT_LT(blocks_of(path("a")), 4 * mib / 512);
+}
+
+TEST_F(TargetFileTest, ALongSparseFileNeedsRoomForItsDataOnly) {
+    Open request = open("a", "");
+    request.size_bytes = std::uint64_t{1} << 43; // 8 TiB, the most of ext4 being 16
+    TargetFile file{request};
+    ASSERT_TRUE(file.examine(*folder, {}));
+    EXPECT_NO_THROW(file.start(0, 4096));
+    EXPECT_THAT([&] { file.start(0); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("no room for the")));
+}
+
+TEST_F(TargetFileTest, GoesOnAfterAHole) {
+    Sparse content{10 * mib};
+    content.put(4 * mib, "x");
+    content.write(path(".a.netio-part"));
+    Open request = open("a", "");
+    request.size_bytes = 10 * mib;
+    TargetFile file{request};
+    const Answer answer = file.examine(*folder, {}).value();
+    EXPECT_EQ(answer.offset_bytes, 10 * mib);
+    std::string whole(10 * mib, '\0');
+    whole[4 * mib] = 'x';
+    EXPECT_EQ(answer.digest, digest(whole));
+}
+
+TEST_F(TargetFileTest, DatesThatNanosecondsCannotCountAreKept) {
+    for (const std::int64_t seconds : {std::int64_t{9'223'372'037}, std::int64_t{10'413'792'000},
+                                       std::int64_t{15'032'385'535}}) {
+        const std::string name = std::to_string(seconds);
+        TargetFile file{open(name, "x")};
+        static_cast<void>(file.examine(*folder, {}));
+        file.start(0);
+        file.write(bytes("x"));
+        file.set({.modified_s = seconds, .modified_ns = 0, .mode = 0600});
+        const std::string notes = file.finish(digest("x"));
+        struct stat status {};
+        ASSERT_EQ(::stat(path(name).c_str(), &status), 0);
+        // A file system with 32 bits of seconds says so.
+        EXPECT_EQ(notes.empty(), status.st_mtim.tv_sec == seconds) << notes;
+        EXPECT_EQ(SourceFile(path(name), ChecksumKind::xxh3_128).attributes().modified_s,
+                  status.st_mtim.tv_sec);
+        EXPECT_EQ(status.st_mode & 0777U, 0600U);
+    }
+}
+
+TEST_F(TargetFileTest, ADateBeyondTheFileSystemIsSaid) {
+    TargetFile file{open("a", "x")};
+    static_cast<void>(file.examine(*folder, {}));
+    file.start(0);
+    file.write(bytes("x"));
+    file.set({.modified_s = INT64_MAX, .modified_ns = 0, .mode = 0600});
+    EXPECT_THAT(file.finish(digest("x")), HasSubstr("its date could not be set"));
+    EXPECT_EQ(content("a"), "x");
+}
+
+TEST_F(TargetFileTest, ContentIsKeptWhereAttributesAreRefused) {
+    const apps::test::Refusal no_modes{apps::test::refused_calls().fchmod, EPERM};
+    const apps::test::Refusal no_dates{apps::test::refused_calls().futimens, EPERM};
+    TargetFile file{open("a", "x")};
+    static_cast<void>(file.examine(*folder, {}));
+    file.start(0);
+    file.write(bytes("x"));
+    EXPECT_EQ(file.finish(digest("x")),
+              "its permissions could not be set (Operation not permitted); "
+              "its date could not be set (Operation not permitted)");
+    EXPECT_EQ(content("a"), "x");
+}
+
+TEST_F(TargetFileTest, GivesAFileThatIsThereTheAttributesOfTheSource) {
+    put("a", "x");
+    ::chmod(path("a").c_str(), 0644);
+    for (const bool may_change : {false, true}) {
+        TargetFile file{open("a", "x")};
+        ASSERT_EQ(file.examine(*folder, {}).value().outcome, Answer::Outcome::present);
+        const Attributes wanted{.modified_s = 978'307'200, .modified_ns = 0, .mode = 0600};
+        EXPECT_EQ(file.repair(wanted, may_change).empty(), may_change);
+        EXPECT_EQ(SourceFile(path("a"), ChecksumKind::xxh3_128).attributes() == wanted, may_change);
+        EXPECT_EQ(file.repair(wanted, may_change).empty(), may_change);
     }
 }
 
