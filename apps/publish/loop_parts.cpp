@@ -194,8 +194,10 @@ void refuse_shared_ports(const std::vector<PublisherConfig>& parts, std::size_t 
         const Place place{.address = address, .host = host_here(address.host)};
         const auto other = std::ranges::find_if(
             taken, [&](const Place& each) { return share_a_port(each, place); });
-        taken.push_back(place);
-        if (other == taken.end() - 1) return;
+        if (other == taken.end()) {
+            taken.push_back(place);
+            return;
+        }
         const bool same = other->address == address;
         const std::string shown =
             same ? fmt::format("{} is there twice", to_string(address))
