@@ -140,7 +140,7 @@ void Sender::on_closed(const netio::Closed& closed) {
     if (state_ == State::connecting && wait_for_place(closed)) return;
     if (state_ != State::leaving && problem_.empty()) {
         problem_ = to_string(options_.server) + ": " + to_string(closed);
-        if (closed.reason == netio::CloseReason::rejected) {
+        if (closed.may_pass) {
             problem_ += fmt::format("; tried for {} s (--retry-for); wait until other senders have "
                                     "finished, or raise --senders or --senders-per-host there",
                                     options_.full_timeout.count() / 1000);
@@ -151,7 +151,7 @@ void Sender::on_closed(const netio::Closed& closed) {
 
 // Whether a server without a free place is asked again.
 bool Sender::wait_for_place(const netio::Closed& closed) {
-    if (closed.reason != netio::CloseReason::rejected) return false;
+    if (!closed.may_pass) return false;
     const netio::TimePoint now = loop_.now();
     if (!full_until_) {
         full_until_ = now + options_.full_timeout;

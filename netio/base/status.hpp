@@ -69,6 +69,9 @@ struct Closed {
     // Frames sent here that the user of the peer is not known to have been given. A frame carries
     // one message, a page of them, or a fragment.
     std::uint64_t unconfirmed_frames{};
+    // rejected: the listener is full, or lacks memory or descriptors, and may accept a later
+    // attempt.
+    bool may_pass = false;
 };
 
 // One line for people: the detail, or what the reason means where there is none.

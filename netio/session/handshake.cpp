@@ -84,6 +84,7 @@ bool Handshake::take_open(std::span<const std::byte> body) noexcept {
 
 void Handshake::explain(Closed& closed) const {
     if (rejection_.code == RejectCode::none) return;
+    closed.may_pass = refusal_of(rejection_.code) == Outlook::Refusal::passing;
     closed.detail += ": " + std::string{to_string(rejection_.code)};
     closed.detail += gate_.hint(rejection_.code);
     if (rejection_.required_bytes == 0) return;

@@ -50,7 +50,7 @@ class Shortage(Case):
         os.mkdir(self.path("served"))
         self.check_turned_away(
             self.start("copy", "--serve", self.path("served"), "--listen", f"{HOST}:0", "--open"),
-            "copy", self.path("file", "content"))
+            "copy", "--retry-for", "0", self.path("file", "content"))
 
     def test_a_pump_warns_and_its_client_fails_with_the_reason(self):
         self.check_turned_away(self.start("pump", "--serve", "--listen", f"{HOST}:0", "--open"),
