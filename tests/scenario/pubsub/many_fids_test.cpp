@@ -3,8 +3,9 @@
 // A thousand fids that one subscriber asks for one by one share its connection. (A thousand
 // connections: scale_test.cpp.)
 
-#include "pubsub/publisher/send_queue.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
+
+#include "pubsub/publisher/send_queue.hpp"
 
 namespace netio::pubsub::test {
 namespace {
