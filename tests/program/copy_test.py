@@ -110,6 +110,36 @@ class Copying(CopyCase):
             self.assertEqual(status, 0, log)
         self.check_same(*(f"file{i}" for i in range(4)))
 
+    def test_a_sparse_terabyte_takes_neither_network_nor_disk(self):
+        _, address = self.serve()
+        path = self.path("sparse", b"begin")
+        os.truncate(path, 1 << 40)
+        status, report, log = self.copy(address, path)
+        self.assertEqual(status, 0, log)
+        self.assertLess(report["bytes"], MIB)
+        copied = os.stat(self.path("served/sparse"))
+        self.assertEqual(copied.st_size, 1 << 40)
+        self.assertLess(copied.st_blocks * 512, MIB)
+
+    def test_dates_beyond_2262_and_before_1901_are_kept(self):
+        _, address = self.serve()
+        for date in (9223372037, 10413792000, -2208988800):
+            path = self.path(f"dated{date}", b"x")
+            os.utime(path, (date, date))
+            if os.stat(path).st_mtime != date:
+                continue  # the file system has no such date
+            status, _, log = self.copy(address, path)
+            self.assertEqual(status, 0, log)
+            self.assertEqual(os.stat(self.path(f"served/dated{date}")).st_mtime, date)
+
+    def test_more_senders_than_places_are_served_one_after_the_other(self):
+        _, address = self.serve("--senders", 4)
+        paths = [self.path(f"file{i}", os.urandom(MIB)) for i in range(20)]
+        for sender in [self.start("copy", path, address) for path in paths]:
+            status, _, log = sender.end()
+            self.assertEqual(status, 0, log)
+        self.check_same(*(f"file{i}" for i in range(20)))
+
     def test_progress_is_shown(self):
         _, address = self.serve()
         status, _, log = self.copy(address, "--progress", self.large_file(64))
