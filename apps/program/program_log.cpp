@@ -58,7 +58,8 @@ void reopen_at_hang_up(const std::string& file, const std::shared_ptr<Background
     ::sigemptyset(&hang_up);
     ::sigaddset(&hang_up, SIGHUP);
     ::pthread_sigmask(SIG_BLOCK, &hang_up, nullptr);
-    // The thread takes no other signal: one that ends the program is for the loop that waits for it.
+    // The thread takes no other signal: one that ends the program is for the loop that waits for
+    // it.
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
