@@ -47,7 +47,7 @@ void add_keys(CLI::App& command, KeyArguments& arguments) {
                        "translates it to this machine's (NAT); repeatable");
     add_count(command, "--links-per-host", arguments.links_per_host,
               "Connections of one host at once (IPv6: of one /64); with --keys, whatever their "
-              "keys, 64",
+              "keys, 256",
               {.min = 1, .max = UINT32_MAX});
     add_protection(command, arguments);
 }

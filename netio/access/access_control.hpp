@@ -21,7 +21,7 @@ class AccessControl {
         Protection least = Protection::none;
         Protection most = Protection::privacy;
         bool lacks_aes = false;                // this processor has no instructions for it
-        std::uint32_t links_per_host = 64;     // connections of one host, whatever their keys
+        std::uint32_t links_per_host = 256;    // connections of one host, whatever their keys
         std::vector<GateAddress> dialled_as{}; // Gate::Options
     };
 

@@ -33,7 +33,10 @@ class NETIO_EXPORT ServerKeys final {
         std::string file{}; // made by `netio key new`
         // What clients have to ask for at least.
         access::Protection least = access::Protection::none;
-        std::uint32_t links_per_host = 64;             // at once, whatever their keys
+        // Connections of one host at once, whatever their keys: more than `links=` gives one key
+        // where the file does not say otherwise (64), so that no key keeps the others of its host
+        // out.
+        std::uint32_t links_per_host = 256;
         std::chrono::milliseconds look_interval{1000}; // at the file
         // What clients dial, in numbers, where the network translates it to an address of this
         // machine (NAT, a container's port): a proof holds for the address that its maker dialled.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/access/access_control.hpp"
 #include "netio/access/key_text.hpp"
+#include "netio/session/server_keys.hpp"
 #include "tests/unit/netio/access/gate_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -87,6 +88,17 @@ TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(9)), Outcome::admitted);
     EXPECT_EQ(control_->attendance().of_key(1), 2U);
+}
+
+TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
+    disk_.put(with_key(text_of_one(key_of(1, "services=pubsub")), key_of(2, "services=pubsub"),
+                       "site.keys"));
+    control_.emplace(AccessControl::Options{.key_file = "site.keys"}, disk_, secret_of(200));
+    while (connect(key_of(1), host_of(1)) == Outcome::admitted)
+        ASSERT_LT(places_.size(), 10'000U);
+    EXPECT_EQ(shortage_, Shortage::links_of_key);
+    EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
+    EXPECT_EQ(ServerKeys::Options{}.links_per_host, AccessControl::Options{}.links_per_host);
 }
 
 TEST_F(AccessControlTest, WhoIsNotAdmittedTakesNoPlace) {
