@@ -30,6 +30,9 @@ struct FabricOptions {
     // So many of one machine may be there that have not finished it; when one more comes, the one
     // that has waited longest is cut off. An IPv6 machine is its network of 64 bits.
     std::size_t strangers_per_host_limit = 256;
+    // Attempts to connect to one address that may be without an answer at a time. Further sockets
+    // wait until one of these is answered or given up.
+    std::size_t attempts_per_address_limit = 64;
     // Bytes of receive buffers that all sessions may have together beyond what each begins with
     // (SessionOptions::window_limit).
     std::size_t windows_limit = std::size_t{256} * 1024 * 1024;

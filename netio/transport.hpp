@@ -19,6 +19,7 @@
 // All of it belongs to the loop's thread.
 
 #include "netio/access/host.hpp"
+#include "netio/base/attempt_limit.hpp"
 #include "netio/base/byte_budget.hpp"
 #include "netio/base/cookie.hpp"
 #include "netio/base/export.hpp"
@@ -87,6 +88,8 @@ struct QueueLimits {
     // The peer will write here with immediate data. Some providers do not say which connection
     // such a write came in on, so it must be announced.
     bool remote_writes = false;
+    // Of a connection that this side opens: Handler::on_answer() judges the peer's answer.
+    bool checks_answer = false;
 };
 
 class NETIO_EXPORT Connection {
@@ -95,6 +98,11 @@ class NETIO_EXPORT Connection {
       public:
         // Established, before any message; the peer's connection data (hello or answer).
         virtual void on_connected(std::span<const std::byte> data) = 0;
+        // With QueueLimits::checks_answer: the peer accepts, with this data, and nothing of it was
+        // given to a provider that parses what peers send. on_connected() follows with the same
+        // data, unless the handler closes the connection. A transport without such a provider does
+        // not ask: on_connected() alone comes then. May destroy the connection.
+        virtual void on_answer(std::span<const std::byte> /*data*/) {}
         // The listener is there and does not want us; on_closed(rejected) follows.
         virtual void on_rejected(std::span<const std::byte> data) = 0;
         virtual void on_completion(const Completion& completion) = 0;
@@ -243,6 +251,9 @@ class NETIO_EXPORT Transport {
     // For what all sessions copy to send it: what is encrypted, and what is in too many pieces.
     ByteBudget& copy_budget() noexcept { return copy_budget_; }
 
+    // Of the attempts of all sockets to connect, those to one address that have no answer yet.
+    AttemptLimit& attempts() noexcept { return attempts_; }
+
     // A device checks each write of a peer against what was registered. Where the provider does it
     // in software, who knows one key may reach all of the process. Unknown: no.
     virtual bool guards_memory(const std::string& provider) const;
@@ -268,9 +279,12 @@ class NETIO_EXPORT Transport {
 
   protected:
     static constexpr std::size_t usual_limit = std::size_t{256} * 1024 * 1024;
+    static constexpr std::size_t usual_attempts = 64;
     explicit Transport(std::size_t windows_limit = usual_limit,
-                       std::size_t copies_limit = usual_limit)
-        : window_budget_{windows_limit}, copy_budget_{copies_limit} {}
+                       std::size_t copies_limit = usual_limit,
+                       std::size_t attempts_per_address_limit = usual_attempts)
+        : window_budget_{windows_limit},
+          copy_budget_{copies_limit}, attempts_{attempts_per_address_limit} {}
 
     // What listen() throws for where it would listen.
     static void require_reach(const access::Host& host, const Address& shown,
@@ -279,6 +293,7 @@ class NETIO_EXPORT Transport {
   private:
     ByteBudget window_budget_;
     ByteBudget copy_budget_;
+    AttemptLimit attempts_;
 };
 
 } // namespace netio::inline v0_2

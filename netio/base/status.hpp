@@ -66,6 +66,10 @@ struct Closed {
     std::string detail; // one line for people: address, error, remedy
     std::uint32_t
         required_receive_bytes{}; // rejected: the receive size the listener asks for, or 0
+    // While connecting: the other side ended the connection and had not answered. A listener does
+    // so where too many connections of this machine are not set up, and another attempt may
+    // succeed.
+    bool ended_unanswered{};
     // Frames sent here that the user of the peer is not known to have been given. A frame carries
     // one message, a page of them, or a fragment.
     std::uint64_t unconfirmed_frames{};

@@ -2,7 +2,7 @@
 #include "netio/fabric/completion_queue.hpp"
 
 #include "netio/fabric/connection.hpp"
-#include "netio/fabric/library.hpp"
+#include "netio/fabric/provider.hpp"
 #include "netio/fabric/signal_pipe.hpp"
 
 #include <algorithm>
@@ -19,8 +19,7 @@ constexpr std::size_t audits_at_once = 64;
 
 // Later versions signal in another way, and less often.
 bool has_signal_pipe(const Fabric& fabric) {
-    return fabric.uses_kernel_sockets() &&
-           FI_VERSION_LT(library().version(), FI_VERSION(1, 18)) != 0;
+    return fabric.uses_kernel_sockets() && !has_unified_tcp();
 }
 
 } // namespace
@@ -107,7 +106,7 @@ std::size_t CompletionQueue::read_and_settle(std::size_t budget) {
 
 bool CompletionQueue::refill() {
     if (batch_.next < batch_.filled) return true;
-    if (failed_) return false;
+    if (failed_ || held_) return false;
     batch_.next = batch_.filled = 0;
     batch_.is_last = false;
     const auto count = ::fi_cq_read(queue_.get(), batch_.entries.data(), batch_.entries.size());
@@ -123,7 +122,7 @@ bool CompletionQueue::refill() {
 
 bool CompletionQueue::may_sleep() {
     if (!closing_.empty() || batch_.next < batch_.filled) return false;
-    if (failed_) return true;
+    if (failed_ || held_) return true;
     // Whatever completes something from here on comes from a socket.
     if (unsignalled_) return !refill();
     ::fid* handle = &queue_->fid;

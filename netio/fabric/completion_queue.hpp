@@ -43,6 +43,12 @@ class CompletionQueue final : public EventSource {
     void settle_connection(Connection& connection);
     // There is, or may be, something to read.
     void activate() { loop_.activate(*this); }
+    // Keeps the provider from doing anything until release().
+    void hold() noexcept { held_ = true; }
+    void release() {
+        held_ = false;
+        activate();
+    }
 
     ::fid_cq& handle() noexcept { return *queue_; }
     bool draining() const noexcept { return draining_; }
@@ -95,6 +101,7 @@ class CompletionQueue final : public EventSource {
     Audits audits_;
     bool unsignalled_ = false; // its descriptor says nothing of completions, only of sockets
     bool failed_ = false;      // for good: it is not read any more
+    bool held_ = false;        // it is not read for the time being
 };
 
 } // namespace netio::fabric

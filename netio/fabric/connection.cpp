@@ -28,29 +28,53 @@ CloseReason reason_of(int error, bool opening) {
     }
 }
 
-// The tcp provider reports whatever errno was left where the other side did not speak its protocol,
-// or ended the connection in the middle of an answer or before it.
+// The tcp provider reports whatever errno was left where the other side ended the connection before
+// its answer or within it. These have a meaning of their own.
+bool is_unanswered_end(int error) {
+    switch (error) {
+    case FI_ECONNREFUSED:
+    case FI_EHOSTUNREACH:
+    case FI_ENETUNREACH:
+    case FI_EADDRNOTAVAIL:
+    case FI_ETIMEDOUT:
+    case FI_ENOMEM:
+    case ENOPROTOOPT:
+    case EPROTO:
+        return false;
+    default:
+        return true;
+    }
+}
+
 std::string text_of(int error, bool opening) {
     if (opening && error == ENOPROTOOPT) return "what listens there does not speak this protocol";
-    if (opening && error == EINPROGRESS) {
-        return "the connection was ended there without an answer; what listens there may not speak "
-               "this protocol";
-    }
     return fabric_error_text(error);
+}
+
+// Of an info that connects, or of a request.
+bool needs_own_queue(const Domain& domain, const ::fi_info& info, const QueueLimits& limits) {
+    if (limits.checks_answer && domain.fabric().reads_all_sockets()) return true;
+    return limits.remote_writes && !capabilities_of(info).write_consumes_receive;
 }
 
 } // namespace
 
 Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origin origin,
                        const QueueLimits& limits, Handler& handler)
-    : domain_{domain}, events_{domain.fabric().events_for(origin.accepting)},
+    : domain_{domain}, own_events_{domain.fabric(),
+                                   limits.checks_answer && domain.fabric().uses_kernel_sockets()},
+      events_{own_events_.get() != nullptr ? *own_events_.get()
+                                           : domain.fabric().events_for(origin.accepting)},
       accepting_{origin.accepting}, limits_{limits}, handler_{handler},
-      seat_{domain, *this, entries_for(limits),
-            limits.remote_writes && !capabilities_of(*info).write_consumes_receive},
+      seat_{domain, *this, entries_for(limits), needs_own_queue(domain, *info, limits)},
       endpoint_{domain, std::move(info), std::move(endpoint)},
       life_{.socket = std::move(origin.socket),
             .account = ByteAccount{limits.receive_count},
             .descriptor_guess = origin.descriptor_guess} {
+    // Where the provider has devices below it, it parses nothing that a peer sends.
+    limits_.checks_answer = own_events_.get() != nullptr;
+    if (seat_.is_alone() && limits_.checks_answer && domain.fabric().reads_all_sockets())
+        seat_.queue().hold();
     endpoint_.enable(events_.handle(), seat_.queue().handle(), limits);
     events_.join(&endpoint_.handle().fid, *this);
 }
@@ -70,10 +94,58 @@ void Connection::open(std::span<const std::byte> data) {
     const int result = accepting_ ? endpoint_.accept(data) : endpoint_.connect(data);
     domain_.loop().activate(events_);
     if (result < 0) {
-        break_off(reason_of(-result, true),
-                  std::string{accepting_ ? "cannot accept " : "cannot connect to "} +
-                      peer_address() + ": " + fabric_error_text(result));
+        return break_off(reason_of(-result, true),
+                         std::string{accepting_ ? "cannot accept " : "cannot connect to "} +
+                             peer_address() + ": " + fabric_error_text(result));
     }
+    if (limits_.checks_answer) guard_answer();
+}
+
+// --- the answer -----------------------------------------------------------------------------
+
+void Connection::guard_answer() {
+    life_.socket = find_attempt(endpoint_.handle(), endpoint_.remote(), life_.descriptor_guess);
+    if (life_.socket) return static_cast<void>(gate_.emplace(life_.socket));
+    break_off(CloseReason::failed, "cannot connect to " + peer_address() +
+                                       ": the socket of the provider cannot be found, so that the "
+                                       "answer could not be judged first");
+    close_endpoint();
+}
+
+bool Connection::provider_may_read() {
+    if (!gate_) return true;
+    if (state_ != State::opening) return gate_->is_open();
+    switch (gate_->look()) {
+    case AnswerCheck::Next::read:
+        return true;
+    case AnswerCheck::Next::wait:
+        return false;
+    case AnswerCheck::Next::ended:
+        gate_->error() == 0 || is_unanswered_end(gate_->error())
+            ? end_unanswered()
+            : break_off(reason_of(gate_->error(), true),
+                        "connecting to " + peer_address() + ": " + text_of(gate_->error(), true));
+        close_endpoint();
+        return false;
+    case AnswerCheck::Next::judge:
+        break;
+    }
+    const DestructionWatch watch{destroyed_};
+    handler_.on_answer(gate_->answer()); // may destroy this connection
+    if (watch.destroyed() || state_ != State::opening) return false;
+    gate_->open();
+    if (domain_.fabric().reads_all_sockets()) seat_.queue().release();
+    return true;
+}
+
+void Connection::end_unanswered() {
+    break_off(CloseReason::failed,
+              "connecting to " + peer_address() +
+                  ": the connection was ended there without an answer; what listens there may not "
+                  "speak this protocol, or has more unfinished connections of this machine than "
+                  "its strangers_per_host_limit: raise that there, or connect fewer sockets at "
+                  "once here (attempts_per_address_limit)");
+    closed_.ended_unanswered = true;
 }
 
 // --- posting --------------------------------------------------------------------------------
@@ -228,6 +300,13 @@ void Connection::complete_with_error(std::uint32_t operation, int error) {
 void Connection::on_event(const CmEvent& event) {
     endpoint_.on_answer();
     if (event.type == FI_CONNECTED && state_ == State::opening) {
+        // Never seen; a provider that reads in another way must not get round the gate.
+        if (is_unchecked()) {
+            break_off(CloseReason::failed, "connecting to " + peer_address() +
+                                               ": the provider has connected before the answer "
+                                               "was judged");
+            return close_endpoint();
+        }
         establish(event.data);
     } else if (event.type == FI_SHUTDOWN) {
         break_off(CloseReason::lost, "the connection to " + peer_address() + " was shut down");
@@ -243,6 +322,8 @@ void Connection::on_event_error(const CmError& error) {
         handler_.on_rejected(error.data);
         return;
     }
+    if (opening && domain_.fabric().uses_kernel_sockets() && is_unanswered_end(error.error))
+        return end_unanswered();
     break_off(reason_of(error.error, opening), where + ": " + text_of(error.error, opening));
 }
 
@@ -264,6 +345,7 @@ void Connection::close() {
 void Connection::close_endpoint() noexcept {
     if (!endpoint_.is_open()) return;
     events_.leave(&endpoint_.handle().fid);
+    gate_.reset();
     life_.socket = {};
     if (endpoint_.waits_to_close() && events_.tells_of_abandoned(accepting_)) {
         return events_.abandon(

@@ -12,12 +12,14 @@
 // In `closing` what had arrived is still delivered, nothing is posted any more. What arrives while
 // a connector is still `opening` is kept until its user was told that it is connected.
 
+#include "netio/fabric/answer_check.hpp"
 #include "netio/fabric/byte_account.hpp"
 #include "netio/fabric/endpoint.hpp"
 #include "netio/fabric/kernel_socket.hpp"
 #include "netio/fabric/queue_seat.hpp"
 #include "netio/transport.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace netio::fabric {
@@ -52,6 +54,9 @@ class Connection final : public netio::Connection {
     bool is_attempt() const noexcept {
         return !accepting_ && (state_ == State::idle || state_ == State::opening);
     }
+    // Before the provider may read: asks the gate, and the handler what it makes of an answer. May
+    // destroy this connection, and then says no.
+    bool provider_may_read();
     void complete(std::uint32_t operation, const Completion& completion);
     void complete_with_error(std::uint32_t operation, int error);
     // By a peer whose write consumed none of our receives.
@@ -86,6 +91,12 @@ class Connection final : public netio::Connection {
         std::uint32_t question = OperationTable::none;  // outstanding, ours alone
     };
 
+    void guard_answer();
+    void end_unanswered();
+    bool is_unchecked() const noexcept {
+        return limits_.checks_answer && !(gate_ && gate_->is_open());
+    }
+
     OperationTable& operations() const noexcept { return seat_.queue().operations(); }
     // False: the handler destroyed this connection.
     bool establish(std::span<const std::byte> data);
@@ -95,7 +106,25 @@ class Connection final : public netio::Connection {
     void give_up_outstanding();
     void ask_for_sign_of_life();
 
+    // An attempt's event queue that is for it alone, released with this object.
+    class OwnEvents {
+      public:
+        OwnEvents(Fabric& fabric, bool wanted)
+            : fabric_{fabric}, queue_{wanted ? &fabric.own_events() : nullptr} {}
+        ~OwnEvents() {
+            if (queue_ != nullptr) fabric_.release(*queue_);
+        }
+        OwnEvents(const OwnEvents&) = delete;
+        OwnEvents& operator=(const OwnEvents&) = delete;
+        EventQueue* get() const noexcept { return queue_; }
+
+      private:
+        Fabric& fabric_;
+        EventQueue* queue_;
+    };
+
     Domain& domain_;
+    OwnEvents own_events_; // goes behind the endpoint that is bound to it
     EventQueue& events_;
     bool accepting_;
     QueueLimits limits_;
@@ -107,6 +136,7 @@ class Connection final : public netio::Connection {
     std::uint32_t outstanding_ = OperationTable::none; // head of the list
     std::size_t sends_outstanding_ = 0;
     std::size_t receives_outstanding_ = 0;
+    std::optional<AnswerCheck> gate_; // looks at life_.socket
     std::vector<Held> held_;
     std::vector<Completion> given_up_; // and not yet told; the next one last
     Closed closed_;

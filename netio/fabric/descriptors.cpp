@@ -75,6 +75,20 @@ CloseOnExec::~CloseOnExec() {
     });
 }
 
+FewCloseOnExec::FewCloseOnExec() noexcept {
+    next_.fill(-1);
+    next_[0] = ::eventfd(0, EFD_CLOEXEC);
+    for (std::size_t i = 1; i < next_.size() && next_[i - 1] >= 0; ++i)
+        next_[i] = ::fcntl(next_[0], F_DUPFD_CLOEXEC, 0);
+    for (const int fd : next_)
+        if (fd >= 0) ::close(fd);
+}
+
+FewCloseOnExec::~FewCloseOnExec() {
+    for (const int fd : next_)
+        if (fd >= 0) CloseOnExec::set(fd);
+}
+
 void CloseOnExec::set(int fd) noexcept {
     const int flags = ::fcntl(fd, F_GETFD);
     if (flags >= 0) ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);

@@ -3,6 +3,7 @@
 
 // The descriptors of this process: how many are left, and which ones a library has opened.
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -31,6 +32,19 @@ class CloseOnExec {
 
   private:
     std::vector<int> before_;
+};
+
+// The same for a call that opens a few descriptors, and that is made often: it looks only at the
+// numbers that the next descriptors will have.
+class FewCloseOnExec {
+  public:
+    FewCloseOnExec() noexcept;
+    ~FewCloseOnExec();
+    FewCloseOnExec(const FewCloseOnExec&) = delete;
+    FewCloseOnExec& operator=(const FewCloseOnExec&) = delete;
+
+  private:
+    std::array<int, 12> next_; // -1: there is none
 };
 
 } // namespace netio::fabric

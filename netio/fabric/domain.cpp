@@ -73,7 +73,8 @@ std::unique_ptr<Registration> Domain::register_memory(std::span<std::byte> memor
 
 Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
     : loop_{loop}, options_{options}, provider_{info.fabric_attr->prov_name},
-      name_{info.fabric_attr->name}, uses_kernel_sockets_{fabric::uses_kernel_sockets(info)} {
+      name_{info.fabric_attr->name}, uses_kernel_sockets_{fabric::uses_kernel_sockets(info)},
+      reads_all_sockets_{fabric::reads_all_sockets(info)} {
     const CloseOnExec close_on_exec;
     ::fid_fabric* fabric = nullptr;
     require(library().fabric(info.fabric_attr, &fabric, nullptr),
@@ -95,6 +96,26 @@ EventQueue& Fabric::events_for(bool accepting) {
     if (free != events_.end()) return **free;
     if (events_.size() > attempt_queue_limit) return *events_.front();
     return *events_.emplace_back(std::make_unique<EventQueue>(loop_, *fabric_));
+}
+
+EventQueue& Fabric::own_events() {
+    close_released();
+    const FewCloseOnExec close_on_exec;
+    return *own_events_.emplace_back(std::make_unique<EventQueue>(loop_, *fabric_, true));
+}
+
+void Fabric::release(EventQueue& events) noexcept {
+    const auto found = std::find_if(own_events_.begin(), own_events_.end(),
+                                    [&](const auto& owned) { return owned.get() == &events; });
+    NETIO_CHECK(found != own_events_.end());
+    released_.push_back(std::move(*found));
+    own_events_.erase(found);
+    close_released();
+}
+
+void Fabric::close_released() noexcept {
+    // One that is being read right now, and whose handler gave it up, is closed later.
+    std::erase_if(released_, [](const auto& queue) { return !queue->draining(); });
 }
 
 bool Fabric::serves(const ::fi_info& info) const {

@@ -24,7 +24,7 @@ class Domain final : public MemoryDomain {
 
     bool serves(const ::fi_info& info) const;
     ::fid_domain& handle() noexcept { return *domain_; }
-    Fabric& fabric() noexcept { return fabric_; }
+    Fabric& fabric() const noexcept { return fabric_; }
     EventLoop& loop() noexcept { return loop_; }
     // Sends and receives need registered memory here.
     bool needs_registration() const noexcept { return registrar_.needs_local(); }
@@ -67,19 +67,30 @@ class Fabric {
     // is the only one on its queue, as long as there are no more of them than this.
     EventQueue& events_for(bool accepting);
     static constexpr std::size_t attempt_queue_limit = 64;
+    // For one attempt whose answer is judged before the provider reads it, until release().
+    EventQueue& own_events();
+    void release(EventQueue& events) noexcept;
+    // No attempt has any of its queues.
+    bool is_unused() const noexcept { return own_events_.empty(); }
     // The domain that an endpoint of this info belongs to, opened at first use.
     Domain& domain_for(::fi_info& info);
     bool uses_kernel_sockets() const noexcept { return uses_kernel_sockets_; }
+    bool reads_all_sockets() const noexcept { return reads_all_sockets_; }
 
   private:
+    void close_released() noexcept;
+
     EventLoop& loop_;
     const FabricOptions& options_;
     std::string provider_;
     std::string name_;
     FabricHandle fabric_;
     bool uses_kernel_sockets_;
+    bool reads_all_sockets_;
     // The first is for all; the others are for attempts, and for what comes of them.
     std::vector<std::unique_ptr<EventQueue>> events_;
+    std::vector<std::unique_ptr<EventQueue>> own_events_; // of one attempt each
+    std::vector<std::unique_ptr<EventQueue>> released_;
     std::vector<std::unique_ptr<Domain>> domains_;
 };
 

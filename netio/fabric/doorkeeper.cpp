@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/doorkeeper.hpp"
 
+#include "netio/base/observer.hpp"
 #include "netio/fabric/descriptors.hpp"
 
+#include <string>
 #include <utility>
 
 namespace netio::fabric {
 
 Doorkeeper::Doorkeeper(EventLoop& loop, const access::GateAddress& address, const Limits& limits)
-    : socket_{address, limits.half_handshake}, stranger_timeout_{limits.stranger},
+    : loop_{loop}, strangers_per_host_{limits.strangers_per_host},
+      socket_{address, limits.half_handshake}, stranger_timeout_{limits.stranger},
       timer_{loop, [this] { look(); }}, guests_{limits.strangers_per_host} {}
 
 void Doorkeeper::knock() {
@@ -30,9 +33,25 @@ void Doorkeeper::enter(const HalfOpen::Guest& guest) {
             guests_.note_asking(fd);
             continue;
         }
-        if (is_there) cut_off(fd);
+        if (is_there) {
+            tell_cut_off(*excess);
+            cut_off(fd);
+        }
         guests_.forget(fd);
     }
+}
+
+void Doorkeeper::tell_cut_off(const HalfOpen::Excess& excess) const {
+    Observer* const observer = loop_.observer;
+    if (observer == nullptr) return;
+    const std::size_t limit =
+        strangers_per_host_ * (excess.is_asking ? HalfOpen::asking_per_waiting : 1);
+    observer->on_peer_rejected(
+        {.peer = ListeningSocket::name_of_peer(excess.guest.fd),
+         .why = "more than " + std::to_string(limit) + " connections of its machine " +
+                (excess.is_asking ? "wait for an answer here" : "have not sent their request") +
+                "; if these are wanted, raise strangers_per_host_limit (FabricOptions, `fabric:` "
+                "in YAML), or let their programs connect fewer sockets at once"});
 }
 
 KernelSocket Doorkeeper::admit(const access::GateAddress& peer) {

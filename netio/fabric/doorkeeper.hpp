@@ -44,7 +44,10 @@ class Doorkeeper {
     using Strangers = std::map<int, access::GateAddress>; // by descriptor
 
     void enter(const HalfOpen::Guest& guest);
+    void tell_cut_off(const HalfOpen::Excess& excess) const;
 
+    EventLoop& loop_;
+    const std::size_t strangers_per_host_;
     ListeningSocket socket_;
     std::chrono::milliseconds stranger_timeout_;
     Timer timer_;

@@ -57,7 +57,7 @@ std::string Endpoint::peer_address() const {
 // A listener over kernel sockets waits for the longest request there can be
 // (netio/fabric/kernel_socket.hpp).
 int Endpoint::connect(std::span<const std::byte> data) noexcept {
-    std::array<std::byte, tcp_request_data_bytes> padded{};
+    std::array<std::byte, tcp_message_data_bytes> padded{};
     std::ranges::copy(data, padded.begin());
     const bool pads = domain_.fabric().uses_kernel_sockets();
     const int result = ::fi_connect(handle_.get(), info_->dest_addr, padded.data(),

@@ -36,6 +36,7 @@ class Endpoint {
     // Receives that may be outstanding, as far as the provider is concerned.
     std::size_t receive_limit() const noexcept { return info_->rx_attr->size; }
     std::string peer_address() const;
+    const void* remote() const noexcept { return info_->dest_addr; }
 
     // What these return is libfabric's: 0, or a negative error. `context` names the operation.
     int connect(std::span<const std::byte> data) noexcept;

@@ -50,8 +50,8 @@ EventQueueHandle open_event_queue(::fid_fabric& fabric, int& wait_fd) {
     return handle;
 }
 
-EventQueue::EventQueue(EventLoop& loop, ::fid_fabric& fabric)
-    : loop_{loop}, fabric_{fabric}, queue_{open_event_queue(fabric, wait_fd_)} {
+EventQueue::EventQueue(EventLoop& loop, ::fid_fabric& fabric, bool asks)
+    : loop_{loop}, fabric_{fabric}, asks_{asks}, queue_{open_event_queue(fabric, wait_fd_)} {
     loop_.add(*this);
 }
 
@@ -92,9 +92,20 @@ void EventQueue::close_abandoned() noexcept {
 }
 
 std::size_t EventQueue::drain(std::size_t budget) {
+    draining_ = true;
+    const std::size_t work = read(budget);
+    draining_ = false;
+    return work;
+}
+
+bool EventQueue::may_read() const {
+    return !asks_ || members_.empty() || members_.begin()->second->provider_may_read();
+}
+
+std::size_t EventQueue::read(std::size_t budget) {
     std::size_t work = 0;
     unsigned empty = 0;
-    while (failure_ == 0 && work < budget && empty < empty_reads) {
+    while (failure_ == 0 && work < budget && empty < empty_reads && may_read()) {
         const auto result = reader_.read(*queue_);
         if (result == CmReader::Result::nothing) {
             ++empty;

@@ -59,7 +59,9 @@ EventQueueHandle open_event_queue(::fid_fabric& fabric, int& wait_fd);
 
 class EventQueue final : public EventSource {
   public:
-    EventQueue(EventLoop& loop, ::fid_fabric& fabric);
+    // `asks`: before each read it asks its connection, the only one, whether the provider may read
+    // (Connection::provider_may_read), since a read drives the connecting of all of them.
+    EventQueue(EventLoop& loop, ::fid_fabric& fabric, bool asks = false);
     ~EventQueue();
 
     ::fid_eq& handle() noexcept { return *queue_; }
@@ -75,11 +77,15 @@ class EventQueue final : public EventSource {
     // Waits for the answers, as long as the kernel does.
     void close_abandoned() noexcept;
 
+    bool draining() const noexcept { return draining_; }
+
     int wait_fd() const noexcept override { return wait_fd_; }
     std::size_t drain(std::size_t budget) override;
     bool may_sleep() override;
 
   private:
+    std::size_t read(std::size_t budget);
+    bool may_read() const;
     void deliver(const CmEvent& event);
     void deliver_error(const CmError& error);
     void close_abandoned(::fid_t endpoint) noexcept;
@@ -88,6 +94,8 @@ class EventQueue final : public EventSource {
 
     EventLoop& loop_;
     ::fid_fabric& fabric_;
+    const bool asks_;
+    bool draining_ = false;
     int wait_fd_ = -1;
     EventQueueHandle queue_;
     CmReader reader_;

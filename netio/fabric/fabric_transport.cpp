@@ -31,6 +31,8 @@ void validate(const FabricOptions& options) {
     require_time("fabric: half_handshake_timeout", options.half_handshake_timeout);
     require_time("fabric: stranger_timeout", options.stranger_timeout);
     require(options.strangers_per_host_limit > 0, "strangers_per_host_limit must be at least 1");
+    require(options.attempts_per_address_limit > 0,
+            "attempts_per_address_limit must be at least 1");
     require(options.queue_endpoint_limit > 0, "queue_endpoint_limit must be at least 1");
     require(options.queue_entry_limit > 0, "queue_entry_limit must be at least 1");
 }
@@ -38,8 +40,9 @@ void validate(const FabricOptions& options) {
 class FabricTransport final : public Transport {
   public:
     FabricTransport(EventLoop& loop, FabricOptions options)
-        : Transport{options.windows_limit, options.copies_limit}, loop_{loop},
-          options_{(validate(options), std::move(options))} {
+        : Transport{options.windows_limit, options.copies_limit,
+                    options.attempts_per_address_limit},
+          loop_{loop}, options_{(validate(options), std::move(options))} {
         static_cast<void>(library()); // set-up is where it may be missing
         if (options_.provider == "auto") {
             providers_ = usable_providers();
@@ -128,7 +131,9 @@ class FabricTransport final : public Transport {
 
     std::unique_ptr<netio::Connection> connect(Info info, const QueueLimits& limits,
                                                Connection::Handler& handler) {
-        Domain& domain = fabric_for(*info).domain_for(*info);
+        const bool is_apart = limits.checks_answer && reads_all_sockets(*info);
+        Fabric& fabric = is_apart ? unused_fabric(*info) : fabric_for(*info);
+        Domain& domain = fabric.domain_for(*info);
         const int next_descriptor = lowest_free_descriptor();
         EndpointHandle endpoint = Endpoint::open(domain, *info, limits);
         Origin origin;
@@ -187,10 +192,20 @@ class FabricTransport final : public Transport {
         return *fabrics_.back();
     }
 
+    // For one attempt whose answer is judged, and whose sockets no other attempt makes the provider
+    // read. It stays for the next one, since buffers may be registered with its domain.
+    Fabric& unused_fabric(::fi_info& info) {
+        for (const auto& fabric : apart_) {
+            if (fabric->serves(info) && fabric->is_unused()) return *fabric;
+        }
+        return *apart_.emplace_back(std::make_unique<Fabric>(loop_, options_, info));
+    }
+
     EventLoop& loop_;
     FabricOptions options_;
     std::vector<std::string> providers_;
     std::vector<std::unique_ptr<Fabric>> fabrics_;
+    std::vector<std::unique_ptr<Fabric>> apart_;
     std::optional<RouteFinder> finder_; // from the first search on
 };
 

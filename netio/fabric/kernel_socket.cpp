@@ -11,6 +11,7 @@
 #include <linux/tcp.h>
 #include <mutex>
 #include <netinet/in.h>
+#include <poll.h>
 #include <rdma/fi_cm.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -103,8 +104,30 @@ access::GateAddress KernelSocket::local() const noexcept {
     return to_gate_address(&storage);
 }
 
-bool KernelSocket::report_all() const noexcept {
-    return set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, 1);
+bool KernelSocket::report_from(std::size_t byte_count) const noexcept {
+    return set_option(fd_, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(byte_count));
+}
+
+// A peer with a closed window keeps bytes from being sent, and an acknowledged byte is not queued
+// any more; one of both is so.
+bool KernelSocket::has_sent() const noexcept {
+    int queued = 0;
+    if (::ioctl(fd_, SIOCOUTQ, &queued) == 0 && queued > 0) return true;
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    constexpr auto needed = offsetof(tcp_info, tcpi_bytes_sent) + sizeof(std::uint64_t);
+    return ::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && size >= needed &&
+           info.tcpi_bytes_sent > 0;
+}
+
+long KernelSocket::peek(std::span<std::byte> into) const noexcept {
+    const auto size = ::recv(fd_, into.data(), into.size(), MSG_PEEK | MSG_DONTWAIT);
+    return size < 0 ? -errno : size;
+}
+
+bool KernelSocket::is_at_end() const noexcept {
+    ::pollfd look{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+    return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 void KernelSocket::probe_when_idle(Duration interval) const noexcept {
@@ -157,6 +180,25 @@ KernelSocket find_connection(const access::GateAddress& local, const access::Gat
     return KernelSocket{found};
 }
 
+// It has no peer's name before it is connected.
+KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess) {
+    sockaddr_storage name{};
+    std::size_t size = sizeof name;
+    if (::fi_getname(&endpoint.fid, &name, &size) != 0) return {};
+    const access::GateAddress local = to_gate_address(&name);
+    const access::GateAddress peer = to_gate_address(remote);
+    const auto is_it = [&](int fd) {
+        return may_be_new_socket(fd) && name_of(fd, ::getsockname) == local &&
+               name_of(fd, ::getpeername).value_or(peer) == peer;
+    };
+    if (is_it(guess)) return KernelSocket{guess};
+    int found = -1;
+    for_each_descriptor([&](int fd) {
+        if (found < 0 && is_it(fd)) found = fd;
+    });
+    return KernelSocket{found};
+}
+
 KernelSocket find_connection(::fid_ep& endpoint, int guess) {
     sockaddr_storage local{};
     sockaddr_storage peer{};
@@ -171,7 +213,7 @@ KernelSocket find_connection(::fid_ep& endpoint, int guess) {
 
 // --- a listening one ------------------------------------------------------------------------
 
-constexpr int whole_request = tcp_request_header_bytes + tcp_request_data_bytes;
+constexpr int whole_request = tcp_message_header_bytes + tcp_message_data_bytes;
 
 ListeningSocket::ListeningSocket(const access::GateAddress& local,
                                  std::chrono::milliseconds receive_limit)
@@ -226,6 +268,13 @@ bool ListeningSocket::has_accepted(int fd) const {
 
 std::optional<access::GateAddress> ListeningSocket::peer_of(int fd) {
     return name_of(fd, ::getpeername);
+}
+
+std::string ListeningSocket::name_of_peer(int fd) {
+    sockaddr_storage storage{};
+    socklen_t size = sizeof storage;
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "unknown peer";
+    return to_string(to_address(&storage));
 }
 
 bool ListeningSocket::has_asked(int fd) {

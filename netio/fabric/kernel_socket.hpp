@@ -25,13 +25,15 @@
 #include <functional>
 #include <optional>
 #include <rdma/fi_endpoint.h>
+#include <span>
+#include <string>
 
 namespace netio::fabric {
 
-// Of a connection request of the tcp provider, the bytes before the connection data, and the most
-// that it reads of those.
-inline constexpr std::size_t tcp_request_header_bytes = 32;
-inline constexpr std::size_t tcp_request_data_bytes = 256;
+// Of a connection request or answer of the tcp provider, the bytes before the connection data, and
+// the most that it reads of those.
+inline constexpr std::size_t tcp_message_header_bytes = 32;
+inline constexpr std::size_t tcp_message_data_bytes = 256;
 
 // A socket of the provider's, in the table as long as this lives. The provider owns the
 // descriptor; let go of this before the provider closes it.
@@ -48,7 +50,16 @@ class KernelSocket {
     // Its own end.
     access::GateAddress local() const noexcept;
     // Whatever arrives is reported from now on. False: the kernel refuses it.
-    [[nodiscard]] bool report_all() const noexcept;
+    [[nodiscard]] bool report_all() const noexcept { return report_from(1); }
+    // It counts as readable once so many bytes are there, or its end. False: the kernel refuses it.
+    [[nodiscard]] bool report_from(std::size_t byte_count) const noexcept;
+    // Something was handed to the kernel to be sent, delivered or not.
+    bool has_sent() const noexcept;
+    // Copies what has arrived and leaves it there. The number of bytes; 0: the peer has ended it;
+    // negative: an error of errno.
+    long peek(std::span<std::byte> into) const noexcept;
+    // Nothing more can arrive.
+    bool is_at_end() const noexcept;
 
     // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
     // is there.
@@ -63,6 +74,8 @@ class KernelSocket {
     int fd_ = -1;
 };
 
+// The socket of an endpoint that has begun to connect; `guess` is looked at first.
+KernelSocket find_attempt(::fid_ep& endpoint, const void* remote, int guess);
 // The socket of a connected endpoint; `guess` is looked at first.
 KernelSocket find_connection(::fid_ep& endpoint, int guess);
 // A connected socket of this process with these names, or none; `guess` is looked at first.
@@ -83,6 +96,7 @@ class ListeningSocket {
     // are looked at.
     KernelSocket find_accepted(const access::GateAddress& peer, int known) const;
     static std::optional<access::GateAddress> peer_of(int fd);
+    static std::string name_of_peer(int fd); // for people
     // Whether all of a request has arrived, read or not.
     static bool has_asked(int fd);
     // Those accepted here that belong to nobody yet.

@@ -314,6 +314,15 @@ bool uses_kernel_sockets(const ::fi_info& info) {
     return traits_of(info).kernel_sockets;
 }
 
+bool has_unified_tcp() {
+    return FI_VERSION_GE(library().version(), FI_VERSION(1, 18)) != 0;
+}
+
+bool reads_all_sockets(const ::fi_info& info) {
+    if (!uses_kernel_sockets(info)) return false;
+    return std::string_view{info.fabric_attr->prov_name} != "tcp" || has_unified_tcp();
+}
+
 bool guards_memory(std::string_view provider) {
     return !traits_of(provider).kernel_sockets;
 }

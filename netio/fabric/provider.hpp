@@ -55,6 +55,13 @@ std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits
 std::size_t receive_queue_size(const ::fi_info& info, const QueueLimits& limits);
 // The provider's connections are kernel TCP sockets (netio/fabric/kernel_socket.hpp).
 bool uses_kernel_sockets(const ::fi_info& info);
+// The "tcp" of this library is what "net" was in 1.17: libfabric 1.18 and later.
+bool has_unified_tcp();
+// They are kernel sockets, and any read of an event or completion queue makes the provider read all
+// sockets of a domain: "net", and "tcp" of libfabric 1.18 and later. "tcp" of 1.17 reads with a
+// completion queue the connected endpoints of that queue, and drives with an event queue the
+// connecting ones of that queue.
+bool reads_all_sockets(const ::fi_info& info);
 // Transport::guards_memory. On kernel sockets libfabric checks what a peer writes to, and forgets
 // that address plus length may wrap (1.17, and today's source).
 bool guards_memory(std::string_view provider);

@@ -19,10 +19,10 @@ void validate(const SendSocket::Options& options) {
 SendCore::SendCore(SendSocket& socket, Transport& transport, SendSocket::Options options,
                    SendSocket::Handler& handler)
     : socket_{socket}, transport_{transport}, options_{std::move(options)}, handler_{handler},
-      connector_{transport, *this}, back_off_{{.first = options_.retry_interval,
-                                               .limit = std::max(options_.retry_interval,
-                                                                 options_.retry_limit),
-                                               .seed = transport.draw_number()}},
+      connector_{transport, *this, options_.session.connect_timeout},
+      back_off_{{.first = options_.retry_interval,
+                 .limit = std::max(options_.retry_interval, options_.retry_limit),
+                 .seed = transport.draw_number()}},
       outlook_{proof()}, retry_timer_{transport.loop(), [this] { retry(); }} {
     validate(options_);
 }

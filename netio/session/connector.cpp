@@ -23,6 +23,18 @@ constexpr std::array telling{
     CloseReason::lost,
 };
 
+// Retries after a listener has closed a connection without an answer. A listener does so if a
+// machine has too many unfinished connections, and those finish soon.
+constexpr unsigned retry_limit = 5;
+constexpr std::chrono::milliseconds first_retry{20};
+
+bool is_answer(const Closed& closed) {
+    return closed.ended_unanswered || closed.reason == CloseReason::rejected ||
+           closed.reason == CloseReason::refused || closed.reason == CloseReason::not_admitted ||
+           closed.reason == CloseReason::protocol_error ||
+           closed.reason == CloseReason::handshake_timeout;
+}
+
 std::ptrdiff_t rank(const Closed& closed) {
     return std::ranges::find(telling, closed.reason) - telling.begin();
 }
@@ -39,8 +51,10 @@ Closed all_reasons(const std::vector<Closed>& reasons) {
     return all;
 }
 
-Connector::Connector(Transport& transport, Handler& handler)
-    : transport_{transport}, handler_{handler}, turn_{transport.loop(), [this] { go_on(); }} {}
+Connector::Connector(Transport& transport, Handler& handler, std::chrono::milliseconds slot_timeout)
+    : transport_{transport}, handler_{handler}, slot_{transport.attempts(),
+                                                      [this] { turn_.start(Duration::zero()); }},
+      slot_timeout_{slot_timeout}, turn_{transport.loop(), [this] { go_on(); }} {}
 
 Connector::~Connector() {
     if (destroyed_ != nullptr) *destroyed_ = true;
@@ -96,12 +110,22 @@ void Connector::on_found(FoundRoutes found) {
 
 void Connector::try_next(const Closed& closed) {
     NETIO_CHECK_MSG(connecting_, "there is no route that could have failed");
+    if (is_answer(closed)) slot_.note_answer(transport_.loop().now());
     again_ = current_ && current_->gate && current_->gate->take_again();
-    if (!again_) {
-        tell_observer(closed);
-        reasons_.push_back(closed);
+    if (again_) return turn_.start(Duration::zero()); // it keeps its place
+    slot_.leave();
+    if (may_retry(closed)) {
+        again_ = true;
+        const auto pause = first_retry * (1U << retries_++);
+        return turn_.start(pause + pause * (transport_.draw_number() % 64) / 64);
     }
+    tell_observer(closed);
+    reasons_.push_back(closed);
     turn_.start(Duration::zero());
+}
+
+bool Connector::may_retry(const Closed& closed) {
+    return current_ && closed.ended_unanswered && retries_ < retry_limit;
 }
 
 void Connector::tell_observer(const Closed& closed) const {
@@ -129,16 +153,47 @@ void Connector::cancel() noexcept {
     routes_.clear();
     current_.reset();
     again_ = false;
+    retries_ = 0;
+    slot_.note_answer(transport_.loop().now());
+    slot_.leave();
     reasons_.clear();
 }
 
 void Connector::go_on() {
-    if (std::exchange(again_, false)) return give_current();
+    if (slot_.is_waiting()) return wait_on();
+    if (std::exchange(again_, false)) return leave();
+    if (slot_.is_held()) return give_current(); // it has waited
+    next_route();
+}
+
+void Connector::next_route() {
     if (routes_.empty() && !remotes_.empty()) return search();
     if (routes_.empty()) return give_up(all_reasons(reasons_));
     current_ = target_of(routes_.back());
+    retries_ = 0;
     routes_.pop_back();
-    give_current();
+    leave();
+}
+
+// At once, or when there is room for one more attempt that has no answer yet.
+void Connector::leave() {
+    if (slot_.is_held() || slot_.enter(current_->remote)) return give_current();
+    waits_since_ = transport_.loop().now();
+    turn_.start(slot_timeout_);
+}
+
+// As long as the address answers others, they are only in front.
+void Connector::wait_on() {
+    const TimePoint since = std::max(waits_since_, slot_.last_answer());
+    const TimePoint until = since + slot_timeout_;
+    if (transport_.loop().now() < until) return turn_.start_at(until);
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(slot_timeout_).count();
+    slot_.leave();
+    try_next({.reason = CloseReason::connect_timeout,
+              .detail = "no answer from " + to_string(current_->remote) + " within " +
+                        std::to_string(time) + " ms to the " +
+                        std::to_string(transport_.attempts().per_address()) +
+                        " attempts before this one (attempts_per_address_limit)"});
 }
 
 Session::Target Connector::target_of(const Route& route) const {

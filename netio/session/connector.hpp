@@ -4,7 +4,8 @@
 // Tries one way to a peer after the other: every address that it is known by and that their names
 // stand for, over every provider that reaches it. Names are resolved without holding up the loop.
 // The owner makes a session for the route it is given, and says when that one has failed. A route
-// at which this side has to prove its key is tried once more for that:
+// at which this side has to prove its key is tried once more for that, and one that ended the
+// connection without an answer a few times, with growing pauses:
 //
 //     on_route:           session_ = std::make_unique<Session>(transport, target, ...)
 //     session's on_open:  connector_.cancel()
@@ -41,7 +42,10 @@ class Connector {
         ~Handler() = default;
     };
 
-    Connector(Transport& transport, Handler& handler);
+    // `slot_timeout`: how long an attempt waits for a slot (Transport::attempts()) while the
+    // address answers no attempt.
+    Connector(Transport& transport, Handler& handler,
+              std::chrono::milliseconds slot_timeout = SessionOptions{}.connect_timeout);
     ~Connector();
     Connector(const Connector&) = delete;
     Connector& operator=(const Connector&) = delete;
@@ -72,6 +76,10 @@ class Connector {
     void search();
     void on_found(FoundRoutes found);
     void go_on();
+    void next_route();
+    void leave();
+    void wait_on();
+    bool may_retry(const Closed& closed);
     void tell_observer(const Closed& closed) const;
     void give_current();
     Session::Target target_of(const Route& route) const;
@@ -86,6 +94,10 @@ class Connector {
     std::vector<Route> routes_;              // still to be tried, best last
     std::optional<Session::Target> current_; // the one that was given last
     bool again_ = false;                     // and it is to be given again
+    unsigned retries_ = 0;                   // of this route, after attempts that ended unanswered
+    AttemptLimit::Slot slot_;
+    const Duration slot_timeout_;
+    TimePoint waits_since_{}; // for a slot
     std::vector<Closed> reasons_;
     bool connecting_ = false;
     Timer turn_; // no call calls back

@@ -66,7 +66,8 @@ void SessionCore::connect(Transport& transport, const Session::Target& target) {
                                           .offer = target.offer},
                                          {.send_count = options_.send_count,
                                           .receive_count = options_.receive_count,
-                                          .remote_writes = options_.remote_writes},
+                                          .remote_writes = options_.remote_writes,
+                                          .checks_answer = target.gate != nullptr},
                                          *this);
     open_connection(options_.connect_timeout);
 }
@@ -106,6 +107,19 @@ void SessionCore::open_connection(std::chrono::milliseconds timeout) {
     connection_->open(std::span{data}.first(size));
 }
 
+// Once: the gate's second look at an answer would find that it had not asked for it.
+bool SessionCore::is_answer_genuine(std::span<const std::byte> data) {
+    if (std::exchange(is_answered_, true)) return true; // or it would not have connected
+    const Closed problem = handshake_.take_answer(data);
+    if (problem.detail.empty()) return true;
+    fail(problem.reason, connection_->peer_address() + " " + problem.detail);
+    return false;
+}
+
+void SessionCore::on_answer(std::span<const std::byte> data) {
+    static_cast<void>(is_answer_genuine(data));
+}
+
 void SessionCore::on_connected(std::span<const std::byte> data) {
     if (state_ != State::opening) return;
     liveness_.on_received(loop_.now(), loop_.stalled());
@@ -113,10 +127,7 @@ void SessionCore::on_connected(std::span<const std::byte> data) {
         state_ = handshake_.exchange(options_.key_bytes) ? State::exchanging : State::awaiting_open;
         return;
     }
-    const Closed problem = handshake_.take_answer(data);
-    if (!problem.detail.empty()) {
-        return fail(problem.reason, connection_->peer_address() + " " + problem.detail);
-    }
+    if (!is_answer_genuine(data)) return;
     open_windows(handshake_, options_, connection_->capabilities(), send_, receive_);
     KeyExchange* const exchange = handshake_.exchange(options_.key_bytes);
     if (exchange == nullptr) return static_cast<void>(say_open());

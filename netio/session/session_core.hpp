@@ -61,6 +61,7 @@ class SessionCore final : private Connection::Handler {
         ended
     };
 
+    void on_answer(std::span<const std::byte> data) override;
     void on_connected(std::span<const std::byte> data) override;
     void on_rejected(std::span<const std::byte> data) override;
     void on_completion(const Completion& completion) override;
@@ -69,6 +70,7 @@ class SessionCore final : private Connection::Handler {
     void open_connection(std::chrono::milliseconds timeout);
     void become_open();
     // Each of these: false: the session has ended, or is destroyed.
+    bool is_answer_genuine(std::span<const std::byte> data);
     bool say_open();
     bool take_keys(std::span<const std::byte> message);
     bool take_arrival(const Completion& completion);
@@ -98,6 +100,7 @@ class SessionCore final : private Connection::Handler {
     Shutdown shutdown_;
     Liveness liveness_;
     std::optional<Closed> verdict_; // the reason of the end, as soon as there is one
+    bool is_answered_ = false;
     bool* destroyed_ = nullptr;
     PatientTimer deadline_; // connecting, handshake, shutdown, parting
     Timer beat_;

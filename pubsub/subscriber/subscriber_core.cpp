@@ -71,7 +71,9 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
              .back_off = {.first = options_.retry_interval,
                           .limit = std::max(options_.retry_interval, options_.retry_limit),
                           .seed = transport.draw_number()}}},
-      connector_{transport, *this}, retry_timer_{transport.loop(), [this] { retry(); }} {
+      connector_{transport, *this, options_.session.connect_timeout}, retry_timer_{
+                                                                          transport.loop(),
+                                                                          [this] { retry(); }} {
     validate(options_);
     start();
 }

@@ -10,8 +10,8 @@ namespace netio::stream::inline v0_2 {
 StreamSocket::Core::Core(StreamSocket& socket, Transport& transport, Options options,
                          StreamSocket::Handler& handler)
     : socket_{socket}, transport_{transport}, loop_{transport.loop()},
-      options_{(validate(options), std::move(options))}, handler_{handler}, connector_{transport,
-                                                                                       *this} {}
+      options_{(validate(options), std::move(options))}, handler_{handler},
+      connector_{transport, *this, options_.session.connect_timeout} {}
 
 // --- connecting -----------------------------------------------------------------------------
 

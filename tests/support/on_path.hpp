@@ -100,6 +100,7 @@ class OnPath final : public ForwardingTransport {
         }
         std::string peer_address() const override { return inner->peer_address(); }
 
+        void on_answer(std::span<const std::byte> data) override { handler_.on_answer(data); }
         void on_connected(std::span<const std::byte> data) override { handler_.on_connected(data); }
         void on_rejected(std::span<const std::byte> data) override { handler_.on_rejected(data); }
         void on_completion(const Completion& completion) override {

@@ -66,6 +66,10 @@ class RawTcpPeer {
     }
     // The answer that lets in who has asked so.
     void accept_request(std::span<const std::byte> data) const {
+        const std::vector<std::byte> bytes = accept_message(data);
+        EXPECT_EQ(send(bytes), bytes.size());
+    }
+    static std::vector<std::byte> accept_message(std::span<const std::byte> data) {
         constexpr std::size_t header_bytes = 32;
         std::vector<std::byte> bytes(header_bytes + data.size());
         bytes[0] = std::byte{3};                        // version
@@ -73,7 +77,7 @@ class RawTcpPeer {
         bytes[3] = static_cast<std::byte>(data.size()); // in the network's order
         bytes[24] = std::byte{1};                       // our order of bytes
         std::ranges::copy(data, bytes.begin() + header_bytes);
-        EXPECT_EQ(send(bytes), bytes.size());
+        return bytes;
     }
     static std::vector<std::byte> packet(const Packet& packet,
                                          std::span<const std::byte> body = {}) {
@@ -120,7 +124,7 @@ class RawTcpHost {
         at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         socklen_t size = sizeof at;
         EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&at), size), 0);
-        EXPECT_EQ(::listen(fd_, 4), 0);
+        EXPECT_EQ(::listen(fd_, 512), 0);
         EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size), 0);
         port_ = ntohs(at.sin_port);
     }
