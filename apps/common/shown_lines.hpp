@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a program shows while its loop runs. A handler must not throw, so where standard output
-// fails (a full disk, a terminal that is gone, a second Ctrl-C while nobody reads) the loop ends,
-// and the program says it behind the run.
+// What a program shows on standard output while its loop runs. The loop never waits for the reader:
+// lines are queued, up to BackgroundWriter::queue_limit_bytes. While the queue is full the program
+// pauses its peers, or leaves lines out and reports how many. Where standard output fails (a full
+// disk, a reader that is gone) the loop ends, and finish() throws the failure.
 
-#include "apps/common/standard_output.hpp"
+#include "apps/common/background_writer.hpp"
+#include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/event_loop.hpp"
 
-#include <exception>
+#include <functional>
 #include <string_view>
 
 namespace apps {
 
 class ShownLines {
   public:
-    explicit ShownLines(netio::EventLoop& loop) noexcept : loop_{loop} {}
+    // `on_writable` is called in a turn of the loop when a full queue has room again.
+    explicit ShownLines(
+        netio::EventLoop& loop, std::function<void()> on_writable = [] {});
+    ShownLines(const ShownLines&) = delete;
+    ShownLines& operator=(const ShownLines&) = delete;
 
-    // Nothing after the first failure, which stops the loop.
-    void print(std::string_view text, WaitUntil until = WaitUntil::second_signal) {
-        if (failure_) return;
-        try {
-            print_report(text, until);
-        } catch (...) {
-            failure_ = std::current_exception();
-            loop_.stop();
-        }
+    // Queues it, also beyond the limit.
+    void print(std::string_view text) {
+        writer_.put(text);
+        was_full_ = was_full_ || writer_.is_full();
     }
-    // Throws what print() has caught.
-    void check() const {
-        if (failure_) std::rethrow_exception(failure_);
-    }
+    bool is_full() const { return writer_.is_full(); }
+    // After the loop: waits until everything is written or a signal asks for the end. Throws
+    // std::runtime_error if not everything is written.
+    void finish();
 
   private:
-    netio::EventLoop& loop_;
-    std::exception_ptr failure_;
+    BackgroundWriter writer_;
+    bool was_full_ = false; // and on_writable has not been called since
+    netio::DescriptorWatch watch_;
 };
 
 } // namespace apps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio dump: shows messages, byte by byte. It asks to miss messages rather than hold anybody up.
+// netio dump: shows messages, byte by byte. While standard output takes nothing it receives
+// nothing, and the publishers drop messages for it.
 
 #include "apps/common/end_signals.hpp"
 #include "apps/common/exit_status.hpp"
@@ -64,7 +65,7 @@ class DumpRun final : private Subscriptions::Handler {
 
     ExitStatus run() {
         loop_.run();
-        lines_.check();
+        lines_.finish();
         if (refused_) return ExitStatus::failed;
         if (!reached_) return ExitStatus::unreached;
         if (shown_ == 0) return ExitStatus::nothing;
@@ -97,19 +98,18 @@ class DumpRun final : private Subscriptions::Handler {
         if (ended_) return;
         if (!arguments_.filter.wants(message, status)) return;
         const std::string with_status = status == 0 ? "" : fmt::format(", status {}", status);
-        lines_.print(fmt::format("{}: {} bytes{}\n{}", name_of(fid), message.size(), with_status,
-                                 hex_lines(message, arguments_.shown_bytes)));
+        print(fmt::format("{}: {} bytes{}\n{}", name_of(fid), message.size(), with_status,
+                          hex_lines(message, arguments_.shown_bytes)));
         if (++shown_ == arguments_.messages) end();
     }
     void on_gap(Subscriptions&, const Subscriptions::Source&, Fid fid,
                 std::uint64_t count) override {
-        if (!ended_) lines_.print(fmt::format("{}: {} messages left out\n", name_of(fid), count));
+        if (!ended_) print(fmt::format("{}: {} messages left out\n", name_of(fid), count));
     }
     void on_missed(Subscriptions&, const Subscriptions::Source&, Fid fid,
                    std::uint64_t count) override {
         if (ended_) return;
-        lines_.print(
-            fmt::format("{}: {} messages missed while not connected\n", name_of(fid), count));
+        print(fmt::format("{}: {} messages missed while not connected\n", name_of(fid), count));
     }
     void on_refused(Subscriptions&, const Subscriptions::Source& source, const FidRange& range,
                     Subscriptions::Refusal why) override {
@@ -131,6 +131,10 @@ class DumpRun final : private Subscriptions::Handler {
     }
     void on_trouble(Subscriptions&, const std::string& what) override { log_.warn(what); }
     void on_ended(Subscriptions&) override { loop_.stop(); }
+    void print(std::string_view text) {
+        lines_.print(text);
+        if (lines_.is_full()) all_.pause();
+    }
     // The second time it does not wait.
     void end() {
         if (std::exchange(ended_, true) || all_.connected_count() == 0) return loop_.stop();
@@ -142,7 +146,7 @@ class DumpRun final : private Subscriptions::Handler {
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
     PeerLog log_{loop_};
-    ShownLines lines_{loop_};
+    ShownLines lines_{loop_, [this] { all_.resume(); }};
     std::unique_ptr<netio::Transport> transport_;
     std::set<std::string> waiting_; // publishers, by name
     std::uint64_t shown_ = 0;

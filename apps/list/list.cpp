@@ -8,6 +8,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/shown_lines.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/list/listing.hpp"
 #include "apps/program/commands.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -20,6 +21,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace apps {
 namespace {
@@ -52,7 +55,7 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     ExitStatus run() {
         bus_->watch(*this);
         loop_.run();
-        lines_.check();
+        lines_.finish();
         if (arguments_.watch) return ExitStatus::done;
         if (!caught_up_) {
             spdlog::error("'{}' could not be read", arguments_.bus);
@@ -63,8 +66,10 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
         if (arguments_.json) {
             print_report(listed_as_json(publishers_) + "\n");
         } else {
+            std::string text;
             for (const auto& [name, announcement] : publishers_)
-                print_report(listed_as_text(announcement, layout_));
+                text += listed_as_text(announcement, layout_);
+            print_report(text);
         }
         return publishers_.empty() ? ExitStatus::nothing : ExitStatus::done;
     }
@@ -73,20 +78,40 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     static constexpr std::chrono::seconds unread_limit{5};
 
     void on_announced(const Announcement& announcement) override {
-        const bool known = publishers_.contains(announcement.name);
-        if (!has_any(announcement, wanted_)) {
-            if (known) on_gone(announcement.name);
-            return;
-        }
+        if (!has_any(announcement, wanted_)) return on_gone(announcement.name);
         publishers_.insert_or_assign(announcement.name, announcement);
-        if (!arguments_.watch) return;
-        lines_.print(arguments_.json
-                         ? listed_as_json(announcement, known ? "changed" : "found") + "\n"
-                         : (known ? "changed " : "found ") + listed_as_text(announcement, layout_));
+        show(announcement.name);
     }
     void on_gone(const std::string& name) override {
-        if (publishers_.erase(name) == 0 || !arguments_.watch) return;
-        lines_.print(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
+        if (publishers_.erase(name) > 0) show(name);
+    }
+    // With --watch: what has changed of this publisher. While standard output takes nothing, later
+    // changes of one publisher replace earlier ones.
+    void show(const std::string& name) {
+        if (!arguments_.watch) return;
+        const auto publisher = publishers_.find(name);
+        const bool is_there = publisher != publishers_.end();
+        const bool was_there = shown_.contains(name);
+        waiting_.erase(name);
+        if (!is_there && !was_there) return;
+        if (lines_.is_full()) {
+            waiting_.insert(name);
+        } else if (is_there) {
+            shown_.insert(name);
+            show_present(publisher->second, was_there);
+        } else {
+            shown_.erase(name);
+            lines_.print(arguments_.json ? gone_as_json(name) + "\n" : "gone " + name + "\n");
+        }
+    }
+    void show_present(const Announcement& announcement, bool was_there) {
+        const std::string event = was_there ? "changed" : "found";
+        lines_.print(arguments_.json ? listed_as_json(announcement, event) + "\n"
+                                     : event + " " + listed_as_text(announcement, layout_));
+    }
+    void show_waiting() {
+        while (!waiting_.empty() && !lines_.is_full())
+            show(std::string{*waiting_.begin()});
     }
     void on_trouble(const std::string& what) override { log_.warn("bus: " + what); }
     void on_caught_up() override {
@@ -104,9 +129,11 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
     const netio::pubsub::FidLayout* layout_;
     netio::EventLoop loop_;
     PeerLog log_{loop_};
-    ShownLines lines_{loop_};
+    ShownLines lines_{loop_, [this] { show_waiting(); }};
     std::vector<netio::pubsub::FidRange> wanted_;
     Publishers publishers_;
+    std::set<std::string> shown_;   // publishers, by name, as standard output was told last
+    std::set<std::string> waiting_; // publishers that have changed since the queue is full
     bool caught_up_ = false;
     netio::Timer end_timer_{loop_, [this] { loop_.stop(); }};
     std::unique_ptr<netio::pubsub::Discovery> bus_;

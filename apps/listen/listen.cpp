@@ -13,6 +13,7 @@
 #include "apps/common/report.hpp"
 #include "apps/common/session_values.hpp"
 #include "apps/common/shown_lines.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/metrics/socket_metrics.hpp"
@@ -59,7 +60,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
 
     ExitStatus run() {
         loop_.run();
-        lines_.check();
+        lines_.finish();
         const auto& sums = socket_.counters();
         print_report(
             arguments_.json
@@ -85,14 +86,15 @@ class ListenRun final : private netio::ListenSocket::Handler {
     }
     void on_connected(netio::ReceiveSocket& sender) override {
         log_.note(fmt::format("{} is connected", sender.peer_address()));
+        if (lines_.is_full()) sender.pause();
     }
-    void on_message(netio::ReceiveSocket&, std::span<const std::byte> message,
+    void on_message(netio::ReceiveSocket& sender, std::span<const std::byte> message,
                     std::optional<std::uint64_t>) override {
         if (arguments_.print) {
             lines_.print(printable({reinterpret_cast<const char*>(message.data()), message.size()},
                                    message.size()) +
-                             "\n",
-                         ended_ ? WaitUntil::first_signal : WaitUntil::second_signal);
+                         "\n");
+            if (lines_.is_full()) sender.pause();
         }
         ++received_;
         if (arguments_.messages && received_ == *arguments_.messages) end();
@@ -111,7 +113,10 @@ class ListenRun final : private netio::ListenSocket::Handler {
     const ListenArguments& arguments_;
     netio::EventLoop loop_;
     LogObserver observer_{loop_};
-    ShownLines lines_{loop_};
+    ShownLines lines_{loop_, [this] {
+                          for (netio::ReceiveSocket* const sender : socket_.peers())
+                              sender->resume();
+                      }};
     ServedKeys keys_;
     std::unique_ptr<netio::Transport> transport_;
     netio::DeviceWatch devices_{loop_};

@@ -18,7 +18,8 @@ namespace apps {
 
 class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
   public:
-    static constexpr std::size_t waiting_limit = 8192; // lines
+    static constexpr std::size_t waiting_limit = 8192;    // lines
+    static constexpr std::chrono::seconds flush_limit{1}; // a flush waits no longer than this
 
     enum class Style : std::uint8_t {
         plain,
@@ -43,7 +44,8 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
 
   protected:
     void sink_it_(const spdlog::details::log_msg& message) override;
-    void flush_() override {}
+    // Waits as finish() does, so that what the program prints next comes after its log.
+    void flush_() override { finish(flush_limit); }
 
   private:
     struct Queue; // shared with the thread, which may outlive this

@@ -21,8 +21,6 @@
 namespace apps {
 namespace {
 
-constexpr std::chrono::seconds end_patience{1};
-
 std::string_view environment(const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr ? value : std::string_view{};
@@ -107,7 +105,7 @@ ProgramLog::ProgramLog(const LogArguments& arguments) : file_{arguments.file} {
 }
 
 ProgramLog::~ProgramLog() {
-    log_->finish(end_patience);
+    log_->finish(BackgroundLog::flush_limit);
     if (const auto count = log_->left_out(); count > 0 && !file_.empty())
         tell_standard_error(
             fmt::format("netio: {} lines are left out of the log {}\n", count, file_));

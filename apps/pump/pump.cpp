@@ -10,6 +10,7 @@
 #include "apps/common/option_values.hpp"
 #include "apps/common/remote_writes.hpp"
 #include "apps/common/shown_lines.hpp"
+#include "apps/common/standard_output.hpp"
 #include "apps/metrics/gate_metrics.hpp"
 #include "apps/metrics/metrics.hpp"
 #include "apps/program/commands.hpp"
@@ -198,7 +199,13 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     settings.idle_limit = std::chrono::milliseconds{std::llround(serving.idle_limit_s * 1000)};
     const ServedKeys served{
         loop, permitting(arguments.keys, std::max(serving.clients_per_host, serving.clients / 2))};
-    ShownLines lines{loop};
+    std::uint64_t left_out = 0; // reports, since standard output takes nothing
+    ShownLines lines{loop, [&] {
+                         if (const auto count = std::exchange(left_out, 0); count > 0)
+                             spdlog::warn("standard output took nothing: {} reports of clients are "
+                                          "left out",
+                                          count);
+                     }};
     Server server{loop,
                   transport,
                   {.addresses = {netio::parse_address(serving.listen)},
@@ -208,7 +215,11 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
                    .host_limit_count = serving.clients_per_host,
                    .settings = settings},
                   [&](const End& end) {
-                      lines.print(text_of(end, arguments.output.json));
+                      if (lines.is_full()) {
+                          ++left_out;
+                      } else {
+                          lines.print(text_of(end, arguments.output.json));
+                      }
                       if (!serving.once) return;
                       status = end.error().empty() ? 0 : 1;
                       loop.stop();
@@ -227,7 +238,9 @@ int run_server(const Arguments& arguments, netio::EventLoop& loop, netio::Transp
     const auto metrics = show_metrics(loop, serving.metrics,
                                       with_gate(served.keys(), [&] { return figures(server); }));
     loop.run();
-    lines.check();
+    lines.finish();
+    if (left_out > 0)
+        spdlog::warn("standard output took nothing: {} reports of clients are left out", left_out);
     return status;
 }
 

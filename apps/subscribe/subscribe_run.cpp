@@ -91,7 +91,13 @@ Run::Run(netio::EventLoop& loop, netio::Transport& transport, const Arguments& a
                    end("interrupted");
                }} {
     const std::vector<FidRange> fids = parse_fids(arguments.fids.wanted);
-    if (!arguments.output.empty()) recorder_.emplace(arguments.output, fids, arguments.existing);
+    if (!arguments.output.empty()) {
+        recorder_.emplace(
+            loop, std::make_unique<Recorder>(arguments.output, fids, arguments.existing),
+            BackgroundRecorder::Events{
+                .on_writable = [this] { go_on_recording(); },
+                .on_failure = [this](const std::string& why) { recording_failed(why); }});
+    }
     for (const std::string& publisher : arguments.from.publishers)
         reached_.awaited.insert(to_string(peer_address(publisher)));
     all_.subscribe(fids, policy_named(arguments.policy));
@@ -135,11 +141,17 @@ void Run::end(std::string_view why) {
 
 // Whatever ended it but a publisher that was lost: all that came before is whole.
 void Run::finish_recording(const SubscribeReport& report) {
-    if (!recorder_ || ended_.how == "lost" || ended_.how == "failed") return;
+    if (!recorder_ || ended_.how == "failed") return;
+    std::optional<std::set<Fid>> whole;
+    if (ended_.how != "lost") {
+        whole.emplace();
+        for (const FidReport& row : report.fids)
+            if (is_whole(row.fid, report, verifier_.pattern().counts(row.fid)))
+                whole->insert(row.fid);
+    }
     try {
-        recorder_->finish(
-            [&](Fid fid) { return is_whole(fid, report, verifier_.pattern().counts(fid)); });
-    } catch (const std::system_error& error) {
+        recorder_->finish(std::move(whole));
+    } catch (const std::exception& error) {
         ended_.how = "failed";
         ended_.detail = error.what();
         spdlog::error("{}", ended_.detail);
@@ -266,17 +278,29 @@ void Run::on_message(Subscriptions&, const Subscriptions::Source& source, Fid fi
     if (times_.first == netio::TimePoint::max()) times_.first = times_.last;
     if (arguments_.reading.verify) verifier_.check(source.name, fid, message, wall_clock());
     const bool wanted = prescale_.takes(fid);
-    if (recorder_ && wanted) {
-        try {
-            recorder_->write(fid, message);
-        } catch (const std::system_error& error) {
-            ended_.detail = error.what();
-            spdlog::error("{}", ended_.detail);
-            return end("failed");
-        }
-    }
+    if (recorder_ && wanted) record(fid, message);
     if (wanted && slow_reader_.is_slow() && ended_.how.empty()) hold();
     if (--messages_left_ == 0) end("messages");
+}
+
+// While the disk takes nothing this side receives nothing, and goes on with everything else.
+void Run::record(Fid fid, std::span<const std::byte> message) {
+    recorder_->write(fid, message);
+    if (!recorder_->is_full() || is_paused_ || !ended_.how.empty()) return;
+    is_paused_ = true;
+    all_.pause();
+}
+
+void Run::go_on_recording() {
+    if (std::exchange(is_paused_, false)) all_.resume();
+}
+
+void Run::recording_failed(const std::string& why) {
+    if (!ended_.how.empty()) return; // the end of the run reports it
+    ended_.detail = why;
+    spdlog::error("{}", why);
+    go_on_recording();
+    end("failed");
 }
 
 // Sleeps as a handler does that works: nothing else of this process goes on meanwhile, but the wish

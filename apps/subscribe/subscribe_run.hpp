@@ -8,11 +8,11 @@
 #include "apps/common/range_line.hpp"
 #include "apps/common/report.hpp"
 #include "apps/metrics/metrics.hpp"
+#include "apps/subscribe/background_recorder.hpp"
 #include "apps/subscribe/contest_log.hpp"
 #include "apps/subscribe/missed_log.hpp"
 #include "apps/subscribe/outcome.hpp"
 #include "apps/subscribe/prescale.hpp"
-#include "apps/subscribe/recorder.hpp"
 #include "apps/subscribe/slow_reader.hpp"
 #include "apps/subscribe/verifier.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -104,6 +104,9 @@ class Run final : public Subscriptions::Handler {
 
     void end(std::string_view why);
     void refuse(std::string why);
+    void record(Fid fid, std::span<const std::byte> message);
+    void go_on_recording();
+    void recording_failed(const std::string& why);
     void hold();
     void finish_recording(const SubscribeReport& report);
     SubscribeReport report() const;
@@ -134,7 +137,8 @@ class Run final : public Subscriptions::Handler {
     Verifier verifier_;
     Prescale prescale_;
     SlowReader slow_reader_;
-    std::optional<Recorder> recorder_;
+    std::optional<BackgroundRecorder> recorder_;
+    bool is_paused_ = false; // until the recorder has room
     std::uint64_t messages_left_;
     Ended ended_;
     Logged logged_;

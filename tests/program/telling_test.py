@@ -410,7 +410,7 @@ class Usage(Case):
                 ended = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE,
                                        text=True, timeout=DEADLINE)
             self.assertEqual(ended.returncode, 1, ended.stderr)
-            self.assertIn("cannot write the report to standard output: No space", ended.stderr)
+            self.assertIn("cannot write to standard output: No space", ended.stderr)
         with open("/dev/full", "w") as full:
             listener = subprocess.Popen([PROGRAM, "listen", f"{HOST}:0", "--print"], stdout=full,
                                         stderr=subprocess.PIPE, text=True)
