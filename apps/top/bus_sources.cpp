@@ -21,21 +21,18 @@ bool leads_there(const netio::pubsub::Announcement& announcement) {
 
 } // namespace
 
-BusSources::BusSources(const std::string& where) : bus_{netio::pubsub::open_bus(loop_, where)} {
+BusSources::BusSources(netio::EventLoop& loop, const std::string& where)
+    : loop_{loop}, bus_{netio::pubsub::open_bus(loop, where)} {
     bus_->watch(*this);
 }
 
 bool BusSources::read() {
     reading_ = true;
-    wait(patience);
-    reading_ = false;
-    return caught_up_;
-}
-
-void BusSources::wait(netio::Duration time) {
-    end_timer_.start(time);
+    end_timer_.start(patience);
     loop_.run();
     end_timer_.cancel();
+    reading_ = false;
+    return caught_up_;
 }
 
 std::vector<Source> BusSources::sources() const {

@@ -19,12 +19,11 @@ namespace apps::top {
 class BusSources final : private netio::pubsub::Discovery::Handler {
   public:
     // Throws std::invalid_argument for what is no bus.
-    explicit BusSources(const std::string& where);
+    BusSources(netio::EventLoop& loop, const std::string& where);
 
-    // Reads it for the first time. False: it could not be read.
+    // Runs the loop until the bus was read for the first time. False: it could not be read, or the
+    // loop was stopped.
     bool read();
-    // Lets so much time pass; who comes and goes meanwhile is known behind it.
-    void wait(netio::Duration time);
     // In the order of their names.
     std::vector<Source> sources() const;
 
@@ -36,7 +35,7 @@ class BusSources final : private netio::pubsub::Discovery::Handler {
     void on_trouble(const std::string& what) override;
     void on_caught_up() override;
 
-    netio::EventLoop loop_;
+    netio::EventLoop& loop_;
     PeerLog log_{loop_};
     std::map<std::string, std::string> addresses_; // by the name
     bool caught_up_ = false;

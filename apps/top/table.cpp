@@ -117,54 +117,46 @@ const std::array<Column, 6> columns{{
 constexpr std::array<std::string_view, 6> dispensable{"count",   "again",   "idle s",
                                                       "waiting", "dropped", "per s"};
 
-struct Layout {
-    std::size_t name = name_width;
-    bool cut = false; // longer names are
-    std::vector<const Column*> columns;
-};
+} // namespace
 
-Layout layout_for(std::size_t width) {
-    Layout layout;
+TableLayout::TableLayout(std::size_t width) : width_{width}, name_{name_width} {
     std::size_t taken = kind_width + 1;
-    for (const Column& column : columns) {
-        layout.columns.push_back(&column);
-        taken += column.width + 1;
+    for (std::size_t at = 0; at < columns.size(); ++at) {
+        columns_.push_back(at);
+        taken += columns[at].width + 1;
     }
     for (const std::string_view title : dispensable) {
         if (taken + least_name_width <= width) break;
-        const auto column = std::ranges::find(layout.columns, title, &Column::title);
-        taken -= (*column)->width + 1;
-        layout.columns.erase(column);
+        const auto column =
+            std::ranges::find(columns_, title, [](std::size_t at) { return columns[at].title; });
+        taken -= columns[*column].width + 1;
+        columns_.erase(column);
     }
-    layout.cut = taken + name_width > width;
-    if (layout.cut) layout.name = std::max(least_name_width, width - std::min(width, taken));
-    return layout;
+    cuts_names_ = width < taken + name_width;
+    if (cuts_names_) name_ = std::max(least_name_width, width - std::min(width, taken));
 }
 
-std::string heading(const Layout& layout) {
-    std::string line = fmt::format("{:<{}} {:<{}}", "what", kind_width, "who", layout.name);
-    for (const Column* const column : layout.columns)
-        line += fmt::format(" {:>{}}", column->title, column->width);
+std::string TableLayout::heading() const {
+    std::string line = fmt::format("{:<{}} {:<{}}", "what", kind_width, "who", name_);
+    for (const std::size_t at : columns_)
+        line += fmt::format(" {:>{}}", columns[at].title, columns[at].width);
     return line;
 }
 
-std::string line_of(const Row& row, const Layout& layout) {
-    const std::string name = layout.cut ? row.name.substr(0, layout.name) : row.name;
-    std::string line = fmt::format("{:<{}} {:<{}}", row.kind, kind_width, name, layout.name);
-    for (const Column* const column : layout.columns)
-        line += fmt::format(" {:>{}}", column->text(row), column->width);
+std::string TableLayout::line(const Row& row) const {
+    const std::string name = cuts_names_ ? row.name.substr(0, name_) : row.name;
+    std::string line = fmt::format("{:<{}} {:<{}}", row.kind, kind_width, name, name_);
+    for (const std::size_t at : columns_)
+        line += fmt::format(" {:>{}}", columns[at].text(row), columns[at].width);
     return line;
 }
 
-// Its publisher's name only where there is room for all of it beside the rest.
-std::string title_of(const Look& look, std::size_t width) {
+std::string TableLayout::title(const Look& look) const {
     std::string title = look.source + (look.error.empty() ? "" : ": " + look.error);
     if (look.name.empty()) return title;
     std::string named = fmt::format("{} at {}", printable(look.name), title);
-    return named.size() > width ? title : named;
+    return named.size() > width_ ? title : named;
 }
-
-} // namespace
 
 std::vector<Row> rows_of(std::string_view text) {
     static constexpr std::string_view kinds[] = {"publisher", "peer",   "subscriber",
@@ -230,18 +222,15 @@ void sort(std::vector<Row>& rows, Order order) {
     std::ranges::stable_sort(rows, std::ranges::greater{}, key);
 }
 
-std::string to_text(const std::vector<Look>& looks, std::size_t width, std::size_t height) {
-    const Layout layout = layout_for(width);
-    std::vector<std::string> lines;
-    for (const Look& look : looks) {
-        lines.push_back(title_of(look, width));
-        if (look.error.empty()) lines.push_back(heading(layout));
-        for (const Row& row : look.rows)
-            lines.push_back(line_of(row, layout));
-    }
+std::string to_text(const std::vector<Look>& looks) {
+    const TableLayout layout{std::numeric_limits<std::size_t>::max()};
     std::string text;
-    for (std::size_t i = 0; i < std::min(height, lines.size()); ++i)
-        text += lines[i].substr(0, width) + '\n';
+    for (const Look& look : looks) {
+        text += layout.title(look) + '\n';
+        if (look.error.empty()) text += layout.heading() + '\n';
+        for (const Row& row : look.rows)
+            text += layout.line(row) + '\n';
+    }
     return text;
 }
 

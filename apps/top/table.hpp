@@ -47,8 +47,24 @@ void add_rates(Look& now, const Look& before);
 enum class Order : std::uint8_t { as_shown, rate, count, dropped, waiting, idle, again };
 void sort(std::vector<Row>& rows, Order order);
 
-// Lines of at most `width` columns, and no more than `height` of them.
-std::string to_text(const std::vector<Look>& looks, std::size_t width, std::size_t height);
+// The columns that a width has room for.
+class TableLayout {
+  public:
+    explicit TableLayout(std::size_t width);
+    std::string heading() const;
+    std::string line(const Row& row) const;
+    // The publisher's name is left out where the width has no room for all of it.
+    std::string title(const Look& look) const;
+
+  private:
+    std::size_t width_;
+    std::size_t name_;                 // columns
+    bool cuts_names_ = false;          // that are longer
+    std::vector<std::size_t> columns_; // by their places in the table of all columns
+};
+
+// All of it: each program with its heading.
+std::string to_text(const std::vector<Look>& looks);
 // One object, without an end of line.
 std::string to_json(const std::vector<Look>& looks);
 

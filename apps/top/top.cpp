@@ -2,26 +2,39 @@
 
 // netio top: who is slow, and what moves, at programs that show their figures.
 
+#include "apps/common/background_writer.hpp"
+#include "apps/common/end_signals.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/option_values.hpp"
-#include "apps/common/standard_output.hpp"
+#include "apps/common/terminal_line.hpp"
 #include "apps/program/commands.hpp"
-#include "apps/top/asking.hpp"
+#include "apps/top/background_look.hpp"
 #include "apps/top/bus_sources.hpp"
+#include "apps/top/keys.hpp"
+#include "apps/top/screen.hpp"
 #include "apps/top/table.hpp"
 #include "netio/base/status.hpp"
+#include "netio/loop/descriptor_watch.hpp"
+#include "netio/loop/signal_watch.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <memory>
-#include <thread>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace apps {
 namespace top {
@@ -36,67 +49,209 @@ struct Arguments {
     bool json = false;
 };
 
-std::vector<Look> look_at_all(const std::vector<Source>& sources, NameSearch& names, Order order,
-                              const std::vector<Look>& before) {
-    std::vector<std::string> addresses;
-    for (const Source& source : sources)
-        addresses.push_back(source.address);
-    std::vector<Look> looks = look_at(addresses, names);
-    for (std::size_t i = 0; i < looks.size(); ++i) {
-        looks[i].name = sources[i].name;
-        const auto last = std::ranges::find(before, looks[i].source, &Look::source);
-        if (last != before.end()) add_rates(looks[i], *last);
-        sort(looks[i].rows, order);
-    }
-    return looks;
+// Where and how it is shown.
+enum class Form : std::uint8_t {
+    terminal, // drawn again and again on one screen
+    lines,    // one look after the other
+    once,     // the second one, as rates need two
+};
+
+Form form_of(const Arguments& arguments) {
+    if (arguments.once) return Form::once;
+    return !arguments.json && ::isatty(STDOUT_FILENO) == 1 ? Form::terminal : Form::lines;
 }
 
-std::string drawn(const std::vector<Look>& looks) {
-    winsize size{};
-    if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
-        size.ws_col == 0) {
-        return to_text(looks, SIZE_MAX, SIZE_MAX);
+class Run {
+  public:
+    explicit Run(const Arguments& arguments)
+        : arguments_{arguments}, form_{form_of(arguments)}, interval_{arguments.interval.value_or(
+                                                                std::chrono::seconds{1})},
+          watched_signals_{loop_, signals(),
+                           [this](int number) { number == SIGWINCH ? draw() : end(); }} {
+        if (!arguments.bus.empty()) bus_.emplace(loop_, arguments.bus);
     }
-    const std::size_t height = size.ws_row > 1 ? size.ws_row - 1U : 1U;
-    return "\x1b[H\x1b[2J" + to_text(looks, size.ws_col, height); // from the top of a clear screen
-}
 
-int run(const Arguments& arguments) {
-    const netio::Duration interval = arguments.interval.value_or(std::chrono::seconds{1});
-    std::unique_ptr<BusSources> bus;
-    if (!arguments.bus.empty()) {
-        bus = std::make_unique<BusSources>(arguments.bus);
-        if (!bus->read()) {
-            spdlog::error("'{}' could not be read", arguments.bus);
+    int run() {
+        if (bus_ && !bus_->read() && !ended_) {
+            spdlog::error("'{}' could not be read", arguments_.bus);
             return to_integer(ExitStatus::failed);
         }
+        if (form_ == Form::terminal) take_keys();
+        if (!ended_) look();
+        if (!ended_) loop_.run();
+        key_mode_.reset();
+        if (form_ == Form::terminal) put_on_terminal("\n"); // the prompt has a line of its own
+        if (output_.failure() || form_ != Form::terminal) output_.wait();
+        if (ended_) return to_integer(ExitStatus::done);
+        return status_of_looks();
     }
-    NameSearch names;
-    std::vector<Look> looks;
-    // Rates need two looks.
-    for (int count = 0;; ++count) {
-        std::vector<Source> sources;
-        for (const std::string& address : arguments.sources)
-            sources.push_back({.address = address});
-        if (bus) {
-            const std::vector<Source> found = bus->sources();
-            sources.insert(sources.end(), found.begin(), found.end());
+
+  private:
+    std::vector<int> signals() const {
+        std::vector<int> numbers = end_signals();
+        if (form_ == Form::terminal) numbers.insert(numbers.end(), {SIGQUIT, SIGWINCH});
+        return numbers;
+    }
+    int status_of_looks() const {
+        if (looks_.empty()) {
+            spdlog::error("no program at '{}' shows figures", arguments_.bus);
+            return to_integer(ExitStatus::nothing);
         }
-        looks = look_at_all(sources, names, arguments.order, looks);
-        const bool last = arguments.once && count == 1;
-        if (last || (!arguments.once && (count > 0 || !arguments.json)))
-            print_report(arguments.json ? to_json(looks) + "\n" : drawn(looks));
-        if (last) break;
-        bus ? bus->wait(interval) : std::this_thread::sleep_for(interval);
+        const bool failed =
+            std::ranges::any_of(looks_, [](const Look& look) { return !look.error.empty(); });
+        return to_integer(failed ? ExitStatus::failed : ExitStatus::done);
     }
-    if (looks.empty()) {
-        spdlog::error("no program at '{}' shows figures", arguments.bus);
-        return to_integer(ExitStatus::nothing);
+    void end() {
+        ended_ = true;
+        loop_.stop();
     }
-    const bool failed =
-        std::ranges::any_of(looks, [](const Look& look) { return !look.error.empty(); });
-    return failed ? 1 : 0;
-}
+
+    // --- looking
+
+    void look() {
+        sources_.clear();
+        for (const std::string& address : arguments_.sources)
+            sources_.push_back({.address = address});
+        if (bus_) {
+            const std::vector<Source> found = bus_->sources();
+            sources_.insert(sources_.end(), found.begin(), found.end());
+        }
+        std::vector<std::string> addresses;
+        for (const Source& source : sources_)
+            addresses.push_back(source.address);
+        background_.start(std::move(addresses));
+    }
+    void on_seen(std::vector<Look> looks) {
+        for (std::size_t at = 0; at < looks.size(); ++at) {
+            looks[at].name = sources_[at].name;
+            const auto last = std::ranges::find(looks_, looks[at].source, &Look::source);
+            if (last != looks_.end()) add_rates(looks[at], *last);
+            sort(looks[at].rows, arguments_.order);
+        }
+        looks_ = std::move(looks);
+        show();
+        if (form_ == Form::once && looks_seen_ == 2) return loop_.stop();
+        if (form_ == Form::terminal || output_.is_done()) next_look_.start(interval_);
+    }
+
+    // --- showing
+
+    void show() {
+        ++looks_seen_;
+        if (form_ == Form::terminal) return draw();
+        if (form_ == Form::once && looks_seen_ < 2) return;
+        if (arguments_.json && looks_seen_ < 2) return; // it has no rates
+        output_.put(arguments_.json ? to_json(looks_) + "\n" : to_text(looks_));
+    }
+    // A terminal that takes nothing (Ctrl-S) shows the newest look when it goes on.
+    void draw() {
+        is_due_ = !output_.is_done();
+        if (is_due_ || looks_seen_ == 0) return;
+        const Screen screen = screen_of(looks_, window());
+        scroll_ = std::min(scroll_, screen.scroll_limit);
+        scroll_limit_ = screen.scroll_limit;
+        page_ = screen.page;
+        output_.put(fmt::format("\x1b[H\x1b[2J{}", fmt::join(screen.lines, "\n")));
+    }
+    Window window() const {
+        Window window{.scroll = scroll_, .has_keys = key_mode_ && key_mode_->is_on()};
+        winsize size{};
+        if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
+            window.width = size.ws_col;
+            window.height = size.ws_row;
+        }
+        return window;
+    }
+    void output_changed() {
+        output_.clear_event();
+        if (output_.failure()) return loop_.stop();
+        if (is_due_) return draw();
+        if (form_ == Form::lines && !next_look_.armed() && output_.is_done())
+            next_look_.start(interval_);
+    }
+
+    // --- keys
+
+    void take_keys() {
+        if (::isatty(STDIN_FILENO) != 1) return;
+        key_mode_.emplace(STDIN_FILENO);
+        job_signals_.emplace(loop_, std::vector<int>{SIGTSTP, SIGCONT}, [this](int number) {
+            if (number == SIGTSTP) {
+                watched_keys_.reset();
+                key_mode_->leave();
+                ::kill(::getpid(), SIGSTOP); // SIGCONT follows
+                return;
+            }
+            watch_keys();
+            draw();
+        });
+        watch_keys();
+    }
+    void watch_keys() {
+        key_mode_->enter();
+        if (!key_mode_->is_on()) return watched_keys_.reset();
+        watched_keys_.emplace(loop_, STDIN_FILENO, netio::DescriptorWatch::Interest::readable,
+                              [this] { read_keys(); });
+    }
+    void read_keys() {
+        std::array<char, 256> bytes{};
+        const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+        if (got < 0 && errno == EINTR) return;
+        if (got <= 0) return watched_keys_.reset(); // the terminal is gone
+        for (const Key key : parser_.parse({bytes.data(), static_cast<std::size_t>(got)}))
+            press(key);
+        draw();
+    }
+    void press(Key key) {
+        const auto up = [this](std::size_t lines) { scroll_ -= std::min(scroll_, lines); };
+        const auto down = [this](std::size_t lines) {
+            scroll_ = std::min(scroll_ + lines, scroll_limit_);
+        };
+        switch (key) {
+        case Key::quit:
+            return end();
+        case Key::up:
+            return up(1);
+        case Key::down:
+            return down(1);
+        case Key::page_up:
+            return up(page_);
+        case Key::page_down:
+            return down(page_);
+        case Key::first:
+            return up(scroll_);
+        case Key::last:
+            return down(scroll_limit_);
+        }
+    }
+
+    const Arguments& arguments_;
+    const Form form_;
+    const netio::Duration interval_;
+    netio::EventLoop loop_;
+    std::optional<KeyMode> key_mode_; // before what may throw: the terminal is as before at any end
+    std::optional<BusSources> bus_;
+    std::vector<Source> sources_; // of the look that is made now
+    std::vector<Look> looks_;
+    std::size_t looks_seen_ = 0;
+    std::size_t scroll_ = 0;
+    std::size_t scroll_limit_ = 0; // of the screen that was drawn last
+    std::size_t page_ = 1;
+    bool is_due_ = false; // a screen, when the one before it is written
+    bool ended_ = false;
+    KeyParser parser_;
+    netio::Timer next_look_{loop_, [this] { look(); }};
+    BackgroundLook background_{loop_,
+                               [this](std::vector<Look> looks) { on_seen(std::move(looks)); }};
+    BackgroundWriter output_{
+        DescriptorOutput{STDOUT_FILENO, "cannot write the report to standard output"}.write()};
+    netio::DescriptorWatch output_watch_{loop_, output_.event_descriptor(),
+                                         netio::DescriptorWatch::Interest::readable,
+                                         [this] { output_changed(); }};
+    std::optional<netio::DescriptorWatch> watched_keys_;
+    netio::SignalWatch watched_signals_;
+    std::optional<netio::SignalWatch> job_signals_;
+};
 
 } // namespace
 } // namespace top
@@ -126,7 +281,7 @@ Command add_top(CLI::App& program) {
         ->check(one_of({"rate", "count", "waiting", "idle", "again", "dropped"}));
     command->add_flag("--once", arguments->once, "Show it once, after two looks, and end");
     command->add_flag("--json", arguments->json, "A JSON object for each look");
-    return [arguments] { return top::run(*arguments); };
+    return [arguments] { return top::Run{*arguments}.run(); };
 }
 
 } // namespace apps

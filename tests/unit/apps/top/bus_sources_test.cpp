@@ -36,7 +36,8 @@ TEST_F(BusSourcesTest, WhatOnlyAnotherMachineReachesIsNotAskedHere) {
     announce("d-nowhere", here + "-2", "");
     announce("e-there", here + "-2", "[::1]:9004");
     announce("f-unsaid", "", "127.0.0.1:9005");
-    BusSources sources{bus};
+    netio::EventLoop loop;
+    BusSources sources{loop, bus};
     ASSERT_TRUE(sources.read());
     const auto is = [](const std::string& name, const std::string& address) {
         return AllOf(Field(&Source::name, name), Field(&Source::address, address));

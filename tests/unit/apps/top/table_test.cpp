@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include <gtest/gtest.h>
-#include <sstream>
 
 namespace apps::top {
 namespace {
@@ -68,13 +67,10 @@ TEST(TopTable, SortsByEachOfItsColumnsTheMostFirst) {
     EXPECT_EQ(first(Order::dropped), "some");
 }
 
-TEST(TopTable, KeepsToTheSizeOfATerminal) {
+TEST(TopTable, ShowsWhyAProgramDoesNotAnswer) {
     const std::vector<Look> looks{{.source = "x", .error = {}, .seconds = 0, .rows = rows_of(text)},
                                   {.source = "y", .error = "no answer", .seconds = 0, .rows = {}}};
-    const std::string small = to_text(looks, 20, 3);
-    EXPECT_EQ(std::count(small.begin(), small.end(), '\n'), 3);
-    EXPECT_EQ(small.size(), std::string{"x\n"}.size() + 2U * 21);
-    EXPECT_THAT(to_text(looks, SIZE_MAX, SIZE_MAX), HasSubstr("y: no answer\n"));
+    EXPECT_THAT(to_text(looks), HasSubstr("y: no answer\n"));
     EXPECT_THAT(to_json(looks), HasSubstr("\"error\":\"no answer\""));
 }
 
@@ -99,26 +95,22 @@ TEST(TopTable, HasARowForEachPortOfADevice) {
 TEST(TopTable, NamesAPublisherWhereThereIsRoomForTheWholeName) {
     const std::vector<Look> looks{{.source = "h:1", .name = "daq\x1b", .error = {}, .rows = {}},
                                   {.source = "h:2", .name = "daq-2", .error = "lost", .rows = {}}};
-    EXPECT_THAT(to_text(looks, SIZE_MAX, 1), testing::Eq("daq? at h:1\n"));
-    EXPECT_THAT(to_text(looks, 18, 3), HasSubstr("\ndaq-2 at h:2: lost\n"));
-    EXPECT_THAT(to_text(looks, 17, 3), HasSubstr("\nh:2: lost\n"));
+    EXPECT_THAT(to_text(looks), testing::StartsWith("daq? at h:1\n"));
+    EXPECT_EQ(TableLayout{18}.title(looks[1]), "daq-2 at h:2: lost");
+    EXPECT_EQ(TableLayout{17}.title(looks[1]), "h:2: lost");
     EXPECT_THAT(to_json(looks), HasSubstr("\"publisher\":\"daq-2\""));
 }
 
 TEST(TopTable, ANarrowTerminalDoesWithoutColumnsBeforeItCutsThem) {
-    const std::vector<Look> looks{
-        {.source = "x", .error = {}, .seconds = 0, .rows = rows_of(text)}};
     for (std::size_t width = 42; width < 100; ++width) {
-        std::istringstream lines{to_text(looks, width, SIZE_MAX)};
-        std::string heading;
-        std::getline(lines, heading);
-        std::getline(lines, heading);
+        const TableLayout layout{width};
+        const std::string heading = layout.heading();
         EXPECT_THAT(heading, HasSubstr("per s"));
         EXPECT_THAT(heading, testing::EndsWith(" dropped")) << width;
         EXPECT_LE(heading.size(), width);
         EXPECT_EQ(heading.find("count") == std::string::npos, width < 81) << width;
-        for (std::string line; std::getline(lines, line);)
-            EXPECT_EQ(line.size(), heading.size()) << line;
+        for (const Row& row : rows_of(text))
+            EXPECT_EQ(layout.line(row).size(), heading.size()) << layout.line(row);
     }
 }
 
