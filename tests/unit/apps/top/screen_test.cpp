@@ -78,8 +78,8 @@ TEST(TopScreen, FitsAnyTerminalAndHidesNothingWithoutALine) {
             EXPECT_LE(screen.lines.size(), height);
             EXPECT_THAT(screen.lines, Each(SizeIs(testing::Le(width))));
             const bool hides = screen.scroll_limit > 0;
-            if (width == 80)
-                EXPECT_EQ(hides, screen.lines.back().find("hidden") != std::string::npos);
+            if (width < 80) continue; // the line is cut
+            EXPECT_EQ(hides, screen.lines.back().find("hidden") != std::string::npos);
         }
     }
 }
