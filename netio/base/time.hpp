@@ -22,4 +22,21 @@ constexpr Duration clamped(std::chrono::duration<std::int64_t, Period> time) noe
     return std::chrono::duration_cast<Duration>(time);
 }
 
+// In milliseconds, rounded up: hours::max() would wrap round to a negative number of them.
+template <typename Period>
+constexpr std::chrono::milliseconds
+clamped_milliseconds(std::chrono::duration<std::int64_t, Period> time) noexcept {
+    using Time = std::chrono::duration<std::int64_t, Period>;
+    using Milliseconds = std::chrono::milliseconds;
+    if constexpr (std::ratio_greater_v<Period, std::milli>) {
+        if (time > std::chrono::duration_cast<Time>(Milliseconds::max())) {
+            return Milliseconds::max();
+        }
+        if (time < std::chrono::duration_cast<Time>(Milliseconds::min())) {
+            return Milliseconds::min();
+        }
+    }
+    return std::chrono::ceil<Milliseconds>(time);
+}
+
 } // namespace netio::inline v0_2

@@ -16,6 +16,8 @@ namespace netio::inline v0_2 {
 class NETIO_EXPORT DescriptorWatch {
   public:
     enum class Interest : std::uint8_t { readable, writable };
+    // Throws FabricError if the descriptor is not open, or is one that epoll does not take (a
+    // file).
     DescriptorWatch(EventLoop& loop, int fd, Interest interest, std::function<void()> handler);
     ~DescriptorWatch();
     DescriptorWatch(const DescriptorWatch&) = delete;

@@ -55,7 +55,7 @@ class EpollPoller final : public Poller {
 
     void add(EventSource& source) override {
         const int fd = source.wait_fd();
-        NETIO_CHECK_MSG(fd >= 0, "this source cannot be waited for with epoll");
+        if (fd < 0) throw cannot_watch(fd, EBADF);
         Sources& sources = sources_[fd];
         sources.push_back(&source);
         try {
@@ -173,9 +173,12 @@ class EpollPoller final : public Poller {
         // A number that was watched before, and then closed, is not known to epoll any more.
         if (sources.size() > 1 && control(EPOLL_CTL_MOD, fd, interest(sources))) return;
         if (!control(EPOLL_CTL_ADD, fd, interest(sources))) {
-            throw FabricError{{errno, std::system_category()},
-                              "cannot watch descriptor " + std::to_string(fd)};
+            throw cannot_watch(fd, errno);
         }
+    }
+
+    static FabricError cannot_watch(int fd, int error) {
+        return {{error, std::system_category()}, "cannot watch descriptor " + std::to_string(fd)};
     }
 
     bool control(int operation, int fd, std::uint32_t events) noexcept {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/blocking_connection.hpp"
 
+#include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/descriptor_watch.hpp"
-#include "stream/core/silence.hpp"
 
-#include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace netio::stream::inline v0_2 {
@@ -18,186 +18,406 @@ StreamSocket::Options without_heartbeats(StreamSocket::Options options) {
     return options;
 }
 
-TimePoint later(TimePoint begin, std::chrono::milliseconds limit) {
-    return limit.count() > 0 ? begin + std::min(limit, longest_time) : TimePoint::max();
+TimePoint later(TimePoint begin, std::chrono::milliseconds time) {
+    return time > longest_time ? TimePoint::max() : begin + time;
 }
 
-// The peer has no part in it.
-void wait_for_reason(EventLoop& loop, const std::optional<Closed>& closed) {
-    run_until(
-        loop, {}, [] { return 0; }, [&closed] { return closed.has_value(); });
+// Of a limit, where 0 is none.
+TimePoint end_of(TimePoint begin, std::chrono::milliseconds limit) {
+    return limit.count() > 0 ? later(begin, limit) : TimePoint::max();
+}
+
+void check_memory(const char* call, const void* data, std::size_t bytes) {
+    if (data != nullptr || bytes == 0) return;
+    throw std::invalid_argument{std::string{call} + ": the memory is null, and its size is " +
+                                std::to_string(bytes) + " bytes"};
+}
+
+StreamError timed_out(const BlockingCall& call, const std::string& effect) {
+    return {StreamError::Kind::timed_out, call.verdict() + "; " + effect};
 }
 
 } // namespace
 
+// --- the loop -------------------------------------------------------------------------------
+
 BlockingEngine::BlockingEngine(const std::string& provider)
-    : transport{open_fabric(loop, {.provider = provider})} {}
+    : own_loop_{std::make_unique<EventLoop>()}, loop_{*own_loop_},
+      own_transport_{open_fabric(loop_, {.provider = provider})}, transport_{*own_transport_} {}
 
-void run_until(EventLoop& loop, const BlockingLimits& limits,
-               const std::function<std::uint64_t()>& moved, const std::function<bool()>& done) {
-    TimePoint now = Clock::now();
-    const TimePoint end = later(now, limits.call);
-    const std::uint64_t before = moved();
-    std::uint64_t seen = before;
-    Silence silence{std::min(limits.progress, longest_time)};
-    while (!done()) {
-        if (now >= end) {
-            throw StreamError{StreamError::Kind::timed_out,
-                              "the call did not end within " + std::to_string(limits.call.count()) +
-                                  " ms (call_timeout); " + std::to_string(seen - before) +
-                                  " bytes have moved"};
-        }
-        if (silence.is_too_long()) {
-            throw StreamError{StreamError::Kind::timed_out,
-                              "no byte has moved for " + std::to_string(limits.progress.count()) +
-                                  " ms (progress_timeout)"};
-        }
-        loop.run_once(std::min(end, silence.look_end(now)));
-        const TimePoint begin = std::exchange(now, Clock::now());
-        const std::uint64_t last = std::exchange(seen, moved());
-        silence.on_looked(now - begin, seen != last);
+BlockingEngine::BlockingEngine(EventLoop& loop, Transport& transport)
+    : loop_{loop}, transport_{transport} {}
+
+BlockingEngine::Use::Use(BlockingEngine& engine) : engine_{engine} {
+    const std::lock_guard lock{engine.mutex_};
+    const auto self = std::this_thread::get_id();
+    NETIO_CHECK_MSG(engine.caller_ == std::thread::id{} || engine.caller_ == self,
+                    "two threads are in calls of a BlockingStream or a BlockingListener at once; "
+                    "only BlockingListener::stop() may be called from another thread");
+    is_outermost_ = engine.caller_ != self;
+    engine.caller_ = self;
+}
+
+BlockingEngine::Use::~Use() {
+    if (!is_outermost_) return;
+    engine_.run_interrupts();
+    const std::lock_guard lock{engine_.mutex_};
+    engine_.caller_ = {};
+    engine_.changed_.notify_all();
+}
+
+void BlockingEngine::interrupt(std::function<void()> task) {
+    std::unique_lock lock{mutex_};
+    const auto self = std::this_thread::get_id();
+    if (caller_ == std::thread::id{}) {
+        // Calls that begin now wait for the mutex. The task may destroy streams.
+        caller_ = self;
+        task();
+        caller_ = {};
+        return;
     }
+    interrupts_.push_back(std::move(task));
+    has_interrupts_.store(true);
+    loop_.stop(); // it wakes up
+    if (caller_ == self) return;
+    changed_.wait(lock, [this] { return interrupts_.empty(); });
 }
 
-BlockingStream::Connection::Connection(std::string_view address,
-                                       const BlockingStream::Options& options)
-    : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout},
-      engine_{std::make_unique<BlockingEngine>(options.provider)}, loop_{engine_->loop},
-      outgoing_{options.stream.send_limit_count}, socket_{std::make_unique<StreamSocket>(
-                                                      *engine_->transport,
-                                                      without_heartbeats(options.stream),
-                                                      static_cast<StreamSocket::Handler&>(*this))} {
-    loop_.observer = options.observer;
-    socket_->connect(parse_address(address));
-    wait([this] { return connected_; });
+void BlockingEngine::run_interrupts() {
+    if (!has_interrupts_.load()) return;
+    const std::lock_guard lock{mutex_};
+    for (const auto& task : interrupts_)
+        task();
+    interrupts_.clear();
+    has_interrupts_.store(false);
+    changed_.notify_all();
 }
 
-BlockingStream::Connection::Connection(IncomingStream& incoming,
-                                       const BlockingStream::Options& options, EventLoop& loop)
-    : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout}, loop_{loop},
-      outgoing_{options.stream.send_limit_count}, socket_{incoming.accept(
-                                                      without_heartbeats(options.stream), *this)} {}
+// --- one call -------------------------------------------------------------------------------
 
-// --- reading --------------------------------------------------------------------------------
+BlockingCall::BlockingCall(BlockingEngine& engine, const BlockingLimits& limits,
+                           std::function<std::uint64_t()> moved_bytes)
+    : engine_{engine}, use_{engine}, limits_{limits}, moved_bytes_{std::move(moved_bytes)},
+      end_{end_of(engine.loop().now(), limits.call)}, silence_{limits.progress > longest_time
+                                                                   ? std::chrono::milliseconds{0}
+                                                                   : limits.progress},
+      seen_bytes_{moved_bytes_()} {}
 
-bool BlockingStream::Connection::may_receive_directly(std::size_t bytes) const noexcept {
-    return !has_arrivals() && !standing_ && !closed_ && bytes > copy_limit_bytes;
+bool BlockingCall::run_for(std::chrono::milliseconds time, const std::function<bool()>& done) {
+    return run_until(done, std::min(end_, later(engine_.loop().now(), time)));
 }
 
-std::size_t BlockingStream::Connection::read(std::span<std::byte> memory) {
-    if (memory.empty()) return 0;
-    if (may_receive_directly(memory.size())) return receive_into(memory, Fill::some);
-    if (!has_arrivals() && end_ != End::read) wait_for_arrivals();
-    if (arrived_.empty()) arrived_ = std::exchange(rescued_.rest, {});
-    const std::size_t bytes = std::min(memory.size(), arrived_.size());
-    if (bytes == 0) return nothing_more();
-    std::memcpy(memory.data(), arrived_.data(), bytes);
-    arrived_ = arrived_.subspan(bytes);
+bool BlockingCall::run_until(const std::function<bool()>& done, TimePoint end) {
+    EventLoop& loop = engine_.loop();
+    TimePoint now = loop.now();
+    while (!done()) {
+        if (now >= end || silence_.is_too_long()) return false;
+        loop.run_once(std::min(end, silence_.look_end(now)));
+        engine_.run_interrupts();
+        const TimePoint begin = std::exchange(now, loop.now());
+        const std::uint64_t last = std::exchange(seen_bytes_, moved_bytes_());
+        silence_.on_looked(now - begin, seen_bytes_ != last);
+    }
+    return true;
+}
+
+std::string BlockingCall::verdict() const {
+    return silence_.is_too_long()
+               ? "no byte has moved for " + std::to_string(limits_.progress.count()) +
+                     " ms (progress_timeout)"
+               : "the call did not end within " + std::to_string(limits_.call.count()) +
+                     " ms (call_timeout)";
+}
+
+// --- what has arrived -----------------------------------------------------------------------
+
+std::size_t UnreadBytes::size() const noexcept {
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+        bytes += pieces_[i].bytes.size();
     return bytes;
 }
 
-std::size_t BlockingStream::Connection::read_all(std::span<std::byte> memory) {
+void UnreadBytes::add(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+    if (!bytes.empty()) pieces_.push_back({bytes, std::move(owner)});
+}
+
+void UnreadBytes::put_back(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return;
+    const auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+    Fifo<Piece> pieces;
+    pieces.push_back({*copy, copy});
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+        pieces.push_back(pieces_[i]);
+    pieces_ = std::move(pieces);
+}
+
+std::size_t UnreadBytes::take(std::span<std::byte> memory) noexcept {
+    std::size_t taken = 0;
+    while (!pieces_.empty() && taken < memory.size()) {
+        std::span<const std::byte>& front = pieces_.front().bytes;
+        const std::size_t bytes = std::min(memory.size() - taken, front.size());
+        std::memcpy(memory.data() + taken, front.data(), bytes);
+        front = front.subspan(bytes);
+        if (front.empty()) pieces_.pop_front();
+        taken += bytes;
+    }
+    return taken;
+}
+
+// --- connecting -----------------------------------------------------------------------------
+
+BlockingConnection::BlockingConnection(std::shared_ptr<BlockingEngine> engine,
+                                       std::string_view address,
+                                       const BlockingStream::Options& options)
+    : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout},
+      engine_{std::move(engine)}, outgoing_{options.stream.send_limit_count},
+      socket_{std::make_unique<StreamSocket>(engine_->transport(),
+                                             without_heartbeats(options.stream),
+                                             static_cast<StreamSocket::Handler&>(*this))} {
+    BlockingCall call = begin();
+    loop().observer = options.observer;
+    socket_->connect(parse_address(address));
+    if (!call.run_until([this] { return connected_ || closed_; })) {
+        throw timed_out(call, "there is no connection to " + std::string{address} + " yet");
+    }
+    if (!connected_) throw_closed();
+}
+
+BlockingConnection::BlockingConnection(std::shared_ptr<BlockingEngine> engine,
+                                       IncomingStream& incoming,
+                                       const BlockingStream::Options& options)
+    : limits{options.call_timeout, options.progress_timeout, options.farewell_timeout},
+      engine_{std::move(engine)}, outgoing_{options.stream.send_limit_count},
+      socket_{incoming.accept(without_heartbeats(options.stream), *this)} {}
+
+BlockingConnection::~BlockingConnection() {
+    const BlockingEngine::Use use{*engine_};
+    socket_.reset();
+}
+
+BlockingCall BlockingConnection::begin() {
+    return {*engine_, limits, [this] { return moved_bytes(); }};
+}
+
+// --- reading --------------------------------------------------------------------------------
+
+std::size_t BlockingConnection::read(std::span<std::byte> memory) {
+    check_memory("read", memory.data(), memory.size());
+    BlockingCall call = begin();
+    if (memory.empty()) return 0;
+    const std::size_t bytes = take(memory, Fill::some, call);
+    if (bytes == 0) report_end(call);
+    return bytes;
+}
+
+void BlockingConnection::read_exactly(std::span<std::byte> memory) {
+    check_memory("read_exactly", memory.data(), memory.size());
+    BlockingCall call = begin();
+    const std::size_t bytes = take(memory, Fill::all, call);
+    if (bytes == memory.size()) return;
+    put_back(memory.first(bytes));
+    report_end(call);
+    throw StreamError{StreamError::Kind::ended, "the stream ended after " + std::to_string(bytes) +
+                                                    " of " + std::to_string(memory.size()) +
+                                                    " bytes; the next read returns them"};
+}
+
+// Fewer bytes than asked for: the stream ends after them. A call that fails takes none.
+std::size_t BlockingConnection::take(std::span<std::byte> memory, Fill fill, BlockingCall& call) {
     std::size_t filled = 0;
-    while (filled < memory.size()) {
-        const auto rest = memory.subspan(filled);
-        const std::size_t bytes =
-            may_receive_directly(rest.size()) ? receive_into(rest, Fill::all) : read(rest);
-        if (bytes == 0) break;
-        filled += bytes;
+    try {
+        take(memory, fill, call, filled);
+    } catch (...) {
+        put_back(memory.first(filled));
+        throw;
     }
     return filled;
 }
 
-// Until something has arrived or nothing more will. A receive into our own memory may stay posted,
-// so this is not ended by a time-out.
-void BlockingStream::Connection::wait_for_arrivals(const std::function<bool()>& or_else) {
-    if (!standing_ && !closed_ && end_ != End::read &&
-        socket_->receive(incoming_.slice(), standing_cookie, Fill::some) == Status::ok) {
-        standing_ = true;
+void BlockingConnection::take(std::span<std::byte> memory, Fill fill, BlockingCall& call,
+                              std::size_t& filled) {
+    while (filled < memory.size() && (fill == Fill::all || filled == 0)) {
+        if (is_over()) {
+            if (end_ == End::none) throw_closed();
+            return;
+        }
+        const auto rest = memory.subspan(filled);
+        if (may_receive_directly(rest.size())) {
+            if (!receive_directly(rest, fill, call, filled)) {
+                throw timed_out(call, arrivals_of(memory.size(), filled));
+            }
+        } else {
+            if (!wait_for_arrivals(call)) {
+                throw timed_out(call, arrivals_of(memory.size(), filled));
+            }
+            filled += take_arrivals(rest);
+        }
     }
-    run([&] {
-        return has_arrivals() || closed_ || (end_ == End::arrived && !standing_) || or_else();
-    });
 }
 
-std::size_t BlockingStream::Connection::receive_into(std::span<std::byte> memory, Fill fill) {
+// What a read that timed out reports.
+std::string BlockingConnection::arrivals_of(std::size_t asked, std::size_t filled) const {
+    const std::size_t arrived = filled + unread_.size() + static_cast<std::size_t>(partial_bytes());
+    std::string text =
+        std::to_string(arrived) + " of " + std::to_string(asked) + " bytes have arrived";
+    if (arrived > 0) text += ", and the next read returns them";
+    return closed_ ? text + "; the connection has ended, because the peer writes to the memory "
+                            "that this call was given"
+                   : text;
+}
+
+// Nothing is left to read, and nothing more comes.
+bool BlockingConnection::is_over() const noexcept {
+    return !has_arrivals() && (closed_ || end_ == End::read || is_at_end());
+}
+
+bool BlockingConnection::may_receive_directly(std::size_t bytes) const noexcept {
+    return !has_arrivals() && !standing_ && !closed_ && bytes > copy_limit_bytes;
+}
+
+// Of the receive that is posted into memory of ours: bytes that arrived and were not read.
+std::uint64_t BlockingConnection::partial_bytes() const noexcept {
+    if (!standing_) return 0;
+    const std::uint64_t filled = socket_->filled_bytes();
+    return filled > standing_read_bytes_ ? filled - standing_read_bytes_ : 0;
+}
+
+// Until something has arrived or nothing more will. A receive into our own memory stays posted when
+// the time is over. False: it is.
+bool BlockingConnection::wait_for_arrivals(BlockingCall& call,
+                                           const std::function<bool()>& or_else) {
+    if (unread_.empty() && !standing_ && !closed_ && end_ != End::read &&
+        socket_->receive(incoming_->slice(), standing_cookie, Fill::some) == Status::ok) {
+        standing_ = incoming_;
+        standing_read_bytes_ = 0;
+    }
+    return call.run_until([&] { return has_arrivals() || closed_ || is_at_end() || or_else(); });
+}
+
+std::size_t BlockingConnection::take_arrivals(std::span<std::byte> memory) {
+    if (!unread_.empty()) return unread_.take(memory);
+    const std::size_t bytes = std::min(memory.size(), static_cast<std::size_t>(partial_bytes()));
+    if (bytes == 0) return 0;
+    std::memcpy(memory.data(), standing_->data() + standing_read_bytes_, bytes);
+    standing_read_bytes_ += bytes;
+    return bytes;
+}
+
+// Receives into the caller's memory, which is the caller's alone again when this returns. False:
+// the time is over.
+bool BlockingConnection::receive_directly(std::span<std::byte> memory, Fill fill,
+                                          BlockingCall& call, std::size_t& filled) {
     RegisteredBuffer registered{memory, Access::remote_write};
     received_.reset();
     if (socket_->receive(registered.slice(), direct_cookie, fill) != Status::ok) {
-        return nothing_more();
+        wait_for_reason();
+        return true;
     }
-    wait([this] { return received_.has_value(); });
-    if (received_->outcome != Completion::Outcome::done) throw_closed();
-    if (received_->bytes == 0) return nothing_more();
-    return static_cast<std::size_t>(received_->bytes);
+    const bool in_time = call.run_until([this] { return received_.has_value(); });
+    if (!in_time) {
+        if (keep_receiving(memory.size())) return false;
+        disconnect("a call before timed out: " + call.verdict());
+    }
+    filled += static_cast<std::size_t>(received_->bytes);
+    return in_time;
 }
 
-// What a read is told when nothing has arrived.
-std::size_t BlockingStream::Connection::nothing_more() {
-    if (end_ == End::none) throw_closed();
-    if (std::exchange(end_, End::read) == End::arrived && socket_->peer_closes()) settle();
-    return 0;
-}
-
-// The peer waits in close() until it knows that everything was read here, and perhaps this was the
-// last call.
-void BlockingStream::Connection::settle() {
-    if (limits.farewell.count() == 0) return;
+// A receive cannot be withdrawn. Where this side copies what arrives, it goes on in memory of ours;
+// not where the peer writes to the caller's memory, nor without memory for it. No page of it is
+// used before bytes arrive there.
+bool BlockingConnection::keep_receiving(std::size_t bytes) {
     try {
-        run_until(
-            loop_, {.call = limits.farewell}, [] { return 0; },
-            [this] { return closed_.has_value(); });
-    } catch (const StreamError&) {
-        // It does not answer. Here everything has arrived; what it makes of that, it says itself.
+        auto memory = std::make_shared<RegisteredBuffer>(bytes, Access::remote_write);
+        if (!socket_->move_receive(memory->slice())) return false;
+        standing_ = std::move(memory);
+        standing_read_bytes_ = 0;
+        return true;
+    } catch (const FabricError&) {
+        return false;
     }
 }
 
-BlockingStream::Ready BlockingStream::Connection::wait_for(int descriptor) {
+// Without memory for it there would be a gap in the stream: then no more is read of it.
+void BlockingConnection::put_back(std::span<const std::byte> bytes) {
+    try {
+        unread_.put_back(bytes);
+    } catch (const std::bad_alloc&) {
+        dropped_bytes_ += bytes.size() + unread_.size();
+        unread_.clear();
+        if (!closed_) disconnect("there was no memory for what a call had read");
+    }
+}
+
+// The peer waits in close() until it knows that everything was read here, and perhaps this is the
+// last call. What becomes of the peer it reports itself.
+void BlockingConnection::report_end(BlockingCall& call) {
+    if (std::exchange(end_, End::read) != End::arrived || !socket_->peer_closes()) return;
+    static_cast<void>(call.run_for(limits.farewell, [this] { return closed_.has_value(); }));
+}
+
+BlockingStream::Ready BlockingConnection::wait_for(int descriptor) {
+    using Ready = BlockingStream::Ready;
+    BlockingCall call = begin();
     bool ready = false;
     std::optional<DescriptorWatch> watch;
-    if (descriptor != no_descriptor) {
+    if (descriptor != BlockingStream::no_descriptor) {
         try {
-            watch.emplace(loop_, descriptor, DescriptorWatch::Interest::readable,
+            watch.emplace(loop(), descriptor, DescriptorWatch::Interest::readable,
                           [&ready] { ready = true; });
         } catch (const FabricError& error) {
             if (error.code() != std::errc::operation_not_permitted) throw;
             ready = true; // a file: always readable, and epoll does not take it
-            loop_.run_once();
+            loop().run_once();
         }
     }
-    const bool wants_capacity = descriptor == no_descriptor;
+    const bool wants_capacity = descriptor == BlockingStream::no_descriptor;
     const auto is_writable = [&] { return wants_capacity && has_capacity(); };
-    if (!has_arrivals()) wait_for_arrivals([&] { return ready || is_writable(); });
-    if (has_arrivals() || (end_ == End::arrived && !standing_)) return Ready::peer;
+    if (!has_arrivals() && !wait_for_arrivals(call, [&] { return ready || is_writable(); })) {
+        throw timed_out(call, "nothing was read or written");
+    }
+    if (has_arrivals() || is_at_end()) return Ready::peer;
     if (closed_) throw_closed();
     return ready ? Ready::descriptor : Ready::writable;
 }
 
 // --- writing --------------------------------------------------------------------------------
 
-void BlockingStream::Connection::write(std::span<const std::byte> memory) {
+void BlockingConnection::write(std::span<const std::byte> memory) {
+    check_memory("write", memory.data(), memory.size());
+    BlockingCall call = begin();
     if (closed_) throw_closed();
+    if (shut_down_) {
+        throw StreamError{StreamError::Kind::closed,
+                          "write() after shutdown_send() or close(): nothing was written"};
+    }
     if (memory.empty()) return;
-    wait([this] { return has_capacity(); });
-    if (memory.size() > copy_limit_bytes) {
-        // Only read; the type has no way to say so.
-        RegisteredBuffer registered{{const_cast<std::byte*>(memory.data()), memory.size()},
-                                    Access::send};
-        send(registered.slice());
-        wait([this] { return sends_open_ == 0; });
+    if (!call.run_until([this] { return has_capacity() || closed_; })) {
+        throw timed_out(call, "nothing of this write was sent, because the peer does not take what "
+                              "was written before");
+    }
+    if (closed_) throw_closed();
+    if (memory.size() <= copy_limit_bytes) {
+        // The copy is ours: a short write returns before it has left.
+        const Slice slice = outgoing_.slice(sends_, memory.size());
+        std::memcpy(slice.data, memory.data(), memory.size());
+        send(slice);
+        loop().run_once();
         return;
     }
-    // The copy is ours: a short write returns before it has left.
-    const Slice slice = outgoing_.slice(sends_, memory.size());
-    std::memcpy(slice.data, memory.data(), memory.size());
-    send(slice);
-    loop_.run_once();
+    RegisteredBuffer registered = RegisteredBuffer::of_constant(memory);
+    send(registered.slice());
+    if (!call.run_until([this] { return sends_open_ == 0 || closed_; })) {
+        disconnect("a call before timed out: " + call.verdict());
+        throw timed_out(call, "the connection has ended, and the peer may have received a part of "
+                              "this write");
+    }
+    if (sends_open_ > 0 || (closed_ && send_canceled_)) throw_closed();
 }
 
-void BlockingStream::Connection::send(const Slice& slice) {
+void BlockingConnection::send(const Slice& slice) {
     if (socket_->send(slice, Cookie{sends_}) != Status::ok) {
-        // It is gone, and what had arrived is being saved: the reason is told behind that.
-        if (!socket_->is_connected()) wait_for_reason(loop_, closed_);
+        wait_for_reason();
         throw_closed();
     }
     ++sends_;
@@ -206,106 +426,119 @@ void BlockingStream::Connection::send(const Slice& slice) {
 
 // Long writes have waited, and short ones are in memory of ours: nothing is to be waited for. Two
 // peers that both write, shut down and then read would wait for each other.
-void BlockingStream::Connection::shutdown_send() {
+void BlockingConnection::shutdown_send() {
+    const BlockingEngine::Use use{*engine_};
     if (closed_) throw_closed();
+    shut_down_ = true;
     socket_->shutdown_send();
-    loop_.run_once();
+    loop().run_once();
 }
 
-void BlockingStream::Connection::close() {
-    // A call before may have noticed how it ended, and told nobody.
+void BlockingConnection::close() {
+    BlockingCall call = begin();
+    shut_down_ = true;
+    // A call before may have noticed how it ended, and reported nothing.
     if (!closed_) {
         socket_->close();
-        run([this] { return closed_.has_value(); });
+        if (!call.run_until([this] { return closed_.has_value(); })) {
+            throw timed_out(call, "the stream is still closing: call close() again to wait longer, "
+                                  "or destroy the stream to end it at once");
+        }
     }
     if (closed_->reason != CloseReason::orderly) throw_closed();
 }
 
-// --- waiting --------------------------------------------------------------------------------
+// --- the end --------------------------------------------------------------------------------
 
-// Throws if the connection ends before. Lent memory is free when this returns or throws.
-void BlockingStream::Connection::wait(const std::function<bool()>& done) {
-    try {
-        run([&] { return done() || closed_; });
-    } catch (const StreamError& timeout) {
-        socket_->abort();
-        wait_for_reason(loop_, closed_);
-        closed_->detail = std::string{"a call before timed out: "} + timeout.what();
-        throw;
-    }
-    if (!done() || (closed_ && send_canceled_)) throw_closed();
+// Ends the connection, so that no memory of the caller's is in use any more. What has arrived can
+// still be read.
+void BlockingConnection::disconnect(const std::string& why) {
+    if (!closed_) socket_->disconnect();
+    wait_for_reason();
+    closed_->detail = why;
 }
 
-void BlockingStream::Connection::run(const std::function<bool()>& done) {
-    run_until(
-        loop_, limits, [this] { return moved_bytes(); }, done);
+// The connection is gone, or the session was ended here: the peer has no part in it.
+void BlockingConnection::wait_for_reason() {
+    BlockingCall call{*engine_, {}, [] { return std::uint64_t{0}; }};
+    static_cast<void>(call.run_until([this] { return closed_.has_value(); }));
 }
 
-std::uint64_t BlockingStream::Connection::moved_bytes() const {
+std::uint64_t BlockingConnection::moved_bytes() const {
     const StreamSocket::Counters counters = socket_->counters();
     return counters.sent.direct_bytes + counters.sent.indirect_bytes +
            counters.received.direct_bytes + counters.received.indirect_bytes;
 }
 
-void BlockingStream::Connection::throw_closed() const {
-    throw StreamError{StreamError::Kind::closed,
-                      closed_ ? to_string(*closed_) : "the connection is closed"};
+void BlockingConnection::throw_closed() const {
+    std::string why = closed_ ? to_string(*closed_) : "the connection is closed";
+    if (dropped_bytes_ > 0) {
+        why += "; " + std::to_string(dropped_bytes_) +
+               " bytes that had arrived were dropped for want of memory";
+    }
+    throw StreamError{StreamError::Kind::closed, why};
 }
 
-std::string BlockingStream::Connection::peer_address() const {
+std::string BlockingConnection::peer_address() const {
     return socket_->is_connected() ? socket_->peer_address() : "nobody";
 }
 
 // --- what the socket reports ----------------------------------------------------------------
 
-void BlockingStream::Connection::on_connected(StreamSocket&) {
+void BlockingConnection::on_connected(StreamSocket&) {
     connected_ = true;
 }
 
-void BlockingStream::Connection::on_send_completed(StreamSocket&, Cookie,
-                                                   Completion::Outcome outcome) {
+void BlockingConnection::on_send_completed(StreamSocket&, Cookie, Completion::Outcome outcome) {
     --sends_open_;
     if (outcome != Completion::Outcome::done) send_canceled_ = true;
 }
 
-void BlockingStream::Connection::on_received(StreamSocket&, const Received& received) {
+void BlockingConnection::on_received(StreamSocket&, const Received& received) {
     const auto bytes = static_cast<std::size_t>(received.bytes);
-    if (received.cookie == direct_cookie) {
-        received_ = received;
-    } else if (received.cookie == rest_cookie) {
-        rescued_.rest = rescued_.memory->memory().first(bytes);
+    if (received.cookie == rest_cookie) {
+        add_arrivals(std::exchange(rest_, nullptr), 0, bytes);
+    } else if (standing_) {
+        add_arrivals(std::exchange(standing_, nullptr), standing_read_bytes_, bytes);
     } else {
-        standing_ = false;
-        arrived_ = incoming_.memory().first(bytes);
+        received_ = received;
     }
 }
 
-void BlockingStream::Connection::on_end_of_stream(StreamSocket&) {
+void BlockingConnection::add_arrivals(const std::shared_ptr<RegisteredBuffer>& memory,
+                                      std::size_t begin, std::size_t end) {
+    const auto bytes = memory->memory().first(end).subspan(begin);
+    if (dropped_bytes_ > 0) {
+        dropped_bytes_ += bytes.size();
+    } else {
+        unread_.add(bytes, memory);
+    }
+}
+
+void BlockingConnection::on_end_of_stream(StreamSocket&) {
     end_ = End::arrived;
 }
 
 // It will be read, or not, by later calls. Where there is no memory for all of it, the beginning is
 // kept, as much as there is memory for.
-void BlockingStream::Connection::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
+void BlockingConnection::on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) {
     for (std::uint64_t kept = arrived_bytes; kept > 0; kept /= 2) {
-        rescued_.dropped_bytes = arrived_bytes - kept;
         try {
-            rescued_.memory = std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(kept),
-                                                                 Access::remote_write);
-            static_cast<void>(socket.receive(rescued_.memory->slice(), rest_cookie, Fill::all));
+            rest_ = std::make_shared<RegisteredBuffer>(static_cast<std::size_t>(kept),
+                                                       Access::remote_write);
+            static_cast<void>(socket.receive(rest_->slice(), rest_cookie, Fill::all));
+            missing_bytes_ = arrived_bytes - kept;
             return;
         } catch (const std::exception&) {
-            rescued_.dropped_bytes = arrived_bytes;
+            missing_bytes_ = arrived_bytes;
         }
     }
 }
 
-void BlockingStream::Connection::on_closed(StreamSocket&, const Closed& closed) {
+void BlockingConnection::on_closed(StreamSocket&, const Closed& closed) {
     closed_ = closed;
-    if (rescued_.dropped_bytes > 0) {
-        closed_->detail += "; " + std::to_string(rescued_.dropped_bytes) +
-                           " bytes that had arrived were dropped for want of memory";
-    }
+    // Behind what has been kept.
+    dropped_bytes_ += std::exchange(missing_bytes_, 0);
 }
 
 } // namespace netio::stream::inline v0_2

@@ -1,42 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What is behind a BlockingStream: one connection, and the answers to the calls that wait for them.
+// The internals of BlockingStream and BlockingListener: the loop that runs inside the calls, the
+// deadline of a call, and one connection.
 
+#include "stream/core/fifo.hpp"
+#include "stream/core/silence.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
 #include "netio/loop/event_loop.hpp"
 #include "netio/transport.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace netio::stream::inline v0_2 {
 
-// A loop and a transport that nobody else has.
-struct BlockingEngine {
+// An event loop and a transport that only blocking calls use. One thread is in a call at a time
+// (checked).
+class BlockingEngine {
+  public:
+    // Of its own. Throws FabricError.
     explicit BlockingEngine(const std::string& provider);
+    // Those of a test, which outlive it.
+    BlockingEngine(EventLoop& loop, Transport& transport);
 
-    EventLoop loop;
-    std::unique_ptr<Transport> transport;
+    EventLoop& loop() noexcept { return loop_; }
+    Transport& transport() noexcept { return transport_; }
+
+    // A call is in progress while this lives. A thread that is in a call may begin another one.
+    class Use {
+      public:
+        explicit Use(BlockingEngine& engine);
+        ~Use();
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+
+      private:
+        BlockingEngine& engine_;
+        bool is_outermost_;
+    };
+
+    // Runs the task at once, or between two turns of the loop if another thread is in a call;
+    // returns when it has run. Inside a handler of this thread's call the task runs after this has
+    // returned. Any thread.
+    void interrupt(std::function<void()> task);
+    // Runs what interrupt() has left for the call in progress.
+    void run_interrupts();
+
+  private:
+    std::unique_ptr<EventLoop> own_loop_;
+    EventLoop& loop_;
+    std::unique_ptr<Transport> own_transport_;
+    Transport& transport_;
+
+    std::recursive_mutex mutex_; // of what follows
+    std::condition_variable_any changed_;
+    std::thread::id caller_{};
+    std::vector<std::function<void()>> interrupts_;
+    std::atomic<bool> has_interrupts_{false};
 };
 
-// How long a call may take. 0: for ever.
+// Time limits of a call; 0: none.
 struct BlockingLimits {
     std::chrono::milliseconds call{0};
     std::chrono::milliseconds progress{0};
-    std::chrono::milliseconds farewell{0}; // 0: not at all
+    std::chrono::milliseconds farewell{0};
 };
-// Runs the loop until it is done; `moved` counts what has moved, and so tells progress. Throws
-// StreamError::timed_out.
-void run_until(EventLoop& loop, const BlockingLimits& limits,
-               const std::function<std::uint64_t()>& moved, const std::function<bool()>& done);
+
+// One public call: its deadline, which is computed once, and the loop until then.
+class BlockingCall {
+  public:
+    // `moved_bytes`: how many have moved so far. A change of it is progress.
+    BlockingCall(BlockingEngine& engine, const BlockingLimits& limits,
+                 std::function<std::uint64_t()> moved_bytes);
+
+    // Runs the loop until it is done. False: the time of the call is over before.
+    bool run_until(const std::function<bool()>& done) { return run_until(done, end_); }
+    // The same, for `time` at most.
+    bool run_for(std::chrono::milliseconds time, const std::function<bool()>& done);
+    // Which limit is over. For StreamError.
+    std::string verdict() const;
+
+  private:
+    bool run_until(const std::function<bool()>& done, TimePoint end);
+
+    BlockingEngine& engine_;
+    BlockingEngine::Use use_;
+    BlockingLimits limits_;
+    std::function<std::uint64_t()> moved_bytes_;
+    TimePoint end_;
+    Silence silence_;
+    std::uint64_t seen_bytes_;
+};
 
 // What is shorter is copied through registered memory that is kept; registering more than this
 // for one call costs less than the copy.
@@ -60,17 +127,41 @@ class WriteSlots {
     RegisteredBuffer memory_;
 };
 
-class BlockingStream::Connection final : private StreamSocket::Handler {
+// Bytes that have arrived and that no read has returned, in their order.
+class UnreadBytes {
+  public:
+    bool empty() const noexcept { return pieces_.empty(); }
+    std::size_t size() const noexcept;
+    // The next bytes of the stream. `owner`: of their memory, until they are read.
+    void add(std::span<const std::byte> bytes, std::shared_ptr<const void> owner = nullptr);
+    // Bytes that a read has taken and cannot return: they come first again. Copies them. Throws
+    // std::bad_alloc.
+    void put_back(std::span<const std::byte> bytes);
+    // Copies as many as there are and fit. Returns how many.
+    std::size_t take(std::span<std::byte> memory) noexcept;
+    void clear() noexcept { pieces_ = {}; }
+
+  private:
+    struct Piece {
+        std::span<const std::byte> bytes;
+        std::shared_ptr<const void> owner;
+    };
+    Fifo<Piece> pieces_;
+};
+
+class BlockingConnection final : private StreamSocket::Handler {
   public:
     // Connects.
-    Connection(std::string_view address, const BlockingStream::Options& options);
-    Connection(IncomingStream& incoming, const BlockingStream::Options& options, EventLoop& loop);
+    BlockingConnection(std::shared_ptr<BlockingEngine> engine, std::string_view address,
+                       const BlockingStream::Options& options);
+    BlockingConnection(std::shared_ptr<BlockingEngine> engine, IncomingStream& incoming,
+                       const BlockingStream::Options& options);
+    ~BlockingConnection();
 
     std::size_t read(std::span<std::byte> memory);
-    // Less than all of it: the stream has ended.
-    std::size_t read_all(std::span<std::byte> memory);
+    void read_exactly(std::span<std::byte> memory);
     bool has_capacity() const noexcept { return sends_open_ < outgoing_.count(); }
-    Ready wait_for(int descriptor);
+    BlockingStream::Ready wait_for(int descriptor);
     void write(std::span<const std::byte> memory);
     void shutdown_send();
     void close();
@@ -87,17 +178,34 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     static constexpr Cookie direct_cookie{1};
     static constexpr Cookie rest_cookie{2};
 
-    bool has_arrivals() const noexcept { return !arrived_.empty() || !rescued_.rest.empty(); }
+    BlockingCall begin();
+    EventLoop& loop() noexcept { return engine_->loop(); }
+
+    bool is_over() const noexcept;
+    std::uint64_t partial_bytes() const noexcept;
+    bool has_arrivals() const noexcept { return !unread_.empty() || partial_bytes() > 0; }
+    bool is_at_end() const noexcept { return end_ == End::arrived && !standing_; }
     bool may_receive_directly(std::size_t bytes) const noexcept;
-    void wait_for_arrivals(const std::function<bool()>& or_else = [] { return false; });
-    std::size_t receive_into(std::span<std::byte> memory, Fill fill);
-    std::size_t nothing_more();
-    void settle();
+    bool wait_for_arrivals(
+        BlockingCall& call, const std::function<bool()>& or_else = [] { return false; });
+    std::size_t take_arrivals(std::span<std::byte> memory);
+
+    std::size_t take(std::span<std::byte> memory, Fill fill, BlockingCall& call);
+    void take(std::span<std::byte> memory, Fill fill, BlockingCall& call, std::size_t& filled);
+    bool receive_directly(std::span<std::byte> memory, Fill fill, BlockingCall& call,
+                          std::size_t& filled);
+    bool keep_receiving(std::size_t bytes);
+    std::string arrivals_of(std::size_t asked, std::size_t filled) const;
+    void put_back(std::span<const std::byte> bytes);
+    void report_end(BlockingCall& call);
+
     void send(const Slice& slice);
-    void wait(const std::function<bool()>& done);
-    void run(const std::function<bool()>& done);
+    void disconnect(const std::string& why);
+    void wait_for_reason();
     std::uint64_t moved_bytes() const;
     [[noreturn]] void throw_closed() const;
+    void add_arrivals(const std::shared_ptr<RegisteredBuffer>& memory, std::size_t begin,
+                      std::size_t end);
 
     void on_connected(StreamSocket& socket) override;
     void on_send_completed(StreamSocket& socket, Cookie cookie,
@@ -107,20 +215,22 @@ class BlockingStream::Connection final : private StreamSocket::Handler {
     void on_lost(StreamSocket& socket, std::uint64_t arrived_bytes) override;
     void on_closed(StreamSocket& socket, const Closed& closed) override;
 
-    std::unique_ptr<BlockingEngine> engine_; // of a stream that connected; else its listener's
-    EventLoop& loop_;
-    RegisteredBuffer incoming_{copy_limit_bytes, Access::remote_write};
+    std::shared_ptr<BlockingEngine> engine_; // a listener's, for the streams that it has accepted
+    const std::shared_ptr<RegisteredBuffer> incoming_ =
+        std::make_shared<RegisteredBuffer>(copy_limit_bytes, Access::remote_write);
     WriteSlots outgoing_;
-    std::span<const std::byte> arrived_; // of incoming_, and not yet read
-    // What the ring held when the connection was lost; to be read behind that.
-    struct Rescued {
-        std::unique_ptr<RegisteredBuffer> memory;
-        std::span<const std::byte> rest;
-        std::uint64_t dropped_bytes = 0; // for want of memory
-    } rescued_;
-    bool standing_ = false; // a receive into incoming_ is posted
+    UnreadBytes unread_;
+    // Bytes that had arrived and were dropped for want of memory: none after them is read.
+    std::uint64_t dropped_bytes_ = 0;
+    std::uint64_t missing_bytes_ = 0; // of those, after what rest_ holds
+    // The memory of ours that a receive is posted to, and how much of it was read before that
+    // receive is complete.
+    std::shared_ptr<RegisteredBuffer> standing_;
+    std::size_t standing_read_bytes_ = 0;
+    std::shared_ptr<RegisteredBuffer> rest_; // what the ring held when the connection was lost
     bool connected_ = false;
     enum class End : std::uint8_t { none, arrived, read } end_ = End::none;
+    bool shut_down_ = false; // no more writes
     std::uint64_t sends_ = 0;
     std::size_t sends_open_ = 0;
     bool send_canceled_ = false;

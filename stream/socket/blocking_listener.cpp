@@ -11,12 +11,13 @@ namespace netio::stream::inline v0_2 {
 class BlockingListener::Acceptor final : private StreamListener::Handler {
   public:
     Acceptor(std::string_view address, const BlockingStream::Options& options)
-        : options_{(validate(options.stream), options)}, engine_{options.provider} {
-        engine_.loop.observer = options.observer;
+        : options_{(validate(options), options)}, engine_{std::make_shared<BlockingEngine>(
+                                                      options.provider)} {
+        loop().observer = options.observer;
         std::shared_ptr<ServerKeys> keys;
-        if (options.keys) keys = std::make_shared<ServerKeys>(engine_.loop, *options.keys);
+        if (options.keys) keys = std::make_shared<ServerKeys>(loop(), *options.keys);
         listener_ = std::make_unique<StreamListener>(
-            *engine_.transport,
+            engine_->transport(),
             StreamListener::Options{.addresses = {parse_address(address)},
                                     .open = options.open,
                                     .keys = std::move(keys)},
@@ -24,13 +25,22 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
         endpoints_ = listener_->endpoints();
     }
 
-    std::unique_ptr<BlockingStream::Connection> accept() {
-        run_until(
-            engine_.loop, {options_.call_timeout, options_.progress_timeout}, [] { return 0; },
-            [this] {
-                std::erase_if(waiting_, [](const auto& peer) { return peer->has_failed(); });
-                return first_connected() != waiting_.end() || accept_failed_;
-            });
+    std::unique_ptr<BlockingConnection> accept() {
+        BlockingCall call{*engine_,
+                          {.call = options_.call_timeout, .progress = options_.progress_timeout},
+                          [] { return std::uint64_t{0}; }};
+        const bool in_time = call.run_until([this] {
+            std::erase_if(waiting_, [](const auto& peer) { return peer->has_failed(); });
+            return !listener_ || first_connected() != waiting_.end() || accept_failed_;
+        });
+        if (!in_time) {
+            throw StreamError{StreamError::Kind::timed_out,
+                              call.verdict() +
+                                  "; no peer has connected, and accept() can be called again"};
+        }
+        if (!listener_) {
+            throw StreamError{StreamError::Kind::closed, "accept(): the listener was stopped"};
+        }
         const auto found = first_connected();
         if (found == waiting_.end()) throw *std::exchange(accept_failed_, std::nullopt);
         auto connection = std::move(*found);
@@ -38,33 +48,34 @@ class BlockingListener::Acceptor final : private StreamListener::Handler {
         return connection;
     }
     void stop() {
-        listener_.reset();
-        waiting_.clear();
+        engine_->interrupt([this] {
+            listener_.reset();
+            waiting_.clear();
+        });
     }
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
-    EventLoop& loop() noexcept { return engine_.loop; }
+    EventLoop& loop() noexcept { return engine_->loop(); }
 
   private:
     static constexpr std::size_t waiting_limit = 64; // connected, and not yet accepted
 
-    std::deque<std::unique_ptr<BlockingStream::Connection>>::iterator first_connected() {
+    std::deque<std::unique_ptr<BlockingConnection>>::iterator first_connected() {
         return std::ranges::find_if(waiting_,
                                     [](const auto& peer) { return peer->is_connected(); });
     }
     void on_incoming(IncomingStream& incoming) override {
         if (waiting_.size() >= waiting_limit) return; // rejected
-        waiting_.push_back(
-            std::make_unique<BlockingStream::Connection>(incoming, options_, engine_.loop));
+        waiting_.push_back(std::make_unique<BlockingConnection>(engine_, incoming, options_));
     }
     void on_accept_failed(const std::string& peer_address, const FabricError& why) override {
         accept_failed_.emplace(why.code(), "cannot accept " + peer_address + ": " + why.what());
     }
 
     BlockingStream::Options options_;
-    BlockingEngine engine_;
-    std::deque<std::unique_ptr<BlockingStream::Connection>> waiting_;
+    std::shared_ptr<BlockingEngine> engine_;
+    std::deque<std::unique_ptr<BlockingConnection>> waiting_;
     std::optional<FabricError> accept_failed_; // the last one, until a call has said so
-    std::unique_ptr<StreamListener> listener_;
+    std::unique_ptr<StreamListener> listener_; // null: stopped
     std::vector<Endpoint> endpoints_;
 };
 

@@ -1,20 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/blocking_stream.hpp"
 
+#include "netio/base/option_check.hpp"
 #include "stream/socket/blocking_connection.hpp"
 
+#include <stdexcept>
 #include <utility>
 
 namespace netio::stream::inline v0_2 {
+namespace {
 
-BlockingStream::BlockingStream(std::unique_ptr<Connection> connection)
+std::chrono::milliseconds checked(const char* name, std::chrono::milliseconds time) {
+    require_option(time.count() >= 0, std::string{name} + " is " + std::to_string(time.count()) +
+                                          " ms; it must be 0 (no limit) or more");
+    return time;
+}
+
+} // namespace
+
+void validate(const BlockingStream::Options& options) {
+    validate(options.stream);
+    checked("call_timeout", options.call_timeout);
+    checked("progress_timeout", options.progress_timeout);
+    checked("farewell_timeout", options.farewell_timeout);
+}
+
+BlockingStream::BlockingStream(std::unique_ptr<BlockingConnection> connection)
     : connection_{std::move(connection)} {}
 BlockingStream::~BlockingStream() = default;
 BlockingStream::BlockingStream(BlockingStream&&) noexcept = default;
 BlockingStream& BlockingStream::operator=(BlockingStream&&) noexcept = default;
 
+BlockingConnection& BlockingStream::connection() const {
+    if (!connection_) throw std::logic_error{"this BlockingStream was moved from"};
+    return *connection_;
+}
+
 BlockingStream BlockingStream::connect(std::string_view address, const Options& options) {
-    return BlockingStream{std::make_unique<Connection>(address, options)};
+    validate(options);
+    return BlockingStream{std::make_unique<BlockingConnection>(
+        std::make_shared<BlockingEngine>(options.provider), address, options)};
 }
 
 BlockingStream BlockingStream::connect(std::string_view address) {
@@ -22,51 +47,47 @@ BlockingStream BlockingStream::connect(std::string_view address) {
 }
 
 std::size_t BlockingStream::read(std::span<std::byte> memory) {
-    return connection_->read(memory);
+    return connection().read(memory);
 }
 
 void BlockingStream::read_exactly(std::span<std::byte> memory) {
-    const std::size_t bytes = connection_->read_all(memory);
-    if (bytes == memory.size()) return;
-    throw StreamError{StreamError::Kind::ended, "the stream ended after " + std::to_string(bytes) +
-                                                    " of " + std::to_string(memory.size()) +
-                                                    " bytes"};
+    connection().read_exactly(memory);
 }
 
 void BlockingStream::write(std::span<const std::byte> memory) {
-    connection_->write(memory);
+    connection().write(memory);
 }
 
 bool BlockingStream::has_capacity() const noexcept {
-    return connection_->has_capacity();
+    return connection_ && connection_->has_capacity();
 }
 
 BlockingStream::Ready BlockingStream::wait_for(int descriptor) {
-    return connection_->wait_for(descriptor);
+    return connection().wait_for(descriptor);
 }
 
 void BlockingStream::shutdown_send() {
-    connection_->shutdown_send();
+    connection().shutdown_send();
 }
 
 void BlockingStream::close() {
-    connection_->close();
+    connection().close();
 }
 
-void BlockingStream::set_call_timeout(std::chrono::milliseconds timeout) noexcept {
-    connection_->limits.call = timeout;
+void BlockingStream::set_call_timeout(std::chrono::milliseconds timeout) {
+    connection().limits.call = checked("call_timeout", timeout);
 }
 
-void BlockingStream::set_progress_timeout(std::chrono::milliseconds timeout) noexcept {
-    connection_->limits.progress = timeout;
+void BlockingStream::set_progress_timeout(std::chrono::milliseconds timeout) {
+    connection().limits.progress = checked("progress_timeout", timeout);
 }
 
 std::string BlockingStream::peer_address() const {
-    return connection_->peer_address();
+    return connection().peer_address();
 }
 
 StreamSocket::Counters BlockingStream::counters() const {
-    return connection_->counters();
+    return connection().counters();
 }
 
 } // namespace netio::stream::inline v0_2

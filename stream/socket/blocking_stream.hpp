@@ -12,22 +12,37 @@
 //     stream::BlockingListener listener{"0.0.0.0:1234", {.open = true}};
 //     stream::BlockingStream client = listener.accept();
 //
-// Every call throws StreamError when it cannot do its work. After a time-out of a read of up to
-// 64 KiB, of wait_for() or of an accept, the stream can be used on; other calls end the connection,
-// for the memory they have lent to the network must be free when they return.
+// Every call throws StreamError when it cannot do its work, and a call that fails loses no byte
+// that has arrived: the next read returns it. After a time-out:
+//
+//     read, read_exactly  the stream can be used on. Only where the peer writes straight to the
+//                         caller's memory has the connection ended: over RDMA or with
+//                         RemoteWrites::trusted, and with more than 64 KiB still to be read
+//     write               up to 64 KiB: nothing of it was sent, and the stream can be used on.
+//                         Longer: the connection has ended, unless the text says that nothing was
+//                         sent, and the peer may have received a part of it
+//     wait_for, accept    nothing has happened; call it again
+//     close               the stream is still closing; call it again
+//
+// The caller's memory is the caller's alone when a call returns or throws; after a read that throws
+// its contents are not specified. A time limit holds for a whole call, whatever the peer sends
+// meanwhile. A signal does not end a call.
 //
 // Threads: one at a time; a listener and the streams it has accepted count as one, and it outlives
-// them. Nothing is sent or received between the calls, so heartbeats are off, and a stream that is
-// not used holds its peer up. One that was moved from may only be destroyed or assigned to.
+// them. Only BlockingListener::stop() may be called from any thread. Nothing is sent or received
+// between the calls, so heartbeats are off, and a stream that is not used keeps its peer waiting.
+// One that was moved from may only be destroyed or assigned to: other calls throw std::logic_error.
 
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
 #include "netio/base/observer.hpp"
+#include "netio/base/time.hpp"
 #include "netio/session/server_keys.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,7 +57,7 @@ class NETIO_EXPORT StreamError : public std::runtime_error {
   public:
     enum class Kind : std::uint8_t {
         timed_out,
-        ended,  // read_exactly: the stream ended before
+        ended,  // read_exactly: the stream ended before; the next read returns what has arrived
         closed, // there is no connection, or none any more; what() says why
     };
     StreamError(Kind kind, const std::string& what) : std::runtime_error{what}, kind_{kind} {}
@@ -52,6 +67,8 @@ class NETIO_EXPORT StreamError : public std::runtime_error {
     Kind kind_;
 };
 
+class BlockingConnection;
+
 class NETIO_EXPORT BlockingStream {
   public:
     struct Options {
@@ -59,11 +76,14 @@ class NETIO_EXPORT BlockingStream {
         std::string provider = "auto";
         bool open = false; // a listener's address: other machines may reach it
         std::optional<ServerKeys::Options> keys{}; // of those a listener lets in; none: everybody
-        std::chrono::milliseconds call_timeout{0}; // of each call, however much it does; 0: none
-        // Of a call while no byte moves and this process is not stopped; 0: none.
+        // Times must not be negative; more than a year is for ever. Of each call, however much it
+        // does; 0: no limit.
+        std::chrono::milliseconds call_timeout{0};
+        // Of a call while no byte moves and this process is not stopped; 0: no limit.
         std::chrono::milliseconds progress_timeout{0};
-        // A read that tells the end of the stream waits so long, once, for a peer that is closing
-        // to hear that all of it was read: this may be the last call. 0: not at all.
+        // The call that reports the end of the stream waits so long, once, and not beyond its
+        // call_timeout, until a peer that is closing knows that everything was read: it may be the
+        // last call. 0: not at all.
         std::chrono::milliseconds farewell_timeout{2'000};
         // Told what happens at the listener and the streams it has accepted, or at the stream that
         // connects: within their calls, on the thread that makes them. Outlives them. Null: nobody.
@@ -80,10 +100,12 @@ class NETIO_EXPORT BlockingStream {
 
     // What there is, at least one byte; 0: the peer has ended the stream.
     std::size_t read(std::span<std::byte> memory);
-    // All of it, or StreamError.
+    // Fills the memory, or throws StreamError and takes nothing: the next read returns what had
+    // arrived.
     void read_exactly(std::span<std::byte> memory);
     // Returns when all of it is on its way, or, up to 64 KiB, when it was copied; that leaves in
-    // later calls at the latest.
+    // later calls at the latest. If the connection ends in the call, the peer may have received a
+    // part of it.
     void write(std::span<const std::byte> memory);
     // A write of up to 64 KiB would return without waiting.
     bool has_capacity() const noexcept;
@@ -91,7 +113,7 @@ class NETIO_EXPORT BlockingStream {
     // Waits until there is something to read here, or the stream has ended and no read has said so
     // yet (peer); or the descriptor is readable; or, if there was none, has_capacity(); whatever
     // comes first. Bytes move meanwhile. A file is always readable. Throws StreamError if the
-    // connection is gone and nothing is left to read, FabricError if the descriptor is none.
+    // connection is gone and nothing is left to read, FabricError if the descriptor is not open.
     enum class Ready : std::uint8_t { peer, descriptor, writable };
     static constexpr int no_descriptor = -1;
     Ready wait_for(int descriptor);
@@ -100,21 +122,34 @@ class NETIO_EXPORT BlockingStream {
     void shutdown_send();
     // shutdown_send(), and waits until the peer's side has received everything; but no longer than
     // stream.session.close_timeout for a peer that takes nothing more, and than close_limit in all.
-    // However the connection ended, each close() says the same: nothing, where that was in order.
+    // However the connection ended, each close() reports the same: nothing, where that was in
+    // order. What the peer still sends is not received any more.
     void close();
 
-    void set_call_timeout(std::chrono::milliseconds timeout) noexcept;
-    void set_progress_timeout(std::chrono::milliseconds timeout) noexcept;
+    // From the next call on. Throw std::invalid_argument for a negative time.
+    void set_call_timeout(std::chrono::milliseconds timeout);
+    void set_progress_timeout(std::chrono::milliseconds timeout);
+    template <typename Period>
+    void set_call_timeout(std::chrono::duration<std::int64_t, Period> timeout) {
+        set_call_timeout(clamped_milliseconds(timeout));
+    }
+    template <typename Period>
+    void set_progress_timeout(std::chrono::duration<std::int64_t, Period> timeout) {
+        set_progress_timeout(clamped_milliseconds(timeout));
+    }
     std::string peer_address() const;
     StreamSocket::Counters counters() const;
 
   private:
     friend class BlockingListener;
-    class Connection;
-    explicit BlockingStream(std::unique_ptr<Connection> connection);
+    explicit BlockingStream(std::unique_ptr<BlockingConnection> connection);
+    BlockingConnection& connection() const;
 
-    std::unique_ptr<Connection> connection_;
+    std::unique_ptr<BlockingConnection> connection_;
 };
+
+// Throws std::invalid_argument naming the option and what is allowed.
+NETIO_EXPORT void validate(const BlockingStream::Options& options);
 
 class NETIO_EXPORT BlockingListener {
   public:
@@ -127,10 +162,11 @@ class NETIO_EXPORT BlockingListener {
 
     // The next peer that connects. Throws FabricError if there is none yet, and one was rejected
     // since the last call because there was no memory or no descriptor for it: the peer has been
-    // told, and the next call goes on.
+    // told, and the next call goes on. Throws StreamError (closed) after stop().
     BlockingStream accept();
-    // Listens no more: who connects is refused, and who waits to be accepted is cut off. The
-    // streams that were accepted go on.
+    // Stops listening: the address is free again, a peer that connects is refused, and one that is
+    // connected and not accepted is disconnected. An accept() that waits in another thread throws.
+    // The streams that were accepted go on. From any thread, and again at any time.
     void stop();
     // With the port that was really bound.
     Address address() const;

@@ -244,6 +244,11 @@ void Conversation::abort() {
     wake();
 }
 
+void Conversation::disconnect() {
+    if (session_) session_->abort();
+    wake();
+}
+
 StreamSocket::Counters Conversation::counters() const {
     return {.sent = out_.counters(),
             .received = in_.counters(),

@@ -44,6 +44,10 @@ class Conversation final : private Session::Handler {
     void shutdown_send();
     void close();
     void abort();
+    // Ends the session at once. What has arrived is still given to the user, as after a loss.
+    void disconnect();
+    std::uint64_t filled_bytes() const noexcept { return in_.filled_bytes(); }
+    bool move_receive(const Slice& to) { return in_.move_front(to); }
 
     bool is_open() const noexcept { return state_ == State::open; }
     bool peer_closes() const noexcept { return peer_closes_; }

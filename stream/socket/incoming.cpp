@@ -34,6 +34,14 @@ Status Incoming::receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDom
     return Status::ok;
 }
 
+bool Incoming::move_front(const Slice& to) {
+    if (lends() || receives_.empty()) return false;
+    const Slice& from = receives_.front();
+    std::memcpy(to.data, from.data, is_front_open() ? filled_bytes() : from.size);
+    receives_.replace_front(to);
+    return true;
+}
+
 // A large copy must not keep the rest of the loop waiting, so it is done in steps.
 bool Incoming::copy_out(std::uint64_t step_bytes) {
     if (!receiver_) return false;

@@ -38,6 +38,14 @@ class Incoming {
     // nobody will write into it any more, it need not be.
     Status receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDomain* domain);
 
+    // Bytes that the oldest receive holds while it is not complete.
+    std::uint64_t filled_bytes() const noexcept {
+        return is_front_open() ? receiver_->front_filled_bytes() : 0;
+    }
+    // Moves the oldest receive, with the bytes that it holds, to other memory of the same size.
+    // False: the peer writes to that memory itself.
+    bool move_front(const Slice& to);
+
     ProtocolError on_transfer(const Immediate& transfer) {
         return receiver_->on_transfer(transfer.kind, transfer.bytes, transfer.notice);
     }
@@ -69,6 +77,10 @@ class Incoming {
     }
 
   private:
+    bool is_front_open() const noexcept {
+        return receiver_ && !receives_.empty() &&
+               receiver_->open_receive_count() == receives_.size();
+    }
     Advert complete(const LocalAdvert& advert, MemoryDomain& domain) const;
     void copy(const Copy& copy, const std::byte* from);
 

@@ -43,6 +43,12 @@ class LentQueue {
         NETIO_CHECK(offset <= whole.size && size <= whole.size - offset);
         return {whole.buffer, whole.data + offset, static_cast<std::size_t>(size)};
     }
+    const Slice& front() const { return at(first_); }
+    // Other memory of the same size (checked) for the front.
+    void replace_front(const Slice& slice) {
+        NETIO_CHECK(slice.size == front().size);
+        lent_.front().slice = slice;
+    }
     Cookie pop_front() {
         ++first_;
         return lent_.pop_front().cookie;

@@ -55,6 +55,20 @@ void StreamSocket::accept(IncomingSession& incoming) {
     core_->accept(incoming);
 }
 
+void StreamSocket::disconnect() {
+    if (Conversation* const conversation = core_->conversation()) conversation->disconnect();
+}
+
+std::uint64_t StreamSocket::filled_bytes() const noexcept {
+    const Conversation* const conversation = core_->conversation();
+    return conversation != nullptr ? conversation->filled_bytes() : 0;
+}
+
+bool StreamSocket::move_receive(const Slice& to) {
+    Conversation* const conversation = core_->conversation();
+    return conversation != nullptr && conversation->move_receive(to);
+}
+
 Status StreamSocket::send(const Slice& slice, Cookie cookie) {
     NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
     check_slice(slice);

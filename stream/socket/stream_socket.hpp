@@ -175,9 +175,18 @@ class NETIO_EXPORT StreamSocket final {
     friend class Conversation; // what is behind it
     friend class Delivery;
     friend class IncomingStream;
+    friend class BlockingConnection;
     class Core;
 
     void accept(IncomingSession& incoming);
+    // Ends the connection at once: outstanding sends are canceled, and what has arrived is still
+    // received, as after a loss; then on_closed(local).
+    void disconnect();
+    // Bytes that the oldest receive holds while it is not complete.
+    std::uint64_t filled_bytes() const noexcept;
+    // Moves the oldest receive to other memory of the same size, with the bytes that it holds.
+    // False: the peer writes to that memory itself, so the receive has to stay there.
+    bool move_receive(const Slice& to);
 
     std::unique_ptr<Core> core_;
 };

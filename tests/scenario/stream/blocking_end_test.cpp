@@ -10,6 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <functional>
 #include <future>
 #include <optional>
@@ -41,6 +43,8 @@ BlockingStream::Options with_small_ring() {
     options.stream.receiver = improved_receiver(100'000);
     return options;
 }
+
+std::atomic<int> signals = 0;
 
 class BlockingEnd : public testing::Test {
   protected:
@@ -139,18 +143,21 @@ TEST_F(BlockingEnd, ACloseWhoseBytesCannotLeaveIsAnErrorInItsTime) {
 }
 
 TEST_F(BlockingEnd, AReadThatTellsTheEndDoesNotWaitForAPeerThatClosesAndIsStoppedThen) {
-    connect({.call_timeout = 60s, .farewell_timeout = 20ms});
-    const std::vector<std::byte> bytes(1'000);
-    server->write(bytes);
-    server->set_call_timeout(200ms);
-    // Says that it closes, is not answered, and from then on nobody runs its loop.
-    EXPECT_EQ(error_of([&] { server->close(); }).first, StreamError::Kind::timed_out);
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<std::byte> got(bytes.size());
-    client->read_exactly(got);
-    EXPECT_EQ(client->read(got), 0U);
-    EXPECT_EQ(client->read(got), 0U);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "a limit that is not the user's";
+    for (const bool by_farewell : {true, false}) {
+        connect({.call_timeout = 60s, .farewell_timeout = by_farewell ? 20ms : 60s});
+        const std::vector<std::byte> bytes(1'000);
+        server->write(bytes);
+        server->set_call_timeout(200ms);
+        // Says that it closes, is not answered, and from then on nobody runs its loop.
+        EXPECT_EQ(error_of([&] { server->close(); }).first, StreamError::Kind::timed_out);
+        const auto begin = std::chrono::steady_clock::now();
+        std::vector<std::byte> got(bytes.size());
+        client->read_exactly(got);
+        if (!by_farewell) client->set_call_timeout(500ms);
+        EXPECT_EQ(client->read(got), 0U);
+        EXPECT_EQ(client->read(got), 0U);
+        EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "a limit that is not the user's";
+    }
 }
 
 TEST_F(BlockingEnd, ALongWriteThatTimesOutEndsTheConnectionAndSaysSoAgain) {
@@ -352,6 +359,59 @@ TEST_F(BlockingEnd, WaitForAFileSaysThatItIsReadableAndMovesBytesMeanwhile) {
     });
     ::close(file);
     EXPECT_THROW(client->wait_for(file), FabricError) << "it is open no more";
+}
+
+TEST_F(BlockingEnd, ArgumentsThatCannotBeAreRefusedAndTheStreamGoesOn) {
+    connect();
+    for (const int descriptor : {-2, -1'000'000, 1'000'000}) {
+        EXPECT_THROW(client->wait_for(descriptor), FabricError) << descriptor;
+    }
+    for (const std::size_t size : {1U, 70'000U}) {
+        EXPECT_THROW(client->read({static_cast<std::byte*>(nullptr), size}), std::invalid_argument);
+        EXPECT_THROW(client->read_exactly({static_cast<std::byte*>(nullptr), size}),
+                     std::invalid_argument);
+        EXPECT_THROW(client->write({static_cast<const std::byte*>(nullptr), size}),
+                     std::invalid_argument);
+    }
+    EXPECT_THROW(client->set_call_timeout(-1ms), std::invalid_argument);
+    EXPECT_THROW(client->set_progress_timeout(std::chrono::hours::min()), std::invalid_argument);
+    client->set_call_timeout(std::chrono::nanoseconds{1}); // a millisecond: 0 would be no limit
+    std::vector<std::byte> got(10);
+    EXPECT_EQ(error_of([&] { client->read(got); }).first, StreamError::Kind::timed_out);
+    client->set_call_timeout(std::chrono::hours::max());
+    client->set_progress_timeout(std::chrono::nanoseconds::max());
+    EXPECT_EQ(client->read({}), 0U);
+    client->write({});
+    std::thread answering{[&] { server->write(got); }};
+    client->read_exactly(got);
+    answering.join();
+    const BlockingStream moved = std::move(*client);
+    EXPECT_THROW(client->read(got), std::logic_error); // NOLINT: that is what it is about
+}
+
+TEST_F(BlockingEnd, ASignalDoesNotEndACall) {
+    struct sigaction count {};
+    count.sa_handler = [](int) { ++signals; };
+    struct sigaction before {};
+    ASSERT_EQ(::sigaction(SIGUSR1, &count, &before), 0);
+    connect();
+    std::atomic<bool> done = false;
+    std::thread reading{[&] {
+        std::vector<std::byte> got(10);
+        EXPECT_FALSE(error_of([&] { client->read_exactly(got); }).first);
+        done = true;
+        while (signals < 1000)
+            std::this_thread::yield();
+    }};
+    for (int i = 0; i < 1000; ++i) {
+        ASSERT_EQ(::pthread_kill(reading.native_handle(), SIGUSR1), 0);
+        while (signals <= i)
+            std::this_thread::yield();
+        EXPECT_FALSE(done);
+    }
+    server->write(std::vector<std::byte>(10));
+    reading.join();
+    ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST_F(BlockingEnd, WaitForNoticesThatThePeerIsGoneAlthoughItsEndWasRead) {

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -169,6 +171,70 @@ TEST(BlockingListening, AnOptionOfItsStreamsIsRefusedByTheConstructor) {
     BlockingStream::Options options = patient;
     options.stream.copy_step_bytes = 0;
     EXPECT_THROW((BlockingListener{"127.0.0.1:0", options}), std::invalid_argument);
+}
+
+TEST(BlockingListening, RefusesANegativeTimeLimit) {
+    for (const auto limit :
+         {&BlockingStream::Options::call_timeout, &BlockingStream::Options::progress_timeout,
+          &BlockingStream::Options::farewell_timeout}) {
+        BlockingStream::Options options = patient;
+        options.*limit = -1ms;
+        EXPECT_THROW((BlockingListener{"127.0.0.1:0", options}), std::invalid_argument);
+        EXPECT_THROW(BlockingStream::connect("127.0.0.1:1", options), std::invalid_argument);
+    }
+}
+
+TEST(BlockingListening, AcceptAfterStopThrows) {
+    BlockingListener listener{"127.0.0.1:0"};
+    listener.stop();
+    for (int i = 0; i < 2; ++i) {
+        try {
+            listener.accept();
+            ADD_FAILURE() << "it was stopped";
+        } catch (const StreamError& error) {
+            EXPECT_EQ(error.kind(), StreamError::Kind::closed);
+            EXPECT_THAT(error.what(), testing::HasSubstr("stopped"));
+        }
+        listener.stop();
+    }
+}
+
+TEST(BlockingListening, StopInAnotherThreadEndsAWaitingAccept) {
+    BlockingListener listener{"127.0.0.1:0"};
+    std::atomic<bool> entered = false;
+    std::thread waiting{[&] {
+        EXPECT_TRUE(listener.loop().post([&] { entered = true; }));
+        EXPECT_THROW(listener.accept(), StreamError);
+    }};
+    while (!entered)
+        std::this_thread::yield();
+    listener.stop();
+    EXPECT_THROW(BlockingStream::connect(to_string(listener.address()), patient), StreamError)
+        << "stop() has returned, so nothing listens there";
+    waiting.join();
+}
+
+TEST(BlockingListening, StopInAnotherThreadLeavesAReadOfItsStreamAlone) {
+    BlockingListener listener{"127.0.0.1:0", patient};
+    const std::string address = to_string(listener.address());
+    std::promise<BlockingStream> connected;
+    std::thread connecting{[&] { connected.set_value(BlockingStream::connect(address, patient)); }};
+    BlockingStream accepted = listener.accept();
+    connecting.join();
+    BlockingStream client = connected.get_future().get();
+    std::atomic<bool> entered = false;
+    std::thread reading{[&] {
+        EXPECT_TRUE(listener.loop().post([&] { entered = true; }));
+        std::vector<std::byte> got(100);
+        accepted.read_exactly(got);
+        EXPECT_EQ(got, numbered(100));
+    }};
+    while (!entered)
+        std::this_thread::yield();
+    listener.stop();
+    EXPECT_THROW(BlockingStream::connect(address, patient), StreamError);
+    client.write(numbered(100));
+    reading.join();
 }
 
 // Nobody looks between two calls.

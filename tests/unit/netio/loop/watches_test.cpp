@@ -42,6 +42,20 @@ TEST(DescriptorWatch, WatchesADescriptorAndMayBeDestroyedInItsHandler) {
     ::close(fd);
 }
 
+TEST(DescriptorWatch, RefusesADescriptorThatIsNotOpen) {
+    EventLoop loop;
+    for (const int fd : {-1, -2, 1'000'000}) {
+        try {
+            const DescriptorWatch watch{loop, fd, Interest::readable, [] {}};
+            ADD_FAILURE() << fd << " is not open";
+        } catch (const FabricError& error) {
+            EXPECT_EQ(error.code(), std::errc::bad_file_descriptor);
+            EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(fd)));
+        }
+    }
+    loop.run_once();
+}
+
 TEST(SignalWatch, TurnsSignalsIntoEvents) {
     EventLoop loop;
     std::vector<int> seen;
