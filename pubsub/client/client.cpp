@@ -33,8 +33,9 @@ std::future<Client::Answer> Client::subscribe(std::vector<FidRange> fids,
 
 Client::Answer Client::subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                                  std::chrono::milliseconds timeout) {
-    timeout =
-        thread_->is_own_thread() ? std::chrono::milliseconds{0} : std::min(timeout, longest_time);
+    timeout = thread_->is_own_thread()
+                  ? std::chrono::milliseconds{0}
+                  : std::clamp(timeout, std::chrono::milliseconds{0}, longest_time);
     const auto promise = std::make_shared<std::promise<Answer>>();
     std::future<Answer> answer = promise->get_future();
     // When the time is over nobody listens, and nothing is kept for him.

@@ -19,6 +19,7 @@
 // is what publishers dropped, and what was published between two connections.
 
 #include "netio/base/export.hpp"
+#include "netio/base/time.hpp"
 #include "netio/fabric.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "pubsub/client/subscriptions.hpp"
@@ -35,6 +36,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
@@ -128,9 +130,15 @@ class NETIO_EXPORT Client final {
                                  OnAnswer answer);
     std::future<Answer> subscribe(std::vector<FidRange> fids,
                                   std::optional<SlowPolicy> policy = {});
-    // Waits for the answer. On the client's thread it is pending at once.
+    // Waits for the answer: not at all with a time-out of 0 or less, and at most a year. On the
+    // client's thread it is pending at once.
     Answer subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
                      std::chrono::milliseconds timeout);
+    template <typename Period>
+    Answer subscribe(std::vector<FidRange> fids, std::optional<SlowPolicy> policy,
+                     std::chrono::duration<std::int64_t, Period> timeout) {
+        return subscribe(std::move(fids), policy, clamped_milliseconds(timeout));
+    }
     bool unsubscribe(const FidRange& fids); // false: as Answer::closed
 
     // ok: it will be published, in order with the others of its fid that this thread publishes.
@@ -158,9 +166,18 @@ class NETIO_EXPORT Client final {
     // is used again.
     std::size_t poll(MessageBatch& batch,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
+    template <typename Period>
+    std::size_t poll(MessageBatch& batch, std::chrono::duration<std::int64_t, Period> timeout) {
+        return poll(batch, clamped_milliseconds(timeout));
+    }
     // The same, so many at most, each in memory of its own, behind those that are there.
     std::size_t poll(std::vector<Message>& out, std::size_t at_most,
                      std::chrono::milliseconds timeout = std::chrono::milliseconds{0});
+    template <typename Period>
+    std::size_t poll(std::vector<Message>& out, std::size_t at_most,
+                     std::chrono::duration<std::int64_t, Period> timeout) {
+        return poll(out, at_most, clamped_milliseconds(timeout));
+    }
     // Readable while something waits in the queue, for loops of one's own.
     int pollable_fd() const noexcept;
 
