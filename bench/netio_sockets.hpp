@@ -187,7 +187,7 @@ class Input : private netio::pubsub::SubscribeSocket::Handler {
     void on_closed(netio::pubsub::SubscribeSocket&, const netio::Closed& closed,
                    bool retrying) override {
         if (retrying) return;
-        if (closed.reason != netio::CloseReason::orderly) fail(closed.detail);
+        if (closed.reason != netio::CloseReason::orderly) fail(explain(closed));
         on_ended();
     }
 

@@ -48,7 +48,7 @@ class End : protected StreamSocket::Handler {
     }
     void on_end_of_stream(StreamSocket&) override {}
     void on_closed(StreamSocket&, const netio::Closed& closed) override {
-        if (closed.reason != netio::CloseReason::orderly) bench::fail(closed.detail);
+        if (closed.reason != netio::CloseReason::orderly) bench::fail(explain(closed));
         stop();
     }
 

@@ -60,8 +60,8 @@ void LogObserver::on_peer_connected(const netio::PeerConnected& event) {
 }
 
 void LogObserver::on_peer_disconnected(const netio::PeerDisconnected& event) {
-    sessions_.note(fmt::format("the session with {} has ended: {} {}", event.peer,
-                               to_string(event.closed.reason), event.closed.detail));
+    sessions_.note(
+        fmt::format("the session with {} has ended: {}", event.peer, explain(event.closed)));
 }
 
 void LogObserver::on_peer_rejected(const netio::PeerRejected& event) {
@@ -93,8 +93,7 @@ void LogObserver::on_key_revoked(const netio::KeyRevoked& event) {
 // Of the last one the command itself tells.
 void LogObserver::on_route_failed(const netio::RouteFailed& event) {
     if (event.is_last) return;
-    routes_.note(fmt::format("not over {}: {} {}", event.provider, to_string(event.closed.reason),
-                             event.closed.detail));
+    routes_.note(fmt::format("not over {}: {}", event.provider, explain(event.closed)));
 }
 
 void LogObserver::on_provider_unused(const netio::ProviderUnused& event) {

@@ -401,8 +401,7 @@ void Session::on_closed(const netio::Closed& closed) {
                         closed.detail.empty() ? "" : ": ", closed.detail));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     } else if (here || (state_ == State::idle && !orderly)) {
-        handler_.log().warn(
-            fmt::format("{}: {} {}", peer_, netio::to_string(closed.reason), closed.detail));
+        handler_.log().warn(fmt::format("{}: {}", peer_, explain(closed)));
     } else {
         handler_.log().info(peer_ + " has left");
     }

@@ -118,7 +118,7 @@ void ProbeServer::on_sent(netio::Session& session, netio::Cookie, netio::Complet
 
 void ProbeServer::on_closed(netio::Session& session, const netio::Closed& closed) {
     if (at_visit) {
-        at_visit(session.peer_address() + " has left: " + std::string{to_string(closed.reason)});
+        at_visit(session.peer_address() + " has left: " + explain(closed));
     }
     places_.leave(session.peer_address());
     peers_.erase(&session);

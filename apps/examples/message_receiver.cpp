@@ -31,8 +31,7 @@ struct Receiver final : netio::ListenSocket::Handler {
         bytes += message.size();
     }
     void on_closed(netio::ReceiveSocket& sender, const netio::Closed& closed) override {
-        std::printf("%s: %s %s\n", sender.peer_address().c_str(), to_string(closed.reason).data(),
-                    closed.detail.c_str());
+        std::printf("%s: %s\n", sender.peer_address().c_str(), explain(closed).c_str());
         failed = failed || closed.reason != netio::CloseReason::orderly;
         if (--senders == 0) loop.stop();
     }

@@ -35,8 +35,8 @@ class Sender final : private netio::SendSocket::Handler {
     void on_closed(netio::SendSocket&, const netio::Closed& closed) override {
         // The receiver was given everything, and said so.
         ended_well_ = next_ == count_ && closed.reason == netio::CloseReason::orderly;
-        std::printf("sent %llu blocks: %s %s\n", static_cast<unsigned long long>(next_),
-                    to_string(closed.reason).data(), closed.detail.c_str());
+        std::printf("sent %llu blocks: %s\n", static_cast<unsigned long long>(next_),
+                    explain(closed).c_str());
         loop_.stop();
     }
 

@@ -57,8 +57,8 @@ class Source final : private pubsub::PublishSocket::Handler {
     }
     void on_closed(pubsub::Publisher&, const netio::Closed& closed) override {
         ended_well_ = closed.reason == netio::CloseReason::orderly;
-        std::printf("published %llu blocks: %s %s\n", static_cast<unsigned long long>(next_),
-                    to_string(closed.reason).data(), closed.detail.c_str());
+        std::printf("published %llu blocks: %s\n", static_cast<unsigned long long>(next_),
+                    explain(closed).c_str());
         loop_.stop();
     }
 

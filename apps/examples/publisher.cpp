@@ -15,9 +15,7 @@ struct Handler final : netio::pubsub::Publisher::Handler {
     explicit Handler(netio::EventLoop& its_loop) : loop{its_loop} {}
     void on_closed(netio::pubsub::Publisher&, const netio::Closed& closed) override {
         orderly = closed.reason == netio::CloseReason::orderly;
-        if (!orderly)
-            std::fprintf(stderr, "publisher: %s %s\n", to_string(closed.reason).data(),
-                         closed.detail.c_str());
+        if (!orderly) std::fprintf(stderr, "publisher: %s\n", explain(closed).c_str());
         loop.stop();
     }
     netio::EventLoop& loop;

@@ -41,8 +41,8 @@ class Receiver final : private stream::StreamListener::Handler,
                            netio::Completion::Outcome) override {} // nothing is sent
     void on_closed(stream::StreamSocket&, const netio::Closed& closed) override {
         ended_well_ = closed.reason == netio::CloseReason::orderly;
-        std::printf("received %llu bytes: %s %s\n", static_cast<unsigned long long>(bytes_),
-                    to_string(closed.reason).data(), closed.detail.c_str());
+        std::printf("received %llu bytes: %s\n", static_cast<unsigned long long>(bytes_),
+                    explain(closed).c_str());
         loop_.stop();
     }
 

@@ -34,8 +34,8 @@ class Sender final : private stream::StreamSocket::Handler {
     void on_closed(stream::StreamSocket&, const netio::Closed& closed) override {
         // The receiver's user was given every byte.
         ended_well_ = completed_ == count_ && closed.reason == netio::CloseReason::orderly;
-        std::printf("sent %llu blocks: %s %s\n", static_cast<unsigned long long>(completed_),
-                    to_string(closed.reason).data(), closed.detail.c_str());
+        std::printf("sent %llu blocks: %s\n", static_cast<unsigned long long>(completed_),
+                    explain(closed).c_str());
         loop_.stop();
     }
 

@@ -17,10 +17,9 @@ struct Printer final : netio::pubsub::SubscribeSocket::Handler {
     }
     void on_closed(netio::pubsub::SubscribeSocket& socket, const netio::Closed& closed,
                    bool retrying) override {
-        std::printf("%llu messages, %s %s%s\n",
+        std::printf("%llu messages, %s%s\n",
                     static_cast<unsigned long long>(socket.arrivals().messages()),
-                    to_string(closed.reason).data(), closed.detail.c_str(),
-                    retrying ? ", trying again" : "");
+                    explain(closed).c_str(), retrying ? ", trying again" : "");
         if (!retrying) loop.stop();
     }
     netio::EventLoop& loop;

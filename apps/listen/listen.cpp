@@ -102,7 +102,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
     void on_closed(netio::ReceiveSocket& sender, const netio::Closed& closed) override {
         const auto& sums = sender.counters();
         log_.note(fmt::format("{} has disconnected after {} messages: {}", sender.peer_address(),
-                              sums.messages, to_string(closed.reason)));
+                              sums.messages, explain(closed)));
     }
     void on_listen_closed(netio::ListenSocket&, const netio::Closed&) override { loop_.stop(); }
     void end() {

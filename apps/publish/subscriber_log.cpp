@@ -40,11 +40,10 @@ void SubscriberLog::closed(const netio::pubsub::SubscriberPeer& peer, const neti
     if (in_order) {
         log_.note(fmt::format("{} has left", peer.address));
     } else if (closed.reason == CloseReason::unconfirmed) {
-        log_.note(fmt::format("{} has left: {}", peer.address, closed.detail));
+        log_.note(fmt::format("{} has left: {}", peer.address, explain(closed)));
     } else {
         ++disconnected_;
-        warnings_.note(
-            fmt::format("{}: {} {}", peer.address, to_string(closed.reason), closed.detail));
+        warnings_.note(fmt::format("{}: {}", peer.address, explain(closed)));
     }
 }
 

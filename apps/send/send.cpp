@@ -178,8 +178,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         const bool orderly = link_.closed.reason == netio::CloseReason::orderly;
         const bool received = orderly && link_.unconfirmed_frames == 0;
         if (!orderly) {
-            spdlog::error("{}: {} {}", arguments_.peer, to_string(link_.closed.reason),
-                          link_.closed.detail);
+            spdlog::error("{}: {}", arguments_.peer, explain(link_.closed));
         }
         if (!supply_.flaw().empty()) spdlog::error("{}", supply_.flaw());
         print_report(arguments_.json
@@ -250,8 +249,7 @@ class SendRun final : private netio::BufferedSendSocket::Handler {
         if (!attempt) link_.closed = closed;
         if (!socket_.is_retrying() || is_all_sent()) return loop_.stop();
         if (!std::exchange(link_.waiting, true)) {
-            log_.info(fmt::format("waiting for {}: {} {}", arguments_.peer,
-                                  to_string(closed.reason), closed.detail));
+            log_.info(fmt::format("waiting for {}: {}", arguments_.peer, explain(closed)));
         }
     }
     void interrupt() {

@@ -67,6 +67,11 @@ std::string to_string(const Closed& closed) {
     return closed.detail.empty() ? std::string{to_string(closed.reason)} : closed.detail;
 }
 
+std::string explain(const Closed& closed) {
+    const std::string reason{to_string(closed.reason)};
+    return closed.detail.empty() ? reason : reason + ": " + closed.detail;
+}
+
 Address parse_address(std::string_view text) {
     const auto fail = [&](std::string_view why) -> std::invalid_argument {
         return std::invalid_argument{"'" + std::string{text} + "' is not an address: " +

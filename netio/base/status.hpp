@@ -80,6 +80,8 @@ struct Closed {
 
 // One line for people: the detail, or what the reason means where there is none.
 NETIO_EXPORT std::string to_string(const Closed& closed);
+// The same with both: "REASON: DETAIL", or "REASON" where there is no detail.
+NETIO_EXPORT std::string explain(const Closed& closed);
 
 // "HOST:PORT", with an IPv6 address in brackets. Port 0 asks for any free port when listening.
 struct Address {

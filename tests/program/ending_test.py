@@ -214,7 +214,7 @@ class Killing(Case):
             self.assertEqual((status, report["messages"], report["lost"]), (0, count, 0), log)
             third.wait_for("subscribed to")
             # Who dies while all are told the end has not confirmed it, which is another status.
-            publisher.wait_for(": connection lost ")
+            publisher.wait_for(": connection lost")
             publisher.process.send_signal(signal.SIGINT)
             self.assertEqual(third.end()[0], 0)
             status, report, log = publisher.end()

@@ -207,7 +207,7 @@ class Refusing(Case):
         status, report, log = sound.end()
         self.assertEqual((status, report["messages"]), (0, 64000), log)
         # Who goes while all are told the end has not confirmed it, which is another status.
-        publisher.wait_for("has left|: connection lost ", which=2)
+        publisher.wait_for("has left|: connection lost", which=2)
         publisher.process.send_signal(signal.SIGINT)
         self.assertEqual(publisher.end()[0], 0)
 

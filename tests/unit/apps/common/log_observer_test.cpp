@@ -119,7 +119,7 @@ TEST_F(LogObserverTest, SaysWhatHappenedAndHowBadThatIs) {
     EXPECT_THAT(
         lines,
         ElementsAre("debug: a:1 is connected over tcp",
-                    "debug: the session with a:1 has ended: peer too slow a:1 sleeps",
+                    "debug: the session with a:1 has ended: peer too slow: a:1 sleeps",
                     "warning: a:2 (key 7) is not admitted: no key",
                     "warning: a:3 is not admitted: no key", "error: k:1: what is this",
                     "warning: key 7 is gone or is another one: 2 connections end",

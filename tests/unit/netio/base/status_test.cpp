@@ -15,6 +15,12 @@ TEST(Closed, IsShownAsItsDetailOrElseAsItsReason) {
     EXPECT_EQ(to_string(Closed{.reason = CloseReason::silent, .detail = "for 2 s"}), "for 2 s");
 }
 
+TEST(Closed, IsExplainedByItsReasonAndItsDetail) {
+    EXPECT_EQ(explain(Closed{.reason = CloseReason::silent, .detail = {}}), "peer silent");
+    EXPECT_EQ(explain(Closed{.reason = CloseReason::silent, .detail = "for 2 s"}),
+              "peer silent: for 2 s");
+}
+
 TEST(Address, IsParsedAndShown) {
     EXPECT_EQ(parse_address("10.0.0.1:1234"), (Address{.host = "10.0.0.1", .port = 1234}));
     EXPECT_EQ(parse_address("host.example:0"), (Address{.host = "host.example", .port = 0}));
