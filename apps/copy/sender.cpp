@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace apps::copy {
@@ -24,7 +23,7 @@ Sender::Sender(netio::EventLoop& loop, netio::Transport& transport, Options opti
     : options_{std::move(options)}, transport_{transport}, handler_{handler}, loop_{loop},
       again_{loop, [this] { try_again(); }}, pause_{{.first = first_pause,
                                                      .limit = longest_pause,
-                                                     .seed = std::random_device{}()}},
+                                                     .seed = options_.pause_seed}},
       channel_{options_.buffer_count, options_.remote_writes, *this}, disk_{options_.disk(loop)} {}
 
 void Sender::start() {

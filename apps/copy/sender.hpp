@@ -57,6 +57,7 @@ class Sender final : private Channel::Handler {
         std::size_t buffer_count = 8; // of a chunk each
         // A server that is full, or short of memory or descriptors, is asked again for so long.
         std::chrono::milliseconds full_timeout{60'000};
+        std::uint64_t pause_seed = 1; // of the pauses between; another one for each sender
         netio::stream::RemoteWrites remote_writes = netio::stream::RemoteWrites::guarded;
         MakeDisk disk = DiskThread::make; // what reads the files
     };
