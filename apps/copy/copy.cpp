@@ -34,6 +34,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <set>
 #include <stdexcept>
 
@@ -90,6 +91,7 @@ Sender::Options sender_options(const Arguments& arguments) {
         .overwrite = arguments.overwrite,
         .buffer_count = arguments.buffers,
         .full_timeout = std::chrono::milliseconds{std::llround(arguments.retry_for_s * 1000)},
+        .pause_seed = std::random_device{}(),
         .remote_writes = arguments.way.remote_writes};
     std::set<std::string> names;
     for (const std::string& path : std::span{arguments.files_and_destination}.first(
