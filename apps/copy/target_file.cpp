@@ -3,6 +3,7 @@
 
 #include "apps/common/file_system.hpp"
 #include "apps/common/printable.hpp"
+#include "apps/common/rename.hpp"
 #include "apps/copy/path.hpp"
 
 #include <fmt/format.h>
@@ -321,14 +322,9 @@ void TargetFile::rename() {
     const char* from = part_name_.c_str();
     const char* to = leaf_.c_str();
     const int folder = folder_.get();
-    const unsigned flags = request_.overwrite ? 0 : RENAME_NOREPLACE;
-    if (::renameat2(folder, from, folder, to, flags) == 0) return;
-    // A file system without that flag: a link does not replace either.
-    if (!request_.overwrite && (errno == EINVAL || errno == ENOSYS) &&
-        ::linkat(folder, from, folder, to, 0) == 0) {
-        ::unlinkat(folder, from, 0);
-        return;
-    }
+    const int result = request_.overwrite ? ::renameat(folder, from, folder, to)
+                                          : rename_without_replacing(folder, from, to);
+    if (result == 0) return;
     if (errno == EEXIST) {
         throw std::runtime_error{request_.name + " came to exist there meanwhile"};
     }

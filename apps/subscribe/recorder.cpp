@@ -2,6 +2,7 @@
 #include "apps/subscribe/recorder.hpp"
 
 #include "apps/common/file_system.hpp"
+#include "apps/common/rename.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -51,13 +52,8 @@ void rename_file(const std::string& from, const std::string& to) {
 
 // Whatever has come to have this name meanwhile stays.
 void rename_to_free_name(const std::string& from, const std::string& to) {
-    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
-    // A file system without that flag: a link does not replace either.
-    if ((errno == EINVAL || errno == ENOSYS) && ::link(from.c_str(), to.c_str()) == 0) {
-        ::unlink(from.c_str());
-        return;
-    }
-    fail("cannot rename " + from + " to " + to);
+    if (rename_without_replacing(AT_FDCWD, from.c_str(), to.c_str()) != 0)
+        fail("cannot rename " + from + " to " + to);
 }
 
 void remove_file(const std::string& path) {
