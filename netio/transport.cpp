@@ -2,9 +2,7 @@
 #include "netio/transport.hpp"
 
 #include "netio/access/reach.hpp"
-#include "netio/base/check.hpp"
-
-#include <sys/random.h>
+#include "netio/random_number.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -27,9 +25,7 @@ class KnownRoutes final : public RouteSearch {
 } // namespace
 
 std::uint64_t Transport::draw_number() {
-    std::uint64_t number = 0;
-    NETIO_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
-    return number;
+    return random_number();
 }
 
 std::unique_ptr<RouteSearch> Transport::find_routes(const Address& remote,

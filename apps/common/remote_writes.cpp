@@ -2,6 +2,7 @@
 #include "apps/common/remote_writes.hpp"
 
 #include "apps/common/option_values.hpp"
+#include "netio/base/never_destroyed.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -12,12 +13,13 @@ namespace apps {
 
 CLI::Option* add_remote_writes(CLI::App& command, netio::stream::RemoteWrites& value) {
     using netio::stream::RemoteWrites;
-    static const std::map<std::string, RemoteWrites> words{{"guarded", RemoteWrites::guarded},
-                                                           {"trusted", RemoteWrites::trusted},
-                                                           {"never", RemoteWrites::never}};
+    using Words = std::map<std::string, RemoteWrites>;
+    static netio::NeverDestroyed<Words> words{Words{{"guarded", RemoteWrites::guarded},
+                                                    {"trusted", RemoteWrites::trusted},
+                                                    {"never", RemoteWrites::never}}};
     return command
         .add_option_function<std::string>(
-            "--remote-writes", [&value](const std::string& word) { value = words.at(word); },
+            "--remote-writes", [&value](const std::string& word) { value = words->at(word); },
             "Into memory of this side: guarded (where a device checks them), never, or trusted "
             "(over tcp the peer can then reach all of this process)")
         ->type_name("WORD")

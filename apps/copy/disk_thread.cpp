@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/signals_blocked.hpp"
 #include "netio/base/status.hpp"
 
 #include <sys/eventfd.h>
@@ -25,6 +26,7 @@ void DiskThread::start() {
     watch_.emplace(loop_, wake_.get(), netio::DescriptorWatch::Interest::readable,
                    [this] { tell(); });
     try {
+        const netio::AllSignalsBlocked blocked;
         thread_ = std::jthread{[this](const std::stop_token& ending) { serve(ending); }};
     } catch (const std::system_error& error) {
         throw netio::FabricError{error.code(), "cannot begin a thread for the disk; the limit of "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/etcd/etcd_client.hpp"
 
+#include "netio/base/signals_blocked.hpp"
 #include "pubsub/discovery/board.hpp"
 
 #include <httplib.h>
@@ -52,8 +53,10 @@ json first_object(const std::string& text) {
 // could hold who asks for ever; nor does it limit the lines in front of an answer.
 class Deadline {
   public:
-    Deadline(httplib::Client& client, netio::Duration time)
-        : thread_{[this, &client, time] { watch(client, time); }} {}
+    Deadline(httplib::Client& client, netio::Duration time) {
+        const netio::AllSignalsBlocked blocked;
+        thread_ = std::thread{[this, &client, time] { watch(client, time); }};
+    }
     ~Deadline() {
         {
             const std::lock_guard lock{mutex_};

@@ -31,13 +31,10 @@ int main(int argc, char** argv) try {
     options.publisher.open = argc > 1; // whoever reaches the address may connect
     netio::pubsub::BufferedPublishSocket socket{*transport, options, handler};
     std::uint64_t counter = 0;
-    netio::Timer tick{loop, [&] {
-                          const auto bytes = std::as_bytes(std::span{&counter, 1});
-                          if (socket.publish(netio::pubsub::Fid{1}, bytes) == netio::Status::ok)
-                              ++counter;
-                          tick.start(1ms);
-                      }};
-    tick.start(1ms);
+    netio::Timer tick = netio::Timer::every(loop, 1ms, [&] {
+        const auto bytes = std::as_bytes(std::span{&counter, 1});
+        if (socket.publish(netio::pubsub::Fid{1}, bytes) == netio::Status::ok) ++counter;
+    });
     bool closing = false;
     netio::SignalWatch stop{loop, {SIGINT, SIGTERM}, [&](int) {
                                 tick.cancel();

@@ -3,13 +3,13 @@
 
 #include "apps/metrics/http_door.hpp"
 #include "netio/access/reach.hpp"
+#include "netio/base/signals_blocked.hpp"
 
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -54,22 +54,6 @@ auto or_say_where(const netio::Address& address, const Make& make) {
                                  error.what()};
     }
 }
-
-// No signal of the program's is for the thread.
-class AllSignalsBlocked {
-  public:
-    AllSignalsBlocked() {
-        sigset_t all;
-        ::sigfillset(&all);
-        ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-    }
-    ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-    AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_{};
-};
 
 } // namespace
 
@@ -135,7 +119,7 @@ MetricsServer::MetricsServer(netio::EventLoop& loop, const Options& options, Col
     door_ = or_say_where(options.address, [&] {
         return std::make_unique<HttpDoor>(HttpDoor::Options{.addresses = addresses});
     });
-    const AllSignalsBlocked blocked;
+    const netio::AllSignalsBlocked blocked;
     thread_ = std::thread{[this, patience = options.patience] {
         door_->run([&](std::span<const std::string> paths) { return answers(paths, patience); });
     }};

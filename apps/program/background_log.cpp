@@ -2,16 +2,15 @@
 #include "apps/program/background_log.hpp"
 
 #include "apps/common/log_losses.hpp"
+#include "netio/base/signals_blocked.hpp"
 
 #include <fmt/format.h>
 
 #include <poll.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -137,13 +136,9 @@ struct BackgroundLog::Queue {
 
 BackgroundLog::BackgroundLog(int descriptor, Style style, std::size_t limit, OnBroken on_broken)
     : style_{style}, queue_{std::make_shared<Queue>(descriptor, limit, std::move(on_broken))} {
-    // No signal of the program's is for this thread, and a reader who has gone is none.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    // This includes SIGPIPE: a write reports that the reader is gone.
+    const netio::AllSignalsBlocked blocked;
     std::thread{[queue = queue_] { queue->write(); }}.detach();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 BackgroundLog::~BackgroundLog() {

@@ -4,6 +4,7 @@
 #include "apps/metrics/metrics.hpp"
 #include "apps/publish/key_table.hpp"
 #include "netio/base/check.hpp"
+#include "netio/base/never_destroyed.hpp"
 #include "netio/fabric.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/server_keys.hpp"
@@ -218,15 +219,15 @@ void add_sockets(Table& table) {
 } // namespace
 
 const std::vector<ConfigKey>& config_keys() {
-    static const Table all = [] {
+    static netio::NeverDestroyed<Table> all{[] {
         Table table;
         add_process(table);
         add_publisher(table);
         add_sockets(table);
         add_streams(table);
         return table;
-    }();
-    return all.keys;
+    }()};
+    return all->keys;
 }
 
 const ConfigKey& config_key(std::string_view section_name, std::string_view name) {
@@ -245,7 +246,8 @@ const Shape& shape_of(const ConfigKey& key, Shape::Kind kind) {
 }
 
 const std::vector<ConfigSection>& config_sections() {
-    static const std::vector<ConfigSection> sections = {
+    using Sections = std::vector<ConfigSection>;
+    static netio::NeverDestroyed<Sections> sections{Sections{
         {"process", "The process", "At the top of the file."},
         {"loop", "`loop`", "`loop: MODE` is short for `loop: {mode: MODE}`."},
         {"fabric", "`fabric`", ""},
@@ -278,8 +280,8 @@ const std::vector<ConfigSection>& config_sections() {
         {"uniform", "`size: {uniform: ...}`", ""},
         {"normal", "`size: {normal: ...}`", ""},
         {"exponential", "`size: {exponential: ...}`", ""},
-    };
-    return sections;
+    }};
+    return *sections;
 }
 
 } // namespace apps

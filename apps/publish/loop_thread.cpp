@@ -2,6 +2,7 @@
 #include "apps/publish/loop_thread.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/signals_blocked.hpp"
 
 #include <chrono>
 #include <exception>
@@ -20,7 +21,7 @@ LoopThread::LoopThread(PublishLoop::Options options, const PublishArguments& arg
     std::promise<void> listens;
     std::future<void> made = listens.get_future();
     // The promise is the thread's: it is still in it when the one who waits has gone on.
-    thread_ = std::thread{[this, &arguments, listens = std::move(listens)]() mutable {
+    auto work = [this, &arguments, listens = std::move(listens)]() mutable {
         try {
             loop_ = std::make_unique<PublishLoop>(options_, arguments,
                                                   [this] { loop_->loop().stop(); });
@@ -30,7 +31,11 @@ LoopThread::LoopThread(PublishLoop::Options options, const PublishArguments& arg
         }
         listens.set_value();
         run();
-    }};
+    };
+    {
+        const netio::AllSignalsBlocked blocked;
+        thread_ = std::thread{std::move(work)};
+    }
     try {
         made.get();
     } catch (...) {

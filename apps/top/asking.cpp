@@ -2,6 +2,7 @@
 #include "apps/top/asking.hpp"
 
 #include "apps/common/option_values.hpp"
+#include "netio/base/signals_blocked.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -43,6 +44,7 @@ std::vector<Look> look_at(const std::vector<std::string>& sources, NameSearch& n
     {
         std::vector<std::jthread> others; // beside this one
         try {
+            const netio::AllSignalsBlocked blocked;
             for (std::size_t i = 1; i < std::min(limits.at_once, sources.size()); ++i)
                 others.emplace_back(ask);
         } catch (const std::system_error&) { // no more threads: those that there are do it

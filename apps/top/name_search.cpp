@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/top/name_search.hpp"
 
+#include "netio/base/signals_blocked.hpp"
+
 #include <condition_variable>
 #include <exception>
 #include <map>
@@ -70,6 +72,7 @@ std::vector<SocketAddress> NameSearch::find(const netio::Address& address, netio
             search = known->second;
         } else if (searches.has_room()) {
             search = std::make_shared<Search>();
+            const netio::AllSignalsBlocked blocked;
             std::thread{[all = searches_, host = address.host, search] {
                 all->run(host, search);
             }}.detach();

@@ -13,6 +13,7 @@
 #include "apps/top/keys.hpp"
 #include "apps/top/screen.hpp"
 #include "apps/top/table.hpp"
+#include "netio/base/never_destroyed.hpp"
 #include "netio/base/status.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/signal_watch.hpp"
@@ -270,12 +271,16 @@ Command add_top(CLI::App& program) {
                                        "where? HOST:PORT of a program's --metrics, or --bus"};
     });
     add_duration(*command, "--interval", arguments->interval, "From one look to the next, 1 s");
-    static const std::map<std::string, Order> orders{
-        {"rate", Order::rate},       {"count", Order::count}, {"dropped", Order::dropped},
-        {"waiting", Order::waiting}, {"idle", Order::idle},   {"again", Order::again}};
+    static netio::NeverDestroyed<std::map<std::string, Order>> orders{
+        std::map<std::string, Order>{{"rate", Order::rate},
+                                     {"count", Order::count},
+                                     {"dropped", Order::dropped},
+                                     {"waiting", Order::waiting},
+                                     {"idle", Order::idle},
+                                     {"again", Order::again}}};
     command
         ->add_option_function<std::string>(
-            "--sort", [arguments](const std::string& word) { arguments->order = orders.at(word); },
+            "--sort", [arguments](const std::string& word) { arguments->order = orders->at(word); },
             "rate, count, waiting, idle, again or dropped")
         ->type_name("WORD")
         ->check(one_of({"rate", "count", "waiting", "idle", "again", "dropped"}));

@@ -3,6 +3,8 @@
 
 // Machines and their addresses in the form in which keys are bound to them.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,8 @@
 // How what travels on a session is protected once its peer was let in, and how that stands in the
 // flag byte of the hello. Both sides' proofs cover that byte.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string_view>

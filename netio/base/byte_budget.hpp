@@ -4,6 +4,8 @@
 // ByteBudget: a limit for what several owners hold together, and ByteShare, what one of them holds
 // of it; it gives all back when it goes. The budget must outlive its shares. Not thread-safe.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>

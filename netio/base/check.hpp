@@ -19,6 +19,13 @@ namespace netio::detail {
     std::abort();
 }
 
+// A call that breaks a rule of the interface: one line, and the program ends.
+[[noreturn]] inline void misused(const char* rule) noexcept {
+    std::fprintf(stderr, "netio: %s\n", rule);
+    std::fflush(stderr);
+    std::abort();
+}
+
 } // namespace netio::detail
 
 #define NETIO_CHECK_MSG(condition, explanation)                                                    \

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <cstdint>
 
 namespace netio::inline v0_2 {

@@ -3,6 +3,8 @@
 
 // A message in parts, one behind the other, that is to be copied into pages. No I/O.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -2,6 +2,7 @@
 #include "netio/fabric/descriptors.hpp"
 
 #include "netio/base/status.hpp"
+#include "netio/loop/process.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,7 +27,8 @@ struct DirectoryCloser {
 };
 using Directory = std::unique_ptr<DIR, DirectoryCloser>;
 
-// Held open, since it is needed most when no descriptor is free; shared by all threads.
+// Held open, since it is needed most when no descriptor is free; shared by all threads. Not by a
+// child process: it lists what was open in the parent, and shares its position with it.
 struct OpenDescriptors {
     std::mutex mutex;
     Directory directory{::opendir("/proc/self/fd")};
@@ -49,7 +51,8 @@ bool descriptors_are_short() noexcept {
 }
 
 void for_each_descriptor(const std::function<void(int fd)>& visit) {
-    static OpenDescriptors open;
+    static PerProcess<OpenDescriptors> of_the_process;
+    OpenDescriptors& open = *of_the_process;
     const std::lock_guard lock{open.mutex};
     if (!open.directory) {
         throw FabricError{{ENOENT, std::system_category()},

@@ -3,6 +3,8 @@
 
 // The descriptors of this process: how many are left, and which ones a library has opened.
 
+#include "netio/base/signals_blocked.hpp"
+
 #include <array>
 #include <functional>
 #include <vector>
@@ -31,6 +33,7 @@ class CloseOnExec {
     static void set(int fd) noexcept;
 
   private:
+    const AllSignalsBlocked blocked_; // libfabric may start threads
     std::vector<int> before_;
 };
 

@@ -35,12 +35,12 @@ std::optional<DeviceEvent::Kind> kind_of(::ibv_event_type type) {
 
 DeviceEvents::DeviceEvents(EventLoop& loop, const VerbsLibrary& library,
                            std::function<void(const DeviceEvent&)> handler)
-    : library_{library}, handler_{std::move(handler)} {
+    : loop_{loop}, library_{library}, handler_{std::move(handler)} {
     int count = 0;
     ::ibv_device** const list = library_.get_device_list(&count);
     if (list == nullptr) return;
     for (int i = 0; i < count; ++i)
-        open(loop, *list[i]);
+        open(*list[i]);
     library_.free_device_list(list);
 }
 
@@ -51,7 +51,7 @@ DeviceEvents::~DeviceEvents() {
     }
 }
 
-void DeviceEvents::open(EventLoop& loop, ::ibv_device& device) {
+void DeviceEvents::open(::ibv_device& device) {
     ::ibv_context* const context = library_.open_device(&device);
     if (context == nullptr) return;
     const int flags = ::fcntl(context->async_fd, F_GETFL);
@@ -62,7 +62,7 @@ void DeviceEvents::open(EventLoop& loop, ::ibv_device& device) {
     auto& opened = *devices_.emplace_back(std::make_unique<Device>());
     opened.name = library_.get_device_name(&device);
     opened.context = context;
-    opened.watch = std::make_unique<DescriptorWatch>(loop, context->async_fd,
+    opened.watch = std::make_unique<DescriptorWatch>(loop_, context->async_fd,
                                                      DescriptorWatch::Interest::readable,
                                                      [this, &opened] { take(opened); });
 }
@@ -106,7 +106,10 @@ DeviceWatch::DeviceWatch(EventLoop& loop) {
     });
 }
 
-DeviceWatch::~DeviceWatch() = default;
+DeviceWatch::~DeviceWatch() {
+    if (devices_ && !devices_->loop().may_destroy("DeviceWatch"))
+        static_cast<void>(devices_.release());
+}
 
 std::size_t DeviceWatch::device_count() const noexcept {
     return devices_ ? devices_->device_count() : 0;

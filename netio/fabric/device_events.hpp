@@ -24,6 +24,7 @@ class DeviceEvents {
     DeviceEvents& operator=(const DeviceEvents&) = delete;
 
     std::size_t device_count() const noexcept { return devices_.size(); }
+    EventLoop& loop() const noexcept { return loop_; }
 
   private:
     struct Device {
@@ -31,9 +32,10 @@ class DeviceEvents {
         ::ibv_context* context = nullptr;
         std::unique_ptr<DescriptorWatch> watch;
     };
-    void open(EventLoop& loop, ::ibv_device& device);
+    void open(::ibv_device& device);
     void take(Device& device);
 
+    EventLoop& loop_;
     const VerbsLibrary& library_;
     std::function<void(const DeviceEvent&)> handler_;
     std::vector<std::unique_ptr<Device>> devices_;

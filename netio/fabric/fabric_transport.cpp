@@ -13,10 +13,10 @@
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
 #include "netio/fabric/socket_address.hpp"
+#include "netio/session/hello.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -44,6 +44,7 @@ class FabricTransport final : public Transport {
                     options.attempts_per_address_limit},
           loop_{loop}, options_{(validate(options), std::move(options))} {
         static_cast<void>(library()); // set-up is where it may be missing
+        static_cast<void>(process_instance());
         if (options_.provider == "auto") {
             providers_ = usable_providers();
             return;
@@ -54,6 +55,10 @@ class FabricTransport final : public Transport {
         }
         providers_ = {options_.provider};
     }
+
+    ~FabricTransport() override { static_cast<void>(loop_.may_destroy("Transport")); }
+    FabricTransport(const FabricTransport&) = delete;
+    FabricTransport& operator=(const FabricTransport&) = delete;
 
     EventLoop& loop() noexcept override { return loop_; }
 
@@ -94,10 +99,10 @@ class FabricTransport final : public Transport {
                                              std::function<void(FoundRoutes)> found) override {
         if (!finder_) {
             // By value: a search may go on when this transport is gone.
-            finder_.emplace(loop_,
-                            [providers = providers_](const Address& peer, const std::string& from) {
-                                return fabric::find_routes(providers, peer, from);
-                            });
+            finder_.reset(new RouteFinder{
+                loop_, [providers = providers_](const Address& peer, const std::string& from) {
+                    return fabric::find_routes(providers, peer, from);
+                }});
         }
         return finder_->find(remote, local_host, std::move(found));
     }
@@ -188,7 +193,7 @@ class FabricTransport final : public Transport {
         for (const auto& fabric : fabrics_) {
             if (fabric->serves(info)) return *fabric;
         }
-        fabrics_.push_back(std::make_unique<Fabric>(loop_, options_, info));
+        fabrics_.emplace_back(new Fabric{loop_, options_, info});
         return *fabrics_.back();
     }
 
@@ -198,15 +203,15 @@ class FabricTransport final : public Transport {
         for (const auto& fabric : apart_) {
             if (fabric->serves(info) && fabric->is_unused()) return *fabric;
         }
-        return *apart_.emplace_back(std::make_unique<Fabric>(loop_, options_, info));
+        return *apart_.emplace_back(new Fabric{loop_, options_, info});
     }
 
     EventLoop& loop_;
     FabricOptions options_;
     std::vector<std::string> providers_;
-    std::vector<std::unique_ptr<Fabric>> fabrics_;
-    std::vector<std::unique_ptr<Fabric>> apart_;
-    std::optional<RouteFinder> finder_; // from the first search on
+    std::vector<ProcessOwned<Fabric>> fabrics_;
+    std::vector<ProcessOwned<Fabric>> apart_;
+    ProcessOwned<RouteFinder> finder_; // from the first search on
 };
 
 } // namespace

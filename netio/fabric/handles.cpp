@@ -2,6 +2,7 @@
 #include "netio/fabric/handles.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/never_destroyed.hpp"
 
 #include <cstdlib>
 #include <rdma/fi_errno.h>
@@ -28,8 +29,8 @@ void close_handle(::fid& handle) noexcept {
 }
 
 const std::error_category& fabric_category() noexcept {
-    static const Category category;
-    return category;
+    static NeverDestroyed<Category> category;
+    return *category;
 }
 
 std::string fabric_error_text(long code) {

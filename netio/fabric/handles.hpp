@@ -7,6 +7,7 @@
 
 #include "netio/base/status.hpp"
 #include "netio/fabric/library.hpp"
+#include "netio/loop/process.hpp"
 
 #include <memory>
 #include <rdma/fabric.h>
@@ -21,11 +22,14 @@ namespace netio::fabric {
 // Aborts when the provider refuses: something still refers to the handle, which is a bug here.
 void close_handle(::fid& handle) noexcept;
 
+// Closing also takes the handle out of kernel objects that a child process shares with its parent,
+// so a child that has inherited a handle leaves it open.
 struct HandleCloser {
     template <typename Handle>
     void operator()(Handle* handle) const noexcept {
-        close_handle(handle->fid);
+        if (generation == process_generation()) close_handle(handle->fid);
     }
+    unsigned generation = process_generation();
 };
 struct InfoCloser {
     void operator()(::fi_info* info) const noexcept { library().freeinfo(info); }

@@ -3,6 +3,7 @@
 
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/socket_address.hpp"
+#include "netio/loop/process.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -46,8 +47,8 @@ class SocketTable {
 };
 
 SocketTable& table() {
-    static SocketTable the_table;
-    return the_table;
+    static PerProcess<SocketTable> the_table;
+    return *the_table;
 }
 
 using NameFunction = int (*)(int, sockaddr*, socklen_t*);

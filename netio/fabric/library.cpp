@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/library.hpp"
 
+#include "netio/base/signals_blocked.hpp"
 #include "netio/base/status.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
 #include <cerrno>
@@ -29,6 +31,8 @@ void keep_c_library_as_it_is() {
 }
 
 void* open_library() {
+    const ForkBlocked no_fork;
+    const AllSignalsBlocked blocked;
     const KeptSignalHandlers kept; // libraries that it brings along install their own
     void* const opened = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (opened == nullptr) {

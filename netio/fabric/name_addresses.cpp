@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/name_addresses.hpp"
 
+#include "netio/base/never_destroyed.hpp"
+
 #include <array>
 #include <cerrno>
 #include <system_error>
@@ -13,8 +15,8 @@ const std::error_category& resolver_category() {
         const char* name() const noexcept override { return "resolver"; }
         std::string message(int code) const override { return ::gai_strerror(code); }
     };
-    static const Category category;
-    return category;
+    static NeverDestroyed<Category> category;
+    return *category;
 }
 
 } // namespace

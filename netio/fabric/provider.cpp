@@ -2,10 +2,12 @@
 #include "netio/fabric/provider.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/signals_blocked.hpp"
 #include "netio/fabric.hpp"
 #include "netio/fabric/interface_address.hpp"
 #include "netio/fabric/name_addresses.hpp"
 #include "netio/fabric/socket_address.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/loop/signal_handlers.hpp"
 
 #include <algorithm>
@@ -111,6 +113,9 @@ struct Place {
 };
 Info offered(const Place& place, const ::fi_info& hints) {
     ::fi_info* found = nullptr;
+    // Providers may start threads when they are asked for the first time.
+    const AllSignalsBlocked blocked;
+    const ForkBlocked no_fork;
     const int result =
         library().getinfo(api_version, place.host, place.port, place.flags, &hints, &found);
     if (result == 0) return Info{found};

@@ -2,10 +2,10 @@
 #include "netio/fabric/registrar.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/random_number.hpp"
 
 #include <cstdint>
 #include <rdma/fi_domain.h>
-#include <sys/random.h>
 #include <utility>
 
 namespace netio::fabric {
@@ -21,8 +21,7 @@ class NoRegistration final : public Registration {
 
 // A peer that can guess a key can use it, so keys are random, not counted.
 std::uint64_t random_key(std::size_t key_bytes) {
-    std::uint64_t key = 0;
-    NETIO_CHECK(::getrandom(&key, sizeof key, 0) == sizeof key);
+    const std::uint64_t key = random_number();
     return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/route_finder.hpp"
 
+#include "netio/base/signals_blocked.hpp"
+#include "netio/loop/process.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <deque>
 #include <functional>
@@ -23,8 +25,12 @@ namespace {
 // not answer.
 class RunningSearches {
   public:
+    // What is registered here runs before the destructors of libraries that were loaded before.
+    RunningSearches() {
+        [[maybe_unused]] const int unused = std::atexit([] { of_the_process().wait(); });
+    }
     static RunningSearches& of_the_process() {
-        static auto* const searches = new RunningSearches; // threads may be left when all else ends
+        static PerProcess<RunningSearches> searches;
         return *searches;
     }
     // False: the process is ending.
@@ -43,10 +49,6 @@ class RunningSearches {
     // Behind the longest that libfabric takes to ask a peer.
     static constexpr std::chrono::seconds exit_wait{5};
 
-    // What is registered here runs before the destructors of libraries that were loaded before.
-    RunningSearches() {
-        [[maybe_unused]] const int unused = std::atexit([] { of_the_process().wait(); });
-    }
     void wait() {
         std::unique_lock lock{mutex_};
         ending_ = true;
@@ -57,22 +59,6 @@ class RunningSearches {
     std::condition_variable changed_;
     std::size_t count_ = 0;
     bool ending_ = false;
-};
-
-// Threads begin with the signals that are blocked where they are made.
-class AllSignalsBlocked {
-  public:
-    AllSignalsBlocked() noexcept {
-        sigset_t all{};
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-    AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
-  private:
-    sigset_t before_{};
 };
 
 } // namespace
@@ -123,7 +109,7 @@ struct RouteFinder::Shared {
 
     // The lock is held. Throws std::system_error: the process may have no further thread.
     static void start_worker(const std::shared_ptr<Shared>& shared) {
-        const AllSignalsBlocked blocked; // the program's signals are for its own threads
+        const AllSignalsBlocked blocked;
         Worker& worker = shared->workers.emplace_back();
         try {
             worker.thread = std::thread{&Shared::serve, shared, std::ref(worker)};

@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Whoever belongs to a loop's thread checks in each of its calls that this is the thread, while the
-// loop runs. Built with NDEBUG nothing is left of it. No class is another one for it, so that a
-// program and a library may be built differently.
+// Every public call of an object that belongs to a loop checks its caller: not another thread while
+// the loop runs, and not a child process that has inherited the object. A violation ends the
+// program with one line that names the call and the remedy.
+//
+// A call that is made for each message and does little else uses the frequent check, which only
+// builds without NDEBUG make. Such a call reaches a full check each time it begins a page. No class
+// has another layout for it, so that a program and a library may be built differently.
+
+#include <memory>
+
+#define NETIO_CHECK_CALLER(loop, type) (loop).check_caller(type, __func__)
 
 #ifdef NDEBUG
-#define NETIO_CHECK_CALLER(loop, type) static_cast<void>(0)
+#define NETIO_CHECK_FREQUENT_CALLER(loop, type) static_cast<void>(0)
 #else
-#define NETIO_CHECK_CALLER(loop, type) (loop).check_caller(type, __func__)
+#define NETIO_CHECK_FREQUENT_CALLER(loop, type) NETIO_CHECK_CALLER(loop, type)
 #endif
+
+namespace netio::inline v0_2 {
+
+// For the destructor of a public class: checks its caller, and in a child process gives the
+// implementation up, so that nothing that is shared with the parent is touched.
+template <typename Loop, typename Core>
+void check_destructor(const Loop& loop, const char* type, std::unique_ptr<Core>& core) noexcept {
+    if (!loop.may_destroy(type)) static_cast<void>(core.release());
+}
+
+} // namespace netio::inline v0_2

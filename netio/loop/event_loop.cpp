@@ -27,6 +27,14 @@ EventLoop::Options checked(EventLoop::Options options) {
     return options;
 }
 
+// What follows the name of a call, or of an object, that breaks a rule.
+constexpr const char* thread_remedy =
+    " is called from another thread while its loop runs; make the call in the loop's thread, with "
+    "EventLoop::post()";
+constexpr const char* destructor_remedy =
+    " is destroyed while another thread runs its loop; call EventLoop::stop() and join that thread "
+    "before, or destroy the object in that thread with EventLoop::post()";
+
 // A time so far in the future that the clock has no number for it is never.
 TimePoint later(TimePoint begin, Duration delay) noexcept {
     return delay > TimePoint::max() - begin ? TimePoint::max() : begin + delay;
@@ -44,6 +52,7 @@ void free_all(std::vector<std::unique_ptr<Retired>>& retired) {
 class EventLoop::Running {
   public:
     explicit Running(EventLoop& loop) : loop_{loop} {
+        if (loop.is_inherited()) loop.check_caller("EventLoop", "run");
         NETIO_CHECK_MSG(loop.thread_.load() == std::thread::id{}, "the loop is running already");
         loop.thread_.store(std::this_thread::get_id());
     }
@@ -73,6 +82,16 @@ EventLoop::EventLoop(Options options, Poller& poller)
       last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {}
 
 EventLoop::~EventLoop() {
+    if (is_inherited()) {
+        // The sockets were left alone, and so is what they have retired.
+        for (std::unique_ptr<Retired>& each : retired_)
+            static_cast<void>(each.release());
+        return;
+    }
+    if (thread_.load() != std::thread::id{}) {
+        detail::misused("the event loop is destroyed while it runs; call EventLoop::stop() and "
+                        "wait until run() has returned, or join the thread that runs it, before");
+    }
     // Their destructors may retire others.
     while (!retired_.empty())
         free_all(retired_);
@@ -131,10 +150,11 @@ bool EventLoop::dispatch(Duration budget) {
 
 void EventLoop::stop() noexcept {
     stop_requested_.store(true);
-    poller_.wake();
+    if (!is_inherited()) poller_.wake();
 }
 
 bool EventLoop::post(std::function<void()> task) {
+    if (is_inherited()) check_caller("EventLoop", __func__);
     const TaskQueue::Put put = tasks_.put(std::move(task));
     if (put == TaskQueue::Put::first) poller_.wake();
     return put != TaskQueue::Put::full;
@@ -215,9 +235,9 @@ void EventLoop::add(EventSource& source) {
 }
 
 void EventLoop::remove(EventSource& source) {
-    check_caller("EventLoop", __func__);
     NETIO_CHECK(sources_.contains(source));
-    poller_.remove(source);
+    // A child process must not change what the parent's descriptor waits for.
+    if (may_destroy("a socket, transport or watch")) poller_.remove(source);
     sources_.remove(source);
 }
 
@@ -226,11 +246,21 @@ void EventLoop::retire(std::unique_ptr<Retired> object) {
 }
 
 void EventLoop::check_caller(const char* type, const char* call) const noexcept {
-    const std::thread::id owner = thread_.load(std::memory_order_relaxed);
-    if (owner == std::thread::id{} || owner == std::this_thread::get_id()) return;
+    if (!is_inherited() && !runs_elsewhere()) return;
     const std::string what = std::string{type} + "::" + call;
-    detail::check_failed(what.c_str(), 0, "it is called in the thread of its loop",
-                         "called from another thread; EventLoop::post() brings a call there");
+    if (is_inherited()) refuse_inherited(what.c_str());
+    detail::misused((what + thread_remedy).c_str());
+}
+
+bool EventLoop::may_destroy(const char* type) const noexcept {
+    if (is_inherited()) return false;
+    if (runs_elsewhere()) detail::misused((std::string{type} + destructor_remedy).c_str());
+    return true;
+}
+
+bool EventLoop::runs_elsewhere() const noexcept {
+    const std::thread::id owner = thread_.load(std::memory_order_relaxed);
+    return owner != std::thread::id{} && owner != std::this_thread::get_id();
 }
 
 Timer::Timer(EventLoop& loop, std::function<void()> handler)
@@ -240,8 +270,17 @@ Timer::Timer(EventLoop& loop, std::function<void()> handler)
     loop_.timers_.enter(*node_);
 }
 
+Timer::Timer(EventLoop& loop, Duration period, std::function<void()> handler)
+    : Timer{loop, std::move(handler)} {
+    start_every(period);
+}
+
+Timer Timer::every(EventLoop& loop, Duration period, std::function<void()> handler) {
+    return Timer{loop, period, std::move(handler)};
+}
+
 Timer::~Timer() {
-    NETIO_CHECK_CALLER(loop_, "Timer");
+    static_cast<void>(loop_.may_destroy("Timer")); // a child process's copy is its own
     // The handler that is running right now must not be destroyed under its own feet.
     if (loop_.timers_.leave(*node_)) loop_.retire(std::move(node_));
 }
@@ -253,6 +292,13 @@ void Timer::start(Duration delay) {
 void Timer::start_at(TimePoint due) {
     loop_.check_caller("Timer", __func__);
     loop_.timers_.start(*node_, due);
+}
+
+void Timer::start_every(Duration period) {
+    loop_.check_caller("Timer", __func__);
+    if (period <= Duration::zero())
+        throw std::invalid_argument{"timer: the period must be positive"};
+    loop_.timers_.start(*node_, later(loop_.poller_.now(), period), period);
 }
 
 void Timer::cancel() noexcept {

@@ -15,8 +15,10 @@
 // until its descriptor fires or somebody activates it.
 //
 // Threads: post() and stop() may be called from any thread; everything else only from the thread
-// that runs the loop (checked). Handlers should not block; while one does, nothing else happens.
-// They must not throw: an exception that leaves a handler ends the program (std::terminate).
+// that runs the loop (checked). Processes: a child that is forked must not use a loop of its
+// parent, nor what belongs to it (checked); it creates loops of its own. Handlers should not block;
+// while one does, nothing else happens. They must not throw: an exception that leaves a handler
+// ends the program (std::terminate).
 //
 //     netio::EventLoop loop{{.mode = netio::LoopMode::adaptive}};
 //     netio::Timer tick{loop, [&] { loop.stop(); }};
@@ -27,6 +29,7 @@
 #include "netio/base/time.hpp"
 #include "netio/loop/attention.hpp"
 #include "netio/loop/event_source.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/loop/source_set.hpp"
 #include "netio/loop/task_queue.hpp"
 #include "netio/loop/timer_queue.hpp"
@@ -39,6 +42,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace netio::inline v0_2 {
@@ -131,9 +135,14 @@ class NETIO_EXPORT EventLoop {
     // For those who show it.
     TurnMeter& turns() noexcept { return turns_; }
     LoopMode mode() const noexcept { return options_.mode; }
-    // Ends the program, with the names of both, if another thread runs this loop now.
-    // NETIO_CHECK_CALLER does, in builds for debugging.
+    // Ends the program, and names the call, if another thread runs this loop now, or if the calling
+    // process has inherited the loop from its parent (netio/loop/check_caller.hpp).
     void check_caller(const char* type, const char* call) const noexcept;
+    // For the destructor of an object on this loop: ends the program if another thread runs the
+    // loop now. False in a child process: the object is the parent's, leave it alone.
+    [[nodiscard]] bool may_destroy(const char* type) const noexcept;
+    // Whether this process has inherited the loop from the one that created it.
+    bool is_inherited() const noexcept { return generation_ != process_generation(); }
     // Who is told from now on; null: nobody.
     Observer* observer;
 
@@ -147,9 +156,11 @@ class NETIO_EXPORT EventLoop {
     bool fire_due_timers();
     void limit_work();
     bool may_wait();
+    bool runs_elsewhere() const noexcept;
     void wait(TimePoint deadline);
 
     Options options_;
+    unsigned generation_ = process_generation();
     std::unique_ptr<Poller> own_poller_;
     Poller& poller_;
     TimePoint now_;
@@ -171,11 +182,21 @@ inline TimePoint attended(const EventLoop& loop) noexcept {
     return loop.now() - loop.stalled();
 }
 
-// Calls its handler once, some time after start(); starting it again moves it. The handler may
-// destroy the timer. Destroying or cancelling it means that the handler will not run.
+// Calls its handler once, some time after start(), or periodically after start_every(). Starting it
+// again replaces what was started before. The handler may destroy, cancel or start the timer.
+// Destroying or cancelling it means that the handler will not run again.
+//
+//     netio::Timer tick = netio::Timer::every(loop, 1ms, [&] { publish_next(); });
 class NETIO_EXPORT Timer {
   public:
     Timer(EventLoop& loop, std::function<void()> handler);
+    // A timer that is started with start_every(period).
+    static Timer every(EventLoop& loop, Duration period, std::function<void()> handler);
+    template <typename Period>
+    static Timer every(EventLoop& loop, std::chrono::duration<std::int64_t, Period> period,
+                       std::function<void()> handler) {
+        return every(loop, clamped(period), std::move(handler));
+    }
     ~Timer();
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
@@ -188,10 +209,23 @@ class NETIO_EXPORT Timer {
         start(clamped(delay));
     }
     void start_at(TimePoint due); // TimePoint::max(): never
+    // Calls the handler once per period, the first time after one period. The calls keep their
+    // rate: each is due a whole number of periods after the start, however late the one before was.
+    // A loop that is late makes up for the calls that were due meanwhile, one per turn, for at most
+    // `catch_up_limit` periods; it skips older ones. Throws std::invalid_argument: the period is
+    // not positive.
+    void start_every(Duration period);
+    template <typename Period>
+    void start_every(std::chrono::duration<std::int64_t, Period> period) {
+        start_every(clamped(period));
+    }
+    static constexpr unsigned catch_up_limit = TimerQueue::catch_up_limit;
     void cancel() noexcept;
     bool armed() const noexcept { return node_->armed(); }
 
   private:
+    Timer(EventLoop& loop, Duration period, std::function<void()> handler);
+
     EventLoop& loop_;
     std::unique_ptr<TimerQueue::Node> node_;
 };

@@ -14,15 +14,33 @@ bool TimerQueue::leave(Node& node) noexcept {
 bool TimerQueue::fire_next() {
     Node* const node = take();
     if (node == nullptr) return false;
+    // Before its handler, which may stop it, start it in another way, or destroy it.
+    if (node->period > Duration{0}) {
+        node->advance(now_);
+        enter_waiting(*node);
+    }
     firing_ = node;
     node->handler();
     firing_ = nullptr;
     return true;
 }
 
-void TimerQueue::start(Node& node, TimePoint due) {
+void TimerQueue::Node::advance(TimePoint now) noexcept {
+    // A time that the clock has no number for is never.
+    due = period > TimePoint::max() - due ? TimePoint::max() : due + period;
+    if (due >= now) return;
+    const auto behind = (now - due) / period;
+    if (behind >= catch_up_limit) due += (behind - catch_up_limit + 1) * period;
+}
+
+void TimerQueue::start(Node& node, TimePoint due, Duration period) {
     stop(node);
     node.due = due;
+    node.period = period;
+    enter_waiting(node);
+}
+
+void TimerQueue::enter_waiting(Node& node) {
     node.order = ++order_;
     node.place = Node::Place::waiting;
     waiting_.push_back(&node);
@@ -46,6 +64,7 @@ TimePoint TimerQueue::next_due() const noexcept {
 }
 
 void TimerQueue::collect(TimePoint now) {
+    now_ = now;
     if (taken_ < collected_.size()) return;
     collected_.clear();
     taken_ = 0;

@@ -11,7 +11,7 @@ BufferedSendSocket::BufferedSendSocket(Transport& transport, const Options& opti
     : core_{std::make_unique<BufferedSendCore>(*this, transport, options, handler)} {}
 
 BufferedSendSocket::~BufferedSendSocket() {
-    NETIO_CHECK_CALLER(core_->loop(), "BufferedSendSocket");
+    check_destructor(core_->loop(), "BufferedSendSocket", core_);
 }
 
 void BufferedSendSocket::connect(const Address& remote) {

@@ -85,7 +85,7 @@ class NETIO_EXPORT BufferedSendSocket final {
     // closing.
     Status send(std::span<const std::byte> message) {
         // The usual case takes no call: there is an open page, and it has room.
-        NETIO_CHECK_CALLER(*this, "BufferedSendSocket");
+        NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedSendSocket");
         std::byte* const out = filling_.writer.append(message.size());
         if (out == nullptr) return sendv({&message, 1});
         copy_message(out, message);

@@ -12,7 +12,7 @@ ListenSocket::ListenSocket(Transport& transport, Options options, Handler& handl
     : core_{std::make_unique<ListenCore>(*this, transport, std::move(options), handler)} {}
 
 ListenSocket::~ListenSocket() {
-    NETIO_CHECK_CALLER(core_->loop(), "ListenSocket");
+    check_destructor(core_->loop(), "ListenSocket", core_);
 }
 
 void ListenSocket::stop_listening() noexcept {

@@ -18,7 +18,7 @@ SendSocket::SendSocket(Transport& transport, Options options, Handler& handler)
     : core_{std::make_unique<SendCore>(*this, transport, std::move(options), handler)} {}
 
 SendSocket::~SendSocket() {
-    NETIO_CHECK_CALLER(core_->loop(), "SendSocket");
+    check_destructor(core_->loop(), "SendSocket", core_);
 }
 
 void SendSocket::connect(const Address& remote) {

@@ -4,9 +4,10 @@
 #include "netio/access/protection.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/wire.hpp"
+#include "netio/loop/process.hpp"
+#include "netio/random_number.hpp"
 
 #include <algorithm>
-#include <sys/random.h>
 
 namespace netio::inline v0_2 {
 namespace {
@@ -104,13 +105,12 @@ Rejection decode_rejection(std::span<const std::byte> in) noexcept {
             .required_bytes = wire::load<std::uint32_t>(in.data() + 8)};
 }
 
-std::uint64_t process_instance() noexcept {
-    static const std::uint64_t instance = [] {
-        std::uint64_t number = 0;
-        NETIO_CHECK(::getrandom(&number, sizeof number, 0) == sizeof number);
-        return number;
-    }();
-    return instance;
+std::uint64_t process_instance() {
+    struct Instance {
+        std::uint64_t number = random_number();
+    };
+    static PerProcess<Instance> instance;
+    return (*instance).number;
 }
 
 } // namespace netio::inline v0_2

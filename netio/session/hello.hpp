@@ -88,7 +88,8 @@ RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes)
 // none: not a rejection of ours.
 Rejection decode_rejection(std::span<const std::byte> in) noexcept;
 
-// Tells this process and run from others.
-std::uint64_t process_instance() noexcept;
+// Differs in each process, also in one that was forked. Throws FabricError at its first call in a
+// process, which open_fabric() makes: there are no random numbers.
+std::uint64_t process_instance();
 
 } // namespace netio::inline v0_2

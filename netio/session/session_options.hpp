@@ -3,6 +3,8 @@
 
 // What a session may be told when it is made. Part of every socket's options.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

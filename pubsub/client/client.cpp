@@ -12,7 +12,7 @@ namespace netio::pubsub::inline v0_2 {
 Client::Client(Options options) : Client{std::move(options), Events{}} {}
 
 Client::Client(Options options, Events events)
-    : thread_{std::make_unique<ClientThread>(std::move(options), std::move(events))} {}
+    : thread_{new ClientThread{std::move(options), std::move(events)}} {}
 
 Client::~Client() = default;
 

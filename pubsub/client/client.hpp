@@ -21,6 +21,7 @@
 #include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
 #include "netio/fabric.hpp"
+#include "netio/loop/process.hpp"
 #include "netio/messages/buffered_send_socket.hpp"
 #include "pubsub/client/subscriptions.hpp"
 #include "pubsub/core/message.hpp"
@@ -207,7 +208,8 @@ class NETIO_EXPORT Client final {
     std::vector<Endpoint> endpoints() const;
 
   private:
-    std::unique_ptr<ClientThread> thread_;
+    static constexpr char type[] = "Client";
+    ProcessBound<ClientThread, type> thread_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -3,6 +3,7 @@
 
 #include "netio/base/check.hpp"
 #include "netio/base/option_check.hpp"
+#include "netio/base/signals_blocked.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -54,6 +55,7 @@ ClientThread::ClientThread(Client::Options options, Client::Events events)
                 .ended = [this] { check_closed(); }});
     }
     subscriber_.open(*transport_);
+    const AllSignalsBlocked blocked;
     thread_ = std::thread{[this] { run(); }};
 }
 

@@ -12,7 +12,7 @@ Subscriptions::Subscriptions(Transport& transport, Options options, Handler& han
     : core_{std::make_unique<SubscriptionsCore>(transport, std::move(options), handler, *this)} {}
 
 Subscriptions::~Subscriptions() {
-    NETIO_CHECK_CALLER(core_->loop(), "Subscriptions");
+    check_destructor(core_->loop(), "Subscriptions", core_);
 }
 
 void Subscriptions::subscribe(const FidRange& range, std::optional<SlowPolicy> policy) {

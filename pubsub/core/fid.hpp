@@ -3,6 +3,8 @@
 
 // The names of streams and of those who want them.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <charconv>
 #include <cstdint>
 #include <string>

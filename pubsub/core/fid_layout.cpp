@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/core/fid_layout.hpp"
 
+#include "netio/base/never_destroyed.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 
 #include <algorithm>
@@ -163,17 +164,18 @@ std::vector<FidRange> FidLayout::select(const Choices& choices) const {
 }
 
 const FidLayout& felix_layout() {
-    static const FidLayout layout{"felix",
-                                  {{.name = "version", .lowest = 60, .bits = 4, .usual = 1},
-                                   {.name = "detector", .lowest = 52, .bits = 8},
-                                   {.name = "connector", .lowest = 36, .bits = 16},
-                                   {.name = "virtual", .lowest = 35, .bits = 1},
-                                   {.name = "link", .lowest = 22, .bits = 13},
-                                   {.name = "elink", .lowest = 16, .bits = 6},
-                                   {.name = "to_flx", .lowest = 15, .bits = 1},
-                                   {.name = "protocol", .lowest = 8, .bits = 7},
-                                   {.name = "stream", .lowest = 0, .bits = 8}}};
-    return layout;
+    static NeverDestroyed<FidLayout> layout{
+        "felix",
+        std::vector<FidLayout::Field>{{.name = "version", .lowest = 60, .bits = 4, .usual = 1},
+                                      {.name = "detector", .lowest = 52, .bits = 8},
+                                      {.name = "connector", .lowest = 36, .bits = 16},
+                                      {.name = "virtual", .lowest = 35, .bits = 1},
+                                      {.name = "link", .lowest = 22, .bits = 13},
+                                      {.name = "elink", .lowest = 16, .bits = 6},
+                                      {.name = "to_flx", .lowest = 15, .bits = 1},
+                                      {.name = "protocol", .lowest = 8, .bits = 7},
+                                      {.name = "stream", .lowest = 0, .bits = 8}}};
+    return *layout;
 }
 
 std::vector<FidRange> masked_fids(std::uint64_t mask, std::uint64_t value) {

@@ -4,6 +4,8 @@
 // What became of a publication whose memory was lent, counted in subscribers: those that wanted its
 // fid when it was published. No I/O.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <cstdint>
 
 namespace netio::pubsub::inline v0_2 {

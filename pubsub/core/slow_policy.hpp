@@ -3,6 +3,8 @@
 
 // What happens to a subscriber that does not keep up.
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <array>
 #include <cstdint>
 

@@ -2,29 +2,17 @@
 #include "pubsub/discovery/board_thread.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/signals_blocked.hpp"
 
-#include <csignal>
 #include <poll.h>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-// A thread begins with the signals that are blocked where it is made; the program's are for its own
-// threads.
 std::thread start_without_signals(std::function<void()> work) {
-    sigset_t all{};
-    sigset_t before{};
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        std::thread thread{std::move(work)};
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        return thread;
-    } catch (...) {
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
+    const AllSignalsBlocked blocked;
+    return std::thread{std::move(work)};
 }
 
 bool readable_within(int descriptor, std::chrono::milliseconds time) {
@@ -37,22 +25,23 @@ bool readable_within(int descriptor, std::chrono::milliseconds time) {
 BoardThread::BoardThread(EventLoop& loop, std::unique_ptr<Board> board, Work work,
                          std::function<bool()> take)
     : loop_{loop}, place_{std::make_shared<Place>(std::move(board))}, take_{std::move(take)},
-      thread_{start_without_signals([place = place_, run = std::move(work)] {
+      thread_{new std::thread{start_without_signals([place = place_, run = std::move(work)] {
           run(*place);
           place->done_.call();
-      })} {
+      })}} {
     loop_.add(*this);
 }
 
 BoardThread::~BoardThread() {
     if (destroyed_ != nullptr) *destroyed_ = true;
+    if (!loop_.may_destroy("Discovery or Announcer")) return; // the thread is the parent's
     loop_.remove(*this);
     place_->ended_ = true;
     place_->board().interrupt();
     if (readable_within(place_->done_.descriptor(), end_wait)) {
-        thread_.join();
+        thread_->join();
     } else {
-        thread_.detach();
+        thread_->detach();
     }
 }
 

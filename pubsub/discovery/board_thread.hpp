@@ -6,6 +6,7 @@
 // holds the thread and nobody else, so that the thread is left alone then.
 
 #include "netio/loop/event_loop.hpp"
+#include "netio/loop/process.hpp"
 #include "pubsub/discovery/board.hpp"
 #include "pubsub/discovery/wake_up.hpp"
 
@@ -47,7 +48,10 @@ class BoardThread final : private EventSource {
     ~BoardThread() override;
 
     // Ends the board's wait.
-    void interrupt() noexcept { place_->board().interrupt(); }
+    void interrupt() noexcept {
+        loop_.check_caller("Announcer", "update");
+        place_->board().interrupt();
+    }
 
   private:
     int wait_fd() const noexcept override { return place_->news_.descriptor(); }
@@ -59,7 +63,7 @@ class BoardThread final : private EventSource {
     std::function<bool()> take_;
     bool more_ = false;
     bool* destroyed_ = nullptr;
-    std::thread thread_;
+    ProcessOwned<std::thread> thread_;
 };
 
 } // namespace netio::pubsub::inline v0_2

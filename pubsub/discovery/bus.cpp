@@ -2,6 +2,7 @@
 #include "pubsub/discovery/bus.hpp"
 
 #include "netio/base/destruction_watch.hpp"
+#include "netio/base/never_destroyed.hpp"
 #include "netio/base/option_check.hpp"
 #include "pubsub/discovery/board_thread.hpp"
 #include "pubsub/discovery/bus_reader.hpp"
@@ -197,8 +198,8 @@ void check(const BusOptions& options) {
 // The kinds that were added.
 struct BusKinds {
     static BusKinds& of_the_process() {
-        static BusKinds kinds;
-        return kinds;
+        static NeverDestroyed<BusKinds> kinds;
+        return *kinds;
     }
     std::mutex mutex;
     std::vector<BusKind> list;

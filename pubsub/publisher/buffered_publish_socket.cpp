@@ -14,7 +14,7 @@ BufferedPublishSocket::BufferedPublishSocket(Transport& transport, const Options
 }
 
 BufferedPublishSocket::~BufferedPublishSocket() {
-    NETIO_CHECK_CALLER(publisher_->loop(), "BufferedPublishSocket");
+    check_destructor(publisher_->loop(), "BufferedPublishSocket", publisher_);
 }
 
 Status BufferedPublishSocket::publishv(Fid fid, std::span<const std::span<const std::byte>> parts,

@@ -67,7 +67,7 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0) {
         // The usual case is a few dozen instructions: the fid's group has an open page with room.
         // None is open after close().
-        NETIO_CHECK_CALLER(*this, "BufferedPublishSocket");
+        NETIO_CHECK_FREQUENT_CALLER(*this, "BufferedPublishSocket");
         detail::FidState* const state = fids_->find_current(fid);
         if (state == nullptr || message.size() > message_limit_) {
             return publishv(fid, {&message, 1}, status);

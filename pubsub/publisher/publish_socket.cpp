@@ -10,7 +10,7 @@ PublishSocket::PublishSocket(Transport& transport, const Options& options, Handl
     : publisher_{std::make_unique<LentPublisher>(transport, options, handler, *this)} {}
 
 PublishSocket::~PublishSocket() {
-    NETIO_CHECK_CALLER(publisher_->loop(), "PublishSocket");
+    check_destructor(publisher_->loop(), "PublishSocket", publisher_);
 }
 
 Status PublishSocket::publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,

@@ -12,7 +12,7 @@ SubscribeSocket::SubscribeSocket(Transport& transport, Options options, Handler&
     : core_{std::make_unique<SubscriberCore>(transport, std::move(options), handler, *this)} {}
 
 SubscribeSocket::~SubscribeSocket() {
-    NETIO_CHECK_CALLER(core_->loop(), "SubscribeSocket");
+    check_destructor(core_->loop(), "SubscribeSocket", core_);
 }
 
 void SubscribeSocket::subscribe(const FidRange& range, std::optional<SlowPolicy> policy) {

@@ -4,6 +4,8 @@
 // What the two directions of a stream have counted. (Letters with numbers are the rules of
 // docs/stream-protocol.md.)
 
+#include "netio/base/require_cxx20.hpp"
+
 #include <cstdint>
 
 namespace netio::stream::inline v0_2 {

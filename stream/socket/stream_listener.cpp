@@ -71,7 +71,7 @@ StreamListener::StreamListener(Transport& transport, Options options, Handler& h
     : acceptor_{std::make_unique<StreamAcceptor>(transport, std::move(options), handler)} {}
 
 StreamListener::~StreamListener() {
-    NETIO_CHECK_CALLER(acceptor_->loop(), "StreamListener");
+    check_destructor(acceptor_->loop(), "StreamListener", acceptor_);
 }
 
 std::vector<Endpoint> StreamListener::endpoints() const {

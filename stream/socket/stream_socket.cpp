@@ -43,7 +43,7 @@ StreamSocket::StreamSocket(Transport& transport, Options options, Handler& handl
     : core_{std::make_unique<Core>(*this, transport, std::move(options), handler)} {}
 
 StreamSocket::~StreamSocket() {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
+    check_destructor(core_->loop(), "StreamSocket", core_);
 }
 
 void StreamSocket::connect(const Address& remote) {

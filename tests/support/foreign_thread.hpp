@@ -33,7 +33,12 @@ inline void call_elsewhere(EventLoop& loop, const std::function<void()>& call) {
 // Each of them ends the program with its name and the remedy, where it is built for debugging.
 inline void expect_refused(EventLoop& loop, const std::vector<ForeignCall>& calls) {
     for (const ForeignCall& each : calls) {
-        EXPECT_DEATH(call_elsewhere(loop, each.call), each.name + ":.*EventLoop::post");
+        const std::size_t destructor = each.name.find("::~");
+        const std::string refusal =
+            destructor == std::string::npos
+                ? each.name + " is called from another thread"
+                : each.name.substr(0, destructor) + " is destroyed while another thread";
+        EXPECT_DEATH(call_elsewhere(loop, each.call), refusal + ".*EventLoop::post");
         if (testing::Test::HasFailure()) return;
     }
 }

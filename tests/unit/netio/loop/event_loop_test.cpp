@@ -42,6 +42,68 @@ TEST(EventLoop, FiresTimersInOrderOfTimeThenOfStarting) {
     EXPECT_EQ(sim.world.now() - begin, 20ms) << "time moves to the timers only";
 }
 
+TEST(Timer, EveryKeepsItsRateThoughEachHandlerTakesTime) {
+    SimLoop sim;
+    std::uint64_t calls = 0;
+    const TimePoint begin = sim.world.now();
+    const Timer tick = Timer::every(sim.loop, 1ms, [&] {
+        ++calls;
+        std::vector<EventSource*> fired;
+        sim.world.wait(sim.world.now() + 400us, fired); // what the handler takes
+    });
+    while (sim.world.now() < begin + 10s)
+        sim.loop.run_once(begin + 10s);
+    EXPECT_NEAR(static_cast<double>(calls), 10'000, 1) << "a thousand a second";
+}
+
+TEST(Timer, EveryMakesUpForALateLoopWithinItsLimit) {
+    SimLoop sim;
+    std::uint64_t calls = 0;
+    const Timer tick = Timer::every(sim.loop, 1ms, [&] { ++calls; });
+    std::vector<EventSource*> fired;
+    const auto calls_after_a_delay_of = [&](Duration delay) {
+        const TimePoint end = sim.world.now() + delay;
+        while (sim.world.now() < end)
+            sim.world.wait(end, fired);
+        const std::uint64_t before = calls;
+        while (sim.loop.run_once())
+            ;
+        return calls - before;
+    };
+    EXPECT_EQ(calls_after_a_delay_of(50ms), 50U);
+    EXPECT_EQ(calls_after_a_delay_of(10s), Timer::catch_up_limit + 1U) << "the rest is skipped";
+    EXPECT_EQ(calls_after_a_delay_of(1ms), 1U);
+}
+
+TEST(Timer, EveryMayBeCancelledRestartedOrDestroyedInItsHandler) {
+    SimLoop sim;
+    int calls = 0;
+    Timer timer{sim.loop, [&] {
+                    if (++calls == 2) timer.cancel();
+                }};
+    timer.start_every(1ms);
+    sim.loop.run_once(sim.world.now() + 1s);
+    for (int i = 0; i < 10; ++i)
+        sim.loop.run_once(sim.world.now() + 1ms);
+    EXPECT_EQ(calls, 2);
+    EXPECT_FALSE(timer.armed());
+    timer.start_every(1ms);
+    timer.start(5ms); // once
+    for (int i = 0; i < 20; ++i)
+        sim.loop.run_once(sim.world.now() + 1ms);
+    EXPECT_EQ(calls, 3);
+    std::unique_ptr<Timer> other;
+    other = std::make_unique<Timer>(sim.loop, [&] {
+        ++calls;
+        other.reset();
+    });
+    other->start_every(1ms);
+    for (int i = 0; i < 10; ++i)
+        sim.loop.run_once(sim.world.now() + 1ms);
+    EXPECT_EQ(calls, 4);
+    EXPECT_THROW(timer.start_every(0ms), std::invalid_argument);
+}
+
 // The loop's own time stands still between turns, and opening a device may take seconds.
 TEST(EventLoop, ATimerCountsFromItsStartAndNotFromTheLastTurn) {
     SimLoop sim;

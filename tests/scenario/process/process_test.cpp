@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What happens to sockets, and to the parent's connections, when a program ends, forks, or calls
+// from a wrong thread.
+
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <sys/wait.h>
+
+namespace netio {
+namespace {
+
+using testing::Eq;
+using testing::HasSubstr;
+
+struct Ended {
+    int status = -1;
+    std::string output; // and errors
+};
+
+// One that hangs is ended by `timeout`, with status 124.
+Ended run(const std::string& arguments, const std::string& environment = {}) {
+    const std::string command =
+        environment + " timeout 60 " PROCESS_SUBJECT " " + arguments + " 2>&1";
+    Ended ended;
+    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    std::array<char, 512> text{};
+    while (std::fgets(text.data(), static_cast<int>(text.size()), pipe) != nullptr)
+        ended.output += text.data();
+    ended.status = WEXITSTATUS(::pclose(pipe));
+    return ended;
+}
+
+class GlobalObject : public testing::TestWithParam<const char*> {};
+
+TEST_P(GlobalObject, IsDestroyedInOrderAfterMainReturns) {
+    const std::string kind = GetParam();
+    for (const char* const place : {"first", "late"}) {
+        const Ended ended = run("exit " + kind + " " + place);
+        EXPECT_EQ(ended.status, 0) << place;
+        EXPECT_THAT(ended.output, Eq("main returns\n")) << place;
+    }
+    const Ended ended = run("exit none early", "MADE_EARLY=" + kind);
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.output, Eq("main returns\n"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, GlobalObject,
+                         testing::Values("watches", "messages", "buffered", "unbuffered",
+                                         "blocking", "client"),
+                         [](const auto& each) { return std::string{each.param}; });
+
+TEST(GlobalObject, OfAnyThreadAllowsExitInAnotherThread) {
+    const Ended ended = run("exit_elsewhere");
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.output, Eq(""));
+}
+
+TEST(GlobalObject, IsRefusedWithOneLineWhileItsLoopStillRuns) {
+    for (const char* const kind : {"buffered", "watches"}) {
+        const Ended ended = run(std::string{"running "} + kind);
+        EXPECT_NE(ended.status, 0);
+        EXPECT_THAT(ended.output, HasSubstr("is destroyed while another thread runs its loop"));
+    }
+}
+
+constexpr const char* nothing_happened = "children failed: 0, parent disturbed: 0\nmain returns\n";
+
+TEST(ForkedChild, UsesSocketsOfItsOwn) {
+    const Ended ended = run("fork fresh");
+    EXPECT_EQ(ended.status, 0);
+    EXPECT_THAT(ended.output, Eq(nothing_happened));
+}
+
+TEST(ForkedChild, LeavesInheritedSocketsAloneWhenItEnds) {
+    for (const char* const how : {"exit", "destroy"}) {
+        const Ended ended = run(std::string{"fork "} + how);
+        EXPECT_EQ(ended.status, 0) << how;
+        EXPECT_THAT(ended.output, Eq(nothing_happened)) << how;
+    }
+}
+
+TEST(ForkedChild, IsRefusedWithOneLineWhenItUsesInheritedSockets) {
+    for (const char* const how : {"use", "publish"}) {
+        const Ended ended = run(std::string{"fork "} + how);
+        EXPECT_EQ(ended.status, 0) << how;
+        EXPECT_THAT(ended.output, HasSubstr("in a child process that has inherited it")) << how;
+        EXPECT_THAT(ended.output, HasSubstr("children failed: 3, parent disturbed: 0")) << how;
+    }
+}
+
+TEST(WrongThread, IsNoticedWhenItsMessageBeginsAPage) {
+    const Ended ended = run("wrong_thread");
+    EXPECT_NE(ended.status, 0);
+    EXPECT_THAT(ended.output, HasSubstr("is called from another thread while its loop runs"));
+}
+
+} // namespace
+} // namespace netio
