@@ -118,7 +118,10 @@ void Conversation::take_input() {
         const std::size_t at = memory_.free_sends.back();
         const netio::Slice slice = memory_.sends[at].slice(0, piece.size());
         std::memcpy(slice.data, piece.data(), piece.size());
-        if (socket_->send(slice, Cookie{at}) != netio::Status::ok) return; // on_closed follows
+        if (socket_->send(slice, Cookie{at}) != netio::Status::ok) {
+            has_unsent_input_ = true;
+            return; // on_closed follows
+        }
         memory_.free_sends.pop_back();
     }
     if (input_ && input_->has_ended()) input_ended();
@@ -214,8 +217,11 @@ void Conversation::on_lost(StreamSocket&, std::uint64_t) {
 void Conversation::on_closed(StreamSocket&, const netio::Closed& closed) {
     is_closed_ = true;
     stop_input();
-    if (closed.reason != netio::CloseReason::orderly && error_.empty()) {
-        error_ = fmt::format("{}: {}", peer_, to_string(closed));
+    const bool is_orderly = closed.reason == netio::CloseReason::orderly;
+    if ((!is_orderly || has_unsent_input_) && error_.empty()) {
+        error_ = is_orderly
+                     ? fmt::format("{} has closed before all of standard input was sent", peer_)
+                     : fmt::format("{}: {}", peer_, to_string(closed));
         // Of a peer that did not finish the handshake the observer has reported.
         if (is_connected_ || !settings_.listens) spdlog::error("{}", error_);
         if (const std::size_t bytes = output_.queued_bytes(); bytes > 0)

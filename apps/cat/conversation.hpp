@@ -106,6 +106,7 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
     bool peer_has_ended_ = false;
     bool is_lost_ = false; // what has arrived is taken, whatever standard output takes
     bool is_closed_ = false;
+    bool has_unsent_input_ = false; // that was read, as the connection had ended
     bool has_timed_out_ = false;
     netio::stream::Silence silence_;
     std::uint64_t seen_moved_bytes_ = 0;

@@ -149,6 +149,7 @@ void BackgroundWriter::put(std::span<const std::byte> head, std::span<const std:
 
 void BackgroundWriter::finish(Finish finish) {
     const std::lock_guard lock{shared_->mutex};
+    if (shared_->finish) return; // the thread may be running it
     shared_->finish = std::move(finish);
     shared_->changed.notify_one();
 }

@@ -49,7 +49,7 @@ class BackgroundWriter {
     void put(std::span<const std::byte> bytes) { put({}, bytes); }
     void put(std::string_view text) { put({}, std::as_bytes(std::span{text})); }
     void put(std::span<const std::byte> head, std::span<const std::byte> body);
-    // No more bytes come. is_done() becomes true after `finish` has run.
+    // No more bytes come. is_done() becomes true after `finish` has run. The first call counts.
     void finish(Finish finish = [] {});
 
     // From when `limit_bytes` are queued until half of them are written.

@@ -195,7 +195,7 @@ class Blocked(CatCase):
     def blocked(self, *arguments):
         """(the side whose output nobody reads, its peer): no byte moves any more."""
         blocked, address = self.listener(*arguments)
-        peer = self.cat(address, "--timeout", "1")
+        peer = self.cat(address, *(() if arguments else ("--timeout", "1")))
         self.in_thread(lambda: self.fill(peer))
         return blocked, peer
 
