@@ -4,11 +4,14 @@
 #include "apps/common/pattern.hpp"
 #include "netio/base/check.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 #include <utility>
 
@@ -106,8 +109,22 @@ class FileSource final : public Source {
     };
 
     void open() {
-        file_.reset(std::fopen(path_.c_str(), "rbe"));
-        if (!file_) throw std::system_error{errno, std::generic_category(), path_};
+        // Opening a pipe would stop the loop until another program opens it for writing.
+        const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (descriptor < 0) throw std::system_error{errno, std::generic_category(), path_};
+        struct stat status {};
+        if (::fstat(descriptor, &status) == 0 && S_ISFIFO(status.st_mode)) {
+            ::close(descriptor);
+            throw std::system_error{ESPIPE, std::generic_category(),
+                                    path_ + " is a pipe: redirect it to standard input and use "
+                                            "'source: pipe'"};
+        }
+        file_.reset(::fdopen(descriptor, "rb"));
+        if (!file_) {
+            const int error = errno;
+            ::close(descriptor);
+            throw std::system_error{error, std::generic_category(), path_};
+        }
     }
     void seek() {
         if (::fseeko(file_.get(), offset_, SEEK_SET) != 0)

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -34,6 +35,13 @@ class Sources : public testing::Test {
 
     std::string path = testing::TempDir() + "netio_source_" + std::to_string(::getpid());
 };
+
+TEST_F(Sources, RefusesANamedPipeInsteadOfWaitingForItsWriter) {
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const auto source = make_file_source(path, false);
+    EXPECT_THAT([&] { next(*source, 3); },
+                testing::ThrowsMessage<std::system_error>(testing::HasSubstr("is a pipe")));
+}
 
 TEST_F(Sources, AFileIsCutIntoMessagesAndEnds) {
     const auto source = make_file_source(file("abcdefgh"), false);
