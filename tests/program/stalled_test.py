@@ -73,6 +73,24 @@ class Unwritable(Case):
         self.assertEqual(status, 1, log)
         self.assertIn("cannot write the report to standard output: its reader takes nothing", log)
 
+    def test_a_report_comes_behind_the_lines_of_the_log_that_explain_it(self):
+        for words in ("send 127.0.0.1:1 --messages 1", "subscribe 127.0.0.1:1 --fid 0 --duration 1s"):
+            out = self.ended(f"'{PROGRAM}' {words} 2>&1")[1].splitlines()
+            logged = [at for at, line in enumerate(out) if re.match(r"\d{4}-\d\d-\d\d ", line)]
+            self.assertTrue(logged, out)
+            self.assertRegex(out[logged[-1] + 1], "^(sender|subscriber)")
+
+    def test_a_reader_of_a_report_that_is_gone_is_a_failure_and_no_signal(self):
+        reader, gone = os.pipe()
+        os.close(reader)
+        self.addCleanup(os.close, gone)
+        for words in (["info"], ["send", "127.0.0.1:1", "--messages", "1"], ["--help"]):
+            with self.subTest(words=words):
+                done = subprocess.run([PROGRAM, *words], stdout=gone, stderr=subprocess.PIPE, text=True,
+                                      timeout=DEADLINE, check=False)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("cannot write the report to standard output: Broken pipe", done.stderr)
+
     def refuses(self, *arguments):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,

@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -69,6 +70,17 @@ TEST_F(BackgroundLogs, WriteEveryLineInOrder) {
     EXPECT_TRUE(log->finish(hours{1}));
     EXPECT_EQ(read_all(), "one\ntwo\nlast\n");
     EXPECT_EQ(log->left_out(), 0U);
+}
+
+TEST_F(BackgroundLogs, HaveWrittenEveryLineAfterAFlush) {
+    constexpr int lines = 5000; // of two bytes, which the pipe has room for
+    log_through(std::make_shared<BackgroundLog>(::dup(ends_[1]), BackgroundLog::Style::plain));
+    for (int line = 0; line < lines; ++line)
+        logger_->info("x");
+    logger_->flush();
+    int written = 0;
+    ASSERT_EQ(::ioctl(ends_[0], FIONREAD, &written), 0);
+    EXPECT_EQ(written, 2 * lines);
 }
 
 TEST_F(BackgroundLogs, GoOnInAnotherFileWithTheNextLine) {
