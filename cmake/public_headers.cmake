@@ -4,6 +4,7 @@
 # compiler needs it, and is nobody else's to use: it may change with any version.
 set(NETIO_PUBLIC_HEADERS
     netio/access/protection.hpp
+    netio/base/address_list.hpp
     netio/base/byte_budget.hpp
     netio/base/cookie.hpp
     netio/base/endpoint.hpp
@@ -53,6 +54,7 @@ set(NETIO_PUBLIC_HEADERS
     pubsub/publisher/publish_socket.hpp
     pubsub/publisher/publisher.hpp
     pubsub/publisher/publisher_snapshot.hpp
+    pubsub/subscriber/fid_query.hpp
     pubsub/subscriber/subscribe_socket.hpp
     stream/core/counters.hpp
     stream/core/options.hpp

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/report.hpp"
 
+#include "apps/common/json_line.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -85,7 +87,7 @@ std::string short_number(double value) {
 }
 
 std::string to_json(const PublishReport& report) {
-    return json_of(report).dump();
+    return json_line(json_of(report));
 }
 
 std::string to_json(const std::vector<PublishReport>& reports) {
@@ -96,7 +98,7 @@ std::string to_json(const std::vector<PublishReport>& reports) {
     json["publishers"] = Json::array();
     for (const PublishReport& report : reports)
         json["publishers"].push_back(json_of(report));
-    return json.dump();
+    return json_line(json);
 }
 
 std::string to_json(const SubscribeReport& report) {
@@ -138,7 +140,7 @@ std::string to_json(const SubscribeReport& report) {
                                        {"surplus", fid.surplus}});
         if (fid.first) row["first"] = *fid.first;
     }
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return json_line(json);
 }
 
 std::string to_text(const PublishReport& report) {

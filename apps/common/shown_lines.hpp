@@ -7,6 +7,7 @@
 // disk, a reader that is gone) the loop ends, and finish() throws the failure.
 
 #include "apps/common/background_writer.hpp"
+#include "apps/common/printable.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/event_loop.hpp"
 
@@ -23,9 +24,13 @@ class ShownLines {
     ShownLines(const ShownLines&) = delete;
     ShownLines& operator=(const ShownLines&) = delete;
 
-    // Queues it, also beyond the limit.
+    // Queues it, also beyond the limit. Escapes as print_report().
     void print(std::string_view text) {
-        writer_.put(text);
+        if (is_printable(text, Lines::several)) {
+            writer_.put(text);
+        } else {
+            writer_.put(printable(text, std::string_view::npos, Lines::several));
+        }
         was_full_ = was_full_ || writer_.is_full();
     }
     bool is_full() const { return writer_.is_full(); }

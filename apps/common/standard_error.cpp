@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/standard_error.hpp"
 
+#include "apps/common/printable.hpp"
 #include "apps/common/takes_now.hpp"
 
 #include <pthread.h>
@@ -10,6 +11,8 @@
 #include <climits>
 #include <csignal>
 #include <ctime>
+#include <new>
+#include <string>
 #include <utility>
 
 namespace apps {
@@ -39,13 +42,23 @@ class PipeSignalBlocked {
     sigset_t before_{};
 };
 
+// Without memory nothing is escaped, so nothing is said.
+std::string shown_of(std::string_view text) noexcept {
+    try {
+        return printable(text, PIPE_BUF, Lines::several);
+    } catch (const std::bad_alloc&) {
+        return {};
+    }
+}
+
 } // namespace
 
 void tell_standard_error(std::string_view text) noexcept {
     // Of more, some might wait for room.
     const std::size_t piece = ::isatty(STDERR_FILENO) == 1 ? terminal_piece : PIPE_BUF;
     const PipeSignalBlocked blocked;
-    text = text.substr(0, PIPE_BUF);
+    const std::string shown = shown_of(text);
+    text = shown;
     auto wait = patience;
     while (!text.empty() && takes_now(STDERR_FILENO, std::exchange(wait, {}))) {
         const ssize_t written = ::write(STDERR_FILENO, text.data(), std::min(piece, text.size()));

@@ -7,7 +7,6 @@
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
 #include "apps/common/option_values.hpp"
-#include "apps/common/printable.hpp"
 #include "apps/common/remote_writes.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/common/terminal_line.hpp"
@@ -100,8 +99,7 @@ Sender::Options sender_options(const Arguments& arguments) {
         const std::string name = folder.empty() ? leaf : fmt::format("{}/{}", folder, leaf);
         std::string flaw; // of this one; the others are copied
         if (const PathFlaw of_path = check_path(name); of_path != PathFlaw::none) {
-            flaw = fmt::format("its name at the server, '{}', {}", printable(name),
-                               to_string(of_path));
+            flaw = fmt::format("its name at the server, '{}', {}", name, to_string(of_path));
         } else if (!names.insert(name).second) {
             flaw = fmt::format("another of these files is called {} as well", leaf);
         }

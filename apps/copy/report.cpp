@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/report.hpp"
 
-#include "apps/common/printable.hpp"
+#include "apps/common/json_line.hpp"
 #include "apps/common/report.hpp"
 
 #include <fmt/format.h>
@@ -15,11 +15,6 @@ namespace apps::copy {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// A name may have anything in it; it is not cut, however long it is.
-std::string shown(const std::string& text) {
-    return printable(text, text.size());
-}
 
 std::string_view to_string(CopiedFile::Outcome outcome) {
     switch (outcome) {
@@ -35,11 +30,6 @@ std::string_view to_string(CopiedFile::Outcome outcome) {
 
 std::string short_bytes(double bytes) {
     return short_number(bytes) + "B";
-}
-
-// A path is whatever bytes somebody has chosen.
-std::string dump(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 } // namespace
@@ -66,7 +56,7 @@ std::string to_json(const Report& report) {
                                  {"checksum", file.checksum},
                                  {"detail", file.detail}});
     }
-    return dump(json);
+    return json_line(json);
 }
 
 std::string to_json(const ServerReport& report) {
@@ -78,7 +68,7 @@ std::string to_json(const ServerReport& report) {
     json["files"] = report.counters.files;
     json["bytes"] = report.counters.bytes;
     json["failures"] = report.counters.failures;
-    return dump(json);
+    return json_line(json);
 }
 
 std::string to_text(const Report& report) {
@@ -108,8 +98,8 @@ std::string to_text(const ServerReport& report) {
 }
 
 std::string to_text(const CopiedFile& file, ChecksumKind checksum) {
-    if (file.outcome == CopiedFile::Outcome::failed) return shown(file.path + ": " + file.detail);
-    std::string text = fmt::format("{}: {} bytes, {} {}", shown(file.path), file.size_bytes,
+    if (file.outcome == CopiedFile::Outcome::failed) return file.path + ": " + file.detail;
+    std::string text = fmt::format("{}: {} bytes, {} {}", file.path, file.size_bytes,
                                    to_string(checksum), file.checksum);
     if (file.outcome == CopiedFile::Outcome::present) text += ", was there already";
     if (file.resumed_bytes > 0) text += fmt::format(", went on at {}", file.resumed_bytes);
@@ -128,7 +118,7 @@ std::string progress_line(const Sender::Progress& progress, double bytes_per_s) 
                                                         static_cast<double>(progress.size_bytes);
     const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
     std::string line = fmt::format(
-        "{}  {:3.0f}% [{}{}] {} of {}  {}/s", shown(progress.path), std::floor(share * 100),
+        "{}  {:3.0f}% [{}{}] {} of {}  {}/s", progress.path, std::floor(share * 100),
         std::string(full, '='), std::string(width - full, ' '),
         short_bytes(static_cast<double>(progress.done_bytes)),
         short_bytes(static_cast<double>(progress.size_bytes)), short_bytes(bytes_per_s));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/sender.hpp"
 
-#include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
 
 #include <fmt/format.h>
@@ -216,7 +215,7 @@ void Sender::take_answer() {
         return end(to_string(options_.server) + ": the server sent an answer that cannot be");
     }
     if (answer.outcome == Answer::Outcome::refused) {
-        settle(CopiedFile::Outcome::failed, "refused by the server: " + printable(answer.text));
+        settle(CopiedFile::Outcome::failed, "refused by the server: " + answer.text);
         return next_file();
     }
     state_ = State::comparing;
@@ -278,9 +277,8 @@ void Sender::take_verdict() {
     if (flaw != Flaw::none || (verdict.kept && !current_.end_sent && !repaired)) {
         return end(to_string(options_.server) + ": the server sent a verdict that cannot be");
     }
-    if (!verdict.kept) return give_up_file("failed at the server: " + printable(verdict.text));
-    settle(repaired ? CopiedFile::Outcome::present : CopiedFile::Outcome::copied,
-           printable(verdict.text));
+    if (!verdict.kept) return give_up_file("failed at the server: " + verdict.text);
+    settle(repaired ? CopiedFile::Outcome::present : CopiedFile::Outcome::copied, verdict.text);
     next_file();
 }
 

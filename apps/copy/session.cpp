@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/copy/session.hpp"
 
-#include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
 
 #include <fmt/format.h>
@@ -53,7 +52,8 @@ bool Session::is_in_a_file() const noexcept {
 }
 
 std::string Session::file() const {
-    return peer_ + ": " + printable(open_.name, 256);
+    constexpr std::size_t shown_bytes = 256;
+    return peer_ + ": " + open_.name.substr(0, shown_bytes);
 }
 
 void Session::on_open() {
@@ -136,7 +136,7 @@ void Session::answer(const Answer& answer) {
     const bool accepted = answer.outcome == Answer::Outcome::accepted;
     state_ = accepted ? State::accepted : State::idle;
     if (answer.outcome == Answer::Outcome::refused) {
-        handler_.log().warn(fmt::format("{}: refused: {}", file(), printable(answer.text)));
+        handler_.log().warn(fmt::format("{}: refused: {}", file(), answer.text));
         handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     }
     say(encode(answer));
@@ -362,7 +362,7 @@ void Session::on_disk(Disk::Task task, std::function<void()> then) {
 
 // The file has failed here. The sender is told, and leaves then.
 void Session::fail(const std::string& why) {
-    handler_.log().error(file() + ": " + printable(why));
+    handler_.log().error(file() + ": " + why);
     handler_.on_file_failed(std::exchange(moved_bytes_, 0));
     state_ = State::failing;
     disk_->drop();

@@ -2,10 +2,13 @@
 
 // netio doctor: whether this machine, and the path to another, is fit for RDMA.
 
+#include "apps/common/ask_fids.hpp"
 #include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
+#include "apps/common/json_line.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
+#include "apps/common/nothing_published.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/report.hpp"
@@ -33,6 +36,7 @@ using Json = nlohmann::ordered_json;
 
 struct DoctorArguments {
     std::string peer;
+    std::vector<std::string> fids; // which the peer, a publisher, is asked for
     std::string serve;
     std::string provider = "auto";
     bool open = false;
@@ -108,6 +112,38 @@ bool probe(const DoctorArguments& arguments, Json& report, std::vector<std::stri
     return true;
 }
 
+// Whether the publisher publishes these fids, into the report; why nothing comes of those it does
+// not.
+bool ask(const DoctorArguments& arguments, Json& report, std::vector<std::string>& lines) {
+    const auto result = ask_fids(
+        {.publisher = arguments.peer, .provider = arguments.provider, .key = arguments.keys},
+        parse_fids(arguments.fids));
+    if (!result.failure.empty()) {
+        report["fids"] = {{"failure", result.failure}};
+        lines = {fmt::format("{}: {}", arguments.peer, result.failure),
+                 "is a publisher of version 0.3 or later running there?"};
+        return false;
+    }
+    bool all = true;
+    report["fids"] = Json::array();
+    for (const auto& near : result.near) {
+        Json nearest = Json::array();
+        for (const auto& range : near.nearest)
+            nearest.push_back(to_string(range));
+        report["fids"].push_back({{"asked", to_string(near.asked)},
+                                  {"published", near.is_published},
+                                  {"nearest", std::move(nearest)}});
+        lines.push_back(shown(near, nullptr));
+        all = all && near.is_published;
+    }
+    if (!all) {
+        lines.push_back(fmt::format("netio list {} shows all fids that it has published since its "
+                                    "start",
+                                    arguments.peer));
+    }
+    return all;
+}
+
 int examine(const DoctorArguments& arguments) {
     const Machine machine = read_machine();
     const std::vector<Finding> findings = diagnose(machine);
@@ -128,14 +164,15 @@ int examine(const DoctorArguments& arguments) {
     if (!arguments.json) print_report(std::exchange(text, {}));
     if (!arguments.peer.empty()) {
         std::vector<std::string> lines;
-        well = probe(arguments, report, lines) && well;
-        text = fmt::format("\npath to {}\n", arguments.peer);
+        const bool asks = !arguments.fids.empty();
+        well = (asks ? ask(arguments, report, lines) : probe(arguments, report, lines)) && well;
+        text = fmt::format("\n{} {}\n", asks ? "publisher" : "path to", arguments.peer);
         for (const std::string& line : lines)
             text += fmt::format("        {}\n", line);
     }
     report["well"] = well;
     text += fmt::format("\n{}\n", well ? "nothing has to be changed" : "see above what to change");
-    print_report(arguments.json ? report.dump() + "\n" : text);
+    print_report(arguments.json ? json_line(report) + "\n" : text);
     return well ? 0 : 1;
 }
 
@@ -145,8 +182,15 @@ Command add_doctor(CLI::App& program) {
     auto* command = program.add_subcommand(
         "doctor", "Say what to change for RDMA on this machine, and try the path to another");
     const auto arguments = std::make_shared<DoctorArguments>();
-    auto* peer =
-        command->add_option("peer", arguments->peer, "HOST:PORT where `netio doctor --serve` runs");
+    auto* peer = command->add_option(
+        "peer", arguments->peer,
+        "HOST:PORT where `netio doctor --serve` runs; with --fid of a publisher");
+    command
+        ->add_option(
+            "--fid", arguments->fids,
+            "Ask the publisher whether it publishes these fids, and which are the nearest; "
+            "may be repeated")
+        ->needs(peer);
     auto* serving =
         command->add_option("--serve", arguments->serve,
                             "Answer at HOST:PORT the doctors of other machines, until interrupted");

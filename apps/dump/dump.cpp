@@ -8,6 +8,7 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/log_observer.hpp"
+#include "apps/common/nothing_published.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/peer_log.hpp"
 #include "apps/common/session_values.hpp"
@@ -81,6 +82,7 @@ class DumpRun final : private Subscriptions::Handler {
         options.bus = bus_.get();
         options.socket = arguments_.socket;
         options.socket.key = client_key(arguments_.key);
+        options.socket.silence_hint = silence_hint;
         options.socket.reconnect = bus_ != nullptr; // who is found goes with its lease
         return options;
     }
@@ -120,6 +122,10 @@ class DumpRun final : private Subscriptions::Handler {
                           : "it has no room for the subscription");
         refused_ = true;
         end();
+    }
+    void on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
+                              const netio::pubsub::FidQuery::Near& near) override {
+        log_.warn(fmt::format("{}: {}", source.name, shown(near, layout_)));
     }
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override {

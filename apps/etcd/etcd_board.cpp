@@ -7,9 +7,11 @@
 
 #include <nlohmann/json.hpp>
 #include <openssl/evp.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -62,13 +64,11 @@ const json& part_of(const json& object, const char* key) {
     return found != object.end() && found->is_object() ? *found : nothing;
 }
 
-std::vector<json> pairs_of(const json& answer) {
+// A list; what is no object in it has neither key nor value.
+json pairs_of(json answer) {
     const auto found = answer.find("kvs");
-    std::vector<json> pairs;
-    if (found == answer.end() || !found->is_array()) return pairs;
-    for (const json& each : *found)
-        if (each.is_object()) pairs.push_back(each);
-    return pairs;
+    if (found == answer.end() || !found->is_array()) return json::array();
+    return std::move(*found);
 }
 
 constexpr std::size_t page_limit = 256; // publishers in an answer
@@ -159,8 +159,13 @@ void EtcdBoard::read(std::set<std::string> names, std::int64_t since, Visitor& v
     } catch (const BoardError&) { // they may be too much for one answer
     }
     for (const std::string& name : names) {
-        const auto text = get(name);
-        if (text) visitor.on_text(name, *text);
+        try {
+            const auto text = get(name);
+            if (text) visitor.on_text(name, *text);
+        } catch (const AnswerError& error) { // the others are read
+            visitor.on_unreadable("the announcement '" + name +
+                                  "' is passed over: " + error.what());
+        }
     }
 }
 
@@ -253,13 +258,26 @@ void EtcdBoard::interrupt() noexcept {
     client_.interrupt();
 }
 
+namespace {
+
+// A process opens a bus for each of its loops.
+void warn_once(const std::string& warning) {
+    static std::mutex mutex;
+    static std::set<std::string> told;
+    const std::lock_guard lock{mutex};
+    if (!warning.empty() && told.insert(warning).second) spdlog::warn("bus: {}", warning);
+}
+
+} // namespace
+
 void add_etcd_bus() {
     netio::pubsub::add_bus_kind(
         {.is_one = is_etcd_place,
          .open = [](std::string_view where, const netio::pubsub::BusOptions& options)
              -> std::unique_ptr<netio::pubsub::Board> {
-             return std::make_unique<EtcdBoard>(parse_etcd_place(where), options.lease,
-                                                options.poll);
+             const EtcdPlace place = parse_etcd_place(where);
+             warn_once(warning_about(place));
+             return std::make_unique<EtcdBoard>(place, options.lease, options.poll);
          },
          .spelling = "etcd://HOST:PORT[/PREFIX]"});
 }

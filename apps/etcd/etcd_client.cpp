@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/etcd/etcd_client.hpp"
 
+#include "apps/common/core_dumps.hpp"
+#include "netio/access/key_source.hpp"
+#include "netio/access/secret.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "pubsub/discovery/board.hpp"
+#include "pubsub/discovery/bounded_json.hpp"
 
 #include <httplib.h>
 #include <nlohmann/json.hpp>
@@ -10,8 +14,8 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -23,6 +27,10 @@ using nlohmann::json;
 
 constexpr const char* json_type = "application/json";
 
+void wipe(std::string& text) {
+    netio::access::wipe(std::as_writable_bytes(std::span{text}));
+}
+
 httplib::Request post(const std::string& path, const std::string& body, const std::string& token) {
     httplib::Request request;
     request.method = "POST";
@@ -33,20 +41,21 @@ httplib::Request post(const std::string& path, const std::string& body, const st
     return request;
 }
 
-// NAME:PASSWORD of a file's first line.
+// NAME:PASSWORD of a file's first line. The file follows the rules of key files.
 std::pair<std::string, std::string> read_user(const std::string& path) {
-    std::ifstream file{path};
-    std::string line;
-    if (!file || !std::getline(file, line)) throw BoardError{"'" + path + "' cannot be read"};
+    netio::access::SystemKeySource source;
+    netio::access::KeySource::Content content = source.read(path);
+    const std::string problem =
+        netio::access::judge_secret_file(content.before, source.user(), path);
+    if (!problem.empty()) throw BoardError{problem};
+    if (!content.error.empty()) throw BoardError{path + ": it cannot be read: " + content.error};
+    const std::string_view line = std::string_view{content.text}.substr(0, content.text.find('\n'));
     const std::size_t colon = line.find(':');
-    if (colon == std::string::npos || colon == 0)
+    if (colon == std::string_view::npos || colon == 0)
         throw BoardError{"'" + path + "' does not begin with NAME:PASSWORD"};
-    return {line.substr(0, colon), line.substr(colon + 1)};
-}
-
-// One of several that stand behind one another.
-json first_object(const std::string& text) {
-    return json::parse(text.substr(0, text.find('\n')), nullptr, false);
+    std::pair<std::string, std::string> user{line.substr(0, colon), line.substr(colon + 1)};
+    wipe(content.text);
+    return user;
 }
 
 // Ends a request that takes too long. The times of httplib are for each byte, so that a server
@@ -102,6 +111,8 @@ EtcdClient::EtcdClient(EtcdPlace place, const Limits& limits)
                                                        to_string(place_.address)},
       connections_{std::make_unique<Connections>((place_.tls ? "https://" : "http://") +
                                                  to_string(place_.address))} {
+    // The password and the token pass through memory that nobody wipes.
+    if (!place_.user_file.empty()) forbid_core_dumps();
     for (httplib::Client* const client : {&connections_->asking, &connections_->listening}) {
         client->set_connection_timeout(limits_.silence);
         client->set_read_timeout(limits_.silence);
@@ -149,21 +160,38 @@ json EtcdClient::ask_once(const std::string& path, const std::string& body, int&
     };
     const Deadline deadline{connections_->asking, limits_.answer_time};
     const httplib::Result result = connections_->asking.send(request);
-    if (is_too_long) throw BoardError{name_ + " gives an answer that is too long"};
+    if (is_too_long) {
+        throw AnswerError{name_ + " gives an answer of more than " +
+                          std::to_string(limits_.answer_bytes) + " bytes"};
+    }
     if (deadline.has_passed()) throw BoardError{name_ + " does not end its answer in time"};
     // A refusal ends with a trailer, which httplib 0.11 does not know: all of it is there by then.
     const bool refused = status >= 400 && !answer.empty();
     if (!result && !refused)
         throw BoardError{"cannot reach " + name_ + ": " + to_string(result.error())};
-    return first_object(answer);
+    if (answer.empty()) return {};
+    try {
+        return parse(std::string_view{answer}.substr(0, answer.find('\n'))); // the first object
+    } catch (const netio::pubsub::JsonError& error) {
+        if (status != 200) return {}; // a proxy's page, perhaps
+        throw AnswerError{name_ + " gives an answer that cannot be used: " + error.what()};
+    }
+}
+
+json EtcdClient::parse(std::string_view text) const {
+    return netio::pubsub::parse_bounded(
+        text, {.depth = limits_.answer_depth, .values = limits_.answer_values});
 }
 
 void EtcdClient::authenticate() {
     token_.clear();
-    const auto [user, password] = read_user(place_.user_file);
+    auto [user, password] = read_user(place_.user_file);
+    std::string body = json{{"name", user}, {"password", password}}.dump(
+        -1, ' ', false, json::error_handler_t::replace);
+    wipe(password);
     int status = 0;
-    const json answer = ask_once("/v3/auth/authenticate",
-                                 json{{"name", user}, {"password", password}}.dump(), status);
+    const json answer = ask_once("/v3/auth/authenticate", body, status);
+    wipe(body);
     if (status != 200 || !answer.is_object() || !answer.contains("token") ||
         !answer["token"].is_string())
         throw BoardError{name_ + " does not admit the user of '" + place_.user_file + "'"};
@@ -182,7 +210,12 @@ void EtcdClient::listen(const std::string& path, const json& request, netio::Dur
         if (left.size() + bytes > limits_.answer_bytes) return false;
         left.append(data, bytes);
         for (std::size_t end = left.find('\n'); end != std::string::npos; end = left.find('\n')) {
-            const json object = json::parse(left.substr(0, end), nullptr, false);
+            json object;
+            try {
+                object = parse(std::string_view{left}.substr(0, end));
+            } catch (const netio::pubsub::JsonError&) { // what follows cannot be used either
+                return false;
+            }
             left.erase(0, end + 1);
             if (!object.is_object() || !take(object)) return false;
         }

@@ -6,6 +6,7 @@
 
 #include "apps/etcd/etcd_place.hpp"
 #include "netio/base/time.hpp"
+#include "pubsub/discovery/board.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -13,15 +14,25 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace apps {
 
+// The server is there, and what it answers cannot be used: it is too long, or exceeds a limit.
+class AnswerError : public netio::pubsub::BoardError {
+  public:
+    using BoardError::BoardError;
+};
+
 class EtcdClient {
   public:
-    // Whoever answers: an answer is not longer, and does not take longer.
+    // Of an answer, whatever the server is. One with the largest announcement that is allowed takes
+    // 6 MiB, one with 40,000 names 10 MiB.
     struct Limits {
-        std::size_t answer_bytes = std::size_t{64} << 20;
+        std::size_t answer_bytes = std::size_t{16} << 20;
+        std::size_t answer_depth = 16;       // of arrays and objects in one another
+        std::size_t answer_values = 262'144; // texts, numbers, arrays, objects
         std::chrono::milliseconds silence{5000};
         std::chrono::milliseconds answer_time{10'000}; // the first byte to the last
     };
@@ -32,7 +43,8 @@ class EtcdClient {
     EtcdClient(const EtcdClient&) = delete;
     EtcdClient& operator=(const EtcdClient&) = delete;
 
-    // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError.
+    // The answer, or the first object of a stream of them. Throws netio::pubsub::BoardError, and
+    // AnswerError of an answer that exceeds a limit.
     nlohmann::json ask(const std::string& path, const nlohmann::json& request);
     // Each object of a stream as it comes, until `take` says false, `time` has passed without
     // anything, or with more than answers may take, or interrupt(), or it cannot be asked.
@@ -46,6 +58,8 @@ class EtcdClient {
     struct Connections;
 
     nlohmann::json ask_once(const std::string& path, const std::string& body, int& status);
+    // Throws netio::pubsub::JsonError.
+    nlohmann::json parse(std::string_view text) const;
     void authenticate();
 
     EtcdPlace place_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/etcd/etcd_place.hpp"
 
+#include "netio/access/reach.hpp"
+#include "netio/session/parse_host.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>
@@ -40,6 +43,14 @@ void read_parameters(std::string_view parameters, std::string_view text, EtcdPla
 
 bool is_etcd_place(std::string_view text) noexcept {
     return text.starts_with(plain) || text.starts_with(with_tls);
+}
+
+std::string warning_about(const EtcdPlace& place) {
+    if (place.user_file.empty() || place.tls || place.address.host == "localhost") return {};
+    const auto host = netio::parse_host(place.address.host);
+    if (host && netio::access::is_loopback(*host)) return {};
+    return "the password in '" + place.user_file + "' travels unencrypted to etcd at " +
+           to_string(place.address) + "; use etcds://, which is TLS";
 }
 
 EtcdPlace parse_etcd_place(std::string_view text) {

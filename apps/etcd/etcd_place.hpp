@@ -6,7 +6,8 @@
 //     etcd://HOST:PORT[/PREFIX][?user=FILE&ca=FILE]     etcds:// with TLS
 //
 // The file of the user has one line, NAME:PASSWORD, so that no password stands in a command line.
-// No I/O.
+// It must belong to the user or root, and nobody else may have access to it (mode 0600), as a key
+// file. No I/O.
 
 #include "netio/base/status.hpp"
 
@@ -24,6 +25,9 @@ struct EtcdPlace {
 };
 
 bool is_etcd_place(std::string_view text) noexcept;
+// What a user should know of this place: the password travels unencrypted to another machine.
+// "problem; remedy"; empty: nothing.
+std::string warning_about(const EtcdPlace& place);
 // Throws std::invalid_argument naming the text and what is allowed.
 EtcdPlace parse_etcd_place(std::string_view text);
 

@@ -2,6 +2,7 @@
 
 // netio info: what can be used on this machine, and what would be.
 
+#include "apps/common/json_line.hpp"
 #include "apps/common/machine.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
@@ -87,7 +88,7 @@ int run(bool json) {
             report["devices"].push_back(as_json(device));
         for (const auto& description : descriptions)
             report["providers"].push_back(as_json(description));
-        print_report(report.dump() + "\n");
+        print_report(json_line(report) + "\n");
         return descriptions.empty() ? 1 : 0;
     }
     std::string text =

@@ -6,6 +6,7 @@
 #include "apps/common/descriptor.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/file_system.hpp"
+#include "apps/common/json_line.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/report.hpp"
 #include "apps/common/standard_output.hpp"
@@ -123,7 +124,7 @@ void list(const KeyArguments& arguments) {
             {{"id", id}, {"name", key.name}, {"fingerprint", print}, {"rights", rights}});
         table += fmt::format("{:>3} {:20} {:8} {}\n", id, key.name, print, rights);
     }
-    print_report(arguments.json ? report.dump() + "\n" : table);
+    print_report(arguments.json ? json_line(report) + "\n" : table);
 }
 
 int run(const KeyArguments& arguments) {

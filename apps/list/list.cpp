@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// netio list: who publishes what, as a bus tells it.
+// netio list: who publishes what, as a bus tells it, or what one publisher publishes.
 
+#include "apps/common/ask_fids.hpp"
 #include "apps/common/end_signals.hpp"
 #include "apps/common/exit_status.hpp"
 #include "apps/common/fid_spec.hpp"
@@ -31,6 +32,7 @@ using netio::pubsub::Announcement;
 
 struct ListArguments {
     std::string bus;
+    FidsArguments publisher; // in place of a bus
     std::vector<std::string> fids;
     std::string decode;
     bool watch = false;
@@ -38,6 +40,28 @@ struct ListArguments {
     bool json = false;
     std::optional<netio::Duration> duration;
 };
+
+// The publisher itself is asked.
+ExitStatus list_publisher(const ListArguments& arguments) {
+    const netio::pubsub::FidQuery::Result result = ask_fids(arguments.publisher, {});
+    if (!result.failure.empty()) {
+        spdlog::error("{}: {}", arguments.publisher.publisher, result.failure);
+        return ExitStatus::failed;
+    }
+    PublishedFids published{.publisher = arguments.publisher.publisher,
+                            .provider = result.provider,
+                            .fids = result.fids,
+                            .is_complete = result.is_complete};
+    if (!arguments.fids.empty()) {
+        const auto wanted = parse_fids(arguments.fids);
+        std::erase_if(published.fids, [&](const netio::pubsub::FidRange& range) {
+            return !has_any(range, wanted);
+        });
+    }
+    print_report(arguments.json ? listed_as_json(published) + "\n"
+                                : listed_as_text(published, find_layout(arguments.decode)));
+    return published.fids.empty() ? ExitStatus::nothing : ExitStatus::done;
+}
 
 class ListRun final : private netio::pubsub::Discovery::Handler {
   public:
@@ -143,18 +167,33 @@ class ListRun final : private netio::pubsub::Discovery::Handler {
 } // namespace
 
 Command add_list(CLI::App& program) {
-    auto* command = program.add_subcommand("list", "Show who publishes what, as a bus tells it");
+    auto* command = program.add_subcommand(
+        "list", "Show which publishers a bus has, or which fids a publisher publishes");
     const auto arguments = std::make_shared<ListArguments>();
-    add_bus(*command, arguments->bus)->required();
+    auto* const publisher =
+        command->add_option("publisher", arguments->publisher.publisher,
+                            "HOST:PORT of a publisher: list the fids that it has published since "
+                            "its start");
+    auto* const bus = add_bus(*command, arguments->bus)->excludes(publisher);
+    command->callback([publisher, bus] {
+        if (publisher->empty() && bus->empty()) throw CLI::RequiredError{"publisher or --bus"};
+    });
+    add_key(*command, arguments->publisher.key);
+    add_provider(*command, arguments->publisher.provider)->capture_default_str();
     command->add_option("--fid", arguments->fids, "Only who has any of these; may be repeated");
     add_decoding(*command, arguments->decode);
-    command->add_flag("--watch", arguments->watch, "Go on, and tell what changes");
-    command->add_flag("--alive", arguments->alive,
-                      "Wait for a lease, and show only who lives: what a killed publisher left "
-                      "cannot be told from one that lives before");
+    command->add_flag("--watch", arguments->watch, "Go on, and tell what changes")->needs(bus);
+    command
+        ->add_flag("--alive", arguments->alive,
+                   "Wait for a lease, and show only who lives: what a killed publisher left "
+                   "cannot be told from one that lives before")
+        ->needs(bus);
     add_duration(*command, "--duration", arguments->duration, "End so long after the start");
     command->add_flag("--json", arguments->json, "One JSON object a line on standard output");
-    return [arguments] { return to_integer(ListRun{*arguments}.run()); };
+    return [arguments] {
+        return to_integer(arguments->bus.empty() ? list_publisher(*arguments)
+                                                 : ListRun{*arguments}.run());
+    };
 }
 
 } // namespace apps

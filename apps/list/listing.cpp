@@ -2,6 +2,7 @@
 #include "apps/list/listing.hpp"
 
 #include "apps/common/fid_spec.hpp"
+#include "apps/common/json_line.hpp"
 #include "apps/common/report.hpp"
 
 #include <fmt/format.h>
@@ -70,32 +71,58 @@ std::string listed_as_text(const Announcement& announcement, const FidLayout* la
 
 std::string listed_as_json(const Announcement& announcement, std::string_view event) {
     const Json body = as_json(announcement);
-    if (event.empty()) return body.dump();
+    if (event.empty()) return json_line(body);
     Json object{{"role", "list"}, {"report_version", report_version}, {"event", event}};
     object.update(body);
-    return object.dump();
+    return json_line(object);
 }
 
 std::string gone_as_json(const std::string& name) {
-    return Json{
-        {"role", "list"}, {"report_version", report_version}, {"event", "gone"}, {"name", name}}
-        .dump();
+    return json_line(Json{
+        {"role", "list"}, {"report_version", report_version}, {"event", "gone"}, {"name", name}});
 }
 
 std::string listed_as_json(const Publishers& publishers) {
     Json list = Json::array();
     for (const auto& [name, announcement] : publishers)
         list.push_back(as_json(announcement));
-    return Json{
-        {"role", "list"}, {"report_version", report_version}, {"publishers", std::move(list)}}
-        .dump();
+    return json_line(Json{
+        {"role", "list"}, {"report_version", report_version}, {"publishers", std::move(list)}});
+}
+
+std::string listed_as_text(const PublishedFids& published, const FidLayout* layout) {
+    if (published.fids.empty())
+        return published.publisher + ": nothing is published there that may be read here\n";
+    std::string text =
+        fmt::format("{} ({}): {} range{} of fids{}\n", published.publisher, published.provider,
+                    published.fids.size(), published.fids.size() == 1 ? "" : "s",
+                    published.is_complete ? "" : ", and more that are left out");
+    for (const FidRange& range : published.fids)
+        text += fmt::format("  {}\n", shown(range, layout));
+    return text;
+}
+
+std::string listed_as_json(const PublishedFids& published) {
+    Json fids = Json::array();
+    for (const FidRange& range : published.fids)
+        fids.push_back({{"first", to_string(range.first)}, {"last", to_string(range.last)}});
+    return json_line(Json{{"role", "list"},
+                          {"report_version", report_version},
+                          {"publisher", published.publisher},
+                          {"provider", published.provider},
+                          {"complete", published.is_complete},
+                          {"fids", std::move(fids)}});
+}
+
+bool has_any(const FidRange& range, const std::vector<FidRange>& fids) {
+    return std::ranges::any_of(fids, [&](const FidRange& wanted) {
+        return wanted.first <= range.last && range.first <= wanted.last;
+    });
 }
 
 bool has_any(const Announcement& announcement, const std::vector<FidRange>& fids) {
     return fids.empty() || std::ranges::any_of(announcement.fids, [&](const AnnouncedFids& each) {
-               return std::ranges::any_of(fids, [&](const FidRange& range) {
-                   return range.first <= each.fids.last && each.fids.first <= range.last;
-               });
+               return has_any(each.fids, fids);
            });
 }
 

@@ -24,6 +24,19 @@ std::string listed_as_json(const netio::pubsub::Announcement& announcement,
 std::string gone_as_json(const std::string& name);
 std::string listed_as_json(const Publishers& publishers);
 
+// What a publisher says of itself.
+struct PublishedFids {
+    std::string publisher; // HOST:PORT
+    std::string provider;
+    std::vector<netio::pubsub::FidRange> fids; // ascending
+    bool is_complete = true;
+};
+std::string listed_as_text(const PublishedFids& published,
+                           const netio::pubsub::FidLayout* layout = nullptr);
+std::string listed_as_json(const PublishedFids& published);
+bool has_any(const netio::pubsub::FidRange& range,
+             const std::vector<netio::pubsub::FidRange>& fids);
+
 // Those that have any of these fids; all if none is given.
 bool has_any(const netio::pubsub::Announcement& announcement,
              const std::vector<netio::pubsub::FidRange>& fids);

@@ -92,7 +92,7 @@ class ListenRun final : private netio::ListenSocket::Handler {
                     std::optional<std::uint64_t>) override {
         if (arguments_.print) {
             lines_.print(printable({reinterpret_cast<const char*>(message.data()), message.size()},
-                                   message.size()) +
+                                   std::string::npos) +
                          "\n");
             if (lines_.is_full()) sender.pause();
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/metrics/exposition.hpp"
 
+#include "apps/common/printable.hpp"
 #include "netio/base/check.hpp"
 
 #include <fmt/format.h>
@@ -12,10 +13,10 @@ namespace {
 constexpr unsigned first_exponent = 10;
 constexpr unsigned last_exponent = 35;
 
-// A label's value may hold anything but these.
+// The format is UTF-8, and knows no other escapes than these.
 std::string escaped(std::string_view value, bool quoted) {
     std::string text;
-    for (const char each : value) {
+    for (const char each : printable(value)) {
         if (each == '\\') {
             text += "\\\\";
         } else if (each == '\n') {

@@ -2,6 +2,7 @@
 #include "apps/program/background_log.hpp"
 
 #include "apps/common/log_losses.hpp"
+#include "apps/common/printable.hpp"
 #include "netio/base/signals_blocked.hpp"
 
 #include <fmt/format.h>
@@ -45,6 +46,14 @@ std::string_view colour_of(spdlog::level::level_enum level) {
     default:
         return "\x1b[32m";
     }
+}
+
+// Much of what is logged comes from peers, servers and files. Whatever it is, it is one line.
+std::string shown_of(std::string_view text) {
+    std::string shown = printable(text, BackgroundLog::line_limit_bytes);
+    if (text.size() > BackgroundLog::line_limit_bytes)
+        shown += fmt::format(" ... ({} bytes in all)", text.size());
+    return shown;
 }
 
 // The errno, if it cannot be written there, now or ever: `text` is then what is left of it.
@@ -164,8 +173,11 @@ std::uint64_t BackgroundLog::left_out() const {
     return queue_->left_out;
 }
 
-void BackgroundLog::sink_it_(const spdlog::details::log_msg& message) {
+void BackgroundLog::sink_it_(const spdlog::details::log_msg& original) {
     spdlog::memory_buf_t formatted;
+    spdlog::details::log_msg message = original;
+    const std::string shown = shown_of({original.payload.data(), original.payload.size()});
+    message.payload = shown;
     formatter_->format(message, formatted);
     std::string line{formatted.data(), formatted.size()};
     if (style_ == Style::journal) line = fmt::format("<{}>{}", priority_of(message.level), line);

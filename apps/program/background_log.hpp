@@ -20,6 +20,7 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
   public:
     static constexpr std::size_t waiting_limit = 8192;    // lines
     static constexpr std::chrono::seconds flush_limit{1}; // a flush waits no longer than this
+    static constexpr std::size_t line_limit_bytes = 8192; // a longer one is cut
 
     enum class Style : std::uint8_t {
         plain,
@@ -43,7 +44,8 @@ class BackgroundLog final : public spdlog::sinks::base_sink<std::mutex> {
     std::uint64_t left_out() const;
 
   protected:
-    void sink_it_(const spdlog::details::log_msg& message) override;
+    // Escapes the text (apps/common/printable.hpp).
+    void sink_it_(const spdlog::details::log_msg& original) override;
     // Waits as finish() does, so that what the program prints next comes after its log.
     void flush_() override { finish(flush_limit); }
 

@@ -19,20 +19,6 @@ std::string place(const std::string& file, const YAML::Mark& mark) {
     return fmt::format("{}:{}:{}", file, mark.line + 1, mark.column + 1);
 }
 
-// An error is one line, whatever stands in the file.
-[[noreturn]] void refuse(std::string_view line) {
-    std::string shown;
-    for (const char each : line) {
-        const auto code = static_cast<unsigned char>(each);
-        if (code < 0x20 || code == 0x7f) {
-            shown += fmt::format("\\x{:02x}", code);
-        } else {
-            shown += each;
-        }
-    }
-    throw ConfigError{shown};
-}
-
 std::string joined(const std::vector<std::string_view>& words) {
     return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -86,12 +72,13 @@ YamlValue YamlValue::document(const std::string& text, const std::string& file) 
         }
         return {file, "document", node, mark};
     } catch (const YAML::ParserException& error) {
-        refuse(fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg));
+        throw ConfigError(
+            fmt::format("{}: document: {}; allowed: YAML", place(file, error.mark), error.msg));
     }
 }
 
 void YamlValue::fail(const std::string& problem, const std::string& allowed) const {
-    refuse(fmt::format("{}: {}; allowed: {}", where(), problem, allowed));
+    throw ConfigError(fmt::format("{}: {}; allowed: {}", where(), problem, allowed));
 }
 
 std::string YamlValue::where() const {

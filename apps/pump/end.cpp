@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pump/end.hpp"
 
+#include "apps/common/json_line.hpp"
 #include "apps/pump/report.hpp"
 
 #include <fmt/format.h>
@@ -178,7 +179,7 @@ void End::take_report(const Received& received) {
 }
 
 void End::send_report() {
-    const std::string text = report().dump();
+    const std::string text = json_line(report());
     std::memcpy(private_memory_->data() + report_limit_bytes, text.data(), text.size());
     as_memory_allows([&] {
         static_cast<void>(

@@ -4,6 +4,7 @@
 
 #include "apps/common/end_signals.hpp"
 #include "apps/common/fabric_faults.hpp"
+#include "apps/common/json_line.hpp"
 #include "apps/common/keys.hpp"
 #include "apps/common/live_display.hpp"
 #include "apps/common/log_observer.hpp"
@@ -143,7 +144,7 @@ std::string text_of(const End& end, bool json) {
     if (!json) return as_text(end.report());
     nlohmann::ordered_json report = end.report();
     report["error"] = end.error();
-    return report.dump() + "\n";
+    return json_line(report) + "\n";
 }
 
 int run_client(const Arguments& arguments, netio::EventLoop& loop, netio::Transport& transport) {

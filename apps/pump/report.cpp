@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/pump/report.hpp"
 
-#include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
+#include "pubsub/discovery/bounded_json.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +13,19 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+// Of the peer's report.
+constexpr std::size_t text_limit_bytes = 1024;
+constexpr netio::pubsub::JsonLimits report_limits{.depth = 8, .values = 4096};
+
+// Null: it is not JSON, or exceeds a limit.
+Json document_of(const std::string& peer_report) {
+    try {
+        return netio::pubsub::parse_bounded<Json>(peer_report, report_limits);
+    } catch (const netio::pubsub::JsonError&) {
+        return nullptr;
+    }
+}
+
 double share(std::uint64_t part, std::uint64_t rest) {
     return part + rest == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(part + rest);
 }
@@ -21,8 +34,9 @@ double share(std::uint64_t part, std::uint64_t rest) {
 
 std::string text_in(const Json& report, const char* name) {
     const auto found = report.find(name);
-    return found != report.end() && found->is_string() ? printable(found->get<std::string>())
-                                                       : std::string{};
+    return found != report.end() && found->is_string()
+               ? found->get<std::string>().substr(0, text_limit_bytes)
+               : std::string{};
 }
 
 double number_in(const Json& report, const char* name) {
@@ -31,7 +45,7 @@ double number_in(const Json& report, const char* name) {
 }
 
 std::string problem_in(const std::string& peer_report) {
-    const Json theirs = Json::parse(peer_report, nullptr, false);
+    const Json theirs = document_of(peer_report);
     if (!theirs.is_object()) return "the server's report cannot be read";
     const std::string problem = text_in(theirs, "error");
     return problem.empty() ? problem : "the server reports " + problem;
@@ -81,9 +95,7 @@ Json to_report(const Facts& facts) {
           {"ring_growths", received.ring_growths},
           {"ring_refusals", received.ring_refusals},
           {"control_messages", facts.counters.controls}}}};
-    // What is nested deeper than a report is left out: copying it would cost a stack frame a level.
-    const auto is_shallow = [](int depth, Json::parse_event_t, const Json&) { return depth <= 4; };
-    const Json theirs = Json::parse(facts.peer_report, is_shallow, false);
+    const Json theirs = document_of(facts.peer_report);
     if (facts.is_client && theirs.is_object()) report["server"] = theirs;
     return report;
 }

@@ -4,6 +4,7 @@
 #include "apps/common/end_signals.hpp"
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/live_display.hpp"
+#include "apps/common/nothing_published.hpp"
 #include "apps/common/option_values.hpp"
 #include "apps/common/standard_output.hpp"
 #include "apps/common/wall_clock.hpp"
@@ -56,6 +57,7 @@ Subscriptions::Options options_of(const Arguments& arguments, netio::pubsub::Dis
     options.socket = arguments.socket;
     options.socket.local_host = arguments.local;
     options.socket.key = client_key(arguments.key);
+    options.socket.silence_hint = silence_hint;
     // Who is found goes with its lease, and not with its connection.
     options.socket.reconnect = arguments.from.reconnect || bus != nullptr;
     return options;
@@ -331,6 +333,11 @@ void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& sour
         "{} is another publisher than before; what the former one published at its end {}",
         shown(source), change.tail_known ? "is known" : "is not known"));
     verifier_.begin_anew(source.name);
+}
+
+void Run::on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
+                               const netio::pubsub::FidQuery::Near& near) {
+    logged_.peers.warn(fmt::format("{}: {}", shown(source), shown(near, logged_.layout)));
 }
 
 void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,

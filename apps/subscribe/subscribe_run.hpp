@@ -126,6 +126,8 @@ class Run final : public Subscriptions::Handler {
                    std::uint64_t count) override;
     void on_publisher_changed(Subscriptions& all, const Subscriptions::Source& source,
                               const netio::pubsub::PublisherChange& change) override;
+    void on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
+                              const netio::pubsub::FidQuery::Near& near) override;
     void on_closed(Subscriptions& all, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
     void on_contest(Subscriptions& all, const Subscriptions::Contest& contest) override;

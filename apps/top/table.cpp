@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/top/table.hpp"
 
+#include "apps/common/json_line.hpp"
 #include "apps/common/printable.hpp"
 #include "apps/common/report.hpp"
 
@@ -101,6 +102,7 @@ struct Column {
 };
 constexpr std::size_t kind_width = 10;
 constexpr std::size_t name_width = 22;
+constexpr std::size_t longest_name = 1024;
 constexpr std::size_t least_name_width = 12;
 const std::array<Column, 6> columns{{
     {"per s", 9, [](const Row& row) { return shown(row.rate); }},
@@ -144,7 +146,7 @@ std::string TableLayout::heading() const {
 }
 
 std::string TableLayout::line(const Row& row) const {
-    const std::string name = cuts_names_ ? row.name.substr(0, name_) : row.name;
+    const std::string name = printable(row.name, cuts_names_ ? name_ : longest_name);
     std::string line = fmt::format("{:<{}} {:<{}}", row.kind, kind_width, name, name_);
     for (const std::size_t at : columns_)
         line += fmt::format(" {:>{}}", columns[at].text(row), columns[at].width);
@@ -152,7 +154,8 @@ std::string TableLayout::line(const Row& row) const {
 }
 
 std::string TableLayout::title(const Look& look) const {
-    std::string title = look.source + (look.error.empty() ? "" : ": " + look.error);
+    const std::string title =
+        printable(look.source + (look.error.empty() ? "" : ": " + look.error));
     if (look.name.empty()) return title;
     std::string named = fmt::format("{} at {}", printable(look.name), title);
     return named.size() > width_ ? title : named;
@@ -172,7 +175,7 @@ std::vector<Row> rows_of(std::string_view text) {
             const std::string prefix = fmt::format("netio_{}_", kinds[kind]);
             if (!sample->name.starts_with(prefix)) continue;
             const auto known = places.find({kind, sample->who});
-            Row row{.kind = std::string{kinds[kind]}, .name = printable(sample->who)};
+            Row row{.kind = std::string{kinds[kind]}, .name = sample->who};
             if (known != places.end()) row = rows[known->second];
             if (!take(*sample, row, std::string_view{sample->name}.substr(prefix.size()))) continue;
             if (known != places.end()) {
@@ -255,7 +258,7 @@ std::string to_json(const std::vector<Look>& looks) {
     }
     const Json json{
         {"role", "top"}, {"report_version", report_version}, {"programs", std::move(list)}};
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return json_line(json);
 }
 
 } // namespace apps::top

@@ -23,7 +23,12 @@ std::string judge(const FileFacts& facts, std::uint32_t user, const std::string&
         return path + ": there is no such file; make a key with 'netio key new', or copy the file "
                       "that was made for this client";
     }
-    if (!facts.is_regular) return path + ": this is not a regular file; name the key file itself";
+    return judge_secret_file(facts, user, path);
+}
+
+std::string judge_secret_file(const FileFacts& facts, std::uint32_t user, const std::string& path) {
+    if (!facts.exists) return path + ": there is no such file";
+    if (!facts.is_regular) return path + ": this is not a regular file; name the file itself";
     if (facts.owner != user && facts.owner != 0) {
         return path + ": it belongs to user " + std::to_string(facts.owner) +
                ", who could change it; chown it to the user that runs this program (" +
@@ -31,10 +36,10 @@ std::string judge(const FileFacts& facts, std::uint32_t user, const std::string&
     }
     if ((facts.mode & 077U) != 0) {
         return path + ": others have access to it (mode " + octal(facts.mode) +
-               "); chmod 600 it, and make new keys if somebody may have read it";
+               "); chmod 600 it, and replace the secret if somebody may have read it";
     }
     if (facts.bytes > key_file_limit_bytes)
-        return path + ": " + std::to_string(facts.bytes) + " bytes are too many for a key file";
+        return path + ": " + std::to_string(facts.bytes) + " bytes are too many for such a file";
     return {};
 }
 

@@ -46,7 +46,10 @@ class KeySource {
 
 inline constexpr std::uint64_t key_file_limit_bytes = 1024 * 1024;
 
-// What keeps a file with these facts from being used: "problem; remedy". Empty: nothing.
+// What keeps a file with a secret, a key or a password, from being used: it is missing, too large,
+// no regular file, or another user owns it or has access to it. "problem; remedy"; empty: nothing.
+std::string judge_secret_file(const FileFacts& facts, std::uint32_t user, const std::string& path);
+// The same of a key file.
 std::string judge(const FileFacts& facts, std::uint32_t user, const std::string& path);
 
 class KeyFile {

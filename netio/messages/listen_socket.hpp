@@ -10,6 +10,7 @@
 //
 // Belongs to the loop's thread; may be destroyed in any of its handlers.
 
+#include "netio/base/address_list.hpp"
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
 #include "netio/session/session_options.hpp"
@@ -62,7 +63,7 @@ class NETIO_EXPORT ReceiveSocket final {
 class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
-        std::vector<Address> addresses{};
+        AddressList addresses{};
         bool open = false; // other machines may reach them, and whoever does may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // senders connected at once

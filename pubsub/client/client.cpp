@@ -54,6 +54,12 @@ Status Client::publish(Fid fid, std::span<const std::byte> message, std::uint8_t
     return thread_->publish(fid, message, status);
 }
 
+bool Client::wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
+    return thread_->wait_for_subscribers(count, thread_->is_own_thread()
+                                                    ? std::chrono::milliseconds{0}
+                                                    : std::min(timeout, longest_time));
+}
+
 void Client::announce(Announcement announcement) {
     thread_->announce(std::move(announcement));
 }

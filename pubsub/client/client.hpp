@@ -18,6 +18,7 @@
 // dropped, counted and told with the next message of its fid, as
 // is what publishers dropped, and what was published between two connections.
 
+#include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
 #include "netio/fabric.hpp"
@@ -63,13 +64,15 @@ class NETIO_EXPORT Client final {
     };
 
     struct Options {
-        std::vector<Address> publishers{};
+        AddressList publishers{};
         std::string bus{};                 // empty: none
         SubscribeSocket::Options socket{}; // of each connection; it comes back whatever this says
         std::optional<BufferedPublishSocket::Options> publish{}; // where it publishes itself
         FabricOptions fabric{};
         EventLoop::Options loop{}; // post_limit: of all calls that wait for the client's thread
         OnMessage on_message{};    // empty: into the queue
+        // As SubscribeSocket's, in place of what `socket` says; on_event has the line.
+        std::chrono::milliseconds silence_hint{5000};
         // One line for people, on the client's thread: who came and went, troubles of the bus.
         std::function<void(const std::string&)> on_event{};
         std::size_t queue_messages = 65536;
@@ -143,9 +146,13 @@ class NETIO_EXPORT Client final {
     bool unsubscribe(const FidRange& fids); // false: as Answer::closed
 
     // ok: it will be published, in order with the others of its fid that this thread publishes.
-    // again: there is no room for it now, and for another fid there may be. too_large, not_owned,
-    // closed, and no_subscribers where the client does not publish.
+    // no_subscribers: the same, but no subscriber wanted the fid at the moment of the call, or the
+    // client does not publish at all. again: there is no room for it now, and for another fid there
+    // may be. too_large, not_owned, closed.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status = 0);
+    // Waits until at least `count` subscribers have a subscription here. False: the time is over,
+    // or the client is closed or does not publish. On the client's thread it does not wait.
+    bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;
     // Announces on the bus what it publishes: a name and fids, and what else is not known of
     // itself, as its addresses are. Called again it says something else, until close() withdraws
     // it. What the bus says is told by on_event. Throws std::invalid_argument: it has no bus, or

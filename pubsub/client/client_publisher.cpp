@@ -41,8 +41,10 @@ Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std
     if (message.size() > socket_.message_limit()) return Status::too_large;
     const Status put =
         outbox_.put({.fid = fid, .status = status, .bytes = {message.begin(), message.end()}});
-    if (put == Status::ok) errand_.ask();
-    return put;
+    if (put != Status::ok) return put;
+    // Also where nobody wants it: what a subscriber misses while it is away is counted.
+    errand_.ask();
+    return wanted_.has(fid) ? Status::ok : Status::no_subscribers;
 }
 
 void ClientPublisher::drain() {

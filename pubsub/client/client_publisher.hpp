@@ -8,10 +8,12 @@
 #include "pubsub/client/client.hpp"
 #include "pubsub/client/errand.hpp"
 #include "pubsub/client/fid_outbox.hpp"
+#include "pubsub/client/wanted_fids.hpp"
 #include "pubsub/discovery/bus.hpp"
 #include "pubsub/discovery/discovery.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,9 +39,15 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     ClientPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
                     std::size_t queue_bytes, std::string bus, Calls calls);
 
-    // Any thread.
+    // Any thread. As Client's.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
-    void take_no_more() { outbox_.close(); }
+    bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
+        return wanted_.wait_for_subscribers(count, timeout);
+    }
+    void take_no_more() {
+        outbox_.close();
+        wanted_.end();
+    }
     // As Client's.
     void announce(Announcement announcement);
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
@@ -67,6 +75,12 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     void give_up();
     bool publish(const Publication& item);
 
+    void on_subscribed(Publisher&, const SubscriberPeer& peer, const FidRange& range) override {
+        wanted_.subscribe(peer.id, range);
+    }
+    void on_unsubscribed(Publisher&, const SubscriberPeer& peer, const FidRange& range) override {
+        wanted_.unsubscribe(peer.id, range);
+    }
     void on_writable(Publisher&) override {
         outbox_.wake();
         drain();
@@ -80,6 +94,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     EventLoop& loop_;
     std::optional<std::vector<FidRange>> owned_;
     FidOutbox outbox_;
+    WantedFids wanted_;
     Calls calls_;
     Errand errand_;
     Timer go_on_;

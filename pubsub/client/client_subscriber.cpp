@@ -67,6 +67,7 @@ void ClientSubscriber::open(Transport& transport) {
     all.bus = bus_.get();
     all.socket = options_.socket;
     all.socket.reconnect = all.socket.wait_for_publisher = true;
+    all.socket.silence_hint = options_.silence_hint;
     subscriptions_ = std::make_unique<Subscriptions>(transport, std::move(all),
                                                      static_cast<Subscriptions::Handler&>(*this));
     over_ = false;
@@ -195,6 +196,11 @@ void ClientSubscriber::on_publisher_changed(Subscriptions&, const Subscriptions:
                 "end is " +
                 (change.tail_known ? "known" : "not known"));
     if (events_.on_publisher_changed) events_.on_publisher_changed(source, change);
+}
+
+void ClientSubscriber::on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
+                                            const FidQuery::Near& near) {
+    calls_.tell(source.name + ": " + to_string(near));
 }
 
 void ClientSubscriber::on_closed(Subscriptions&, const Subscriptions::Source& source,

@@ -82,6 +82,8 @@ class ClientSubscriber final : private Subscriptions::Handler {
     }
     void on_publisher_changed(Subscriptions&, const Subscriptions::Source& source,
                               const PublisherChange& change) override;
+    void on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
+                              const FidQuery::Near& near) override;
     void on_closed(Subscriptions&, const Subscriptions::Source& source,
                    const Subscriptions::Ending& ending) override;
     void on_contest(Subscriptions&, const Subscriptions::Contest& contest) override;

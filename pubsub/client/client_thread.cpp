@@ -120,6 +120,11 @@ Status ClientThread::publish(Fid fid, std::span<const std::byte> message, std::u
     return publisher_->publish(fid, message, status);
 }
 
+bool ClientThread::wait_for_subscribers(std::size_t count,
+                                        std::chrono::milliseconds timeout) const {
+    return publisher_ && publisher_->wait_for_subscribers(count, timeout);
+}
+
 void ClientThread::announce(Announcement announcement) {
     require_option(publisher_ != nullptr, "a client that publishes nothing is not announced");
     require_option(!options_.bus.empty(), "a client without a bus is not announced");

@@ -11,6 +11,7 @@
 #include "pubsub/client/errand.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -34,6 +35,7 @@ class ClientThread final {
                    Client::OnAnswer answer, TimePoint end);
     bool unsubscribe(const FidRange& fids);
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
+    bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const;
     void announce(Announcement announcement);
     Destinations& destinations() noexcept { return destinations_; }
     MessageQueue& queue() noexcept { return subscriber_.queue(); }

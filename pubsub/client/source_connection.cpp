@@ -181,6 +181,10 @@ void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherCha
     user_.handler.on_publisher_changed(user_.subscriptions, source_, change);
 }
 
+void SourceConnection::on_nothing_published(SubscribeSocket&, const FidQuery::Near& near) {
+    user_.handler.on_nothing_published(user_.subscriptions, source_, near);
+}
+
 void SourceConnection::on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) {
     account_.end_connection(socket.arrivals());
     finished_ = !retrying;

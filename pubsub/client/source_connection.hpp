@@ -110,6 +110,7 @@ class SourceConnection final : private SubscribeSocket::Handler {
     void on_gap(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
     void on_missed(SubscribeSocket& socket, Fid fid, std::uint64_t count) override;
     void on_publisher_changed(SubscribeSocket& socket, const PublisherChange& change) override;
+    void on_nothing_published(SubscribeSocket& socket, const FidQuery::Near& near) override;
     void on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) override;
 
     SourceId id_;

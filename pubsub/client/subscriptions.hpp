@@ -20,6 +20,7 @@
 // said to have ended with an unknown tail. Belongs to the loop's thread; may be destroyed in any of
 // its handlers.
 
+#include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
 #include "pubsub/core/account.hpp"
 #include "pubsub/core/subscriptions_snapshot.hpp"
@@ -41,7 +42,7 @@ class SubscriptionsCore;
 class NETIO_EXPORT Subscriptions final {
   public:
     struct Options {
-        std::vector<Address> publishers{};
+        AddressList publishers{};
         Discovery* bus = nullptr; // must outlive it, and nobody else watches it
         // Of each connection; the publisher's addresses do not count. Without `reconnect` a
         // connection that was lost is not made again.
@@ -95,6 +96,7 @@ class NETIO_EXPORT Subscriptions final {
         virtual void on_gap(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
         virtual void on_missed(Subscriptions&, const Source&, Fid, std::uint64_t /*count*/) {}
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
+        virtual void on_nothing_published(Subscriptions&, const Source&, const FidQuery::Near&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
         // Two publishers announce the same fids; once for what an announcement changes, and of as
         // many owners as Assignment::contest_limit says.

@@ -117,7 +117,7 @@ void SubscriptionsCore::carry_out(std::span<const Assignment::Order> orders) {
             connection.socket()->subscribe(fids, first.policy);
         } else if (connection.socket() != nullptr) {
             for (const FidRange& range : fids)
-                connection.socket()->unsubscribe(range);
+                connection.socket()->release(range);
         }
     }
 }
@@ -407,7 +407,7 @@ void SubscriptionsCore::on_source_closed(SourceConnection& source,
                     found_.refused.put(id, assignment_.claimed(id),
                                        Subscriptions::refused_pause * options_.socket.retry_limit);
                 for (const FidRange& range : source.socket()->wanted()) // others may have it soon
-                    source.socket()->unsubscribe(range);
+                    source.socket()->release(range);
             }
         }
         // An announcement is a stranger's word: who cannot be reached keeps no fid from another.

@@ -118,6 +118,46 @@ std::optional<PositionsExtension> decode_positions(std::span<const std::byte> bo
                               .request = static_cast<std::uint32_t>(request)};
 }
 
+std::size_t encode(const FidsQuestion& question, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= fids_question_bytes);
+    store(out.data(), question.from);
+    store(out.data() + 8, question.limit);
+    store(out.data() + 12, question.number);
+    return fids_question_bytes;
+}
+
+std::optional<FidsQuestion> decode_fids_question(std::span<const std::byte> body) {
+    if (body.size() != fids_question_bytes) return std::nullopt;
+    const FidsQuestion question{.from = load<Fid>(body.data()),
+                                .limit = load<std::uint32_t>(body.data() + 8),
+                                .number = load<std::uint32_t>(body.data() + 12)};
+    if (question.limit == 0 || question.limit > fids_answer_limit) return std::nullopt;
+    return question;
+}
+
+std::size_t encode_fids_answer(std::uint32_t number, std::span<std::byte> out) {
+    NETIO_CHECK(out.size() >= fids_answer_extension_bytes);
+    store(out.data(), std::uint64_t{number}); // four reserved bytes
+    return fids_answer_extension_bytes;
+}
+
+std::optional<FidsAnswer> decode_fids_answer(std::span<const std::byte> body) {
+    if (body.size() < fids_answer_extension_bytes ||
+        (body.size() - fids_answer_extension_bytes) % range_bytes != 0)
+        return std::nullopt;
+    const auto number = load<std::uint64_t>(body.data());
+    if (number > UINT32_MAX) return std::nullopt;
+    FidsAnswer answer{.number = static_cast<std::uint32_t>(number), .ranges = {}};
+    for (body = body.subspan(fids_answer_extension_bytes); !body.empty();
+         body = body.subspan(range_bytes)) {
+        const FidRange range{.first = load<Fid>(body.data()), .last = load<Fid>(body.data() + 8)};
+        const bool ascends = answer.ranges.empty() || answer.ranges.back().last < range.first;
+        if (range.last < range.first || !ascends) return std::nullopt;
+        answer.ranges.push_back(range);
+    }
+    return answer;
+}
+
 std::size_t encode(std::span<const FidCount> counts, std::span<std::byte> out) {
     NETIO_CHECK(out.size() >= counts.size() * fid_count_bytes);
     std::byte* at = out.data();

@@ -26,11 +26,13 @@ inline constexpr std::uint8_t subscription_answer_kind = 22;
 inline constexpr std::uint8_t totals_kind = 23;
 inline constexpr std::uint8_t totals_answer_kind = 24;
 inline constexpr std::uint8_t positions_kind = 25;
+inline constexpr std::uint8_t fids_question_kind = 26;
+inline constexpr std::uint8_t fids_answer_kind = 27;
 static_assert(page_kind == first_service_kind);
 
 // Flag of subscribe: the positions are wanted in front of the answer.
 inline constexpr std::uint8_t positions_flag = 1;
-// Flag of totals and positions: the list goes on in the next frame.
+// Flag of totals, positions and fids answers: the list goes on in the next frame.
 inline constexpr std::uint8_t more_flag = 1;
 // Flag of a page: it was made of messages whose memory is lent, which waited for the peer.
 inline constexpr std::uint8_t gathered_flag = 1;
@@ -95,6 +97,26 @@ struct PositionsExtension {
 inline constexpr std::size_t positions_extension_bytes = 16;
 std::size_t encode(const PositionsExtension& extension, std::span<std::byte> out);
 std::optional<PositionsExtension> decode_positions(std::span<const std::byte> body);
+
+// Which fids are published? The answer has up to `limit` ranges of those that the subscriber may
+// read, ascending: first the nearest one that begins below `from`, then those from there on. Fewer
+// than `limit`: there are no more.
+struct FidsQuestion {
+    Fid from{};
+    std::uint32_t limit = 0; // 1 to fids_answer_limit
+    std::uint32_t number = 0;
+};
+inline constexpr std::uint32_t fids_answer_limit = 252; // ranges; fit into a frame of 4 KiB
+inline constexpr std::size_t fids_question_bytes = 16;
+std::size_t encode(const FidsQuestion& question, std::span<std::byte> out);
+std::optional<FidsQuestion> decode_fids_question(std::span<const std::byte> body);
+struct FidsAnswer {
+    std::uint32_t number = 0; // of the question
+    std::vector<FidRange> ranges;
+};
+inline constexpr std::size_t fids_answer_extension_bytes = 8;
+std::size_t encode_fids_answer(std::uint32_t number, std::span<std::byte> out);
+std::optional<FidsAnswer> decode_fids_answer(std::span<const std::byte> body);
 
 // Gaps, totals and positions: a list of (fid, number of messages).
 // Some of the totals: how many were written, and whether there are no more.

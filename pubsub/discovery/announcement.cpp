@@ -4,6 +4,7 @@
 #include "netio/access/reach.hpp"
 #include "netio/base/unseen.hpp"
 #include "netio/session/parse_host.hpp"
+#include "pubsub/discovery/bounded_json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -45,6 +46,17 @@ bool is_loopback(const std::string& host) {
 }
 
 // --- reading --------------------------------------------------------------------------------
+
+// The largest one that keeps to the limits has a group for each range, of four values.
+constexpr JsonLimits document_limits{.depth = 8, .values = 4 * announced_ranges_limit + 4096};
+
+json document_of(std::string_view text) {
+    try {
+        return parse_bounded(text, document_limits);
+    } catch (const JsonError& error) {
+        refuse("announcement", error.what());
+    }
+}
 
 const json* find(const json& object, const char* key, json::value_t type, const char* expected) {
     const auto found = object.find(key);
@@ -243,7 +255,7 @@ std::string to_text(const Announcement& announcement) {
 Announcement parse_announcement(std::string_view text) {
     if (text.size() > announcement_bytes_limit)
         refuse("announcement", "more than " + std::to_string(announcement_bytes_limit) + " bytes");
-    const json document = json::parse(text, nullptr, false);
+    const json document = document_of(text);
     if (!document.is_object()) refuse("announcement", "not a whole JSON object");
     if (find_number(document, "netio") != format)
         refuse("netio", "a format that this version does not know");

@@ -3,6 +3,7 @@
 
 // What buffered and unbuffered publish sockets have in common towards their users.
 
+#include "netio/base/address_list.hpp"
 #include "netio/base/endpoint.hpp"
 #include "netio/base/export.hpp"
 #include "netio/session/session_options.hpp"
@@ -37,7 +38,7 @@ struct SubscriberPeer {
 class NETIO_EXPORT Publisher {
   public:
     struct Options {
-        std::vector<Address> addresses{};
+        AddressList addresses{};
         bool open = false; // other machines may reach them, and whoever does may connect
         std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
         // The fids that are this socket's, where several loops publish

@@ -86,9 +86,24 @@ void SendQueue::add_positions(Positions positions) {
     Item& item = add(Kind::list);
     item.frame_kind = positions_kind;
     item.extension_bytes = static_cast<std::uint8_t>(encode(positions.extension, item.extension));
-    item.positions = positions.counts.size();
+    add_list(item, std::move(positions.counts));
+}
+
+// A range of fids is laid out as a fid and a count are.
+void SendQueue::add_fids(std::uint32_t question, std::span<const FidRange> ranges) {
+    Item& item = add(Kind::list);
+    item.frame_kind = fids_answer_kind;
+    item.extension_bytes = static_cast<std::uint8_t>(encode_fids_answer(question, item.extension));
+    std::vector<FidCount> list;
+    for (const FidRange& range : ranges)
+        list.push_back({.fid = range.first, .count = to_integer(range.last)});
+    add_list(item, std::move(list));
+}
+
+void SendQueue::add_list(Item& item, std::vector<FidCount> list) {
+    item.positions = list.size();
     owed_.positions += item.positions;
-    item.list = [counts = std::move(positions.counts),
+    item.list = [counts = std::move(list),
                  next = std::size_t{0}](std::span<FidCount> out) mutable -> TotalsPart {
         const std::size_t count = std::min(out.size(), counts.size() - next);
         std::copy_n(counts.begin() + static_cast<std::ptrdiff_t>(next), count, out.begin());

@@ -70,6 +70,8 @@ class SendQueue {
         std::vector<FidCount> counts;
     };
     void add_positions(Positions positions);
+    // An answer to a FidsQuestion. Its ranges count among the positions that wait.
+    void add_fids(std::uint32_t question, std::span<const FidRange> ranges);
 
     struct Room {
         std::size_t post_limit = 0;  // of what the fabric may have, in the items' amounts
@@ -203,6 +205,7 @@ class SendQueue {
     };
 
     Item& add(Kind kind);
+    void add_list(Item& item, std::vector<FidCount> list);
     void hold(Item& item, const Handling& handling);
     bool prepare_page(const Room& room, ReadyFrame& frame);
     void join_pages(const Room& room, ReadyFrame& frame);

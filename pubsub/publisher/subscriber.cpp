@@ -54,6 +54,12 @@ void Subscriber::send_answer(std::uint8_t kind, std::span<const std::byte> body,
     pump();
 }
 
+void Subscriber::send_fids(std::uint32_t question, std::span<const FidRange> ranges) {
+    if (stage_ == Stage::gone) return;
+    queue_.add_fids(question, ranges);
+    pump();
+}
+
 void Subscriber::send_totals(CountList totals) {
     queue_.add_totals(std::move(totals));
     pump();

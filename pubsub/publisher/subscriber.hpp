@@ -75,6 +75,7 @@ class Subscriber final : private Session::Handler {
     void send_message(const LentMessage& message, const SendQueue::Handling& handling);
     void send_answer(std::uint8_t kind, std::span<const std::byte> body,
                      std::optional<SendQueue::Positions> in_front = {});
+    void send_fids(std::uint32_t question, std::span<const FidRange> ranges);
     void send_totals(CountList totals);
     // A request waits while too many positions for earlier ones still wait to be sent: each may add
     // one for every fid. Requests keep their order.

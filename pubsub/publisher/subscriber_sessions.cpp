@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
 constexpr std::size_t service_bytes = 4; // the largest message
+// Peers ask as often as they like; to sort a million fids takes a tenth of a second.
+constexpr std::chrono::seconds listing_interval{1};
 constexpr std::array all_fids{FidRange{.first = Fid{0}, .last = Fid{UINT64_MAX}}};
 
 ServiceData service_data(std::size_t largest_message_bytes) {
@@ -170,6 +173,11 @@ void SubscriberSessions::on_subscriber_frame(Subscriber& subscriber, const Incom
                                              .subscribes = subscribing,
                                              .wants_positions = positions});
         }
+    } else if (frame.kind == fids_question_kind && frame.flags == 0) {
+        if (const auto question = decode_fids_question(frame.body)) {
+            if (end_.has_begun() || subscriber.stage() != Subscriber::Stage::subscribing) return;
+            return take_fids_question(subscriber, *question);
+        }
     } else if (frame.kind == totals_answer_kind && frame.flags == 0 && frame.body.empty() &&
                subscriber.stage() == Subscriber::Stage::asked) {
         return subscriber.leave();
@@ -273,6 +281,27 @@ void SubscriberSessions::answer(Subscriber& subscriber, std::uint32_t request,
     std::array<std::byte, answer_bytes> body;
     encode({.request = request, .result = result}, body);
     subscriber.send_answer(subscription_answer_kind, body, std::move(in_front));
+}
+
+void SubscriberSessions::take_fids_question(Subscriber& subscriber, const FidsQuestion& question) {
+    if (subscriber.queue().positions_are_full()) {
+        return subscriber.fail(CloseReason::protocol_error, "asks and does not take the answers");
+    }
+    const auto& fids = fan_out_.fids().fids;
+    const bool is_due =
+        published_.made == TimePoint{} || loop_.now() - published_.made >= listing_interval;
+    if (is_due && published_.listing.is_outdated(fids.size())) {
+        published_.listing.make(fids);
+        published_.made = loop_.now();
+    }
+    std::vector<FidRange> permitted{all_fids.begin(), all_fids.end()};
+    if (const access::Rights* const rights = subscriber.session().rights()) {
+        permitted.clear();
+        for (const access::FidRight& right : rights->fids)
+            permitted.push_back({.first = Fid{right.first}, .last = Fid{right.last}});
+    }
+    subscriber.send_fids(question.number,
+                         published_.listing.page(question.from, question.limit, permitted).ranges);
 }
 
 // --- progress -------------------------------------------------------------------------------

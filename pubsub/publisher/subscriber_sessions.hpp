@@ -9,6 +9,7 @@
 #include "netio/loop/event_loop.hpp"
 #include "netio/session/session_listener.hpp"
 #include "pubsub/core/fan_out.hpp"
+#include "pubsub/core/fid_listing.hpp"
 #include "pubsub/core/fid_tally.hpp"
 #include "pubsub/core/held_up.hpp"
 #include "pubsub/core/publisher_end.hpp"
@@ -124,6 +125,7 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
     void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
     void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
                 std::optional<std::vector<FidCount>> positions = {});
+    void take_fids_question(Subscriber& subscriber, const FidsQuestion& question);
     void ask(Subscriber& subscriber);
     void check_closed();
 
@@ -145,6 +147,10 @@ class SubscriberSessions final : private SessionListener::Handler, private Subsc
         LatencyHistogram former_latency; // of those who have gone
         ShownFids<FidFigures> fids;
     } shown_;
+    struct {
+        FidListing listing;
+        TimePoint made; // when
+    } published_;
     bool* destroyed_ = nullptr;
     Timer closed_timer_;
     SubscriberTable subscribers_;

@@ -31,6 +31,11 @@ void SubscribeSocket::unsubscribe(const FidRange& range) {
     core_->unsubscribe(range);
 }
 
+void SubscribeSocket::release(const FidRange& range) {
+    NETIO_CHECK_CALLER(core_->loop(), "SubscribeSocket");
+    core_->release(range);
+}
+
 void SubscribeSocket::close() {
     NETIO_CHECK_CALLER(core_->loop(), "SubscribeSocket");
     core_->close();

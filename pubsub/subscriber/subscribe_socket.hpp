@@ -18,6 +18,7 @@
 // the next subscribe() connects again. Belongs to the loop's thread; may be destroyed in any of its
 // handlers.
 
+#include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
 #include "netio/session/session_options.hpp"
 #include "netio/transport.hpp"
@@ -25,6 +26,7 @@
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/publisher_change.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/subscriber/fid_query.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -47,7 +49,7 @@ class NETIO_EXPORT SubscribeSocket final {
   public:
     struct Options {
         Address publisher{};
-        std::vector<Address> other_addresses{}; // of the same publisher, tried behind it in order
+        AddressList other_addresses{};          // of the same publisher, tried behind it in order
         std::string local_host{};               // empty: any
         std::shared_ptr<const ClientKey> key{}; // to be let in with; null: none
         // Receive buffers for a publisher's pages; larger messages arrive in fragments of this
@@ -71,6 +73,10 @@ class NETIO_EXPORT SubscribeSocket final {
         // as others wait.
         std::chrono::milliseconds retry_interval{250};
         std::chrono::milliseconds retry_limit{4000};
+        // So long after a subscription was accepted, if nothing has arrived of some of its fids,
+        // the publisher is asked over another connection whether it publishes them:
+        // on_nothing_published follows if not. 0: never.
+        std::chrono::milliseconds silence_hint{0};
         // continuity() of a socket that is gone, for one in its place, at another address perhaps:
         // what was published between the two is told as behind a lost connection. Null: none.
         std::shared_ptr<Continuity> continuity{};
@@ -110,10 +116,15 @@ class NETIO_EXPORT SubscribeSocket final {
         // counts from the beginning. What the former one published at its end is known only if it
         // had told its totals.
         virtual void on_publisher_changed(SubscribeSocket&, const PublisherChange&) {}
+        // With `silence_hint`: the publisher has published nothing under these fids so far. Up to 8
+        // ranges at a time, and not more often than once a minute. A publisher of version 0.2
+        // cannot say it.
+        virtual void on_nothing_published(SubscribeSocket&, const FidQuery::Near&) {}
         // The publisher has ended in order; arrivals() has the loss. on_closed(orderly) follows.
         virtual void on_totals(SubscribeSocket&) {}
         // The connection ended, or no attempt at one succeeded: then detail has the reason of each.
-        // With `retrying` the socket goes on by itself, and resolves the name again.
+        // With `retrying` the socket goes on by itself, and resolves the name again. Without, the
+        // next subscribe() connects again; after close() or abort() this is the last event.
         virtual void on_closed(SubscribeSocket&, const Closed& closed, bool retrying) = 0;
 
       protected:
@@ -131,7 +142,12 @@ class NETIO_EXPORT SubscribeSocket final {
     // and without one as it treats everybody. The last of several policies for a fid counts.
     void subscribe(const FidRange& range, std::optional<SlowPolicy> policy = {});
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy = {});
+    // Also while it is not connected: then messages of these fids do not count as missed later.
     void unsubscribe(const FidRange& range);
+    // As unsubscribe(), for fids that another socket receives for the same user from now on. If
+    // they are subscribed to here again, messages published since a lost connection count as
+    // missed.
+    void release(const FidRange& range);
     // Ends in order, for good: on_closed follows, and no other call before it.
     void close();
     // Ends at once: on_closed(local) follows, and no other call before it.

@@ -11,6 +11,19 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
+// The runs of fids of a range of which nothing has arrived.
+void add_silent_fids(const FidMap<Arrivals>& fids, const FidRange& range,
+                     std::vector<FidRange>& silent) {
+    bool in_run = false;
+    for (std::uint64_t at = to_integer(range.first);; ++at) {
+        const bool heard = fids.find(Fid{at}) != nullptr;
+        if (!heard && in_run) silent.back().last = Fid{at};
+        if (!heard && !in_run) silent.push_back({.first = Fid{at}, .last = Fid{at}});
+        in_run = !heard;
+        if (at == to_integer(range.last)) return;
+    }
+}
+
 Closed ended(CloseReason reason, std::string detail = {}) {
     return {.reason = reason, .detail = std::move(detail), .required_receive_bytes = 0};
 }
@@ -26,6 +39,8 @@ void validate(const SubscribeSocket::Options& options) {
     if (options.receive_bytes_limit < options.session.receive_bytes) {
         throw std::invalid_argument{"receive_bytes_limit must be at least session.receive_bytes"};
     }
+    require_option(options.silence_hint.count() >= 0 && options.silence_hint <= longest_time,
+                   "silence_hint must be from 0 (never) to a year");
     require_time("retry_interval", options.retry_interval);
     require_option(options.retry_limit <= longest_time, "retry_limit must be at most a year");
 }
@@ -71,9 +86,19 @@ SubscriberCore::SubscriberCore(Transport& transport, SubscribeSocket::Options op
              .back_off = {.first = options_.retry_interval,
                           .limit = std::max(options_.retry_interval, options_.retry_limit),
                           .seed = transport.draw_number()}}},
-      connector_{transport, *this, options_.session.connect_timeout}, retry_timer_{
-                                                                          transport.loop(),
-                                                                          [this] { retry(); }} {
+      connector_{transport, *this, options_.session.connect_timeout}, retry_timer_{transport.loop(),
+                                                                                   [this] {
+                                                                                       retry();
+                                                                                   }},
+      silence_{transport,
+               {.after = options_.silence_hint,
+                .query = {.publisher = options_.publisher,
+                          .other_addresses = options_.other_addresses,
+                          .local_host = options_.local_host,
+                          .key = options_.key,
+                          .receive_bytes_limit = options_.receive_bytes_limit}},
+               {.silent = [this](std::size_t limit) { return silent_ranges(limit); },
+                .tell = [this](const FidQuery::Near& near) { tell_silence(near); }}} {
     validate(options_);
     start();
 }
@@ -169,6 +194,7 @@ void SubscriberCore::on_closed(Session& session, const Closed& closed) {
 }
 
 void SubscriberCore::end_books(bool in_order) {
+    silence_.stop();
     for (const FidRange& range : book_.leaving())
         intake_.continuity()->forget(range); // no answer comes any more
     intake_.end_connection(in_order);
@@ -217,6 +243,12 @@ void SubscriberCore::subscribe(std::span<const FidRange> ranges, std::optional<S
 }
 
 void SubscriberCore::unsubscribe(const FidRange& range) {
+    // Not wanted any more, so nothing published since a connection was lost counts as missed.
+    intake_.continuity()->forget_tails(range);
+    release(range);
+}
+
+void SubscriberCore::release(const FidRange& range) {
     book_.unsubscribe(range);
     if (is_connected()) requests_.send(*session_);
 }
@@ -228,6 +260,39 @@ void SubscriberCore::on_sent(Session& session, Cookie cookie, Completion::Outcom
 
 void SubscriberCore::on_writable(Session& session) {
     requests_.send(session);
+}
+
+// --- what does not arrive -------------------------------------------------------------------
+
+// Of a small range each fid counts, of a large one whether any has arrived. Where very many have
+// arrived nothing is looked for: that would cost the loop's turn too much.
+std::vector<FidRange> SubscriberCore::silent_ranges(std::size_t limit) const {
+    constexpr std::size_t looked_at = 65536; // fids, and ranges
+    constexpr std::uint64_t small_range = 256;
+    const auto& fids = intake_.arrivals().fids();
+    const std::vector<FidRange> wanted = book_.wanted();
+    if (paused_ || fids.size() > looked_at || wanted.size() > looked_at) return {};
+    std::vector<bool> heard(wanted.size(), false);
+    fids.for_each([&](Fid fid, const Arrivals&) {
+        const auto range = std::ranges::lower_bound(wanted, fid, {}, &FidRange::last);
+        if (range != wanted.end() && range->first <= fid)
+            heard[static_cast<std::size_t>(range - wanted.begin())] = true;
+    });
+    std::vector<FidRange> silent;
+    for (std::size_t i = 0; i < wanted.size() && silent.size() < limit; ++i) {
+        const auto [first, last] = wanted[i];
+        if (!heard[i]) {
+            silent.push_back(wanted[i]);
+        } else if (to_integer(last) - to_integer(first) < small_range) {
+            add_silent_fids(fids, wanted[i], silent);
+        }
+    }
+    silent.resize(std::min(silent.size(), limit));
+    return silent;
+}
+
+void SubscriberCore::tell_silence(const FidQuery::Near& near) {
+    if (!closing_) handler_.on_nothing_published(socket_, near);
 }
 
 // --- what arrives ---------------------------------------------------------------------------
@@ -297,6 +362,7 @@ Intake::Outcome SubscriberCore::take_answer(Session& session, std::span<const st
     for (const FidRange& range : request->ranges) {
         if (accepted && request->subscribe) {
             intake_.begin_subscription(range);
+            silence_.begin();
             handler_.on_subscribed(socket_, range);
         } else if (accepted) {
             handler_.on_unsubscribed(socket_, range); // who may want to know its account

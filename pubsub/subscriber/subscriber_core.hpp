@@ -10,6 +10,7 @@
 #include "pubsub/core/retry_rule.hpp"
 #include "pubsub/core/subscription_book.hpp"
 #include "pubsub/subscriber/request_queue.hpp"
+#include "pubsub/subscriber/silence_watch.hpp"
 #include "pubsub/subscriber/subscribe_socket.hpp"
 
 #include <memory>
@@ -31,6 +32,7 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
 
     void subscribe(std::span<const FidRange> ranges, std::optional<SlowPolicy> policy);
     void unsubscribe(const FidRange& range);
+    void release(const FidRange& range);
     void close();
     void abort();
     void pause();
@@ -54,6 +56,9 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     void end_books(bool in_order);
     // The user is to be told of the end of a connection, or of an attempt at one.
     void conclude(const Closed& closed);
+    // Up to so many of the ranges that are wanted and of which nothing has arrived.
+    std::vector<FidRange> silent_ranges(std::size_t limit) const;
+    void tell_silence(const FidQuery::Near& near);
 
     void on_route(const Session::Target& target) override;
     void on_connect_failed(const Closed& closed) override;
@@ -79,6 +84,7 @@ class SubscriberCore final : private Session::Handler, private Connector::Handle
     bool paused_ = false;
     bool* destroyed_ = nullptr;
     Timer retry_timer_;
+    SilenceWatch silence_;
     std::unique_ptr<Session> session_; // last: goes first
 };
 

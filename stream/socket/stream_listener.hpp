@@ -11,6 +11,7 @@
 // Belongs to the loop's thread; may be destroyed in its handler, which rejects a peer that is not
 // answered yet.
 
+#include "netio/base/address_list.hpp"
 #include "netio/base/export.hpp"
 #include "stream/socket/stream_socket.hpp"
 
@@ -59,7 +60,7 @@ class StreamAcceptor;
 class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
-        std::vector<Address> addresses{};
+        AddressList addresses{};
         bool open = false; // other machines may reach them, and whoever does may connect
         std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
     };

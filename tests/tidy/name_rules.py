@@ -58,6 +58,7 @@ PRIVATE_FOR_APPS = (
     "netio/base/",  # NETIO_CHECK, and the stores and loads of its own wire formats
     "netio/session/",  # the doctor's probe is a service of its own
     "pubsub/core/",  # sets of fids, arrivals
+    "pubsub/discovery/bounded_json.hpp",  # JSON from a server or a peer
     "stream/core/",  # the studies of the stream protocol run its state machines
 )
 LISTED = "set(NETIO_PUBLIC_HEADERS\n    netio/fabric.hpp)\n"

@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <csignal>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -298,6 +299,8 @@ TEST_F(EtcdBus, AUserIsAdmittedByAPasswordOfAFile) {
     netio::test::TemporaryFolder folder;
     const std::string file = (folder.path() / "user").string();
     std::ofstream{file} << "root:wrong\n";
+    std::filesystem::permissions(file, std::filesystem::perms::owner_read |
+                                           std::filesystem::perms::owner_write);
     const std::string where = etcd.where() + "/netio?user=" + file;
     const auto bus = open_bus(loop, where, options);
     bus->watch(listener);

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace apps {
 namespace {
@@ -149,9 +150,10 @@ class Seen final : public netio::pubsub::Board::Visitor {
     void on_text(const std::string& name, const std::string& text) override { texts[name] = text; }
     bool on_kept(const std::string&) override { return true; }
     void on_removed(const std::string& name) override { texts.erase(name); }
-    void on_unreadable(const std::string&) override {}
+    void on_unreadable(const std::string& what) override { troubles.push_back(what); }
 
     std::map<std::string, std::string> texts;
+    std::vector<std::string> troubles;
 };
 
 TEST(EtcdGateway, ALeaseThatHasEndedIsReplacedByTheSamePut) {
@@ -195,6 +197,24 @@ TEST(EtcdGateway, WhatManyPublishersSaidBeforeTheyWentIsNotAskedForAgainAndAgain
     board.look(seen);
     EXPECT_THAT(seen.texts, SizeIs(0));
     EXPECT_EQ(gateway.asked("/v3/kv/range"), 5) << "the names, all at once, and each once";
+}
+
+TEST(EtcdGateway, OneTextThatIsTooLongIsNamedAndTheOthersAreRead) {
+    Gateway gateway;
+    gateway.put("/netio/a", "text");
+    gateway.put("/netio/huge", std::string(std::size_t{13} << 20, 'x')); // a third more as base64
+    gateway.put("/netio/z", "text");
+    EtcdBoard board{gateway.place(), seconds{3}, milliseconds{50}};
+    Seen seen;
+    board.look(seen);
+    EXPECT_EQ(seen.texts, (std::map<std::string, std::string>{{"a", "text"}, {"z", "text"}}));
+    EXPECT_THAT(seen.troubles,
+                testing::ElementsAre(testing::AllOf(testing::HasSubstr("'huge' is passed over"),
+                                                    testing::HasSubstr("16777216"))));
+    gateway.put("/netio/huge", "short"); // it is read again when it changes
+    board.look(seen);
+    EXPECT_EQ(seen.texts["huge"], "short");
+    EXPECT_THAT(seen.troubles, SizeIs(1));
 }
 
 // Whoever looks again at once does so without a pause.

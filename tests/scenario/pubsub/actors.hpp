@@ -91,6 +91,10 @@ class SubscriberActor final : public SubscribeSocket::Handler {
         changes.push_back(change);
         if (at_changed) at_changed(socket);
     }
+    void on_nothing_published(SubscribeSocket& socket, const FidQuery::Near& near) override {
+        nothing_published.push_back(to_string(near));
+        if (at_nothing_published) at_nothing_published(socket);
+    }
     void on_totals(SubscribeSocket& socket) override {
         ++totals;
         const ArrivalCounter::Books books = socket.arrivals().books().value();
@@ -129,9 +133,10 @@ class SubscriberActor final : public SubscribeSocket::Handler {
     std::vector<PublisherChange> changes;
     std::map<Fid, std::vector<std::uint64_t>> gap_after, gap_counts;
     std::vector<netio::Closed> closed;
-    std::function<void(SubscribeSocket&)> at_connected, at_subscribed, at_unsubscribed, at_message,
-        at_gap, at_refused, at_policy_refused, at_unsubscription_refused, at_not_permitted,
-        at_missed, at_changed, at_totals, at_closed;
+    std::vector<std::string> nothing_published;
+    std::function<void(SubscribeSocket&)> at_nothing_published, at_connected, at_subscribed,
+        at_unsubscribed, at_message, at_gap, at_refused, at_policy_refused,
+        at_unsubscription_refused, at_not_permitted, at_missed, at_changed, at_totals, at_closed;
 };
 
 class PublisherActor final : public PublishSocket::Handler {

@@ -30,6 +30,30 @@ TEST_P(PublishingClient, TakesAMessageOfExactlyTheLimit) {
     EXPECT_EQ(publisher->published(), 1U);
 }
 
+TEST_P(PublishingClient, SaysWhetherAnySubscriberWantsTheFid) {
+    serve();
+    EXPECT_EQ(publish(0, 40), Status::no_subscribers);
+    EXPECT_FALSE(publisher->wait_for_subscribers(1, std::chrono::milliseconds{0}));
+    Subscription& one = subscribe_to(range(1, 5));
+    Subscription& other = subscribe_to(range(3, 9));
+    EXPECT_TRUE(publisher->wait_for_subscribers(2, std::chrono::milliseconds{0}));
+    EXPECT_FALSE(publisher->wait_for_subscribers(3, std::chrono::milliseconds{0}));
+    EXPECT_EQ(publish(1, 40), Status::ok);
+    EXPECT_EQ(publish(Fid{10}, 0, 40), Status::no_subscribers);
+    one.socket->unsubscribe(range(1, 4));
+    ASSERT_TRUE(run_until([&] { return one.actor.unsubscribed.size() == 1; }));
+    EXPECT_EQ(publish(2, 40), Status::no_subscribers);
+    EXPECT_EQ(publish(Fid{3}, 0, 40), Status::ok) << "the other one's";
+    EXPECT_EQ(publish(Fid{5}, 0, 40), Status::ok) << "of both";
+    other.socket->close();
+    ASSERT_TRUE(run_until([&] { return other.actor.closed.size() == 1; }));
+    ASSERT_TRUE(run_until(
+        [&] { return !publisher->wait_for_subscribers(2, std::chrono::milliseconds{0}); }));
+    EXPECT_EQ(publish(Fid{3}, 1, 40), Status::no_subscribers);
+    EXPECT_EQ(publish(Fid{5}, 1, 40), Status::ok);
+    ASSERT_TRUE(run_until([&] { return publisher->published() == 8; })) << "all of them count";
+}
+
 TEST_P(PublishingClient, PublishesInOrderAsItsSubscribersMakeRoom) {
     constexpr std::uint64_t count = 200;
     serve();

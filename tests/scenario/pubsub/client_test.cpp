@@ -237,6 +237,30 @@ TEST(Client, WhoOnlyPublishesHasNobodyToAsk) {
     EXPECT_TRUE(client.unsubscribe(range(1, 1)));
 }
 
+TEST(Client, WaitsForSoManySubscribers) {
+    Client publisher{publishing()};
+    EXPECT_FALSE(publisher.wait_for_subscribers(1, 1ms));
+    std::future<bool> two =
+        std::async(std::launch::async, [&] { return publisher.wait_for_subscribers(2, deadline); });
+    Client one{subscribing(publisher)};
+    ASSERT_EQ(one.subscribe({range(1, 1)}, {}, deadline), Answer::accepted);
+    EXPECT_NE(two.wait_for(0s), std::future_status::ready);
+    Client other{subscribing(publisher)};
+    ASSERT_EQ(other.subscribe({range(1, 2)}, {}, deadline), Answer::accepted);
+    EXPECT_TRUE(two.get());
+    EXPECT_EQ(publisher.publish(Fid{1}, {}), Status::ok);
+    EXPECT_EQ(publisher.publish(Fid{3}, {}), Status::no_subscribers);
+    EXPECT_FALSE(one.wait_for_subscribers(0, deadline)) << "it does not publish";
+    std::promise<bool> within;
+    ASSERT_TRUE(
+        publisher.post([&] { within.set_value(publisher.wait_for_subscribers(3, deadline)); }));
+    EXPECT_FALSE(within.get_future().get()) << "its own thread does not wait";
+    std::future<bool> three =
+        std::async(std::launch::async, [&] { return publisher.wait_for_subscribers(3, deadline); });
+    publisher.close();
+    EXPECT_FALSE(three.get()) << "the end is not waited for";
+}
+
 TEST(Client, AfterItsEndEveryCallSaysSo) {
     Client client{publishing()};
     client.close();

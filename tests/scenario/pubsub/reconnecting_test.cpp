@@ -96,6 +96,88 @@ TEST_P(Reconnecting, ASubscriptionThatOnlyChangesItsPolicyMissesNothing) {
     EXPECT_EQ(subscriber.actor.messages, 1U);
 }
 
+// What is unsubscribed at any moment between two connections is not missed, and the rest is.
+TEST_P(Reconnecting, CountsNothingMissedOfWhatWasUnsubscribedWhileAway) {
+    enum class When { away, connecting, asked };
+    for (const When when : {When::away, When::connecting, When::asked}) {
+        for (const bool soon : {false, true}) { // it is subscribed to again
+            SCOPED_TRACE(static_cast<int>(when) * 2 + static_cast<int>(soon));
+            auto publisher = buffered({});
+            auto& subscriber = subscribe({range(1, 9)}, returning());
+            const auto unsubscribe = [&](SubscribeSocket& socket) {
+                socket.unsubscribe(range(3, 4));
+                if (soon) socket.subscribe(range(3, 4));
+            };
+            ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+            for (const std::uint64_t fid : {3, 4, 5})
+                ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 40), Status::ok);
+            publisher->flush();
+            ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 3; }));
+            publisher_actor.closed.clear();
+            lose(subscriber);
+            ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
+            for (const std::uint64_t fid : {3, 4, 5})
+                ASSERT_EQ(publish(*publisher, Fid{fid}, 1, 40), Status::no_subscribers);
+            if (when == When::away) unsubscribe(*subscriber.socket);
+            // Here the request for all of them is under way.
+            if (when == When::asked) subscriber.actor.at_connected = unsubscribe;
+            if (when == When::connecting) {
+                const auto next = bed.sim()->next_connection();
+                ASSERT_TRUE(run_until([&] { return bed.sim()->next_connection() > next; }));
+                unsubscribe(*subscriber.socket);
+            }
+            ASSERT_TRUE(run_until([&] { return subscriber.actor.connected == 2; }));
+            if (!soon) subscriber.socket->subscribe(range(3, 4));
+            ASSERT_TRUE(run_until([&] {
+                return publisher->publish(Fid{3}, make_message(Fid{3}, 2, 40)) == Status::ok;
+            }));
+            publisher->flush();
+            ASSERT_TRUE(run_until([&] { return subscriber.actor.messages >= 4; }));
+            EXPECT_EQ(subscriber.actor.missed, (std::map<Fid, std::uint64_t>{{Fid{5}, 1U}}));
+            subscribers.clear();
+        }
+    }
+}
+
+// Only close() and abort() make on_closed without `retrying` the last event.
+TEST_P(Reconnecting, ConnectsAgainOnSubscribeUnlessItWasClosed) {
+    auto publisher = buffered({});
+    for (const bool reconnect : {false, true}) {
+        SubscribeSocket::Options options = returning();
+        options.reconnect = reconnect;
+        auto& subscriber = subscribe({range(1, 9)}, options);
+        const auto ended = [&] {
+            return !subscriber.actor.closed.empty() && !subscriber.actor.last_retrying;
+        };
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+        subscriber.socket->unsubscribe(range(1, 9));
+        ASSERT_TRUE(run_until(ended));
+        EXPECT_EQ(subscriber.actor.closed.back().reason, netio::CloseReason::orderly);
+        subscriber.socket->subscribe(range(1, 1));
+        ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 2; }));
+        EXPECT_EQ(subscriber.actor.connected, 2);
+        if (!reconnect) {
+            subscriber.actor.closed.clear();
+            lose(subscriber);
+            ASSERT_TRUE(ended());
+            subscriber.socket->subscribe(range(2, 2));
+            ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() >= 4; }));
+            EXPECT_EQ(subscriber.actor.subscribed.back(), range(1, 2)) << "all that is wanted";
+        }
+        subscriber.actor.closed.clear();
+        subscriber.socket->close();
+        ASSERT_TRUE(run_until(ended));
+        const int connected = subscriber.actor.connected;
+        subscriber.socket->subscribe(range(1, 1));
+        const netio::TimePoint begin = loop().now();
+        netio::Timer wake{loop(), [] {}};
+        wake.start(10s);
+        ASSERT_TRUE(run_until([&] { return loop().now() - begin >= 10s; }));
+        EXPECT_EQ(subscriber.actor.connected, connected);
+        EXPECT_THAT(subscriber.actor.closed, SizeIs(1));
+    }
+}
+
 TEST_P(Reconnecting, AttemptsBecomeRarer) {
     auto publisher = buffered({});
     auto& subscriber = subscribe({range(1, 1)}, returning());

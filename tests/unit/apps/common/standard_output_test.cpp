@@ -86,6 +86,19 @@ TEST_P(StandardOutput, ArrivesWholeWhenItsReaderGoesOn) {
     EXPECT_EQ(read.substr(read.find_first_not_of('.')), text_);
 }
 
+TEST(Report, IsEscapedOnItsWayOut) {
+    std::array<int, 2> ends{-1, -1};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    print_report("who\tdaq\x1b[2J \xc2\x9b\nnext\n", WaitUntil::first_signal, ends[1]);
+    ::close(ends[1]);
+    std::array<char, 128> piece{};
+    const ssize_t bytes = ::read(ends[0], piece.data(), piece.size());
+    ::close(ends[0]);
+    ASSERT_GT(bytes, 0);
+    EXPECT_EQ(std::string(piece.data(), static_cast<std::size_t>(bytes)),
+              "who\tdaq\\u001b[2J \\u009b\nnext\n");
+}
+
 INSTANTIATE_TEST_SUITE_P(Blocking, StandardOutput, testing::Values(0));
 INSTANTIATE_TEST_SUITE_P(NonBlocking, StandardOutput, testing::Values(O_NONBLOCK));
 

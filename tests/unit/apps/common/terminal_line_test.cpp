@@ -25,7 +25,7 @@ TEST(TerminalLine, IsCutToWhatTheTerminalShowsInOneLine) {
 }
 
 TEST(TerminalLine, WhatAStrangerHasNamedDoesNotLeaveIt) {
-    EXPECT_EQ(in_its_place("a\nb\x1b[2J", 80), "\ra?b?[2J\x1b[K");
+    EXPECT_EQ(in_its_place("a\nb\x1b[2J", 80), "\ra\\nb\\u001b[2J\x1b[K");
 }
 
 // A terminal in the place of standard output, which nobody reads.

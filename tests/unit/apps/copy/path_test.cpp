@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/common/printable.hpp"
 #include "apps/copy/path.hpp"
 
 #include <gtest/gtest.h>
@@ -87,26 +86,6 @@ TEST(CopyPath, IsSplitIntoFolderAndLeaf) {
     EXPECT_EQ(split_path("a/b/c").leaf, "c");
     EXPECT_EQ(partial_name("c"), ".c.netio-part");
     EXPECT_LE(partial_name(std::string(component_limit_bytes, 'x')).size(), 255U);
-}
-
-TEST(CopyPath, TextForALogHasNoControlCharacters) {
-    EXPECT_EQ(printable("a\x1b[2J\n"), "a?[2J?");
-    EXPECT_EQ(printable("abcdef", 3), "abc");
-    EXPECT_EQ(printable("a\xc2\x9b"
-                        "2J"),
-              "a?2J")
-        << "an escape of one byte, for a terminal";
-    EXPECT_EQ(printable("a\x9b"
-                        "2J\xff"),
-              "a?2J?")
-        << "no UTF-8";
-    EXPECT_EQ(printable("a\xe2\x80\xae"
-                        "b"),
-              "a?b")
-        << "turns the direction of writing";
-    EXPECT_EQ(printable("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
-              "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
-    EXPECT_EQ(printable("\xc3\xa4\xc3\xa4", 3), "\xc3\xa4") << "never half a character";
 }
 
 } // namespace

@@ -29,16 +29,6 @@ const Report report{.provider = "tcp",
                                .checksum = {},
                                .detail = "why"}}};
 
-TEST(Report, ANameStaysWithinItsLine) {
-    CopiedFile file{
-        .path = "a\nb\x1b[2J", .outcome = CopiedFile::Outcome::copied, .checksum = "abcd"};
-    EXPECT_THAT(to_text(file, ChecksumKind::sha256), HasSubstr("a?b?[2J: 0 bytes"));
-    file.outcome = CopiedFile::Outcome::failed;
-    file.detail = "cannot read a\nb";
-    EXPECT_EQ(to_text(file, ChecksumKind::sha256), "a?b?[2J: cannot read a?b");
-    EXPECT_THAT(progress_line({.path = "a\nb", .size_bytes = 1}, 0), HasSubstr("a?b  "));
-}
-
 TEST(Report, IsOneLineOfJson) {
     const std::string text = to_json(report);
     EXPECT_EQ(text.find('\n'), std::string::npos);

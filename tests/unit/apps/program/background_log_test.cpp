@@ -102,6 +102,24 @@ TEST_F(BackgroundLogs, GoOnInAnotherFileWithTheNextLine) {
     ::close(second[0]);
 }
 
+// What a peer, a server or a file has chosen cannot act on a terminal, nor forge a line.
+TEST_F(BackgroundLogs, WriteOneLineWhateverTheTextContains) {
+    for (const auto style : {BackgroundLog::Style::plain, BackgroundLog::Style::journal}) {
+        const auto log = std::make_shared<BackgroundLog>(ends_[1], style);
+        log_through(log);
+        logger_->error("etcd answers 500 ({})", "\x1b[2J\nFAKE \xe2\x80\xae \xc2\x9b \x9b");
+        logger_->error("{}", std::string(20'000, 'x'));
+        logger_->info("last");
+        EXPECT_TRUE(log->finish(hours{1}));
+        const std::string all = read_all();
+        const std::string mark = style == BackgroundLog::Style::journal ? "<3>" : "";
+        EXPECT_THAT(all, testing::StartsWith(mark + "etcd answers 500 (\\u001b[2J\\nFAKE "
+                                                    "\\u202e \\u009b \\x9b)\n"));
+        EXPECT_THAT(all, testing::HasSubstr("xx ... (20000 bytes in all)\n"));
+        EXPECT_LT(all.size(), 9000U);
+    }
+}
+
 TEST_F(BackgroundLogs, HoldUpNobodyAndSayWhatIsLeftOut) {
     fill();
     const auto log = std::make_shared<BackgroundLog>(ends_[1], BackgroundLog::Style::plain, 10);

@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"  listen: a:1\n, b\n",
                 "test.yaml:2:1: document: ", "the document ends before this"},
         Mistake{head + "\"a\\nb\\x7f\": 1\n" + streams,
-                "test.yaml:3:1: a\\x0ab\\x7f: ", "unknown key"}));
+                "test.yaml:3:1: a\nb\x7f: ", "unknown key"}));
 
 INSTANTIATE_TEST_SUITE_P(
     OfThePublisher, PublisherConfigMistake,
@@ -313,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(
         in_stream("{fids: 1-2, source: pipe}",
                   "test.yaml:4:25: streams[0].source: ", "standard input is one stream"),
         in_stream("{fids: \"1\\n2\", source: pattern, size: 40}",
-                  "test.yaml:4:12: streams[0].fids: ", "'1\\x0a2' is not a fid"),
+                  "test.yaml:4:12: streams[0].fids: ", "'1\n2' is not a fid"),
         Mistake{head + "streams:\n  - {fids: 0, source: pipe}\n  - {fids: 1, source: pipe}\n",
                 "test.yaml:5:23: streams[1].source: ",
                 "standard input has a stream already; allowed: pipe in one stream only"},

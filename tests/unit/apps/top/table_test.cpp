@@ -95,7 +95,7 @@ TEST(TopTable, HasARowForEachPortOfADevice) {
 TEST(TopTable, NamesAPublisherWhereThereIsRoomForTheWholeName) {
     const std::vector<Look> looks{{.source = "h:1", .name = "daq\x1b", .error = {}, .rows = {}},
                                   {.source = "h:2", .name = "daq-2", .error = "lost", .rows = {}}};
-    EXPECT_THAT(to_text(looks), testing::StartsWith("daq? at h:1\n"));
+    EXPECT_THAT(to_text(looks), testing::StartsWith("daq\\u001b at h:1\n"));
     EXPECT_EQ(TableLayout{18}.title(looks[1]), "daq-2 at h:2: lost");
     EXPECT_EQ(TableLayout{17}.title(looks[1]), "h:2: lost");
     EXPECT_THAT(to_json(looks), HasSubstr("\"publisher\":\"daq-2\""));

@@ -122,6 +122,46 @@ TEST(PubsubFrames, AnswerComesBackAndUnknownResultsAreRefused) {
     EXPECT_FALSE(decode_answer(bytes));
 }
 
+TEST(PubsubFrames, QuestionsAboutFidsComeBackWithinTheirLimits) {
+    std::array<std::byte, fids_question_bytes> bytes{};
+    for (const std::uint32_t limit : {0U, 1U, fids_answer_limit, fids_answer_limit + 1}) {
+        encode(FidsQuestion{.from = Fid{5}, .limit = limit, .number = 9}, bytes);
+        const auto decoded = decode_fids_question(bytes);
+        ASSERT_EQ(decoded.has_value(), limit >= 1 && limit <= fids_answer_limit) << limit;
+        if (!decoded) continue;
+        EXPECT_EQ(decoded->from, Fid{5});
+        EXPECT_EQ(decoded->limit, limit);
+        EXPECT_EQ(decoded->number, 9U);
+    }
+    for (std::size_t cut = 0; cut < bytes.size(); ++cut)
+        EXPECT_FALSE(decode_fids_question(std::span{bytes}.first(cut)));
+}
+
+TEST(PubsubFrames, AnswersAboutFidsAscend) {
+    std::array<std::byte, 40> bytes{};
+    const auto answer_of = [&](const std::array<FidCount, 2>& ranges) {
+        encode_fids_answer(7, bytes);
+        encode(ranges, std::span{bytes}.subspan(fids_answer_extension_bytes));
+        return decode_fids_answer(bytes);
+    };
+    const auto good = answer_of({FidCount{Fid{1}, 2}, FidCount{Fid{3}, UINT64_MAX}});
+    ASSERT_TRUE(good);
+    EXPECT_EQ(good->number, 7U);
+    EXPECT_THAT(good->ranges,
+                ElementsAre(FidRange{Fid{1}, Fid{2}}, FidRange{Fid{3}, Fid{UINT64_MAX}}));
+    EXPECT_FALSE(answer_of({FidCount{Fid{1}, 3}, FidCount{Fid{3}, 4}})) << "they overlap";
+    EXPECT_FALSE(answer_of({FidCount{Fid{2}, 1}, FidCount{Fid{3}, 4}})) << "backwards";
+    for (std::size_t cut = 0; cut <= 40; ++cut) {
+        encode_fids_answer(7, bytes);
+        encode(std::array{FidCount{Fid{1}, 2}, FidCount{Fid{3}, 4}},
+               std::span{bytes}.subspan(fids_answer_extension_bytes));
+        EXPECT_EQ(decode_fids_answer(std::span{bytes}.first(cut)).has_value(),
+                  cut == 8 || cut == 24 || cut == 40);
+    }
+    bytes[4] = std::byte{1};
+    EXPECT_FALSE(decode_fids_answer(bytes)) << "reserved";
+}
+
 TEST(PubsubFrames, CountsComeBack) {
     const std::array<FidCount, 2> counts{FidCount{.fid = Fid{1}, .count = 2},
                                          FidCount{.fid = Fid{3}, .count = UINT64_MAX}};

@@ -47,6 +47,19 @@ std::string list_of(std::size_t count, const std::string& each, const std::strin
     return "[" + list + last + "]";
 }
 
+// A document of a hundred bytes for each few bytes of the text.
+TEST(AnnouncementLimits, MoreValuesThanAnAnnouncementNeedsAreNotRead) {
+    Announcement largest{.name = "a"};
+    for (std::uint64_t i = 0; i < announced_ranges_limit; ++i)
+        largest.fids.push_back(
+            {.fids = {Fid{2 * i}, Fid{2 * i}}, .meaning = i % 2 == 0 ? "a" : "b"});
+    EXPECT_TRUE(is_taken(largest)) << "a group for each range";
+    EXPECT_EQ(refusal_of("\"x\":" + list_of(300'000, "{}", "{}")),
+              "announcement: it has more than 266240 values");
+    EXPECT_EQ(refusal_of("\"x\":" + std::string(2'000'000, '[')),
+              "announcement: it is nested deeper than 8 levels");
+}
+
 TEST(AnnouncementLimits, EachTextMayBeAsLongAsTheLimitOfTexts) {
     for (std::string Announcement::*const text : {&Announcement::mode, &Announcement::host,
                                                   &Announcement::started, &Announcement::metrics}) {

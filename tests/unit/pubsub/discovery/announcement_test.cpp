@@ -70,7 +70,8 @@ TEST(Announcement, WhatALaterVersionAddsIsPassedOver) {
 }
 
 TEST(Announcement, AMistakeIsToldWithItsPlace) {
-    EXPECT_EQ(refusal_of("{\"netio\":1"), "announcement: not a whole JSON object");
+    EXPECT_EQ(refusal_of("{\"netio\":1"), "announcement: it is not JSON");
+    EXPECT_EQ(refusal_of("[1]"), "announcement: not a whole JSON object");
     EXPECT_THAT(refusal_of(R"({"netio":2})"), StartsWith("netio: a format"));
     EXPECT_EQ(refusal_of(R"({"netio":1,"name":"a","instance":"0x1"})"), "counter: is missing");
     EXPECT_THAT(refusal_of(R"({"netio":1,"name":"../a","instance":"0x1","counter":1,"pid":1})"),

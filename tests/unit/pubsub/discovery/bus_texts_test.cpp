@@ -113,8 +113,7 @@ TEST_F(BusTexts, ATornAnnouncementIsToldAndTheOthersAreRead) {
     const BusNews news = look(start);
     EXPECT_EQ(news.publishers.size(), 1U);
     EXPECT_THAT(news.troubles,
-                ElementsAre("the announcement 'b' is passed over: announcement: not a whole JSON "
-                            "object",
+                ElementsAre("the announcement 'b' is passed over: announcement: it is not JSON",
                             "the announcement 'c' is passed over: name: it is 'a'"));
 }
 

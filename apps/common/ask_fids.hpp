@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// For commands that ask a publisher which fids it publishes, and end.
+
+#include "apps/common/keys.hpp"
+#include "pubsub/subscriber/fid_query.hpp"
+
+#include <string>
+#include <vector>
+
+namespace apps {
+
+struct FidsArguments {
+    std::string publisher; // HOST:PORT
+    std::string provider = "auto";
+    KeyArguments key;
+};
+
+// Of the whole list, or of the nearest to each of these. Throws as open_fabric() and client_key().
+netio::pubsub::FidQuery::Result ask_fids(const FidsArguments& arguments,
+                                         std::vector<netio::pubsub::FidRange> near);
+
+} // namespace apps

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A list of addresses for options, which takes addresses and their texts:
+//
+//     .publishers = {"10.0.0.1:1234", "10.0.0.2:1234"}
+//     .publishers = {{"10.0.0.1", 1234}}
+
+#include "netio/base/status.hpp"
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace netio::inline v0_2 {
+
+class AddressList : public std::vector<Address> {
+  public:
+    AddressList() = default;
+    AddressList(std::initializer_list<Address> addresses) : vector{addresses} {}
+    // Throws as parse_address(). Not of std::string, which {"10.0.0.1", 1234} could be as well.
+    AddressList(std::initializer_list<const char*> texts) {
+        for (const char* const text : texts)
+            push_back(parse_address(text));
+    }
+    AddressList(std::vector<Address> addresses) noexcept // NOLINT: it is one
+        : vector{std::move(addresses)} {}
+};
+
+} // namespace netio::inline v0_2

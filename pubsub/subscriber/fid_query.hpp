@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Asks a publisher which fids it publishes, over a connection of its own:
+//
+//     pubsub::FidQuery query{*transport, {.publisher = {"10.0.0.1", 1234}},
+//                            [&](const pubsub::FidQuery::Result& result) { ... }};
+//
+// A publisher lists the fids under which it has published since its start, of those that the key
+// permits to read. It knows the question since version 0.3. Belongs to the loop's thread; may be
+// destroyed in the function that it calls.
+
+#include "netio/base/export.hpp"
+#include "netio/transport.hpp"
+#include "pubsub/core/fid.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::inline v0_2 {
+class ClientKey;
+} // namespace netio::inline v0_2
+
+namespace netio::pubsub::inline v0_2 {
+
+class NETIO_EXPORT FidQuery final {
+  public:
+    struct Options {
+        Address publisher{};
+        std::vector<Address> other_addresses{}; // of the same publisher, tried in order
+        std::string local_host{};               // empty: any
+        std::shared_ptr<const ClientKey> key{}; // null: none
+        // Absent: the whole list. Else, for each of these, whether any fid of it is published, and
+        // the nearest that are.
+        std::vector<FidRange> near{};
+        std::size_t range_limit = 65536; // of the whole list; what follows is left out
+        // Receive buffers: as large as the publisher requires, up to this.
+        std::size_t receive_bytes_limit = std::size_t{64} * 1024 * 1024;
+        std::chrono::milliseconds timeout{10000}; // all of it
+    };
+    struct Near {
+        FidRange asked;
+        bool is_published = false;
+        std::vector<FidRange> nearest; // ascending; the first may lie below; empty: there are none
+    };
+    struct Result {
+        std::string failure; // one line for people; empty: none
+        std::string provider;
+        std::vector<FidRange> fids; // the whole list: disjoint, not adjacent, ascending
+        bool is_complete = true;    // nothing of it was left out
+        std::vector<Near> near;
+    };
+    // Called once, from the loop.
+    using OnEnd = std::function<void(const Result&)>;
+
+    FidQuery(Transport& transport, Options options, OnEnd on_end);
+    ~FidQuery();
+    FidQuery(const FidQuery&) = delete;
+    FidQuery& operator=(const FidQuery&) = delete;
+
+  private:
+    class Core;
+    std::unique_ptr<Core> core_;
+};
+
+// For people: "nothing is published under 0x5 so far; the nearest published fids are 0x3-0x4 and
+// 0x9".
+NETIO_EXPORT std::string to_string(const FidQuery::Near& near);
+
+} // namespace netio::pubsub::inline v0_2

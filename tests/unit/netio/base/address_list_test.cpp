@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/base/address_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace netio {
+namespace {
+
+TEST(AddressList, IsWrittenAsTextsOrAsHostAndPort) {
+    struct Options {
+        AddressList addresses{};
+    };
+    const std::vector<Address> two{{"10.0.0.1", 1}, {"::1", 2}};
+    EXPECT_EQ((Options{.addresses = {"10.0.0.1:1", "[::1]:2"}}.addresses), two);
+    EXPECT_EQ((Options{.addresses = {{"10.0.0.1", 1}, {"::1", 2}}}.addresses), two);
+    EXPECT_EQ((Options{.addresses = {{.host = "10.0.0.1", .port = 1}}}.addresses),
+              (std::vector<Address>{{"10.0.0.1", 1}}));
+    EXPECT_EQ((Options{.addresses = {"10.0.0.1:1"}}.addresses.size()), 1U);
+    EXPECT_EQ((Options{.addresses = two}.addresses), two);
+    EXPECT_THROW((Options{.addresses = {"10.0.0.1"}}), std::invalid_argument);
+}
+
+} // namespace
+} // namespace netio
