@@ -337,7 +337,7 @@ void Run::on_publisher_changed(Subscriptions&, const Subscriptions::Source& sour
 
 void Run::on_nothing_published(Subscriptions&, const Subscriptions::Source& source,
                                const netio::pubsub::FidQuery::Near& near) {
-    logged_.peers.warn(fmt::format("{}: {}", shown(source), shown(near, logged_.layout)));
+    logged_.peers.warn(fmt::format("{}: {}", shown(source), apps::shown(near, logged_.layout)));
 }
 
 void Run::on_closed(Subscriptions&, const Subscriptions::Source& source,
