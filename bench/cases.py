@@ -182,6 +182,16 @@ def w15():
             yield Case("W15", "netio", "netio", {"size": size, "form": form}, {"size": size, "form": form})
 
 
+def w16(short):
+    """Buffered messages beside raw TCP that coalesces, with one fid and with many."""
+    sizes = (40, 1024, 65536) if short else (40, 128, 256, 1024, 4096, 16384, 65536, 1 << 18, 1 << 20)
+    for size in sizes:
+        for fids in (1, 1000):
+            for subject, program, form in (("raw-coalesced", "raw", "coalesced"), ("netio", "netio", "buffered")):
+                arguments = {"size": size, "fids": fids, "form": form}
+                yield Case("W16", subject, program, {"size": size, "fids": fids}, arguments)
+
+
 def all_cases(short):
     yield from w1()
     yield from w2(short)
@@ -198,6 +208,7 @@ def all_cases(short):
     yield from w13()
     yield from w14()
     yield from w15()
+    yield from w16(short)
 
 
 def not_measured():

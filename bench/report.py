@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
 
 import tables
 import targets
@@ -15,6 +16,17 @@ def one_line(metrics):
     return ", ".join(f"{name} {number(value)}" for name, value in metrics.items())
 
 
+def caches():
+    """The sizes of a core's caches as the C library finds them: "L1d 48 KiB, L2 1024 KiB"."""
+    names = (("L1d", "LEVEL1_DCACHE_SIZE"), ("L2", "LEVEL2_CACHE_SIZE"), ("L3", "LEVEL3_CACHE_SIZE"))
+    sizes = []
+    for name, variable in names:
+        done = subprocess.run(["getconf", variable], capture_output=True, text=True)
+        if done.stdout.strip().isdigit() and int(done.stdout) > 0:
+            sizes.append(f"{name} {int(done.stdout) // 1024} KiB")
+    return ", ".join(sizes) or "of unknown sizes"
+
+
 def machine():
     model = "unknown processor"
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
@@ -22,7 +34,7 @@ def machine():
             model = line.split(":", 1)[1].strip()
             break
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
-    return f"{os.cpu_count()} x {model}, Linux {platform.release()}; load average at the end: {load}"
+    return f"{os.cpu_count()} x {model} (caches: {caches()}), Linux {platform.release()}; load average at the end: {load}"
 
 
 def markdown(rows, options, took_s):

@@ -137,13 +137,13 @@ def scale(rows):
 def hard_cases(rows):
     metrics = (("W10", "gbit_per_s", "Gb/s"), ("W11", "messages_per_s", "messages/s"), ("W12", "wall_ms", "ms"),
                ("W13", "gbit_per_s", "Gb/s"), ("W14", "publisher_cpu_s_per_million", "s of CPU per million"),
-               ("W15", "messages_per_s", "messages/s"))
+               ("W15", "messages_per_s", "messages/s"), ("W16", "gbit_per_s", "Gb/s"))
     lines = [
         [workload, row["subject"], parameters_text(row["parameters"]), f"{cell(row)} {unit}"]
         for workload, metric, unit in metrics
         for row in rows.find(workload, metric)
     ]
-    title = "W10 to W15: pieces, groups, starting, a long way, loops, a client"
+    title = "W10 to W16: pieces, groups, starting, a long way, loops, a client, coalescing"
     return title, table(("", "subject", "", "measured"), lines)
 
 

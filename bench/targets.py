@@ -55,6 +55,10 @@ def throughput(results):
         for size, least in ((1024, 0.7), (65536, 0.85)):
             found = fraction("W4", RAW, size=size, subscribers=subscribers)
             yield "W4", f"1 to {subscribers}, {size} B, of raw TCP", "at least", least, found
+    for size in results.values("W16", "size"):
+        for fids in results.values("W16", "fids"):
+            found = fraction("W16", "raw-coalesced", size=size, fids=fids)
+            yield "W16", f"{size} B, buffered, {fids} fids: of raw TCP, coalesced", "at least", 0.95, found
     for size in results.values("W7", "size"):
         least = 0.95 if size >= 65536 else None
         yield "W7", f"{size} B, of plain fi_writedata", "at least", least, fraction("W7", "plain-libfabric", size=size)

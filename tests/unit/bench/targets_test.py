@@ -46,6 +46,14 @@ class Aiming(unittest.TestCase):
         rows = [row("W1", "netio", "messages_per_s", 30.0), row("W1", "raw-coalesced", "messages_per_s", 40.0)]
         self.assertEqual([each[-1] for each in found(rows, "of raw TCP, coalesced")], [0.75])
 
+    def test_buffered_messages_are_aimed_at_raw_tcp_by_size_and_fids(self):
+        rows = [row("W16", subject, "messages_per_s", median, size=128, fids=fids)
+                for fids, ours in ((1, 3.0), (1000, 2.0))
+                for subject, median in (("netio", ours), ("raw-coalesced", 4.0))]
+        for fids, expected in ((1, 0.75), (1000, 0.5)):
+            what = f"128 B, buffered, {fids} fids: of raw TCP, coalesced"
+            self.assertEqual([each[2:] for each in found(rows, what)], [("at least", 0.95, expected)])
+
     def test_what_was_not_measured_has_no_row(self):
         self.assertEqual(list(targets.ratios([])), [])
         self.assertEqual(list(targets.ratios([row("W1", "raw-coalesced", "messages_per_s", 1.0)])), [])
