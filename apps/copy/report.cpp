@@ -107,7 +107,7 @@ std::string to_text(const CopiedFile& file, ChecksumKind checksum) {
     const std::uint64_t rest = file.size_bytes - file.resumed_bytes;
     if (copied && file.moved_bytes < rest)
         text += fmt::format(", sparse: {} bytes of data sent", file.moved_bytes);
-    if (!file.detail.empty()) text += "; " + shown(file.detail);
+    if (!file.detail.empty()) text += "; " + file.detail;
     return text;
 }
 
