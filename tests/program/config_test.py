@@ -145,7 +145,7 @@ class Schema(Case):
                 ({**MINIMAL, "metrics": "0.0.0.0:9"}, "metrics: .*0\\.0\\.0\\.0:9 can be read", "open"),
                 ({**MINIMAL, "bus": "zookeeper://h"}, "bus: 'zookeeper://h' is no bus", "allowed: a directory"),
                 ({**here, "listen": [f"127.0.0.{i}:0" for i in range(1, 35)]}, "bus: addresses: more than 32", ""),
-                ({**MINIMAL, "buffered": {"pages": 2, "page_size": 64},
+                ({**MINIMAL, "buffered": {"pages": 2, "page_size": 256},
                   "streams": [{"fids": 1, "source": "pattern", "size": 4000}]}, "streams: messages of up to 4000", "")):
             with self.subTest(wrong):
                 path = self.written(wrong)
