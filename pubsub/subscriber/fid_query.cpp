@@ -42,9 +42,12 @@ class FidQuery::Core final : private Session::Handler, private Connector::Handle
     }
 
   private:
+    // A publisher with default pages requires it, as of a SubscribeSocket.
+    static constexpr std::size_t first_receive_bytes = std::size_t{258} * 1024;
+
     void on_route(const Session::Target& target) override {
         target_ = target;
-        receive_bytes_ = SessionOptions{}.receive_bytes;
+        receive_bytes_ = std::min(first_receive_bytes, options_.receive_bytes_limit);
         enlarged_ = false;
         connect();
     }
