@@ -208,10 +208,10 @@ class Blocked(CatCase):
             pass
 
     def test_a_timeout_ends_both_sides_and_says_what_was_waited_for(self):
-        blocked, peer = self.blocked("--timeout", "1")
+        blocked, peer = self.blocked("--timeout", "5")
         self.assert_ends(1, blocked, peer)
         log = blocked.stderr.read().decode()
-        self.assertRegex(log, r"no byte has moved for 1000 ms \(--timeout\); standard output has not taken [1-9]")
+        self.assertRegex(log, r"no byte has moved for 5000 ms \(--timeout\); standard output has not taken [1-9]")
 
     def test_the_death_of_the_peer_is_told_at_once_and_what_has_arrived_is_kept(self):
         blocked, peer = self.blocked()
