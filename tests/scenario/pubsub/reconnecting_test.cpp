@@ -109,14 +109,14 @@ TEST_P(Reconnecting, CountsNothingMissedOfWhatWasUnsubscribedWhileAway) {
                 if (soon) socket.subscribe(range(3, 4));
             };
             ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
-            for (const std::uint64_t fid : {3, 4, 5})
+            for (const std::uint64_t fid : {3U, 4U, 5U})
                 ASSERT_EQ(publish(*publisher, Fid{fid}, 0, 40), Status::ok);
             publisher->flush();
             ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == 3; }));
             publisher_actor.closed.clear();
             lose(subscriber);
             ASSERT_TRUE(run_until([&] { return publisher_actor.closed.size() == 1; }));
-            for (const std::uint64_t fid : {3, 4, 5})
+            for (const std::uint64_t fid : {3U, 4U, 5U})
                 ASSERT_EQ(publish(*publisher, Fid{fid}, 1, 40), Status::no_subscribers);
             if (when == When::away) unsubscribe(*subscriber.socket);
             // Here the request for all of them is under way.
