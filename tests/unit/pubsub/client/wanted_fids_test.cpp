@@ -30,7 +30,7 @@ TEST(WantedFids, KnowsEachFidThatAnySubscriberHas) {
         std::size_t subscribers = 0;
         std::set<std::uint64_t> all;
         for (const auto& [id, own] : model) {
-            subscribers += own.empty() ? 0 : 1;
+            subscribers += own.empty() ? 0U : 1U;
             all.insert(own.begin(), own.end());
         }
         for (std::uint64_t fid = 0; fid < fids; ++fid)
