@@ -256,7 +256,7 @@ class RefusingCopies(CopyCase):
     def test_an_impossible_name_does_not_keep_the_others(self):
         _, address = self.serve()
         report = self.refused(self.path("a\tb", "content"), self.path("a", "content"), address,
-                              saying="its name at the server, 'a.b', has a control character")
+                              saying="its name at the server, 'a..b', has a control character")
         self.assertEqual([file["outcome"] for file in report["files"]], ["failed", "copied"])
 
     def test_a_file_whose_size_is_not_its_length_is_not_copied(self):
@@ -283,7 +283,7 @@ class RefusingCopies(CopyCase):
         self.assertEqual([(file["path"], file["outcome"]) for file in report["files"]],
                          [(path, "failed") for path in paths])
         text = self.start("copy", *paths, address, json_report=False).process.stdout.read()
-        self.assertIn(": failed, 0 of 3 files,", text)
+        self.assertIn(": failed, 0 of 3 files copied,", text)
 
 
 if __name__ == "__main__":
