@@ -56,6 +56,12 @@ void reopen_at_hang_up(const std::string& file, const std::shared_ptr<Background
     ::sigemptyset(&hang_up);
     ::sigaddset(&hang_up, SIGHUP);
     ::pthread_sigmask(SIG_BLOCK, &hang_up, nullptr);
+    // The thread takes no other signal: one that ends the program is for the loop that waits for
+    // it.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
     std::thread{[hang_up, file, log] {
         for (int number = 0; ::sigwait(&hang_up, &number) == 0;) {
             try {
@@ -67,6 +73,7 @@ void reopen_at_hang_up(const std::string& file, const std::shared_ptr<Background
             }
         }
     }}.detach();
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 // Elsewhere than in the log, which cannot be written; once.

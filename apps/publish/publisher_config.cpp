@@ -354,8 +354,11 @@ void refuse_at(const PublisherConfig& config, std::string_view key, const std::s
     std::string text = problem;
     for (const netio::Address& each : addresses) {
         const std::string free_port = to_string(netio::Address{each.host, 0});
-        const std::size_t at = text.find(free_port);
-        if (at != std::string::npos) text.replace(at, free_port.size(), to_string(each));
+        const std::string shown = to_string(each);
+        for (std::size_t at = 0; (at = text.find(free_port, at)) != std::string::npos;) {
+            text.replace(at, free_port.size(), shown);
+            at += shown.size();
+        }
     }
     throw ConfigError{config.place_of(key) + ": " + text};
 }

@@ -283,7 +283,7 @@ class RefusingCopies(CopyCase):
         self.assertEqual([(file["path"], file["outcome"]) for file in report["files"]],
                          [(path, "failed") for path in paths])
         text = self.start("copy", *paths, address, json_report=False).process.stdout.read()
-        self.assertIn(": failed, 0 of 3 files copied,", text)
+        self.assertIn(": failed, 0 of 3 files copied, 3 failed,", text)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,8 @@ TEST(BusPlace, FidsThatNoAnnouncementTakesAreRefusedWithTheRemedyBeforeItStarts)
         refuse_unannounceable(config);
         ADD_FAILURE() << "it does not fit";
     } catch (const ConfigError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("test.yaml: bus: the fids are 65537 separate ranges"));
+        EXPECT_THAT(error.what(),
+                    HasSubstr("test.yaml:3:6: bus: the fids are 65537 separate ranges"));
         EXPECT_THAT(error.what(), HasSubstr("or publish them without a bus"));
     }
     config.bus.where.clear();

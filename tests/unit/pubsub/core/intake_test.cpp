@@ -95,7 +95,7 @@ TEST_F(IntakeTest, SaysThatThereIsNoMemoryForAMessage) {
     EXPECT_THAT(sink.messages, IsEmpty());
     EXPECT_EQ(take(fragment_kind, first), Outcome::taken);
     EXPECT_EQ(take(fragment_kind, fragment(4, 10)), Outcome::taken);
-    EXPECT_THAT(sink.messages, ElementsAre("4:20"));
+    EXPECT_THAT(sink.messages, ElementsAre("0x4:20"));
 }
 
 TEST_F(IntakeTest, FindsMessagesInPagesInFramesOfTheirOwnAndInFragments) {

@@ -183,7 +183,11 @@ TEST_F(QueueLimits, AGapThatIsBeingSentTakesTheOneThatComesToFollowIt) {
     taken.gap->add(Fid{0}, 1);
     peer.queue.settle(taken);
     EXPECT_EQ(peer.queue.size(), 1U);
-    peer.take_all();
+    for (int i = 0; i < 3; ++i) { // a few frames are under way at a time
+        peer.take_all();
+        while (!peer.under_way.empty())
+            static_cast<void>(complete_one());
+    }
     std::map<Fid, std::uint64_t> sum;
     for (const FidCount& each : peer.counts)
         sum[each.fid] += each.count;
