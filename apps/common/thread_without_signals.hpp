@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <pthread.h>
+#include "netio/base/signals_blocked.hpp"
 
-#include <csignal>
 #include <thread>
 #include <utility>
 
@@ -13,17 +12,8 @@ namespace apps {
 // error of the write (EPIPE), not a SIGPIPE. Throws std::system_error: the system grants no thread.
 template <typename Task>
 void start_thread_without_signals(Task task) {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before);
-    try {
-        std::thread{std::move(task)}.detach();
-    } catch (...) {
-        ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        throw;
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    const netio::AllSignalsBlocked blocked;
+    std::thread{std::move(task)}.detach();
 }
 
 } // namespace apps
