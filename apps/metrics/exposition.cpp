@@ -13,10 +13,10 @@ namespace {
 constexpr unsigned first_exponent = 10;
 constexpr unsigned last_exponent = 35;
 
-// The format is UTF-8, and knows no other escapes than these.
+// The format is UTF-8 and defines these escapes only; printable() replaces other control characters.
 std::string escaped(std::string_view value, bool quoted) {
     std::string text;
-    for (const char each : printable(value)) {
+    for (const char each : printable(value, 1024, Lines::several)) {
         if (each == '\\') {
             text += "\\\\";
         } else if (each == '\n') {

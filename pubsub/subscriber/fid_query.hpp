@@ -4,7 +4,10 @@
 // Asks a publisher which fids it publishes, over a connection of its own:
 //
 //     pubsub::FidQuery query{*transport, {.publisher = {"10.0.0.1", 1234}},
-//                            [&](const pubsub::FidQuery::Result& result) { ... }};
+//                            [](const pubsub::FidQuery::Result& result) {
+//                                for (const FidRange fids : result.fids)
+//                                    std::cout << to_string(fids) << '\n';
+//                            }};
 //
 // A publisher lists the fids under which it has published since its start, of those that the key
 // permits to read. It knows the question since version 0.3. Belongs to the loop's thread; may be

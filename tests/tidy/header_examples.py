@@ -84,7 +84,7 @@ def program(path, text):
 
 root = pathlib.Path(__file__).resolve().parents[2]
 listed = re.findall(r"^    (\S+?\.hpp)\)?$", (root / "cmake/public_headers.cmake").read_text(), re.M)
-source = "".join(f'#include "{path}"\n' for path in listed) + "#include <vector>\n" + PRELUDE
+source = "".join(f'#include "{path}"\n' for path in listed) + "#include <iostream>\n#include <vector>\n" + PRELUDE
 count = 0
 for path in listed:
     example = program(path, (root / path).read_text())

@@ -154,15 +154,15 @@ TEST_F(CopyBed, AFileThatCannotBeReadDoesNotKeepTheNextFromBeingSent) {
 
 TEST_F(CopyBed, AFailureAtTheServerIsToldAndTheNextFileFollows) {
     serve();
-    put("source/large", "");
-    // All of it a hole, and twice what the disk has.
-    fs::resize_file(root + "/source/large", 2 * fs::space(root).available);
+    put("source/taken", "a");
+    fs::create_directories(root + "/served/taken/by_a_folder");
     put("source/b", "b");
-    const Outcome outcome = copy(options({"large", "b"}));
+    const Outcome outcome = copy(options({"taken", "b"}));
     ASSERT_EQ(outcome.files.size(), 2U);
-    EXPECT_THAT(outcome.files[0].detail, HasSubstr("no room for the"));
+    EXPECT_EQ(outcome.files[0].outcome, CopiedFile::Outcome::failed);
+    EXPECT_THAT(outcome.files[0].detail, HasSubstr("taken"));
     EXPECT_EQ(outcome.files[1].outcome, CopiedFile::Outcome::copied);
-    EXPECT_FALSE(fs::exists(root + "/served/large"));
+    EXPECT_TRUE(fs::is_directory(root + "/served/taken/by_a_folder"));
 }
 
 TEST_F(CopyBed, SeveralSendersAtOnce) {

@@ -11,7 +11,8 @@
 namespace netio::test {
 namespace {
 
-// Nothing is checked in a build with NDEBUG.
+// Builds with NDEBUG leave out the checks of frequent calls; the WrongThread tests run in every
+// build.
 #ifndef NDEBUG
 class ForeignThread : public Messages {
   protected:
@@ -113,19 +114,6 @@ TEST_P(ForeignThread, EveryCallOfATimerIsRefused) {
                                 {"Timer::~Timer", [&] { timer.reset(); }}});
 }
 #endif
-
-// What the macro becomes, as text.
-#define NETIO_TEXT(...) #__VA_ARGS__
-#define NETIO_TEXT_OF(...) NETIO_TEXT(__VA_ARGS__)
-
-TEST(CheckCaller, LeavesNothingInABuildForUse) {
-#ifdef NDEBUG
-    EXPECT_STREQ(NETIO_TEXT_OF(NETIO_CHECK_CALLER(loop, "Type")), "static_cast<void>(0)");
-#else
-    EXPECT_STREQ(NETIO_TEXT_OF(NETIO_CHECK_CALLER(loop, "Type")),
-                 "(loop).check_caller(\"Type\", __func__)");
-#endif
-}
 
 } // namespace
 } // namespace netio::test

@@ -192,7 +192,6 @@ TEST_P(PublisherConfigMistake, IsNamed) {
     EXPECT_THAT(error, StartsWith(GetParam().begins));
     EXPECT_THAT(error, HasSubstr(GetParam().contains));
     EXPECT_THAT(error, HasSubstr("; allowed: "));
-    EXPECT_EQ(error.find('\n'), std::string::npos) << "one line";
 }
 
 INSTANTIATE_TEST_SUITE_P(
