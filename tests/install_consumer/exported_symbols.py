@@ -12,12 +12,14 @@ import sys
 PLACE = r"netio::(?:pubsub::|stream::)?v\d+_\d+::"
 OURS = re.compile(r"\bnetio::")
 OWNER = re.compile(rf"(?:^|[ <(&*]){PLACE}(~?\w+)")
+# Inline functions of public headers call these.
+SUPPORT = {"process_generation", "refuse_inherited"}
 DECLARED = re.compile(r"^(?:class|struct|enum class) (?:\[\[.*?\]\] ?|NETIO_EXPORT )*(\w+)|^NETIO_EXPORT [^;=]*?(\w+)\(", re.M)
 
 
 def public_names(root):
     listed = (root / "cmake/public_headers.cmake").read_text()
-    names = set()
+    names = set(SUPPORT)
     for header in re.findall(r"^    (\S+\.hpp)", listed, re.M):
         for found in DECLARED.findall((root / header).read_text()):
             names |= {name for name in found if name}
