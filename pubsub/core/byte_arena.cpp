@@ -39,6 +39,21 @@ void ByteArena::shorten(Piece& piece, std::size_t size) {
     piece.size = size;
 }
 
+bool ByteArena::extend(Piece& piece, std::size_t size) {
+    size = rounded(size);
+    if (size <= piece.size) return true;
+    const std::size_t more = size - piece.size;
+    const std::size_t end = piece.offset + piece.size;
+    const auto hole = std::ranges::lower_bound(holes_, end, {}, &Piece::offset);
+    if (hole == holes_.end() || hole->offset != end || hole->size < more) return false;
+    hole->offset += more;
+    hole->size -= more;
+    if (hole->size == 0) holes_.erase(hole);
+    piece.size = size;
+    free_bytes_ -= more;
+    return true;
+}
+
 void ByteArena::give_back(const Piece& piece) {
     if (piece.size == 0) return;
     const auto next = std::ranges::lower_bound(holes_, piece.offset, {}, &Piece::offset);

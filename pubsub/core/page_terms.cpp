@@ -17,12 +17,19 @@ namespace {
 constexpr std::size_t share_waited_for_bytes = std::size_t{1} << 20;
 constexpr std::size_t share_dropped_at_bytes = std::size_t{4} << 20;
 
+// A subscriber takes the first part of a large page while the rest is filled. The page and its
+// headers fit one segment of the kernel's, which has 65,483 bytes on loopback: a second segment,
+// however short, wakes the subscriber once more.
+constexpr std::size_t early_page_bytes = 65'408;
+
 } // namespace
 
 PageTerms::PageTerms(const Options& options)
     : page_bytes_{options.page_bytes}, watermark_bytes_{options.watermark_bytes == 0
                                                             ? page_bytes_
                                                             : options.watermark_bytes},
+      early_bytes_{options.watermark_bytes == 0 ? std::min(page_bytes_, early_page_bytes)
+                                                : page_bytes_},
       share_bytes_{options.share_bytes} {
     require_between("page_bytes", options.page_bytes, 256, netio::page::message_limit);
     require_between("page_count", options.page_count, 2, std::size_t{1} << 20);

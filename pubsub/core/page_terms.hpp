@@ -18,7 +18,7 @@ class PageTerms {
         std::size_t page_bytes = 0;
         std::size_t page_count = 0;
         std::size_t share_bytes = 0;     // 0: as share_of() says
-        std::size_t watermark_bytes = 0; // 0: page_bytes
+        std::size_t watermark_bytes = 0; // 0: page_bytes, or early_bytes() for idle subscribers
         std::size_t largest_message_bytes = 0;
     };
     // Throws std::invalid_argument naming the option and what is allowed.
@@ -26,6 +26,11 @@ class PageTerms {
 
     std::size_t page_bytes() const noexcept { return page_bytes_; }
     std::size_t watermark_bytes() const noexcept { return watermark_bytes_; }
+    // A page that holds so much leaves while its subscribers are idle, and is filled further while
+    // they are busy. With a watermark of the user's: a whole page.
+    std::size_t early_bytes() const noexcept { return early_bytes_; }
+    // Bytes on their way to all subscribers of a page together: from here on they count as busy.
+    static constexpr std::size_t busy_bytes = std::size_t{1} << 20;
     // The memory of all pages.
     std::size_t pool() const noexcept { return pool_; }
     // Of the pool, for pages that are not filled yet.
@@ -58,6 +63,7 @@ class PageTerms {
   private:
     std::size_t page_bytes_;
     std::size_t watermark_bytes_;
+    std::size_t early_bytes_;
     std::size_t share_bytes_;
     std::size_t pool_;
     std::size_t message_limit_;

@@ -49,7 +49,9 @@ class NETIO_EXPORT BufferedPublishSocket final : public Publisher {
         // each fid the last message. Where it does not suffice, those of the fids go, and are told
         // as missed, that have had none for the longest time.
         std::size_t newest_bytes = std::size_t{4} * 1024 * 1024;
-        std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
+        // A page leaves when it holds so much. 0: at about 64 KiB while its subscribers are idle,
+        // and when full while they are busy.
+        std::size_t watermark_bytes = 0;
         // How long a message waits for its page to fill; 0: no timer. Pages leave for this reason
         // once in so long, the first after a pause at once; later where most would be nearly empty.
         std::chrono::microseconds flush_time{40};

@@ -91,17 +91,27 @@ Status BufferedPublisher::append(Group& group, Fid fid, MessageParts parts, std:
     std::byte* const out = reserve(group, fid, status, bytes);
     if (out == nullptr) return refuse(fid);
     copy_parts(parts, 0, {out, bytes});
-    if (open_.is_due(group)) flush_page(group.place, counters_.pages_left.full);
+    if (open_.is_due(group)) leave_or_fill_further(group);
     return Status::ok;
+}
+
+// The group's page holds what it was opened for. While its subscribers are busy it can be filled
+// further without making anybody wait.
+void BufferedPublisher::leave_or_fill_further(Group& group) {
+    if (open_.is_early(group)) {
+        if (!is_busy(group)) return flush_page(group.place, counters_.pages_left.idle);
+        if (open_.fill_further(group)) return;
+    }
+    flush_page(group.place, counters_.pages_left.full);
 }
 
 // Where a message goes in the group's open page, or in a new one; nullptr: nowhere now.
 std::byte* BufferedPublisher::reserve(Group& group, Fid fid, std::uint8_t status,
                                       std::size_t bytes) {
-    if (group.place != Group::nowhere) {
+    while (group.place != Group::nowhere) {
         std::byte* const out = open_.append(group, fid, status, bytes);
         if (out != nullptr) return out;
-        flush_page(group.place, counters_.pages_left.full);
+        leave_or_fill_further(group);
     }
     if (!open_page(group, bytes + page::header_bytes)) return nullptr;
     return open_.append(group, fid, status, bytes);
@@ -220,6 +230,19 @@ bool BufferedPublisher::is_idle(const Group& group) {
         anybody_idle = anybody_idle || idle;
     }
     return anybody_idle;
+}
+
+// What it would send them now would wait: for one of them, or for all copies that are under way.
+// Nobody counts who would only miss messages.
+bool BufferedPublisher::is_busy(const Group& group) {
+    std::size_t under_way = 0;
+    for (const Interest& member : group.members) {
+        if (may_miss(member.policy)) continue;
+        const Holding& holding = sessions_.subscribers()[member.subscriber].queue().holding();
+        under_way += holding.posted;
+        if (holding.waiting > 0 || under_way >= PageTerms::busy_bytes) return true;
+    }
+    return false;
 }
 
 void BufferedPublisher::close() {

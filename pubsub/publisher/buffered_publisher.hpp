@@ -65,11 +65,13 @@ class BufferedPublisher final : private SubscriberSessions::Owner {
     bool find_room(std::size_t bytes, Attempt attempt);
     // `reason`: the counter of why it leaves.
     void flush_page(std::size_t place, std::uint64_t& reason);
+    void leave_or_fill_further(Group& group);
     void flush_all(std::uint64_t& reason);
     void give_what_was_stuck();
     void flush_old();
     void flush_idle();
     bool is_idle(const Group& group);
+    bool is_busy(const Group& group);
     bool must_queue(const Group& group);
     Status refuse(Fid fid);
 

@@ -8,7 +8,8 @@ namespace netio::pubsub::inline v0_2 {
 
 bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
     const std::size_t part = terms_.set_aside() / (pages_.size() + 1);
-    const std::size_t bytes = std::max(record_bytes, std::min({terms_.page_bytes(), most, part}));
+    const std::size_t whole = std::max(record_bytes, std::min({terms_.page_bytes(), most, part}));
+    const std::size_t bytes = std::max(record_bytes, std::min(whole, terms_.early_bytes()));
     auto page = store_.open(record_bytes, bytes);
     if (!page) {
         // Groups that are seldom published to must not keep the memory of the others.
@@ -21,8 +22,21 @@ bool OpenPages::open(Group& group, std::size_t record_bytes, std::size_t most) {
     }
     if (!page) return false;
     const std::size_t room = std::min(store_.memory(*page).size(), bytes);
-    group.place = pages_.take({.group = &group, .page = *page, .bytes = room});
+    group.place =
+        pages_.take({.group = &group, .page = *page, .bytes = room, .most = std::max(room, whole)});
     group.writer = PageWriter{store_.memory(*page)};
+    return true;
+}
+
+bool OpenPages::fill_further(const Group& group) {
+    Open& open = pages_[static_cast<std::uint32_t>(group.place)];
+    const std::size_t bytes = std::min(open.most, open.bytes + terms_.early_bytes());
+    // As for a page that is opened: where little is left, none is made larger.
+    const std::size_t more = bytes - open.bytes;
+    const bool is_plenty = store_.free() >= more + terms_.pool() / 2;
+    if (more == 0 || !is_plenty || !store_.extend(open.page, bytes)) return false;
+    open.bytes = bytes;
+    limit_lane(open);
     return true;
 }
 
@@ -72,6 +86,7 @@ void OpenPages::shrink(std::size_t bytes) {
         if (kept >= store_.size(open.page)) return;
         store_.shorten(open.page, kept);
         open.bytes = std::min(open.bytes, kept);
+        open.most = open.bytes;
         limit_lane(open);
     });
 }

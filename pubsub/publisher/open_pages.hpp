@@ -27,8 +27,13 @@ class OpenPages {
     }
 
     // A page for the group with room for a record of so many bytes, and for `most` where there are
-    // as many. False: there is no memory for it.
+    // as many; as far as it is not filled further, for PageTerms::early_bytes(). So pages that
+    // leave early lie close together, and the same few are used again. False: there is no memory
+    // for it.
     bool open(Group& group, std::size_t record_bytes, std::size_t most);
+    // More goes into the group's page, instead of leaving now. False: it is as large as it may be,
+    // or there is no memory right behind it.
+    bool fill_further(const Group& group);
     // Where a message goes in the group's open page; nullptr: there is no room for it.
     std::byte* append(Group& group, Fid fid, std::uint8_t status, std::size_t bytes);
     // The group's page is to leave now: also where it was made no larger than its first message,
@@ -37,6 +42,11 @@ class OpenPages {
         const std::size_t used = group.writer.used();
         return used >= terms_.watermark_bytes() ||
                used + page::header_bytes > pages_[static_cast<std::uint32_t>(group.place)].bytes;
+    }
+    // The page could hold more than it may be filled with now, and has no watermark.
+    bool is_early(const Group& group) const noexcept {
+        const Open& open = pages_[static_cast<std::uint32_t>(group.place)];
+        return open.bytes < open.most && group.writer.used() < terms_.watermark_bytes();
     }
     // What nobody else will write to: the group's open page, which is not open any more.
     struct Filled {
@@ -67,6 +77,7 @@ class OpenPages {
         Group* group = nullptr;
         std::uint32_t page = 0;
         std::size_t bytes = 0; // that may be filled of it
+        std::size_t most = 0;  // that it may be made large enough for
     };
     void limit_lane(const Open& open) noexcept;
 

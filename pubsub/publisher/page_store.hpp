@@ -34,6 +34,10 @@ class PageStore {
     void shorten(std::uint32_t page, std::size_t bytes) {
         arena_.shorten(pages_[page].piece, bytes);
     }
+    // It has room for so many bytes. False: there is too little memory right behind it.
+    bool extend(std::uint32_t page, std::size_t bytes) {
+        return arena_.extend(pages_[page].piece, bytes);
+    }
     // Several, with room for so many bytes together, in each `most` or `least` at least; none:
     // there is not so much.
     std::vector<std::uint32_t> open_for(std::size_t bytes, std::size_t least, std::size_t most);

@@ -107,6 +107,54 @@ TEST_P(PublisherLimits, AMessageWithoutAPageOfItsOwnLeavesWhatWasPublishedBefore
     subscriber.actor.expect_contiguous(Fid{1}, 0, 2);
 }
 
+TEST_P(PublisherLimits, APageLeavesEarlyWhileItsSubscriberIsIdle) {
+    auto publisher = buffered({.flush_time = {}});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    std::uint64_t count = 0;
+    while (publisher->counters().pages == 0) {
+        ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
+        ASSERT_LT(count, 70U) << "a quarter of a page";
+    }
+    EXPECT_GE(count, 60U);
+    EXPECT_EQ(publisher->counters().pages_left.idle, 1U);
+    publisher->flush();
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.messages == count; }));
+    subscriber.actor.expect_contiguous(Fid{1}, 0, count);
+}
+
+TEST_P(PublisherLimits, APageFillsFurtherWhileItsSubscriberIsBusy) {
+    auto publisher = buffered({.flush_time = {}});
+    auto slow = stuck(range(1, 1));
+    std::uint64_t count = 0;
+    // Some pages leave early, until one has to wait.
+    while (figures(*publisher).waiting == 0) {
+        ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
+        ASSERT_LT(count, 2000U);
+    }
+    const std::uint64_t early = publisher->counters().pages;
+    const std::uint64_t before = count;
+    while (publisher->counters().pages == early) {
+        ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
+        ASSERT_LT(count, before + 300);
+    }
+    EXPECT_GE(count - before, 250U) << "it is filled to the whole of its 256 KiB";
+    EXPECT_GE(publisher->counters().pages_left.full, 1U);
+}
+
+TEST_P(PublisherLimits, AWatermarkKeepsPagesFromLeavingEarly) {
+    auto publisher = buffered({.watermark_bytes = 128 * 1024, .flush_time = {}});
+    auto& subscriber = subscribe({range(1, 1)});
+    ASSERT_TRUE(run_until([&] { return subscriber.actor.subscribed.size() == 1; }));
+    std::uint64_t count = 0;
+    while (publisher->counters().pages == 0) {
+        ASSERT_EQ(publish(*publisher, Fid{1}, count++, 1000), Status::ok);
+        ASSERT_LT(count, 200U);
+    }
+    EXPECT_GE(count, 128U);
+    EXPECT_EQ(publisher->counters().pages_left.idle, 0U);
+}
+
 // The quick way of publishing does not ask whether the publisher has ended.
 TEST_P(PublisherLimits, NothingIsPublishedBehindTheEndThoughAPageWasOpen) {
     for (const bool at_once : {false, true}) {

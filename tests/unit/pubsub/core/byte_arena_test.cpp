@@ -121,5 +121,21 @@ TEST(ByteArena, NeverGivesAByteTwiceAndForgetsNone) {
     }
 }
 
+TEST(ByteArena, ExtendsAPieceOnlyIntoTheHoleRightBehindIt) {
+    ByteArena arena{512};
+    auto piece = arena.take(64, 64);
+    const auto next = arena.take(64, 64);
+    EXPECT_FALSE(arena.extend(*piece, 128)) << "the next piece begins there";
+    EXPECT_EQ(piece->size, 64U);
+    arena.give_back(*next);
+    EXPECT_FALSE(arena.extend(*piece, 576)) << "there is too little";
+    EXPECT_TRUE(arena.extend(*piece, 128));
+    EXPECT_EQ(piece->size, 128U);
+    EXPECT_EQ(arena.free_bytes(), 384U);
+    EXPECT_EQ(arena.take(64, 64)->offset, 128U);
+    EXPECT_TRUE(arena.extend(*piece, 100)) << "it is as large already";
+    EXPECT_EQ(piece->size, 128U);
+}
+
 } // namespace
 } // namespace netio::pubsub

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
+#include <vector>
 
 namespace netio::pubsub {
 namespace {
@@ -42,6 +45,31 @@ TEST_F(OpenPagesTest, ForWantOfMemoryThoseOfOthersBecomeAsLargeAsThePartOfEachAn
     EXPECT_TRUE(takes(groups[0], part - 50)) << "its own part is kept for it";
     EXPECT_FALSE(takes(groups[0], part)) << "and what was more is not";
     EXPECT_TRUE(takes(next, record - page::header_bytes));
+}
+
+// Pages of 256 KiB that leave early take the first places of the memory again.
+TEST(OpenPages, UseTheSameMemoryAgainWhenTheyLeaveEarly) {
+    const PageTerms terms{{.page_bytes = 256 * 1024, .page_count = 16}};
+    PageStore store{terms.pool()};
+    OpenPages pages{store, terms};
+    Shares shares{terms.pool()};
+    const std::byte* const begin = store.memory(*store.open(64, 64)).data();
+    std::vector<std::uint32_t> sent;
+    std::size_t highest = 0;
+    for (int i = 0; i < 100; ++i) {
+        Group group;
+        ASSERT_TRUE(pages.open(group, 1000, terms.page_bytes()));
+        const OpenPages::Filled filled = pages.take(group.place);
+        store.seal(filled.page, terms.early_bytes(), PageStore::Contents::records, {}, shares);
+        const auto memory = store.memory(filled.page);
+        highest =
+            std::max(highest, static_cast<std::size_t>(memory.data() + memory.size() - begin));
+        sent.push_back(filled.page);
+        if (sent.size() < 3) continue; // so many are under way
+        store.release(sent.front(), shares);
+        sent.erase(sent.begin());
+    }
+    EXPECT_LE(highest, 4 * terms.early_bytes());
 }
 
 } // namespace
