@@ -94,8 +94,8 @@ constexpr std::array all_rules{
          "top.",
          "netio/loop/event_loop.hpp"},
     Rule{RuleId::queue_is_limited, "a queue is limited",
-         "publications whose memory is lent at once; beyond: `again`. As many more may have ended "
-         "with nobody taking them, and are told in the next turn",
+         "publications whose memory is borrowed at once; beyond: `again`. As many more may have "
+         "ended and are reported in the next turn",
          "docs/options.md"},
     Rule{RuleId::accounted_for, "accounted for",
          "Each message is received, told missing, or of a publisher said to have ended with an "
