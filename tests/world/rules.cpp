@@ -67,8 +67,8 @@ constexpr std::array all_rules{
          "many did not.",
          "pubsub/publisher/publisher.hpp"},
     Rule{RuleId::nothing_left, "nothing is left",
-         "Destroying a socket is immediate and silent; lent memory is free when the destructor "
-         "returns.",
+         "Destroying a socket is immediate and silent; borrowed memory is free when the "
+         "destructor returns.",
          "docs/architecture.md"},
     Rule{RuleId::simulator, "what breaks on some provider",
          "The simulator fails a test for everything that would break on some provider",
