@@ -5,7 +5,7 @@
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/subscription_table.hpp"
+#include "pubsub/publisher/subscription_table.hpp"
 
 #include <algorithm>
 #include <benchmark/benchmark.h>

@@ -2,7 +2,7 @@
 
 // The delivery tracker: the books of one unbuffered publication to a number of subscribers.
 
-#include "pubsub/core/delivery_tracker.hpp"
+#include "pubsub/publisher/delivery_tracker.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -4,8 +4,8 @@
 // Which fids have a subscriber at the moment, and how many subscribers there are: written by the
 // client's thread as its publish socket reports it, read and waited for by any thread.
 
+#include "pubsub/core/fid.hpp"
 #include "pubsub/core/fid_range_map.hpp"
-#include "pubsub/core/subscription_table.hpp"
 
 #include <chrono>
 #include <condition_variable>

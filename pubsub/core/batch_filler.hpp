@@ -5,9 +5,9 @@
 // becomes of one for which there is no room. It knows how full the mailbox was when it last looked;
 // since then there can only be more room. No I/O, no threads.
 
+#include "pubsub/core/conflation.hpp"
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/mailbox.hpp"
-#include "pubsub/core/newest_store.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <algorithm>
@@ -117,14 +117,14 @@ class BatchFiller {
         for (const FidCount& missed : newest_.take_missed())
             add_missed(missed.fid, missed.count);
         while (newest_.has_messages() && (all || !is_full())) {
-            const NewestStore::Message& message = newest_.front();
+            const ConflationStore::Message& message = newest_.front();
             append(message.fid, message.bytes, message.status);
             newest_.pop_front();
         }
     }
 
     Options options_;
-    NewestStore newest_; // with `newest`, of each fid; as many bytes again
+    ConflationStore newest_; // with `newest`, of each fid; as many bytes again
     Mailbox::Load seen_;
     Mailbox::Load calm_; // below that a batch is neither full nor due
     MessageBatch batch_;

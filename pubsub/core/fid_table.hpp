@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What publishing a message needs of its fid, and nothing else does: kept apart because users'
-// code has it inline. No I/O.
+// What publish() needs of a fid, and nothing else: a header of its own because the publish() of
+// users is inline. No I/O.
 
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/page.hpp"
@@ -12,25 +12,24 @@
 namespace netio::pubsub::inline v0_2 {
 namespace detail {
 
-// What the fids of one group share: the page that is being filled for all of them. Without one it
-// has room for nothing.
-struct Lane {
+// The page that is being filled for all fids of one group. Without a page the writer has no room.
+struct GroupWriter {
     PageWriter writer;
 };
 
 struct FidState {
-    std::uint64_t published = 0; // messages accepted, and those that nobody wanted
+    std::uint64_t published = 0; // messages that were accepted, or had no subscriber
     std::uint64_t generation = 0;
-    Lane* lane = nullptr; // of that generation
+    GroupWriter* group = nullptr; // of that generation
 };
 
 static_assert(FidMap<FidState>::slot_bytes() == 32, "two in a cache line");
 
 struct FidTable {
     FidMap<FidState> fids;
-    std::uint64_t generation = 1; // of the lanes
+    std::uint64_t generation = 1; // of the groups
 
-    // The state of a fid whose lane is known; nullptr: it is to be looked up.
+    // The state of a fid whose group is known; nullptr: FanOut::lookup() must find the group.
     FidState* find_current(Fid fid) noexcept {
         FidState* const state = fids.find_or_vacant(fid); // whose generation is 0
         return state != nullptr && state->generation == generation ? state : nullptr;

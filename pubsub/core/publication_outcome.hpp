@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What became of a publication whose memory was lent, counted in subscribers: those that wanted its
-// fid when it was published. No I/O.
+// The outcome of an unbuffered publication: the numbers of subscribers, of those that had
+// subscribed to its fid when it was published. No I/O.
 
 #include "netio/base/require_cxx20.hpp"
 
@@ -11,11 +11,11 @@
 namespace netio::pubsub::inline v0_2 {
 
 struct PublicationOutcome {
-    std::uint32_t sent = 0;         // all of it is on its way
-    std::uint32_t missed = 0;       // left out by their policy, which is to drop; they are told so
-    std::uint32_t unsubscribed = 0; // before it was their turn (try_publish)
-    // The session ended before all of it was known to be on its way. Where only the acknowledgement
-    // was lost, the subscriber has it all the same.
+    std::uint32_t sent = 0;         // all of it was sent
+    std::uint32_t missed = 0;       // dropped by their policy; reported to them as a gap
+    std::uint32_t unsubscribed = 0; // before it was sent to them (try_publish)
+    // The session ended before all of it was known to be sent. If only the acknowledgement was
+    // lost, the subscriber has received it.
     std::uint32_t lost = 0;
 
     std::uint32_t subscribers() const noexcept { return sent + missed + unsubscribed + lost; }
@@ -24,7 +24,7 @@ struct PublicationOutcome {
     friend bool operator==(const PublicationOutcome&, const PublicationOutcome&) = default;
 };
 
-// Of one of them.
+// Of one subscriber.
 enum class Fate : std::uint8_t { sent, missed, unsubscribed, lost };
 
 inline void count(PublicationOutcome& outcome, Fate fate) noexcept {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stands for a publication that some subscribers have and others do not have yet: what try_publish
-// gives with Status::partial, and what only resume() of the same socket accepts. It is NetIO's
-// re-entry flag and in/out cookie in one. A ticket that is destroyed lets the library finish the
-// publication; one that outlives its socket, or close(), is closed by them.
+// A publication that was sent to some subscribers and not yet to others: try_publish returns it
+// with Status::partial, and resume() of the same socket continues it. It replaces NetIO's re-entry
+// flag and in/out cookie. When a ticket is destroyed, the library finishes the publication. The
+// socket's close() or destructor closes open tickets.
 
 #include "netio/base/export.hpp"
 
@@ -13,11 +13,11 @@
 namespace netio::pubsub::inline v0_2 {
 
 class PartialDeliveries;
-enum class PublicationId : std::uint64_t; // pubsub/core/delivery_tracker.hpp
+enum class PublicationId : std::uint64_t; // pubsub/publisher/delivery_tracker.hpp
 
 class NETIO_EXPORT PublishTicket {
   public:
-    PublishTicket() = default; // stands for nothing
+    PublishTicket() = default; // not open
     PublishTicket(PublishTicket&& other) noexcept { take(other); }
     PublishTicket& operator=(PublishTicket&& other) noexcept {
         if (this != &other) {
@@ -28,9 +28,9 @@ class NETIO_EXPORT PublishTicket {
     }
     ~PublishTicket() { abandon(); }
 
-    // Whether a publication still waits for resume().
+    // Whether the publication waits for resume().
     bool is_open() const noexcept { return issuer_ != nullptr; }
-    // The library finishes the publication; it completes as any other.
+    // The library finishes the publication, which completes like any other.
     void abandon() noexcept;
 
   private:

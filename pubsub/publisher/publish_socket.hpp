@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Unbuffered publishing: every message leaves zero-copy from the user's registered memory to
-// everybody who wants its fid. The memory is lent until on_publish_completed(cookie, outcome),
-// which comes exactly once for every publication that was answered with ok: when the last
-// subscriber's send is complete, or the subscriber is gone. The outcome says to how many it was
-// sent, who missed it, and whose session ended.
+// Unbuffered publishing: every message is sent without a copy from the user's registered memory to
+// all subscribers of its fid. The memory is in flight until on_publish_completed(cookie, outcome),
+// which is called exactly once for every publication with status ok: when the last subscriber's
+// send is complete, or the subscriber is gone. The outcome counts the subscribers that were sent
+// it, that missed it, and whose session ended.
 //
 //     pubsub::PublishSocket socket{*transport, {.publisher = {.addresses = {{"10.0.0.1", 1234}}}},
 //                                  handler};
 //     Status status = socket.publish(Fid{7}, buffer.slice(0, 65536), Cookie{1});
 //
-// A message larger than a subscriber's receive buffer is sent to it in fragments and arrives whole.
-// Messages of up to 48 KiB (8 KiB on a device, which reads them itself) that come faster than
-// frames leave share one: they are copied into it, as for those a frame costs more than a copy, and
-// a subscriber has only so many receive buffers. What comes alone leaves at once and is not copied.
+// A message that is larger than a subscriber's receive buffer is sent in fragments and arrives
+// whole. Messages of up to 48 KiB (8 KiB on a device, which reads them itself) that are published
+// faster than frames are sent share one: they are copied into it, because a frame costs more than
+// the copy, and a subscriber has a limited number of receive buffers. A single message is sent at
+// once and not copied.
 //
-// publish is the default form: it is all or nothing, and the library finishes what some sessions
-// cannot take yet. try_publish is the explicit one (NetIO's): it queues nothing for a session
-// without room. What only some sessions could take is partial, and the caller decides when to go
-// on:
+// publish is the default form: it is all or nothing, and the library queues the message for
+// sessions without capacity. try_publish is the explicit form (NetIO's): it queues nothing. If only
+// some sessions had capacity the status is partial, and the caller decides when to continue:
 //
 //     auto [status, ticket] = socket.try_publish(Fid{7}, slice, Cookie{2});
 //     if (status == Status::partial) waiting = std::move(ticket);
@@ -41,23 +41,22 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class LentPublisher;
+class ZeroCopyPublisher;
 
 class NETIO_EXPORT PublishSocket final : public Publisher {
   public:
     struct Options {
         Publisher::Options publisher{};
-        // Publications whose memory is lent at once; beyond: again.
+        // Publications whose memory may be in flight at once; one more: again.
         std::size_t outstanding_limit = 256;
-        // Publications that may wait for one subscriber beyond what its session takes; then its
-        // slow_policy decides. At most half of outstanding_limit. 0: a quarter of it, and 64 at
-        // most.
+        // The queue limit: publications that may be queued for one subscriber; then its slow_policy
+        // decides. At most half of outstanding_limit. 0: a quarter of that, at most 64.
         std::size_t remainder_limit = 0;
     };
 
     class Handler : public Publisher::Handler {
       public:
-        // The memory behind `cookie` may be used again; `outcome` is what became of the message.
+        // The memory of `cookie` may be used again; `outcome`: how many subscribers were sent it.
         virtual void on_publish_completed(PublishSocket& publisher, Cookie cookie,
                                           const PublicationOutcome& outcome) = 0;
 
@@ -70,26 +69,25 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     PublishSocket(Transport& transport, const Options& options, Handler& handler);
     ~PublishSocket() override;
 
-    // What goes in front of the message's memory, and with it.
+    // What is sent with the message.
     struct Extras {
         std::uint8_t status = 0;
         std::span<const std::byte> header; // up to 8 bytes, copied: the message's first bytes
     };
     static constexpr std::size_t header_limit = 8;
 
-    // Registers memory with the devices that subscribers come in over. Without it, that happens in
-    // the first publication to each of them: it takes as long as pinning the memory takes, and
-    // where that fails, it ends the subscriber's session. Throws FabricError, which names the
-    // remedy.
+    // Registers memory with the devices that subscribers use. Otherwise the first publication to
+    // each of them does that: it takes as long as pinning the memory, and a failure ends the
+    // subscriber's session. Throws FabricError, which names the remedy.
     void prepare(RegisteredBuffer& buffer);
 
-    // ok: on_publish_completed follows. no_subscribers: nobody wants the fid; nothing
-    // follows. again: no subscriber got it; on_writable says when to try again. too_large
+    // ok: on_publish_completed follows. no_subscribers: the fid has no subscriber; nothing follows.
+    // again: no subscriber got it; on_writable follows when it is worth trying again. too_large
     // (also a header above its limit), too_many_segments: never possible. closed: after close().
     // not_owned: the fid is another loop's (Publisher::Options::owned).
-    // While a frame is under way to a subscriber, the next messages that may share one wait for it,
-    // or until they are enough for a frame (32 KiB), though there is room; try_publish() lets each
-    // leave.
+    // While a frame is in flight to a subscriber, the next messages that may share one wait for its
+    // completion, or for enough bytes (32 KiB), even if the session has capacity; try_publish()
+    // sends each at once.
     Status publish(Fid fid, const Slice& slice, Cookie cookie) {
         return publishv(fid, {&slice, 1}, cookie, Extras{});
     }
@@ -103,23 +101,22 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
         Status status = Status::ok;
         PublishTicket ticket; // open with partial
     };
-    // The explicit form. ok: every subscriber has it, as far as this side is concerned. partial:
-    // those without room do not; on_writable says when resume() is worth trying. While the ticket
-    // is open, publishing this fid says again (a newer message would overtake), the memory stays
-    // lent and the publication does not complete. again: nobody got it, and it may be repeated as
-    // it is. The other statuses are those of publish.
+    // The explicit form. ok: it is being sent to every subscriber. partial: only to those whose
+    // session has capacity; on_writable follows when resume() is worth trying. While the ticket is
+    // open, publishing this fid returns again (a newer message would overtake it), the memory stays
+    // in flight and the publication does not complete. again: no subscriber got it, and the call
+    // may be repeated. The other statuses are those of publish.
     Attempt try_publish(Fid fid, const Slice& slice, Cookie cookie) {
         return try_publishv(fid, {&slice, 1}, cookie, Extras{});
     }
     Attempt try_publishv(Fid fid, std::span<const Slice> slices, Cookie cookie,
                          const Extras& extras);
-    // Offers the publication to the subscribers that are left; who came after the first attempt is
-    // not among them. ok: all have it, the ticket is closed. partial: as above. stale_ticket: the
-    // ticket is not open, or not of this socket.
+    // Offers the publication to the subscribers that are left; later subscribers are not among
+    // them. ok: all have it, the ticket is closed. partial: as above. stale_ticket: the ticket is
+    // not open, or not of this socket.
     Status resume(PublishTicket& ticket);
 
-    // Publisher::close(): what was published arrives, every subscriber learns how much it was, then
-    // on_closed. Open tickets are closed; the library finishes their publications.
+    // As Publisher::close(). Open tickets are closed; the library finishes their publications.
     void close() override;
     void abort() override;
 
@@ -128,14 +125,13 @@ class NETIO_EXPORT PublishSocket final : public Publisher {
     using Publisher::snapshot;
     PublisherSnapshot snapshot(const SnapshotLimits& limits) override;
     std::size_t outstanding() const noexcept;
-    // Slices of a message that leave from where they lie to every subscriber there is: as many as
-    // the provider takes beside a header (3 on tcp, up to 28 on verbs; none where frames are
-    // encrypted). Of a longer list those behind are copied for whom it concerns, which changes
-    // nothing else.
+    // Slices of a message that are sent to every subscriber without a copy: as many as the provider
+    // takes in addition to a header (3 on tcp, up to 28 on verbs; none if frames are encrypted).
+    // Further slices are copied for the subscribers concerned, without any other effect.
     std::size_t segment_limit() const noexcept;
 
   private:
-    std::unique_ptr<LentPublisher> publisher_;
+    std::unique_ptr<ZeroCopyPublisher> publisher_;
 };
 
 } // namespace netio::pubsub::inline v0_2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What buffered and unbuffered publish sockets have in common towards their users.
+// The interface that buffered and unbuffered publish sockets have in common.
 
 #include "netio/base/address_list.hpp"
 #include "netio/base/endpoint.hpp"
@@ -25,7 +25,7 @@ class ServerKeys;
 
 namespace netio::pubsub::inline v0_2 {
 
-// The page format gives a message's size 30 bits.
+// The page format has 30 bits for the size of a message.
 inline constexpr std::size_t largest_message_limit = (std::size_t{1} << 30) - 1;
 
 // A connected subscriber, for the user.
@@ -39,63 +39,65 @@ class NETIO_EXPORT Publisher {
   public:
     struct Options {
         AddressList addresses{};
-        bool open = false; // other machines may reach them, and whoever does may connect
-        std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
-        // The fids that are this socket's, where several loops publish
-        // (pubsub/core/fid_shards.hpp): publishing another is refused with not_owned, and of a
-        // subscription to more it sends these. Absent: every fid.
+        bool open = false; // addresses that other machines reach may be used without keys
+        std::shared_ptr<ServerKeys> keys{}; // of the peers that may connect; null: all may
+        // The fids of this socket, if several loops publish (pubsub/core/fid_shards.hpp):
+        // publishing another fid returns not_owned, and a subscription to more fids gets these.
+        // nullopt: all.
         std::optional<std::vector<FidRange>> owned{};
         // Subscribers send only requests and heartbeats, so their frames here are few and small.
         SessionOptions session = {.receive_bytes = 4096, .receive_count = 8, .window_limit = 0};
-        // A subscriber may ask, for some of its fids, for a policy that holds the publisher up
-        // less.
-        // `newest` is for buffered publishers only: others would keep memory that is lent.
+        // A subscriber may ask, for some of its fids, for a policy that blocks the publisher less.
+        // `newest` is for buffered publishers only: others would keep the user's memory in flight.
         SlowPolicy slow_policy = SlowPolicy::block;
         std::chrono::milliseconds disconnect_after{10000};
         std::size_t subscriber_limit = 4096;
-        // So many of one host; 0: half of the subscribers. Where there are keys, theirs counts.
+        // Subscribers per host; 0: half of subscriber_limit. Where there are keys, their limit
+        // counts.
         std::size_t links_per_host = 0;
         std::size_t ranges_per_subscriber_limit = 16384;
-        // Requests and answers that may wait for one subscriber; one more request ends its session.
+        // Requests and replies that may be queued for one subscriber; one more request ends its
+        // session.
         std::size_t answer_limit = 4096;
-        // A larger message is refused with too_large; subscribers that cannot take it are rejected.
+        // Publishing a larger message returns too_large; subscribers that cannot receive messages
+        // of this size are rejected.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
-        // close(): how long a subscriber may make no progress before it is cut off, and how long
-        // closing may take in all.
+        // close(): a subscriber that makes no progress for this long is disconnected, and the limit
+        // of the whole close.
         std::chrono::milliseconds close_timeout{10000};
         std::chrono::milliseconds close_limit{60000};
     };
 
-    // Every function has an empty default: implement what matters. Each may destroy the publisher.
+    // Every function has an empty default. Each may destroy the publisher.
     class Handler {
       public:
         virtual void on_subscriber_connected(Publisher&, const SubscriberPeer&) {}
         virtual void on_subscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
-        // Also of what a subscriber still has when it goes (peer.gone): on_subscriber_closed
+        // Also for the subscriptions of a subscriber that is gone (peer.gone): on_subscriber_closed
         // follows.
         virtual void on_unsubscribed(Publisher&, const SubscriberPeer&, const FidRange&) {}
         virtual void on_subscriber_closed(Publisher&, const SubscriberPeer&, const Closed&) {}
-        // It is worth trying again what publish answered with `again`.
+        // After publish returned `again`: it is worth trying again.
         virtual void on_writable(Publisher&) {}
         // The last event, after close() or abort(). orderly: every subscriber has confirmed that it
-        // has everything; else the detail says how many did not.
+        // has everything; otherwise the detail has the number of those that did not.
         virtual void on_closed(Publisher&, const Closed&) {}
 
       protected:
         ~Handler() = default;
     };
 
-    // Monotonic since the publisher's construction unless said otherwise.
+    // Monotonic since the construction of the publisher, except where stated.
     struct Counters {
         std::uint64_t messages = 0; // accepted with at least one subscriber
         std::uint64_t without_subscribers = 0;
-        std::uint64_t again = 0;   // refusals for want of room
-        std::uint64_t partial = 0; // explicit publications that some could not take at once
+        std::uint64_t again = 0;   // calls that returned again
+        std::uint64_t partial = 0; // calls of try_publish that returned partial
         std::uint64_t dropped = 0; // messages that slow subscribers missed (drop, newest)
         std::uint64_t pages = 0;   // pages sent to at least one subscriber (buffered)
-        // Of the pages of small messages, why they left: they were full, or had to make room; their
-        // flush_time was over; their subscribers had nothing else to take; or the user asked for
-        // it, as do a change of subscriptions and the end.
+        // Why pages of small messages were sent: they were full, or memory was short; flush_time
+        // was over; their sessions were idle; or the user called flush(), a subscription changed,
+        // or the publisher closed.
         struct PagesLeft {
             std::uint64_t full = 0;
             std::uint64_t in_time = 0;
@@ -103,11 +105,11 @@ class NETIO_EXPORT Publisher {
             std::uint64_t asked = 0;
         };
         PagesLeft pages_left;
-        // Of the accepted messages. Not beside their number, or g++ 12 adds the two as a vector, in
-        // 7 instructions a message instead of 2.
+        // Of the accepted messages. Not adjacent to their number, or g++ 12 adds the two as a
+        // vector, with 7 instructions per message instead of 2.
         std::uint64_t bytes = 0;
         std::size_t subscribers = 0; // now
-        // As the loop's observer is told (netio/base/observer.hpp).
+        // The events of the loop's observer (netio/base/observer.hpp).
         std::uint64_t rejected = 0;
         std::uint64_t accept_failed = 0;
         std::uint64_t requests_refused = 0;
@@ -118,15 +120,15 @@ class NETIO_EXPORT Publisher {
     Publisher(const Publisher&) = delete;
     Publisher& operator=(const Publisher&) = delete;
 
-    // Ends in order: what was published arrives, every subscriber learns how much it was and
-    // answers, then on_closed.
+    // Closes in order: what was published is sent, every subscriber gets its totals and confirms
+    // them, then on_closed.
     virtual void close() = 0;
-    // Ends at once: what is under way is lost, then on_closed(local).
+    // Ends all sessions at once: what is in flight is lost, then on_closed(local).
     virtual void abort() = 0;
     virtual std::vector<Endpoint> endpoints() const = 0;
     virtual const Counters& counters() noexcept = 0;
-    // Who is connected and how far behind, what is free, and how much was published of which fid.
-    // Takes as long as the limits allow, and begins what is known since the last one anew.
+    // The subscribers and their queues, the free memory, and the counters of each fid. The limits
+    // bound its cost. Restarts the values that cover the time since the previous snapshot.
     virtual PublisherSnapshot snapshot(const SnapshotLimits& limits) = 0;
     PublisherSnapshot snapshot() { return snapshot(SnapshotLimits{}); }
 };

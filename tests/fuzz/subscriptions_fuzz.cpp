@@ -3,7 +3,7 @@
 // Subscriptions that come and go, all or nothing for each request, and the policies asked for,
 // beside models that are too simple to be wrong.
 
-#include "pubsub/core/subscription_table.hpp"
+#include "pubsub/publisher/subscription_table.hpp"
 
 #include "pubsub/core/fid.hpp"
 #include "pubsub/core/fid_ranges.hpp"

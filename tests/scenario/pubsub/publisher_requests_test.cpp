@@ -5,7 +5,7 @@
 #include "netio/session/session.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
-#include "pubsub/publisher/subscriber.hpp"
+#include "pubsub/publisher/subscriber_session.hpp"
 
 #include <gmock/gmock.h>
 

@@ -2,7 +2,7 @@
 
 // Whom a publisher lets go or has give way, and whom it does not, in virtual time.
 
-#include "pubsub/core/slow_watch.hpp"
+#include "pubsub/publisher/backpressure.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <gmock/gmock.h>
@@ -275,7 +275,7 @@ TEST_P(PublisherAndSlow, TheObserverIsToldOfOneThatStallsWithLentMemoryToo) {
     EXPECT_THAT(bed.seen().recovered, IsEmpty());
     subscriber.socket->resume();
     ASSERT_TRUE(run_until([&] { return bed.seen().recovered.size() == 1; }));
-    EXPECT_GE(bed.seen().recovered[0].stalled, SlowWatch::reported_after);
+    EXPECT_GE(bed.seen().recovered[0].stalled, ProgressMonitor::reported_after);
     EXPECT_THAT(publisher_actor.closed, IsEmpty());
 }
 

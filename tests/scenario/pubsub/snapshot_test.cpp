@@ -2,7 +2,7 @@
 
 // What a publisher says of itself while it runs.
 
-#include "pubsub/core/slow_watch.hpp"
+#include "pubsub/publisher/backpressure.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 
 #include <numeric>
@@ -117,7 +117,7 @@ TEST_P(Snapshots, ShowWhoHoldsWhatWhileSomebodyIsStopped) {
                 ++next;
             const PublisherSnapshot now = publisher->snapshot();
             return now.subscribers.size() == 1 &&
-                   now.subscribers[0].idle >= SlowWatch::stalled_after;
+                   now.subscribers[0].idle >= ProgressMonitor::stalled_after;
         }));
         const PublisherSnapshot snapshot = publisher->snapshot();
         const SubscriberFigures& figures = snapshot.subscribers.front();

@@ -43,7 +43,7 @@ class BufferedPublishSocketTest : public testing::Test {
         bed.transport(), {.publisher = publisher.endpoints().front().address}, subscriber};
 };
 
-TEST_F(BufferedPublishSocketTest, AMessageBeyondTheLimitIsRefusedThoughThePageHasRoomForIt) {
+TEST_F(BufferedPublishSocketTest, RefusesAMessageBeyondTheLimit) {
     const std::array<std::byte, 101> bytes{};
     const std::span<const std::byte> largest = std::span{bytes}.first(100);
     ASSERT_EQ(publisher.publish(Fid{1}, largest), Status::ok) << "from here on a page is open";

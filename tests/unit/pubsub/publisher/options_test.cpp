@@ -110,7 +110,7 @@ TEST_F(OptionsTest, OfEachPublisherAreGoodAtTheirLimits) {
     EXPECT_EQ(buffered(at_the_limits), accepted);
 }
 
-TEST_F(OptionsTest, OfABufferedPublisherAreRefusedByNameAndGoodAtTheirLimits) {
+TEST_F(OptionsTest, BufferedPublisherNamesARefusedOption) {
     using Options = BufferedPublishSocket::Options;
     EXPECT_THAT(buffered([](Options& it) { it.flush_time = -1us; }), StartsWith("flush_time"));
     EXPECT_THAT(buffered([](Options& it) { it.flush_time = longest_time + 1us; }),
@@ -121,7 +121,7 @@ TEST_F(OptionsTest, OfABufferedPublisherAreRefusedByNameAndGoodAtTheirLimits) {
     EXPECT_EQ(buffered([](Options& it) { it.newest_bytes = 1; }), accepted);
 }
 
-TEST_F(OptionsTest, OfAPublisherOfLentMemoryAreRefusedByNameAndGoodAtTheirLimits) {
+TEST_F(OptionsTest, ZeroCopyPublisherNamesARefusedOption) {
     using Options = PublishSocket::Options;
     EXPECT_THAT(lent([](Options& it) { it.outstanding_limit = 0; }),
                 StartsWith("outstanding_limit"));
@@ -147,7 +147,7 @@ TEST_F(OptionsTest, OfAPublisherOfLentMemoryAreRefusedByNameAndGoodAtTheirLimits
                 StartsWith("slow_policy newest"));
 }
 
-TEST_F(OptionsTest, OfASubscriberAreRefusedByNameAndGoodAtTheirLimits) {
+TEST_F(OptionsTest, SubscriberNamesARefusedOption) {
     using Options = SubscribeSocket::Options;
     EXPECT_THAT(subscribing([](Options& it) { it.session.send_count = 1; }),
                 StartsWith("send_count"));

@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "pubsub/publisher/send_queue.hpp"
+
 #include "tests/unit/pubsub/publisher/queue_peer.hpp"
 
 #include <gmock/gmock.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <vector>
 
 namespace netio::pubsub {
 namespace {
@@ -10,6 +24,7 @@ using test::body_limit;
 using test::QueuePeer;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 struct Frames {
     RegisteredBuffer memory{4096};
@@ -26,17 +41,17 @@ TEST(SendQueue, GivesEveryCookieBackOnceAndKnowsWhatIsHeld) {
     Frames frames;
     for (std::uint64_t i = 0; i < 3; ++i)
         frames.add(peer.queue, {.cookie = Cookie{i}, .amount = 10});
-    EXPECT_EQ(peer.queue.holding().waiting, 30U);
+    EXPECT_EQ(peer.queue.usage().waiting, 30U);
     peer.take_one();
-    EXPECT_EQ(peer.queue.holding().waiting, 20U);
-    EXPECT_EQ(peer.queue.holding().posted, 10U);
+    EXPECT_EQ(peer.queue.usage().waiting, 20U);
+    EXPECT_EQ(peer.queue.usage().posted, 10U);
     EXPECT_THAT(peer.complete_one(),
                 ElementsAre(testing::Field(&SendQueue::Returned::cookie, Cookie{0})));
-    EXPECT_EQ(peer.queue.holding().all(), 20U);
+    EXPECT_EQ(peer.queue.usage().all(), 20U);
     const auto rest = peer.queue.take_rest(body_limit);
     ASSERT_EQ(rest.size(), 2U);
     EXPECT_EQ(rest[1].cookie, Cookie{2});
-    EXPECT_EQ(peer.queue.holding().all(), 0U);
+    EXPECT_EQ(peer.queue.usage().all(), 0U);
 }
 
 TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
@@ -45,9 +60,9 @@ TEST(SendQueue, WhatIsPostedIsLimitedButForTheFirst) {
     for (std::uint64_t i = 0; i < 4; ++i)
         frames.add(peer.queue, {.cookie = Cookie{i}, .amount = 10});
     peer.take_all(0);
-    EXPECT_EQ(peer.queue.holding().posted, 10U);
+    EXPECT_EQ(peer.queue.usage().posted, 10U);
     peer.take_all(20);
-    EXPECT_EQ(peer.queue.holding().posted, 20U);
+    EXPECT_EQ(peer.queue.usage().posted, 20U);
 }
 
 TEST(SendQueue, GapsAreToldWhereTheyBelongAndTogether) {
@@ -79,7 +94,7 @@ TEST(SendQueue, AGapThatGrowsWhileItIsBeingToldIsToldWhole) {
     EXPECT_TRUE(peer.queue.has_drained());
 }
 
-TEST(SendQueue, TotalsOfAnyNumberOfFidsTakeAsManyFramesAsTheyNeedAndFewAtOnce) {
+TEST(SendQueue, SplitsTotalsIntoFrames) {
     QueuePeer peer;
     constexpr std::uint64_t fids = 100000;
     peer.queue.add_totals([next = std::uint64_t{0}](std::span<FidCount> out) mutable {
@@ -152,7 +167,7 @@ TEST(SendQueue, TakesBackWhatCameLastAndLeavesAGapThere) {
     EXPECT_THAT(taken.cookies, ElementsAre(Cookie{1}));
     taken.gap->add(Fid{7}, 3);
     EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
-    EXPECT_EQ(peer.queue.holding().all(), 0U);
+    EXPECT_EQ(peer.queue.usage().all(), 0U);
     peer.take_all();
     EXPECT_THAT(peer.kinds, ElementsAre(gap_kind, subscription_answer_kind));
     EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 5}));
@@ -206,7 +221,7 @@ TEST(SendQueue, TakesBackAWholeMessageOrNothingOfIt) {
         frames.add(peer.queue, frames.dropping(first + 2, true));
     }
     peer.take_one(); // of the first message
-    EXPECT_EQ(peer.queue.holding().droppable, 30U);
+    EXPECT_EQ(peer.queue.usage().droppable, 30U);
     const auto taken = peer.queue.take_back();
     EXPECT_THAT(taken.cookies, ElementsAre(Cookie{20}, Cookie{21}, Cookie{22}));
     taken.gap->add(Fid{1}, 1);
@@ -222,7 +237,7 @@ TEST(SendQueue, KeepsWhatFollowsAHeadThatHadLeftBefore) {
     peer.take_one();
     frames.add(peer.queue, frames.dropping(2, true));
     frames.add(peer.queue, frames.dropping(3, true));
-    EXPECT_EQ(peer.queue.holding().droppable, 0U);
+    EXPECT_EQ(peer.queue.usage().droppable, 0U);
     EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
     frames.add(peer.queue, frames.dropping(4));
     EXPECT_THAT(peer.queue.take_back().cookies, ElementsAre(Cookie{4}));
@@ -241,7 +256,7 @@ TEST(SendQueue, KeepsWhatIsPostedAndTheRestOfWhatHasBegunToLeave) {
     EXPECT_EQ(peer.queue.kept(), 2 * frames.dropping(1).amount);
 }
 
-TEST(SendQueue, TheRestOfWhatHasBegunToLeaveIsKnownAlsoWhereNothingIsDropped) {
+TEST(SendQueue, KnowsTheRestOfAPartlyPostedMessage) {
     QueuePeer peer;
     Frames frames;
     for (const std::uint64_t cookie : {1U, 2U, 3U, 4U})
@@ -250,14 +265,14 @@ TEST(SendQueue, TheRestOfWhatHasBegunToLeaveIsKnownAlsoWhereNothingIsDropped) {
                                 .limited = cookie < 4,
                                 .continues = cookie == 2 || cookie == 3});
     EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
-    EXPECT_EQ(peer.queue.holding().limited, 30U);
+    EXPECT_EQ(peer.queue.usage().limited, 30U);
     peer.take_one();
     EXPECT_EQ(peer.queue.rest_of_begun(), 20U) << "not what follows it";
-    EXPECT_EQ(peer.queue.holding().limited, 20U) << "what waits";
+    EXPECT_EQ(peer.queue.usage().limited, 20U) << "what waits";
     peer.take_one();
     peer.take_one();
     EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
-    EXPECT_EQ(peer.queue.holding().limited, 0U);
+    EXPECT_EQ(peer.queue.usage().limited, 0U);
 }
 
 TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
@@ -267,7 +282,7 @@ TEST(SendQueue, AFragmentWhoseBeginningHasLeftIsNotTakenBack) {
     peer.take_all();
     frames.add(peer.queue, frames.dropping(2, true));
     EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
-    EXPECT_EQ(peer.queue.holding().droppable, 0U);
+    EXPECT_EQ(peer.queue.usage().droppable, 0U);
 }
 
 TEST(SendQueue, WhatIsNotDroppableStays) {
@@ -277,23 +292,554 @@ TEST(SendQueue, WhatIsNotDroppableStays) {
     frames.add(peer.queue, {.cookie = Cookie{2}, .amount = 10});
     EXPECT_THAT(peer.queue.take_back().cookies, ElementsAre(Cookie{1}));
     EXPECT_THAT(peer.queue.take_back().cookies, IsEmpty());
-    EXPECT_EQ(peer.queue.holding().waiting, 10U);
+    EXPECT_EQ(peer.queue.usage().waiting, 10U);
 }
 
 TEST(SendQueue, AMessageInFragmentsReturnsItsCookieForEach) {
     QueuePeer peer;
     RegisteredBuffer memory{10000};
-    LentMessage message{.fid = Fid{1}, .slice_count = 1, .slices = {}, .total_bytes = 10000};
+    ZeroCopyMessage message{.fid = Fid{1}, .slice_count = 1, .slices = {}, .total_bytes = 10000};
     message.slices[0] = memory.slice();
     peer.queue.add_message(message, {.cookie = Cookie{9}, .amount = 1, .droppable = true});
     EXPECT_EQ(frames_for(message, body_limit), 3U);
     peer.take_one();
-    EXPECT_EQ(peer.queue.holding().droppable, 0U) << "a part of it is on its way";
+    EXPECT_EQ(peer.queue.usage().droppable, 0U) << "a part of it is on its way";
     const auto rest = peer.queue.take_rest(body_limit);
     ASSERT_EQ(rest.size(), 1U);
     EXPECT_EQ(rest[0].frames, 2U);
     EXPECT_THAT(peer.complete_one(),
                 ElementsAre(testing::Field(&SendQueue::Returned::cookie, Cookie{9})));
+}
+
+// What a queue says of itself at its limits, and the second use of what it uses again.
+
+constexpr std::array<std::byte, 8> an_answer{};
+
+class QueueLimits : public testing::Test {
+  protected:
+    void add_page(SendQueue::Handling handling) {
+        peer.queue.add_frame(page_kind, {}, memory.slice(0, 100), handling);
+    }
+    void add_message(std::uint64_t cookie, std::size_t bytes, SendQueue::Handling handling = {}) {
+        ZeroCopyMessage& message = messages.emplace_back();
+        message.fid = Fid{cookie};
+        message.slice_count = 1;
+        message.slices[0] = memory.slice(0, bytes);
+        message.total_bytes = bytes;
+        handling.cookie = Cookie{cookie};
+        handling.amount = 1;
+        peer.queue.add_message(message, handling);
+    }
+    // When the first of what comes back next had entered.
+    TimePoint complete_one() {
+        std::vector<SendQueue::Returned> returned;
+        const Cookie cookie = peer.under_way.front();
+        peer.under_way.erase(peer.under_way.begin());
+        return peer.queue.on_sent(cookie, Fate::sent, returned);
+    }
+    static TimePoint at(int seconds) { return TimePoint{std::chrono::seconds{seconds}}; }
+
+    RegisteredBuffer memory{65536};
+    std::deque<ZeroCopyMessage> messages;
+    QueuePeer peer;
+};
+
+TEST_F(QueueLimits, CountsTheAnswersThatWait) {
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    EXPECT_EQ(peer.queue.answers(), 2U);
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.answers(), 1U);
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    EXPECT_EQ(peer.queue.answers(), 2U);
+    peer.queue.add_positions({.extension = {.instance = 1, .request = 1}, .counts = {{Fid{1}, 1}}});
+    static_cast<void>(peer.queue.take_rest(body_limit));
+    EXPECT_EQ(peer.queue.answers(), 0U);
+    EXPECT_EQ(peer.queue.positions(), 0U);
+}
+
+// What is told takes nothing of the pool.
+TEST_F(QueueLimits, AnAnswerLeavesThoughMoreIsPostedThanMayBe) {
+    add_page({.amount = 10});
+    ASSERT_TRUE(peer.take_one());
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    peer.queue.add_gap(Fid{1}, 1);
+    add_page({.amount = 10});
+    peer.take_all(0);
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, subscription_answer_kind, gap_kind));
+}
+
+TEST_F(QueueLimits, SaysWhenTheFirstOfAFrameHadEntered) {
+    peer.slices = 2;
+    for (const int second : {3, 4, 5})
+        add_page({.amount = 1, .since = at(second)});
+    peer.take_all();
+    EXPECT_EQ(complete_one(), at(3)) << "of two pages";
+    EXPECT_EQ(complete_one(), at(5));
+    add_message(1, 40, {.since = at(6)});
+    add_message(2, 40, {.since = at(7)});
+    peer.take_all();
+    EXPECT_EQ(complete_one(), at(6)) << "of two messages";
+}
+
+TEST_F(QueueLimits, ReportsFateWithTheLastFragment) {
+    add_message(9, 10000);
+    peer.take_all();
+    std::vector<std::optional<Fate>> fates;
+    while (!peer.under_way.empty())
+        for (const SendQueue::Returned& each : peer.complete_one())
+            fates.push_back(each.fate);
+    EXPECT_THAT(fates, ElementsAre(std::nullopt, std::nullopt, Fate::sent));
+}
+
+TEST_F(QueueLimits, RestOfBegunIsOneMessage) {
+    add_message(1, 10000);
+    add_message(2, 10000);
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U);
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.rest_of_begun(), 1U);
+    ASSERT_TRUE(peer.take_one());
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.rest_of_begun(), 0U) << "nothing of the second one has left";
+}
+
+TEST_F(QueueLimits, KeepsNothingForItsOwnFrames) {
+    for (std::uint64_t fid = 0; fid < 100; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    add_page({.cookie = Cookie{4}, .amount = 10});
+    peer.take_all();
+    ASSERT_EQ(peer.under_way.size(), 2U) << "the gaps lie in memory";
+    std::vector<Cookie> kept;
+    peer.queue.for_each_kept([&](Cookie cookie, std::size_t) { kept.push_back(cookie); });
+    EXPECT_THAT(kept, ElementsAre(Cookie{4}));
+}
+
+// --- what is taken back ---------------------------------------------------------------------
+
+TEST_F(QueueLimits, WhatIsTakenBackIsHeldNoMore) {
+    for (const std::uint64_t cookie : {1U, 2U})
+        add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true});
+    add_page({.cookie = Cookie{3}, .amount = 10, .droppable = true, .continues = true});
+    peer.queue.take_back().gap->add(Fid{1}, 1); // the last two are one message
+    EXPECT_EQ(peer.queue.usage().droppable, 10U);
+    EXPECT_EQ(peer.queue.usage().waiting, 10U);
+}
+
+TEST_F(QueueLimits, AGapInFrontOfWhatIsTakenBackGrows) {
+    add_page({.cookie = Cookie{1}, .amount = 10});
+    peer.queue.add_gap(Fid{7}, 1);
+    add_page({.cookie = Cookie{2}, .amount = 10, .droppable = true});
+    const auto taken = peer.queue.take_back();
+    taken.gap->add(Fid{7}, 2);
+    peer.queue.settle(taken);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind)) << "and is told once";
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{7}, 3}));
+}
+
+// Each round adds a page and a gap and takes the page back: without pages nothing is left to tell
+// the gaps apart.
+TEST_F(QueueLimits, GapsWithNothingBetweenThemBecomeOne) {
+    constexpr std::uint64_t rounds = 1000;
+    add_page({.cookie = Cookie{1}, .amount = 10});
+    for (std::uint64_t i = 0; i < rounds; ++i) {
+        add_page({.cookie = Cookie{2}, .amount = 10, .droppable = true});
+        peer.queue.add_gap(Fid{i % 4}, 1);
+        const auto taken = peer.queue.take_back();
+        taken.gap->add(Fid{7}, 1);
+        peer.queue.settle(taken);
+        ASSERT_EQ(peer.queue.size(), 2U);
+    }
+    EXPECT_EQ(peer.queue.gap_counts(), 5U);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind, gap_kind));
+    EXPECT_THAT(peer.counts,
+                UnorderedElementsAre(FidCount{Fid{0}, rounds / 4}, FidCount{Fid{1}, rounds / 4},
+                                     FidCount{Fid{2}, rounds / 4}, FidCount{Fid{3}, rounds / 4},
+                                     FidCount{Fid{7}, rounds}));
+    EXPECT_EQ(peer.queue.gap_counts(), 0U);
+}
+
+// Some of the first gap has left, so it cannot move to the second one.
+TEST_F(QueueLimits, SendingGapMergesTheNextGap) {
+    for (std::uint64_t fid = 0; fid < 300; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    ASSERT_TRUE(peer.take_one());
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    for (std::uint64_t fid = 0; fid < 600; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    const auto taken = peer.queue.take_back();
+    taken.gap->add(Fid{0}, 1);
+    peer.queue.settle(taken);
+    EXPECT_EQ(peer.queue.size(), 1U);
+    for (int i = 0; i < 3; ++i) { // a few frames are under way at a time
+        peer.take_all();
+        while (!peer.under_way.empty())
+            static_cast<void>(complete_one());
+    }
+    std::map<Fid, std::uint64_t> sum;
+    for (const FidCount& each : peer.counts)
+        sum[each.fid] += each.count;
+    EXPECT_EQ(sum.size(), 600U);
+    EXPECT_EQ(sum[Fid{0}], 3U);
+    EXPECT_EQ(sum[Fid{299}], 2U);
+    EXPECT_EQ(sum[Fid{599}], 1U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+TEST_F(QueueLimits, CountsWhatAllGapsHold) {
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    for (std::uint64_t fid = 0; fid + 1 < SendQueue::gap_counts_limit; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    peer.queue.add_gap(Fid{0}, 1);
+    EXPECT_FALSE(peer.queue.gaps_are_full());
+    const auto taken = peer.queue.take_back();
+    taken.gap->add(Fid{SendQueue::gap_counts_limit}, 1);
+    peer.queue.settle(taken);
+    EXPECT_TRUE(peer.queue.gaps_are_full());
+    ASSERT_TRUE(peer.take_one());
+    EXPECT_EQ(peer.queue.gap_counts(), 0U) << "all are on their way";
+}
+
+// What is under way of it cannot be told again, so the rest stays though nothing has come to it.
+TEST_F(QueueLimits, SendingGapStaysWhenSettledEmpty) {
+    for (std::uint64_t fid = 0; fid < 300; ++fid)
+        peer.queue.add_gap(Fid{fid}, 1);
+    ASSERT_TRUE(peer.take_one());
+    ASSERT_LT(peer.counts.size(), 300U);
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    peer.queue.settle(peer.queue.take_back());
+    EXPECT_FALSE(peer.queue.has_drained());
+    peer.take_all();
+    EXPECT_EQ(peer.counts.size(), 300U);
+    EXPECT_TRUE(peer.queue.has_drained());
+}
+
+// A message in several pages is droppable or not; some of it leaves while the rest still enters,
+// and what is taken back is what came last of the messages of which nothing has left.
+class PlainQueue {
+  public:
+    struct Entry {
+        std::uint64_t cookie = 0; // 0: something is missed here
+        bool droppable = false;
+        bool continues = false;
+    };
+    void add(Entry entry) {
+        const bool head_waits = !entries_.empty() && entries_.back().droppable;
+        entry.droppable = entry.droppable && (!entry.continues || head_waits);
+        entries_.push_back(entry);
+    }
+    // 0: of a message that was taken back.
+    std::optional<std::uint64_t> take_one() {
+        if (entries_.empty()) return std::nullopt;
+        const std::uint64_t cookie = entries_.front().cookie;
+        entries_.pop_front();
+        for (Entry& each : entries_) {
+            if (!each.continues) break;
+            each.droppable = false;
+        }
+        return cookie;
+    }
+    std::vector<Cookie> take_back() {
+        std::vector<Cookie> taken;
+        for (std::size_t i = entries_.size(); i > 0 && taken.empty(); --i) {
+            if (!entries_[i - 1].droppable || entries_[i - 1].continues) continue;
+            for (std::size_t j = i - 1; j < entries_.size(); ++j) {
+                if (j >= i && !entries_[j].continues) break;
+                taken.push_back(Cookie{entries_[j].cookie});
+                entries_[j] = {};
+            }
+        }
+        return taken;
+    }
+
+  private:
+    std::deque<Entry> entries_;
+};
+
+TEST_F(QueueLimits, TakesBackAsAPlainQueueDoes) {
+    std::mt19937 random{1};
+    PlainQueue model;
+    std::uint64_t cookie = 0;
+    // What is missed is told at once where it is.
+    const auto take_one = [&] {
+        const std::size_t told = peer.counts.size();
+        if (!peer.take_one()) return;
+        while (!peer.under_way.empty())
+            for (const SendQueue::Returned& each : peer.complete_one())
+                ASSERT_EQ(model.take_one(), static_cast<std::uint64_t>(each.cookie));
+        for (std::size_t i = told; i < peer.counts.size(); ++i)
+            for (std::uint64_t left = peer.counts[i].count; left > 0; --left)
+                ASSERT_EQ(model.take_one(), 0U);
+    };
+    for (int step = 0; step < 20'000; ++step) {
+        const auto action = random() % 8;
+        if (action < 3) {
+            const bool droppable = random() % 3 > 0;
+            const auto pages = 1 + random() % 3;
+            for (std::uint32_t page = 0; page < pages; ++page) {
+                ++cookie;
+                model.add({.cookie = cookie, .droppable = droppable, .continues = page > 0});
+                add_page({.cookie = Cookie{cookie},
+                          .amount = 1,
+                          .droppable = droppable,
+                          .continues = page > 0});
+                if (random() % 8 == 0) take_one();
+            }
+        } else if (action < 6) {
+            const auto taken = peer.queue.take_back();
+            ASSERT_EQ(taken.cookies, model.take_back()) << "step " << step;
+            if (taken.gap != nullptr) taken.gap->add(Fid{1}, taken.cookies.size());
+        } else {
+            take_one();
+        }
+        if (HasFatalFailure()) FAIL() << "step " << step;
+    }
+    EXPECT_GT(cookie, 10'000U);
+}
+
+// --- the first and the last of a queue ------------------------------------------------------
+
+TEST_F(QueueLimits, FourSmallMessagesAreGatheredOnceEach) {
+    for (std::uint64_t cookie = 1; cookie <= 4; ++cookie)
+        add_message(cookie, 40);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(page_kind));
+    std::vector<Cookie> cookies;
+    for (const SendQueue::Returned& each : peer.complete_one())
+        cookies.push_back(each.cookie);
+    EXPECT_THAT(cookies, ElementsAre(Cookie{1}, Cookie{2}, Cookie{3}, Cookie{4}));
+}
+
+TEST_F(QueueLimits, TheRestOfAMessageInFourPagesIsCountedOnce) {
+    add_page({.cookie = Cookie{1}, .amount = 10, .droppable = true});
+    ASSERT_TRUE(peer.take_one());
+    for (std::uint64_t cookie = 2; cookie <= 5; ++cookie)
+        add_page({.cookie = Cookie{cookie}, .amount = 10, .droppable = true, .continues = true});
+    EXPECT_EQ(peer.queue.kept(), 50U) << "what is posted and four that wait";
+}
+
+TEST_F(QueueLimits, AGapAtTheHeadIsNotTakenForOneBehindTheLast) {
+    peer.queue.add_gap(Fid{1}, 1);
+    add_page({.cookie = Cookie{1}, .amount = 10});
+    add_page({.cookie = Cookie{2}, .amount = 10});
+    add_page({.cookie = Cookie{3}, .amount = 10, .droppable = true});
+    peer.queue.take_back().gap->add(Fid{2}, 1);
+    peer.take_all();
+    EXPECT_THAT(peer.kinds, ElementsAre(gap_kind, page_kind, page_kind, gap_kind));
+    EXPECT_THAT(peer.counts, ElementsAre(FidCount{Fid{1}, 1}, FidCount{Fid{2}, 1}));
+}
+
+// --- when a message waits for others --------------------------------------------------------
+
+TEST_F(QueueLimits, ExactlyEnoughForAFrameWaitsNoLonger) {
+    add_message(1, 40);
+    ASSERT_TRUE(peer.take_one());
+    peer.frame_bytes = 8 * SmallMessageBatcher::enough_bytes;
+    constexpr std::size_t eighth = SmallMessageBatcher::enough_bytes / 8;
+    for (std::uint64_t cookie = 2; cookie <= 9; ++cookie) {
+        EXPECT_FALSE(peer.take_one()) << cookie;
+        add_message(cookie, eighth);
+    }
+    EXPECT_TRUE(peer.take_one());
+}
+
+TEST_F(QueueLimits, AMessageOfTheLimitIsSmallAndALargerOneIsNot) {
+    add_message(1, 40);
+    ASSERT_TRUE(peer.take_one());
+    peer.frame_bytes = 4 * SmallMessageBatcher::message_limit;
+    peer.by_device = true; // whose limit is below what is enough for a frame
+    add_message(2, SmallMessageBatcher::device_message_limit);
+    EXPECT_FALSE(peer.take_one());
+    static_cast<void>(peer.queue.take_rest(peer.frame_bytes));
+    add_message(3, SmallMessageBatcher::device_message_limit + 1);
+    EXPECT_TRUE(peer.take_one());
+}
+
+// --- one frame that is filled again and again -----------------------------------------------
+
+// As whoever sends them has it: nothing of the one before is left in the next.
+TEST_F(QueueLimits, AFrameThatIsFilledAgainHasNothingOfTheOneBefore) {
+    const std::array<std::byte, fragment_extension_bytes> extension{};
+    peer.queue.add_frame(fragment_kind, extension, memory.slice(0, 100), {.amount = 1});
+    peer.queue.add_answer(subscription_answer_kind, an_answer);
+    add_message(1, 40, {.prompt = true});
+    add_message(2, 40, {.prompt = true});
+    peer.queue.add_gap(Fid{1}, 1);
+    add_page({.amount = 1});
+    peer.queue.add_totals([](std::span<FidCount>) { return TotalsPart{.count = 0, .last = true}; });
+    ReadyFrame frame;
+    std::vector<std::array<std::size_t, 4>> seen; // kind, flags, extension, slices
+    std::vector<bool> with_cookie;
+    while (peer.queue.prepare({.post_limit = SIZE_MAX, .body_limit = body_limit}, frame)) {
+        seen.push_back({frame.kind, frame.flags, frame.extension_bytes, frame.slice_count});
+        with_cookie.push_back(frame.cookie.has_value());
+        peer.queue.posted();
+    }
+    EXPECT_THAT(seen, ElementsAre(std::array<std::size_t, 4>{fragment_kind, 0, extension.size(), 1},
+                                  std::array<std::size_t, 4>{subscription_answer_kind, 0, 8, 0},
+                                  std::array<std::size_t, 4>{page_kind, gathered_flag, 0, 1},
+                                  std::array<std::size_t, 4>{gap_kind, 0, fid_count_bytes, 0},
+                                  std::array<std::size_t, 4>{page_kind, 0, 0, 1},
+                                  std::array<std::size_t, 4>{totals_kind, 0, 0, 0}));
+    EXPECT_THAT(with_cookie, ElementsAre(true, false, true, false, true, false));
+}
+
+// An item that counts how often one of them is looked at or written over.
+struct Counted {
+    static inline int looks = 0;
+    struct Flag {
+        bool value = false;
+        explicit(false) operator bool() const {
+            ++looks;
+            return value;
+        }
+    };
+    struct Handling {
+        Flag continues;
+    };
+    int number = 0;
+    Handling handling;
+    std::shared_ptr<int> held;
+};
+
+struct Queue : DroppableQueue<Counted> {
+    void add(int number, bool droppable, bool continues = false) {
+        emplace_back() = {.number = number,
+                          .handling = {.continues = {.value = continues}},
+                          .held = std::make_shared<int>(number)};
+        if (droppable && !continues) mark_back();
+    }
+    std::vector<int> take() {
+        const auto [first, end] = unmark_last();
+        std::vector<int> numbers;
+        for (auto each = first; each != end; ++each)
+            numbers.push_back(each->number);
+        erase(first, end);
+        return numbers;
+    }
+    std::vector<int> numbers() const {
+        std::vector<int> all;
+        for (const Counted& each : *this)
+            all.push_back(each.number);
+        return all;
+    }
+};
+
+TEST(DroppableQueue, TakesOutWhatCameLastWhereverItStands) {
+    Queue queue;
+    queue.add(1, true); // at the front
+    queue.add(2, false);
+    queue.add(3, true); // between others
+    queue.add(4, true, true);
+    queue.add(5, false);
+    queue.add(6, true); // at the back
+    EXPECT_THAT(queue.take(), ElementsAre(6));
+    EXPECT_THAT(queue.take(), ElementsAre(3, 4)) << "and what continues it";
+    EXPECT_THAT(queue.numbers(), ElementsAre(1, 2, 5));
+    queue.add(7, true);
+    EXPECT_THAT(queue.take(), ElementsAre(7)) << "what has come since goes first";
+    EXPECT_THAT(queue.take(), ElementsAre(1));
+    EXPECT_THAT(queue.take(), IsEmpty());
+    EXPECT_THAT(queue.numbers(), ElementsAre(2, 5));
+}
+
+TEST(DroppableQueue, WhatIsNotMarkedAnyMoreStaysAndMayLeave) {
+    Queue queue;
+    queue.add(1, true);
+    queue.add(2, true);
+    queue.unmark_front();
+    queue.pop_front();
+    EXPECT_THAT(queue.take(), ElementsAre(2));
+    queue.add(3, true);
+    queue.unmark_front();
+    EXPECT_THAT(queue.take(), IsEmpty());
+    EXPECT_THAT(queue.numbers(), ElementsAre(3));
+}
+
+TEST(DroppableQueue, TakingEverythingOutLooksAtNothingThatStays) {
+    constexpr int count = 1000;
+    Queue queue;
+    for (int i = 0; i < count; ++i) {
+        queue.add(3 * i, false);
+        queue.add(3 * i + 1, true);
+        queue.add(3 * i + 2, true);
+    }
+    for (int i = 0; i < count; ++i)
+        queue.add(3 * count + i, false); // behind all of them
+    Counted::looks = 0;
+    for (int i = count - 1; i >= 0; --i) {
+        ASSERT_THAT(queue.take(), ElementsAre(3 * i + 2));
+        ASSERT_THAT(queue.take(), ElementsAre(3 * i + 1));
+    }
+    EXPECT_LE(Counted::looks, 2 * count) << "whether what follows each continues it";
+    EXPECT_EQ(queue.size(), 2U * count);
+}
+
+// What stands elsewhere stays where it is: a place is good until its item has left.
+TEST(DroppableQueue, TakingOutMovesNothing) {
+    Queue queue;
+    for (int i = 0; i < 100; ++i)
+        queue.add(i, i % 3 != 0);
+    const auto last = std::prev(queue.end());
+    const Counted* const address = &*last;
+    while (!queue.take().empty()) {
+    }
+    EXPECT_EQ(&queue.back(), address);
+    EXPECT_EQ(last->number, 99);
+}
+
+TEST(DroppableQueue, WhatHasLeftIsLetGoAtOnce) {
+    Queue queue;
+    for (int i = 0; i < 3; ++i)
+        queue.add(i, i == 1);
+    const std::weak_ptr<int> first = queue.front().held;
+    const std::weak_ptr<int> second = std::next(queue.begin())->held;
+    queue.take();
+    EXPECT_TRUE(second.expired());
+    queue.pop_front();
+    EXPECT_TRUE(first.expired());
+    EXPECT_FALSE(queue.emplace_back().held) << "what is new stands for Item{}";
+    queue.mark_back();
+    queue.clear();
+    EXPECT_TRUE(queue.empty());
+    EXPECT_THAT(queue.take(), IsEmpty());
+}
+
+// Counts the places of all queues, used or not.
+struct Place {
+    static inline std::size_t count = 0;
+    Place() { ++count; }
+    Place(const Place&) { ++count; }
+    Place& operator=(const Place&) = default;
+    ~Place() { --count; }
+    Counted::Handling handling;
+};
+
+TEST(DroppableQueue, KeepsTheMemoryOfAFewItems) {
+    DroppableQueue<Place> queue;
+    const Place* const first = &queue.emplace_back();
+    for (int i = 0; i < 100; ++i) {
+        queue.pop_front();
+        EXPECT_EQ(&queue.emplace_back(), first);
+    }
+    for (int i = 0; i < 1'000; ++i)
+        queue.emplace_back();
+    queue.erase(queue.begin(), queue.end());
+    EXPECT_EQ(Place::count, DroppableQueue<Place>::kept_count);
+}
+
+TEST(PendingGaps, AddsUpPerFidAndIsEmptyAfterwards) {
+    PendingGaps gaps;
+    EXPECT_TRUE(gaps.empty());
+    gaps.add(Fid{9}, 2);
+    gaps.add(Fid{1}, 1);
+    gaps.add(Fid{9}, 3);
+    EXPECT_THAT(gaps.take(), ElementsAre(FidCount{.fid = Fid{1}, .count = 1},
+                                         FidCount{.fid = Fid{9}, .count = 5}));
+    EXPECT_TRUE(gaps.empty());
+    EXPECT_THAT(gaps.take(), IsEmpty());
 }
 
 } // namespace

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The base of both publish sockets: the listener, the subscribers and their requests, the shared
+// memory budget with the rule for slow subscribers, and the orderly end with its totals. It does
+// not know pages or publications: the derived class learns when what it has sent is not used any
+// more.
+
+#include "netio/base/slot_pool.hpp"
+#include "netio/loop/event_loop.hpp"
+#include "netio/session/session_listener.hpp"
+#include "pubsub/core/shown_fids.hpp"
+#include "pubsub/publisher/backpressure.hpp"
+#include "pubsub/publisher/publisher.hpp"
+#include "pubsub/publisher/publisher_stats.hpp"
+#include "pubsub/publisher/subscriber_session.hpp"
+#include "pubsub/publisher/subscription_table.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// The connected subscribers by their ids. The upper half of an id is never used twice; the lower
+// half is a slot of the table.
+class SubscriberTable {
+  public:
+    // Enters the result of make(id). If make() throws, the exception is passed on and nothing is
+    // entered.
+    template <class Make>
+    void enter(Make make) {
+        const std::uint32_t slot = slots_.take(nullptr);
+        const SubscriberId id{next_serial_++ << 32 | slot};
+        try {
+            slots_[slot] = make(id);
+        } catch (...) {
+            slots_.release(slot);
+            throw;
+        }
+    }
+    std::unique_ptr<Subscriber> take(SubscriberId id) { return slots_.release(slot_of(id)); }
+    void clear() { slots_ = {}; }
+
+    Subscriber& operator[](SubscriberId id) noexcept { return *slots_[slot_of(id)]; }
+    std::size_t size() const noexcept { return slots_.size(); }
+
+    template <class Visit>
+    void for_each(Visit visit) const {
+        for (std::uint32_t i = 0; i < slots_.end(); ++i)
+            if (slots_[i]) visit(*slots_[i]);
+    }
+
+    // Slices that the sessions of all subscribers send without a copy.
+    std::size_t segment_limit() const noexcept {
+        std::size_t limit = slice_limit;
+        for_each([&](const Subscriber& each) {
+            if (each.announced) limit = std::min(limit, each.session().segment_limit());
+        });
+        return limit;
+    }
+
+  private:
+    static std::uint32_t slot_of(SubscriberId id) noexcept {
+        return static_cast<std::uint32_t>(static_cast<std::uint64_t>(id));
+    }
+
+    std::uint64_t next_serial_ = 1;
+    SlotPool<std::unique_ptr<Subscriber>> slots_;
+};
+
+class PublisherCore : private SessionListener::Handler {
+  public:
+    // The user's socket and handler. The core counts in `counters`, which may be a member of the
+    // derived class.
+    struct User {
+        Publisher& publisher;
+        Publisher::Handler& handler;
+        Publisher::Counters& counters;
+    };
+    struct Terms {
+        std::size_t pool = 0;                   // of the memory budget
+        std::size_t largest = 1;                // what one message takes of it
+        std::size_t required_receive_bytes = 0; // of a subscriber's receive buffers
+        bool keeps_newest = false;              // SlowPolicy::newest is available
+    };
+    PublisherCore(const PublisherCore&) = delete;
+    PublisherCore& operator=(const PublisherCore&) = delete;
+
+    EventLoop& loop() const noexcept { return loop_; }
+    SessionListener& listener() const noexcept { return *listener_; }
+    // The next event of the loop may change it.
+    FanOut& fan_out() noexcept { return fan_out_; }
+    const Publisher::Counters& counters() noexcept;
+    PublisherSnapshot take_snapshot(const SnapshotLimits& limits);
+
+    // Every subscriber is sent what is queued for it, then its totals, and is closed when it has
+    // confirmed them.
+    void close();
+    // Every session ends at once.
+    void abort();
+
+  protected:
+    // The options have been checked.
+    PublisherCore(Transport& transport, const Publisher::Options& options, const Terms& terms,
+                  const User& user);
+    virtual ~PublisherCore();
+    // The sessions use memory of the derived class, so its destructor calls this first.
+    void destroy_sessions() noexcept;
+
+    // --- what the derived class implements; where it is not said otherwise, the core does nothing
+    // after the call, so that the user's handler may destroy the socket
+
+    // The groups become void: sends what is coalesced for them. Must not call the user.
+    virtual void before_change() {}
+    // Hands everything that is pending over to the subscribers. Must not call the user.
+    virtual void before_end() {}
+    // Sets of fids are as in fid_ranges.hpp.
+    // The subscriber is gone, or does not want these fids any more. Must not call the user.
+    virtual void on_unwanted(SubscriberId /*subscriber*/, std::span<const FidRange> /*fids*/) {}
+    // The subscriber has this policy for these fids from now on; nullopt: it has unsubscribed. What
+    // is queued for it now precedes the reply. Must not call the user.
+    virtual void on_asked(Subscriber& /*subscriber*/, std::span<const FidRange> /*fids*/,
+                          std::optional<SlowPolicy> /*policy*/) {}
+    // Sends the messages that are conflated for the subscriber. Must not call the user.
+    virtual void send_conflated(Subscriber& /*subscriber*/) {}
+    // Frames of what was sent with this cookie are not used any more.
+    virtual void on_returned(const SendQueue::Returned& returned) = 0;
+    // The subscriber is not sent what was queued for it with these cookies, one item and what
+    // continues it: enters the messages into the gap, or conflates them. Returns how many the
+    // subscriber misses. Must not call the user.
+    virtual std::uint64_t on_taken_back(Subscriber& subscriber,
+                                        const SendQueue::TakenBack& taken) = 0;
+    // A subscriber can be sent more, or memory has become free. The last call is notify_writable().
+    virtual void on_progress() = 0;
+
+    // --- what it uses
+
+    bool is_closing() const noexcept { return shutdown_.has_begun(); }
+    // Also the members of groups.
+    SubscriberTable& subscribers() noexcept { return subscribers_; }
+    Subscriber& subscriber_of(const Interest& member) noexcept {
+        return subscribers_[member.subscriber];
+    }
+    MemoryBudget& budget() noexcept { return budget_; }
+    // publish() returns the status: it was blocked.
+    Status refuse(Fid fid);
+    void note_partial() noexcept { blocked_.begin(loop_.now()); }
+    void count_dropped(Fid fid);
+    // Calls the user's on_writable if publishing was blocked.
+    void notify_writable();
+    // Publishing waits for this subscriber: on_progress() follows when it can be sent something,
+    // has been sent something, or is gone.
+    void wait_for(const Interest& member);
+    // Publishing waits for `amount` of the pool; 0: not any more.
+    void note_needed(std::size_t amount) noexcept { needed_ = amount; }
+    // Something is queued for a subscriber or in flight to it: its progress must be watched.
+    void watch_progress();
+    // Where the pool is too short for `needed`, drops what is queued for subscribers whose policy
+    // allows it: first for stalled ones, then for those that hold most.
+    void reclaim_memory(std::size_t needed = 0) {
+        if (budget_.is_short(needed)) reclaim(needed);
+    }
+    // For messages that are conflated, and for which there was no memory.
+    void retry_conflated();
+
+  private:
+    friend class Subscriber; // whose events these are, and the listener's
+
+    void on_incoming(IncomingSession& incoming) override;
+    void on_accept_failed(const std::string& peer_address, const FabricError& why) override;
+    void on_peer_rejected(const std::string& peer_address, const std::string& why) override;
+    void on_subscriber_open(Subscriber& subscriber);
+    // A frame that is not one of the session's own.
+    void on_subscriber_frame(Subscriber& subscriber, const IncomingFrame& frame);
+    // A request that had to wait is due.
+    void on_request_due(Subscriber& subscriber, const SubscriberRequest& request);
+    // The subscriber has unsubscribed from everything some time ago.
+    void on_leave_due(Subscriber& subscriber);
+    // What may be posted to the subscriber now.
+    std::size_t post_limit(const Subscriber& subscriber) const noexcept {
+        return budget_.post_limit(ProgressMonitor::stalled(subscriber.progress));
+    }
+    void on_turn_of_conflated(Subscriber& subscriber);
+    // Nothing may be sent to the subscriber any more; what is queued is returned after this.
+    void on_subscriber_gone(Subscriber& subscriber);
+    // The subscriber has nothing any more, and is destroyed here.
+    void on_subscriber_closed(Subscriber& subscriber, const Closed& closed);
+
+    void take_request(Subscriber& subscriber, SubscriberRequest request);
+    bool takes_requests(const Subscriber& subscriber) const noexcept;
+    void take_subscribe(Subscriber& subscriber, const SubscriptionRequest& request, bool positions);
+    void take_unsubscribe(Subscriber& subscriber, const SubscriptionRequest& request);
+    void answer(Subscriber& subscriber, std::uint32_t request, SubscriptionResult result,
+                std::optional<std::vector<FidCount>> positions = {});
+    void take_fids_question(Subscriber& subscriber, const FidsQuestion& question);
+    void send_totals(Subscriber& subscriber);
+    void check_closed();
+
+    void look();
+    void reclaim(std::size_t needed);
+    void take_back(Subscriber& subscriber);
+    Subscriber* longest_stalled_with_droppable() noexcept;
+    void evict_largest_holder();
+
+    Publisher::Options options_;
+    User user_;
+    EventLoop& loop_;
+    FanOut fan_out_;
+    const std::uint64_t instance_; // names this count of published messages
+    std::size_t announced_count_ = 0;
+    struct {
+        LatencyHistogram former_latency; // of subscribers that are gone
+        ShownFids<FidFigures> fids;
+        FidCounters dropped;
+    } shown_;
+    BackpressureTimer blocked_;
+    struct {
+        FidListing listing;
+        TimePoint made;
+    } published_;
+
+    MemoryBudget budget_;
+    ShutdownState shutdown_;
+    EvictionPolicy eviction_;
+    ProgressMonitor monitor_;
+    std::size_t needed_ = 0;
+    bool stalled_have_droppable_ = false; // at the last look
+
+  protected:
+    bool* destroyed_ = nullptr;
+
+  private:
+    Timer closed_timer_;
+    Timer watch_timer_; // the next look is due
+    Timer look_timer_;  // in the turn after that, when the completions are processed
+    SubscriberTable subscribers_;
+    std::unique_ptr<SessionListener> listener_;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// One connected subscriber of a publisher: its session, the queue of what it is still to be sent,
+// its pending requests, and the stage of its life.
+
+#include "netio/loop/event_loop.hpp"
+#include "netio/session/session_listener.hpp"
+#include "pubsub/publisher/publisher.hpp"
+#include "pubsub/publisher/publisher_stats.hpp"
+#include "pubsub/publisher/send_queue.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class PublisherCore;
+
+struct SubscriberRequest {
+    SubscriptionRequest request;
+    bool subscribes = true;
+    bool wants_positions = false;
+};
+
+class Subscriber final : private Session::Handler {
+  public:
+    // The core owns the subscriber and gets its events.
+    Subscriber(EventLoop& loop, SubscriberId id, IncomingSession& incoming, const Hello& hello,
+               const SessionOptions& options, PublisherCore& core);
+    ~Subscriber();
+
+    SubscriberId id() const noexcept { return id_; }
+    SubscriberPeer peer() const {
+        return {.id = id_, .address = session_->peer_address(), .gone = stage_ == Stage::gone};
+    }
+    // What the functions below add to the queue is sent without a further call.
+    SendQueue& queue() noexcept { return queue_; }
+    const SendQueue& queue() const noexcept { return queue_; }
+    const Session& session() const noexcept { return *session_; }
+
+    // Each of these sends at once if nothing is queued and the session has capacity.
+    void send_frame(std::uint8_t kind, std::span<const std::byte> extension, const Slice& slice,
+                    const SendQueue::Handling& handling);
+    void send_message(const ZeroCopyMessage& message, const SendQueue::Handling& handling);
+    // `positions` are sent before the reply.
+    void send_answer(std::uint8_t kind, std::span<const std::byte> body,
+                     std::optional<SendQueue::Positions> positions = {});
+    void send_fids(std::uint32_t question, std::span<const FidRange> ranges);
+    void send_totals(CountList totals);
+    // A request waits while too many positions of earlier requests are queued: each may add one for
+    // every fid. Requests keep their order.
+    bool must_wait() const noexcept { return !requests_.empty() || queue_.positions_are_full(); }
+    void add_request(SubscriberRequest request) { requests_.push_back(std::move(request)); }
+    // Requests that wait, and replies that are queued.
+    std::size_t open_requests() const noexcept { return requests_.size() + queue_.answers(); }
+    // The subscriber misses messages. It is told in order, as soon as something has been sent.
+    void add_gap(Fid fid, std::uint64_t count);
+    // The same for messages that the stats have counted already.
+    void queue_gap(const FidCount& missed);
+    // Nothing is queued that precedes the conflated messages. If the queue is empty, they wait
+    // until the session has capacity, because they are newer then.
+    bool may_send_conflated() const noexcept {
+        return has_conflated && queue_.marked() == 0 && (!queue_.has_drained() || can_send_now());
+    }
+
+    // The next message, with `amount` of the pool, would be posted at once, or its first part.
+    bool can_send_now(std::size_t amount = 1) const noexcept;
+    // For a subscriber that cannot send now: PublisherCore::on_progress() follows when it can.
+    void request_capacity() { static_cast<void>(session_->request_capacity()); }
+    // All that was published for it has been sent.
+    bool is_idle() const noexcept { return is_drained() && !has_conflated; }
+
+    // Closes the session when the queue is sent.
+    void leave();
+    // The same after a while, if the subscriber has no subscriptions then either.
+    void leave_later() { leave_timer_.start(leave_after); }
+    static constexpr std::chrono::seconds leave_after{1};
+    void fail(CloseReason reason, const std::string& why);
+    void abort() { session_->abort(); }
+
+    enum class Stage : std::uint8_t {
+        opening,
+        subscribing, // the user knows it
+        asked,       // it was sent the totals, and must confirm them
+        leaving,     // it has confirmed them, or has unsubscribed from everything
+        gone,        // nothing may be sent to it any more
+    };
+    Stage stage() const noexcept { return stage_; }
+    void set_stage(Stage stage) noexcept { stage_ = stage; }
+
+    // Sends conflated messages if it is their turn; otherwise sees to it that they have a turn.
+    void offer_capacity();
+
+    // Reports to the loop's observer when the subscriber has made no progress for
+    // ProgressMonitor::reported_after, and when it makes progress again. `before`: how long it had
+    // made none until now.
+    void report_stall(Duration before) const;
+    // The figures of a snapshot; restarts those that cover the time since the previous one.
+    SubscriberFigures take_figures(TimePoint now);
+
+    SubscriberStats stats{TimePoint{}};
+    SubscriberProgress progress;
+    bool announced = false;       // the user knows it
+    bool confirmed = false;       // it is gone after it has confirmed the totals
+    bool has_conflated = false;   // the publisher stores messages that follow the queue
+    std::vector<FidRange> former; // its subscriptions when it went
+
+  private:
+    void pump();
+    void take_next_request();
+    bool is_drained() const noexcept { return queue_.has_drained() && queue_.usage().posted == 0; }
+
+    void on_open(Session& session) override;
+    void on_frame(Session& session, const IncomingFrame& frame) override;
+    void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session& session) override;
+    void on_closed(Session& session, const Closed& closed) override;
+
+    SubscriberId id_;
+    PublisherCore& core_;
+    SendQueue queue_;
+    SendQueue::Room room_; // as of the last pump()
+    Stage stage_ = Stage::opening;
+    bool* destroyed_ = nullptr;
+    std::vector<SendQueue::Returned> returned_; // empty; keeps its memory
+    std::deque<SubscriberRequest> requests_;    // that wait
+    Timer request_timer_;                       // the first of these is due
+    Timer leave_timer_;
+    std::unique_ptr<Session> session_; // destroyed first
+};
+
+} // namespace netio::pubsub::inline v0_2
