@@ -412,38 +412,6 @@ TotalsPart FanOut::totals(SubscriberId subscriber, std::size_t& next,
 
 // --- rights ------------------------------------------------------------------------------------
 
-namespace {
-
-constexpr access::Patience patience_of(SlowPolicy policy) noexcept {
-    switch (policy) {
-    case SlowPolicy::drop:
-        return access::Patience::drop;
-    case SlowPolicy::newest:
-        return access::Patience::newest;
-    case SlowPolicy::disconnect:
-        return access::Patience::disconnect;
-    case SlowPolicy::block:
-        break;
-    }
-    return access::Patience::block;
-}
-
-constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
-    switch (patience) {
-    case access::Patience::drop:
-        return SlowPolicy::drop;
-    case access::Patience::newest:
-        return SlowPolicy::newest;
-    case access::Patience::disconnect:
-        return SlowPolicy::disconnect;
-    case access::Patience::block:
-        break;
-    }
-    return SlowPolicy::block;
-}
-
-} // namespace
-
 SlowPolicy OwnPolicies::instead_of(SlowPolicy granted) const noexcept {
     if (granted == SlowPolicy::newest && !keeps_newest) return SlowPolicy::drop;
     return holds_up_more(granted, policy) ? policy : granted;

@@ -212,6 +212,34 @@ class FanOut {
 
 // --- rights -----------------------------------------------------------------------------------
 
+constexpr access::Patience patience_of(SlowPolicy policy) noexcept {
+    switch (policy) {
+    case SlowPolicy::drop:
+        return access::Patience::drop;
+    case SlowPolicy::newest:
+        return access::Patience::newest;
+    case SlowPolicy::disconnect:
+        return access::Patience::disconnect;
+    case SlowPolicy::block:
+        break;
+    }
+    return access::Patience::block;
+}
+
+constexpr SlowPolicy policy_of(access::Patience patience) noexcept {
+    switch (patience) {
+    case access::Patience::drop:
+        return SlowPolicy::drop;
+    case access::Patience::newest:
+        return SlowPolicy::newest;
+    case access::Patience::disconnect:
+        return SlowPolicy::disconnect;
+    case access::Patience::block:
+        break;
+    }
+    return SlowPolicy::block;
+}
+
 // A key that grants a policy by default grants no more than the publisher has.
 struct OwnPolicies {
     SlowPolicy policy = SlowPolicy::block;

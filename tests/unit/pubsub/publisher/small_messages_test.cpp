@@ -50,20 +50,20 @@ class ZeroCopyMessages : public testing::Test {
         return message;
     }
     // What arrives of it, whose frames must fit and say what they are; and how many there were.
-    std::size_t send(const ZeroCopyMessage& message, std::size_t body_limit) {
+    std::size_t send(const ZeroCopyMessage& message, std::size_t frame_bytes) {
         arrived.clear();
         std::size_t frames = 0;
         ReadyFrame frame; // one for all, as a queue has it
         do {
             const std::size_t offset = arrived.size();
-            const std::size_t part = fill_frame(message, body_limit, offset, frame);
+            const std::size_t part = fill_frame(message, frame_bytes, offset, frame);
             const OutgoingFrame out = frame.outgoing();
             std::vector<std::byte> body{out.extension.begin(), out.extension.end()};
             for (const Slice& slice : out.slices) {
                 EXPECT_GT(slice.size, 0U) << "a piece of nothing";
                 body.insert(body.end(), slice.data, slice.data + slice.size);
             }
-            EXPECT_LE(body.size(), body_limit);
+            EXPECT_LE(body.size(), frame_bytes);
             std::size_t behind = message_extension_bytes;
             if (frame.kind == fragment_kind) {
                 const auto fragment = decode_fragment(body).value();
