@@ -5,9 +5,9 @@
 // other, one that subscribes.
 
 #include "bench/subject.hpp"
+#include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"
-#include "netio/access/key_text.hpp"
-#include "netio/access/right_words.hpp"
+#include "netio/access/rights.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/server_keys.hpp"
 #include "pubsub/publisher/buffered_publish_socket.hpp"

@@ -3,9 +3,9 @@
 // What a connection with a key costs beyond one without, and what protects a frame: both sides in
 // one thread, without sockets.
 
-#include "netio/access/noise_handshake.hpp"
-#include "netio/access/record_seal.hpp"
-#include "tests/unit/netio/access/gate_fixture.hpp"
+#include "netio/access/frame_seal.hpp"
+#include "netio/access/noise.hpp"
+#include "tests/unit/netio/access/auth_fixture.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -25,7 +25,7 @@ void pass_the_gate(benchmark::State& state) {
         client.instance = ++instance;
         server.now += std::chrono::milliseconds{1}; // what is remembered of others goes in time
         const Message answer = server.take(proved_request(client, server), client_host);
-        if (client.gate.take_answer(answer) != GateClient::Answer::genuine)
+        if (client.gate.take_answer(answer) != AuthClient::Answer::genuine)
             state.SkipWithError("it was not let in");
     }
 }

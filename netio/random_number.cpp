@@ -2,6 +2,7 @@
 #include "netio/random_number.hpp"
 
 #include "netio/base/status.hpp"
+#include "netio/loop/process.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -24,6 +25,14 @@ std::uint64_t random_number() {
                           "or give it /dev/urandom"};
     }
     return number;
+}
+
+std::uint64_t process_instance() {
+    struct Instance {
+        std::uint64_t number = random_number();
+    };
+    static PerProcess<Instance> instance;
+    return (*instance).number;
 }
 
 } // namespace netio::inline v0_2

@@ -10,4 +10,8 @@ namespace netio::inline v0_2 {
 // and the remedy. Any thread.
 std::uint64_t random_number();
 
+// Identifies this process: random, and different after a fork. Throws FabricError at the first call
+// in a process, which open_fabric() makes, if there are no random numbers.
+std::uint64_t process_instance();
+
 } // namespace netio::inline v0_2

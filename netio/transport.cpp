@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/transport.hpp"
 
-#include "netio/access/reach.hpp"
+#include "netio/access/host.hpp"
 #include "netio/random_number.hpp"
 
 #include <stdexcept>

@@ -7,7 +7,7 @@
 #include "apps/common/peer_log.hpp"
 #include "apps/copy/served_folder.hpp"
 #include "apps/copy/session.hpp"
-#include "netio/session/places.hpp"
+#include "netio/access/peer_limiter.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
@@ -58,7 +58,7 @@ class Server final : private netio::stream::StreamListener::Handler, private Ses
     PeerLog log_;
     netio::EventLoop& loop_;
     Options options_;
-    netio::Places places_;
+    netio::access::PeerLimiter places_;
     ServedFolder folder_;
     Counters counters_;
     std::vector<std::unique_ptr<Session>> sessions_;

@@ -10,9 +10,9 @@
 // far, 8 of them.
 
 #include "apps/common/idle_watch.hpp"
+#include "netio/access/peer_limiter.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/connector.hpp"
-#include "netio/session/places.hpp"
 #include "netio/session/server_keys.hpp"
 #include "netio/session/session_listener.hpp"
 
@@ -66,7 +66,7 @@ class ProbeServer final : private netio::SessionListener::Handler, private netio
                          std::span<const std::byte> body);
 
     netio::EventLoop& loop_;
-    netio::Places places_;
+    netio::access::PeerLimiter places_;
     std::chrono::milliseconds idle_limit_;
     std::map<netio::Session*, Peer> peers_;
     netio::SessionListener listener_;

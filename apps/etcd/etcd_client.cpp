@@ -2,8 +2,8 @@
 #include "apps/etcd/etcd_client.hpp"
 
 #include "apps/common/core_dumps.hpp"
+#include "netio/access/crypto.hpp"
 #include "netio/access/key_source.hpp"
-#include "netio/access/secret.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "pubsub/discovery/board.hpp"
 #include "pubsub/discovery/bounded_json.hpp"

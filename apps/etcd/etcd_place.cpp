@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/etcd/etcd_place.hpp"
 
-#include "netio/access/reach.hpp"
-#include "netio/session/parse_host.hpp"
+#include "netio/access/host.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -47,7 +46,7 @@ bool is_etcd_place(std::string_view text) noexcept {
 
 std::string warning_about(const EtcdPlace& place) {
     if (place.user_file.empty() || place.tls || place.address.host == "localhost") return {};
-    const auto host = netio::parse_host(place.address.host);
+    const auto host = netio::access::parse_host(place.address.host);
     if (host && netio::access::is_loopback(*host)) return {};
     return "the password in '" + place.user_file + "' travels unencrypted to etcd at " +
            to_string(place.address) + "; use etcds://, which is TLS";

@@ -13,7 +13,7 @@
 #include "apps/program/commands.hpp"
 #include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"
-#include "netio/access/right_words.hpp"
+#include "netio/access/rights.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #include "apps/metrics/metrics_server.hpp"
 
 #include "apps/metrics/http_door.hpp"
-#include "netio/access/reach.hpp"
+#include "netio/access/host.hpp"
 #include "netio/base/signals_blocked.hpp"
 
 #include <sys/socket.h>

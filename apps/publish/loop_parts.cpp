@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/publish/loop_parts.hpp"
 
+#include "netio/access/host.hpp"
 #include "netio/fabric.hpp"
-#include "netio/session/parse_host.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/core/fid_shards.hpp"
 #include "pubsub/discovery/announcement.hpp"
@@ -136,9 +136,9 @@ struct Place {
 
 // An interface stands for its first address.
 std::optional<netio::access::Host> host_here(const std::string& host) {
-    if (host == "localhost") return netio::parse_host("127.0.0.1");
+    if (host == "localhost") return netio::access::parse_host("127.0.0.1");
     try {
-        return netio::parse_host(netio::host_at_interface(host));
+        return netio::access::parse_host(netio::host_at_interface(host));
     } catch (const netio::FabricError&) { // the start says so
         return std::nullopt;
     }

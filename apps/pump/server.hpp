@@ -7,7 +7,7 @@
 
 #include "apps/common/peer_log.hpp"
 #include "apps/pump/end.hpp"
-#include "netio/session/places.hpp"
+#include "netio/access/peer_limiter.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <cstddef>
@@ -63,7 +63,7 @@ class Server final : private netio::stream::StreamListener::Handler {
     netio::EventLoop& loop_;
     Options options_;
     std::function<void(const End&)> on_end_;
-    netio::Places places_;
+    netio::access::PeerLimiter places_;
     PeerLog log_;
     std::vector<Client> clients_;
     Counters gone_;                   // of those that are not in it any more

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Machines and their addresses in the form in which keys are bound to them.
+// Addresses of hosts in the form in which keys are bound to them and connections are counted.
 
 #include "netio/base/require_cxx20.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace netio::access::inline v0_2 {
 
-// Of a machine: its IPv6 address, or ::ffff: before its IPv4 address.
+// An IPv6 address, or an IPv4 address as ::ffff:a.b.c.d.
 using Host = std::array<std::byte, 16>;
 constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
     Host host{};
@@ -22,12 +24,47 @@ constexpr Host host_of_ipv4(std::span<const std::byte, 4> bytes) noexcept {
     return host;
 }
 
-// The address that stands for all of a machine's, in either notation.
+// Parses an IPv4 or IPv6 address in numbers, without brackets or zone (inet_pton(3)). Returns
+// `nullopt` for anything else, such as a name.
+std::optional<Host> parse_host(const std::string& text);
+
+constexpr bool is_ipv4(const Host& host) noexcept {
+    const Host prefix = host_of_ipv4(std::array<std::byte, 4>{});
+    for (std::size_t at = 0; at < 12; ++at) {
+        if (host[at] != prefix[at]) return false;
+    }
+    return true;
+}
+
+// The wildcard address, in either notation.
 constexpr bool is_any(const Host& host) noexcept {
     return host == Host{} || host == host_of_ipv4(std::array<std::byte, 4>{});
 }
 
-// Where the client connects to, as either side sees it.
+// Reachable from this machine only: 127.0.0.0/8, in either notation, and ::1.
+constexpr bool is_loopback(const Host& host) noexcept {
+    Host loopback{};
+    loopback[15] = std::byte{1};
+    return host == loopback || (is_ipv4(host) && host[12] == std::byte{127});
+}
+
+// Identifies a machine where a limit holds for each machine: its IPv4 address, or the first 64 bits
+// of its IPv6 address, because it can use every address of its network.
+constexpr Host machine_of(const Host& host) noexcept {
+    if (is_ipv4(host)) return host;
+    Host network = host;
+    for (std::size_t at = 8; at < network.size(); ++at)
+        network[at] = std::byte{};
+    return network;
+}
+
+// Whether a server may listen at this address: "problem; remedy", or empty if it may. `shown` is
+// the address as the user wrote it, `option` the option that allows anonymous peers of other
+// machines.
+std::string refuse_listening(const Host& host, const std::string& shown, bool has_keys, bool open,
+                             const std::string& option);
+
+// The address that a client connects to, as either side sees it.
 struct GateAddress {
     Host host{};
     std::uint16_t port = 0;

@@ -26,7 +26,7 @@ class Descriptor {
     int fd_;
 };
 
-// Only compared: a date outside of the years 1678 to 2262 wraps around.
+// Used for comparison only: a date before 1678 or after 2262 wraps around.
 std::int64_t nanoseconds(const timespec& time) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000U +
                                      static_cast<std::uint64_t>(time.tv_nsec));
@@ -68,8 +68,8 @@ void write_all(int fd, std::string_view text, const std::string& path) {
     if (::fsync(fd) != 0 && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) fail(path);
 }
 
-// Gives a file its name if nothing has that name yet. File systems without links (FAT, some of
-// FUSE and SMB) are asked before, which another program can come between.
+// Renames a file unless the new name exists. File systems without links (FAT, some of FUSE and SMB)
+// need a check before the rename, which has a race with other programs.
 int give_free_name(const std::string& from, const std::string& to) {
     if (::link(from.c_str(), to.c_str()) == 0) {
         ::unlink(from.c_str());
@@ -92,7 +92,7 @@ FileFacts SystemKeySource::look(const std::string& path) {
 
 KeySource::Content SystemKeySource::read(const std::string& path) {
     Content content;
-    // Not blocking: it could be a pipe.
+    // Non-blocking, because the path could name a pipe.
     const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
     if (file.get() < 0) {
         content.error = last_error();
@@ -124,7 +124,7 @@ void write_key_file(const std::string& path, const std::string& text, bool repla
     if (file.get() < 0) fail(fresh);
     try {
         struct stat earlier {};
-        // Its owner is who reads it, also where root has added a key.
+        // The owner stays who reads the file, even if root adds a key.
         const bool foreign =
             replace && ::stat(path.c_str(), &earlier) == 0 && earlier.st_uid != ::geteuid();
         if (foreign && ::fchown(file.get(), earlier.st_uid, earlier.st_gid) != 0) fail(path);

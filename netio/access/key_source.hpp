@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Key files of this machine.
+// Reads and writes key files of this machine: all I/O of netio/access.
 
 #include "netio/access/key_file.hpp"
 
@@ -14,8 +14,8 @@ class SystemKeySource final : public KeySource {
     std::uint32_t user() const override;
 };
 
-// Puts a file with this text in place of what is there, or where nothing is: readable by its owner
-// only, and whole or not at all. `replace` false: throws if there is one. Throws std::system_error.
+// Writes a file atomically, readable by its owner only. `replace` false: throws if the file exists.
+// Throws std::system_error.
 void write_key_file(const std::string& path, const std::string& text, bool replace);
 
 } // namespace netio::access::inline v0_2

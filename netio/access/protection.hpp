@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How what travels on a session is protected once its peer was let in, and how that stands in the
-// flag byte of the hello. Both sides' proofs cover that byte.
+// The protection of a session's traffic after authentication, and its encoding in the flag byte of
+// the hello. The proofs of both sides cover that byte.
 
 #include "netio/base/require_cxx20.hpp"
 
@@ -12,11 +12,11 @@
 
 namespace netio::access::inline v0_2 {
 
-// Each protects what the one before it does, and more.
+// Each level includes the ones before it.
 enum class Protection : std::uint8_t {
-    none,      // nothing: who is at the other end was shown when it connected
-    peers,     // frames that change a session's state are tagged; data travels as it is
-    integrity, // every frame is tagged, and looked at before it is delivered
+    none,      // the traffic is not protected; the peer was authenticated when it connected
+    peers,     // frames that change a session's state have a tag; data has none
+    integrity, // every frame has a tag, which is verified before delivery
     privacy,   // every frame is encrypted
 };
 
@@ -34,11 +34,11 @@ constexpr std::string_view to_string(Protection protection) noexcept {
     return "?";
 }
 
-// Of sealed records and of the handshake before them.
+// For sealed records and for the key exchange before them.
 enum class Cipher : std::uint8_t { aes_256_gcm, chacha20_poly1305 };
 
-// The flag byte: bit 0 a key follows the service's data; bits 1 and 2 the protection; bit 3 this
-// side has no instructions for AES; the others zero.
+// The flag byte: bit 0: a key follows the service's data; bits 1 and 2: the protection; bit 3: this
+// side has no instructions for AES; the others are zero.
 struct GateFlags {
     bool has_key = false;
     Protection protection = Protection::none;
@@ -53,7 +53,7 @@ constexpr std::uint8_t encode(const GateFlags& flags) noexcept {
                                      (flags.lacks_aes ? 8U : 0U));
 }
 
-// Nothing: bits that have no meaning, or a protection without a key.
+// Returns `nullopt` for undefined bits, or a protection without a key.
 constexpr std::optional<GateFlags> decode_flags(std::uint8_t byte) noexcept {
     const GateFlags flags{.has_key = (byte & 1U) != 0,
                           .protection = static_cast<Protection>(byte >> 1 & 3U),

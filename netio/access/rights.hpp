@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the holder of a key may do.
+// The rights of a key: services, fids to subscribe to, folders to write into, connections. Also
+// their text form, the last words of a line in a key file (netio/access/key_file.hpp lists them).
 
 #include <cstddef>
 #include <cstdint>
@@ -12,24 +13,24 @@
 
 namespace netio::access::inline v0_2 {
 
-// How long a subscriber that is too slow may hold its publisher up, from the least to the most.
+// What a publisher does for a subscriber that is too slow, from the least to the most backpressure.
 enum class Patience : std::uint8_t { drop, newest, disconnect, block };
 
 struct FidRight {
     std::uint64_t first = 0;
     std::uint64_t last = 0;
-    // The most that may be asked for, and what is given to who asks for nothing; nothing: the
-    // publisher's own policy decides.
+    // The most that a subscriber may ask for, and the default if it asks for nothing. `nullopt`:
+    // the publisher's own policy decides.
     std::optional<Patience> patience;
-    bool forced = false; // that one, whatever is asked for
+    bool forced = false; // `patience` holds, whatever the subscriber asks for
 
     friend bool operator==(const FidRight&, const FidRight&) = default;
 };
 
-// A folder below the one that a server of copies serves, and what may be done there.
+// A folder below the one that a copy server serves.
 struct FolderRight {
-    enum class May : std::uint8_t { write, overwrite }; // overwrite: write as well
-    std::string folder;                                 // "." is the served one itself
+    enum class May : std::uint8_t { write, overwrite }; // overwrite includes write
+    std::string folder;                                 // ".": the served folder itself
     May may = May::write;
 
     friend bool operator==(const FolderRight&, const FolderRight&) = default;
@@ -38,29 +39,29 @@ struct FolderRight {
 struct Rights {
     static constexpr std::uint32_t default_links = 64;
 
-    std::vector<std::uint8_t> services; // by their number on the wire, ascending
+    std::vector<std::uint8_t> services; // numbers on the wire, ascending
     std::vector<FidRight> fids;         // ascending, disjoint
     std::vector<FolderRight> folders;
-    std::uint32_t links = default_links; // at once
-    bool rma = false;                    // writes into memory of ours: trusted with the process
+    std::uint32_t links = default_links; // simultaneous connections
+    bool rma = false;                    // may write into this side's memory: fully trusted
 
     bool may_use(std::uint8_t service) const noexcept;
 
-    // For a whole range, which may need several of `fids`.
+    // The answer to a request for a range, which may need several of `fids`.
     struct Subscription {
         bool permitted = false;
-        std::optional<Patience> patience; // nothing: the publisher's own policy
+        std::optional<Patience> patience; // `nullopt`: the publisher's own policy
     };
-    // Not permitted: a fid of it is not in `fids`; more patience is asked for than one of them
-    // gives; or they demand different things, and the subscriber has to ask for each by itself.
-    // Adds to `steps` how many of `fids` it looked at, as fids_from() does.
+    // Not permitted if a fid of the range is not in `fids`, if the request exceeds the patience of
+    // one entry, or if entries demand different policies; the subscriber then has to request each
+    // part separately. Adds the number of inspected entries to `steps`, as fids_from() does.
     Subscription subscribe(std::uint64_t first, std::uint64_t last, std::optional<Patience> asked,
                            std::size_t& steps) const noexcept;
-    // The place in `fids` of the first that does not end before this one.
+    // Index of the first entry of `fids` that does not end before `first`.
     std::size_t fids_from(std::uint64_t first, std::size_t& steps) const noexcept;
 
-    // `path` is relative to the served folder and has no "." and no ".." in it. The widest that
-    // permits it; null: none does.
+    // The widest entry that permits writing `path`, or null. `path` is relative to the served
+    // folder and contains neither "." nor "..".
     const FolderRight* folder_for(std::string_view path, bool over_another) const noexcept;
     bool may_write(std::string_view path, bool over_another) const noexcept {
         return folder_for(path, over_another) != nullptr;
@@ -68,5 +69,9 @@ struct Rights {
 
     friend bool operator==(const Rights&, const Rights&) = default;
 };
+
+std::string to_string(const Rights& rights);
+// Throws std::invalid_argument if the words are not valid rights.
+Rights parse_rights(std::string_view words);
 
 } // namespace netio::access::inline v0_2

@@ -13,7 +13,7 @@
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
 #include "netio/fabric/socket_address.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/random_number.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/half_open.hpp"
 
-#include "netio/access/machine.hpp"
+#include "netio/access/host.hpp"
 
 #include <utility>
 

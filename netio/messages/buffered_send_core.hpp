@@ -9,7 +9,7 @@
 #include "netio/messages/buffered_send_socket.hpp"
 #include "netio/messages/message_frames.hpp"
 #include "netio/messages/send_core.hpp"
-#include "netio/session/patient_close.hpp"
+#include "netio/session/drain_timer.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -80,7 +80,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     Limits limits_;
     bool capacity_wanted_ = false;
     Timer flush_timer_;
-    PatientClose closing_;
+    GracefulClose closing_;
     SendSocket connection_; // last: goes first
 };
 

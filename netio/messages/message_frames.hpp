@@ -5,7 +5,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/coalescing/reassembly.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <array>
 

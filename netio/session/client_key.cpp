@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/client_key.hpp"
 
-#include "netio/access/aead.hpp"
-#include "netio/access/gate_client.hpp"
+#include "netio/access/auth.hpp"
+#include "netio/access/crypto.hpp"
 #include "netio/access/key_file.hpp"
 #include "netio/access/key_source.hpp"
 
@@ -29,7 +29,7 @@ struct ClientKey::InUse {
         key = only_key(file);
     }
 
-    std::mutex mutex; // several loops may have it
+    std::mutex mutex; // several loops may share the key
     access::SystemKeySource source;
     access::KeyFile file;
     access::Key key;
@@ -59,11 +59,11 @@ std::string ClientKey::look() const {
     }
 }
 
-std::shared_ptr<access::GateClient> ClientKey::dial(const access::GateAddress& dialled) const {
+std::shared_ptr<access::AuthClient> ClientKey::dial(const access::GateAddress& dialled) const {
     const std::lock_guard lock{in_use_->mutex};
-    return std::make_shared<access::GateClient>(
+    return std::make_shared<access::AuthClient>(
         in_use_->key,
-        access::GateClient::Options{.protection = protection_,
+        access::AuthClient::Options{.protection = protection_,
                                     .lacks_aes = !access::processor_has_aes()},
         dialled);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a connecting socket shows to be let in, and by which it knows that it has come to the right
-// place: a peer that does not prove that it has the same key gets nothing from it. Several sockets
-// may share one, also those of several loops.
+// The key with which a connecting socket authenticates, and by which it authenticates the listening
+// side: a peer that does not prove possession of the same key receives nothing. Several sockets may
+// share a key, also those of several loops.
 
 #include "netio/access/protection.hpp"
 #include "netio/base/export.hpp"
@@ -12,7 +12,7 @@
 #include <string>
 
 namespace netio::access::inline v0_2 {
-class GateClient;
+class AuthClient;
 struct GateAddress;
 } // namespace netio::access::inline v0_2
 
@@ -22,14 +22,14 @@ class NETIO_EXPORT ClientKey final {
   public:
     struct Options {
         std::string file{}; // with one key, made by `netio key new --client`
-        // Asked for, and never less than this.
+        // Requested from the peer; less is not accepted.
         access::Protection protection = access::Protection::none;
     };
 
-    // Reads the file; again at an attempt to connect if it has changed meanwhile. While it is wrong
-    // then, the key of before stays, and the observer of the loop that connects is told, once for
-    // each state of it. Throws std::runtime_error (access::KeyFileError), naming file, line and
-    // remedy, if it cannot be used.
+    // Reads the file, and again before an attempt to connect if the file has changed. While it is
+    // invalid, the previous key stays in force, and the observer of the connecting loop is notified
+    // once for each state of the file. Throws std::runtime_error (access::KeyFileError), naming
+    // file, line and remedy, if the file is invalid now.
     explicit ClientKey(const Options& options);
     ~ClientKey();
     ClientKey(const ClientKey&) = delete;
@@ -37,10 +37,10 @@ class NETIO_EXPORT ClientKey final {
 
   private:
     friend class Connector;
-    struct InUse; // the key, and the file that it is of
-    // An attempt begins. What is wrong with the file, if that is news; empty: nothing.
+    struct InUse; // the key and its file
+    // Checks the file at the start of an attempt. Returns a new problem, or an empty text.
     std::string look() const;
-    std::shared_ptr<access::GateClient> dial(const access::GateAddress& dialled) const;
+    std::shared_ptr<access::AuthClient> dial(const access::GateAddress& dialled) const;
 
     std::unique_ptr<InUse> in_use_;
     access::Protection protection_;

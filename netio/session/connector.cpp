@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/connector.hpp"
 
-#include "netio/access/gate_client.hpp"
+#include "netio/access/auth.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
@@ -15,7 +15,7 @@
 namespace netio::inline v0_2 {
 namespace {
 
-// What comes first says more about the peer: one that has answered knows best why not.
+// In order of significance: a reason that the peer itself gave comes first.
 constexpr std::array telling{
     CloseReason::rejected,       CloseReason::not_admitted,
     CloseReason::protocol_error, CloseReason::handshake_timeout,
@@ -23,8 +23,8 @@ constexpr std::array telling{
     CloseReason::lost,
 };
 
-// Retries after a listener has closed a connection without an answer. A listener does so if a
-// machine has too many unfinished connections, and those finish soon.
+// Retries after a listener closed a connection without an answer. A listener does so if a machine
+// has too many unfinished connections, which finish soon.
 constexpr unsigned retry_limit = 5;
 constexpr std::chrono::milliseconds first_retry{20};
 
@@ -39,9 +39,9 @@ std::ptrdiff_t rank(const Closed& closed) {
     return std::ranges::find(telling, closed.reason) - telling.begin();
 }
 
-} // namespace
-
+// The most significant reason why routes failed, with every reason in its detail.
 Closed all_reasons(const std::vector<Closed>& reasons) {
+    if (reasons.empty()) return {.reason = CloseReason::failed, .detail = "no route was tried"};
     Closed all = *std::ranges::min_element(reasons, {}, rank);
     all.detail.clear();
     for (const Closed& one : reasons) {
@@ -50,6 +50,8 @@ Closed all_reasons(const std::vector<Closed>& reasons) {
     }
     return all;
 }
+
+} // namespace
 
 Connector::Connector(Transport& transport, Handler& handler, std::chrono::milliseconds slot_timeout)
     : transport_{transport}, handler_{handler}, slot_{transport.attempts(),
@@ -92,7 +94,7 @@ void Connector::search() {
             }
             on_found(std::move(found));
         });
-    } catch (const std::system_error& error) { // no thread or no descriptor for it: now
+    } catch (const std::system_error& error) { // no thread or no descriptor
         reasons_.push_back(
             {.reason = CloseReason::failed,
              .detail = "cannot look for a way to " + to_string(remote) + ": " + error.what()});
@@ -101,18 +103,19 @@ void Connector::search() {
 }
 
 void Connector::on_found(FoundRoutes found) {
-    look_at_key(); // not in connect(): a call never calls back, nor tells the observer
+    look_at_key(); // not in connect(): a call never calls back, nor notifies the observer
     routes_ = std::move(found.routes);
     std::ranges::reverse(routes_);
-    if (routes_.empty()) return turn_.start(Duration::zero()); // a search does not end itself
+    if (routes_.empty())
+        return turn_.start(Duration::zero()); // a search must not be destroyed in its callback
     go_on();
 }
 
 void Connector::try_next(const Closed& closed) {
     NETIO_CHECK_MSG(connecting_, "there is no route that could have failed");
     if (is_answer(closed)) slot_.note_answer(transport_.loop().now());
-    again_ = current_ && current_->gate && current_->gate->take_again();
-    if (again_) return turn_.start(Duration::zero()); // it keeps its place
+    again_ = current_ && current_->auth && current_->auth->take_again();
+    if (again_) return turn_.start(Duration::zero()); // the attempt keeps its slot
     slot_.leave();
     if (may_retry(closed)) {
         again_ = true;
@@ -162,7 +165,7 @@ void Connector::cancel() noexcept {
 void Connector::go_on() {
     if (slot_.is_waiting()) return wait_on();
     if (std::exchange(again_, false)) return leave();
-    if (slot_.is_held()) return give_current(); // it has waited
+    if (slot_.is_held()) return give_current(); // it was waiting for the slot
     next_route();
 }
 
@@ -175,14 +178,14 @@ void Connector::next_route() {
     leave();
 }
 
-// At once, or when there is room for one more attempt that has no answer yet.
+// Starts the attempt at once, or when there is a slot for one more unanswered attempt.
 void Connector::leave() {
     if (slot_.is_held() || slot_.enter(current_->remote)) return give_current();
     waits_since_ = transport_.loop().now();
     turn_.start(slot_timeout_);
 }
 
-// As long as the address answers others, they are only in front.
+// Waits longer while the address answers other attempts, because then they only come first.
 void Connector::wait_on() {
     const TimePoint since = std::max(waits_since_, slot_.last_answer());
     const TimePoint until = since + slot_timeout_;
@@ -201,7 +204,7 @@ Session::Target Connector::target_of(const Route& route) const {
             .remote = route.remote,
             .local_host = route.local_host,
             .offer = route.offer,
-            .gate = key_ ? key_->dial(route.dialled) : nullptr};
+            .auth = key_ ? key_->dial(route.dialled) : nullptr};
 }
 
 void Connector::give_current() {

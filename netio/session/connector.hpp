@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tries one way to a peer after the other: every address that it is known by and that their names
-// stand for, over every provider that reaches it. Names are resolved without holding up the loop.
-// The owner makes a session for the route it is given, and says when that one has failed. A route
-// at which this side has to prove its key is tried once more for that, and one that ended the
-// connection without an answer a few times, with growing pauses:
+// Tries the routes to a peer one after the other: every address of the peer, and every address that
+// its names resolve to, over every provider that reaches it. Names are resolved without blocking
+// the loop. The owner makes a session for each route that it is given, and reports if it fails. A
+// route on which this side has to prove its key is tried once more, and a route that ended the
+// connection without an answer is retried a few times with growing pauses:
 //
 //     on_route:           session_ = std::make_unique<Session>(transport, target, ...)
 //     session's on_open:  connector_.cancel()
 //     session's on_closed, before it was open:  session_.reset(); connector_.try_next(closed)
-//     on_connect_failed:  tell the user; detail has the reason of every route
+//     on_connect_failed:  notify the user; detail has the reason of every route
 //
 // Belongs to the loop's thread; may be destroyed in its handlers.
 
@@ -32,10 +32,10 @@ class Connector {
   public:
     class Handler {
       public:
-        // Connect over this route now. A FabricError thrown here is as good as try_next() with it.
+        // Connect over this route now. A FabricError thrown here has the effect of try_next().
         virtual void on_route(const Session::Target& target) = 0;
-        // No route is left, or there was none. unreachable: the name does not resolve, or no
-        // provider reaches it; local: close() was called.
+        // No route is left. unreachable: the name does not resolve, or no provider reaches the
+        // address; local: close() was called.
         virtual void on_connect_failed(const Closed& closed) = 0;
 
       protected:
@@ -50,22 +50,22 @@ class Connector {
     Connector(const Connector&) = delete;
     Connector& operator=(const Connector&) = delete;
 
-    // on_route or on_connect_failed follows. Not while connecting (checked). With a key the peer
-    // has to prove that it has it, too.
+    // on_route or on_connect_failed follows. Not while connecting (checked). With a key, both sides
+    // have to prove that they have it.
     void connect(const Address& remote, const std::string& local_host = {},
                  std::shared_ptr<const ClientKey> key = nullptr) {
         connect(std::vector<Address>{remote}, local_host, std::move(key));
     }
-    // A peer with several addresses, one at least: all routes to the first one, then the next.
+    // For a peer with one or more addresses: all routes to the first address, then to the next.
     void connect(std::vector<Address> remotes, const std::string& local_host,
                  std::shared_ptr<const ClientKey> key);
-    // This route has failed: the same follows for another attempt at the gate, or the next one, or
+    // This route has failed: the same route follows for another attempt, or the next one, or
     // on_connect_failed with all the reasons.
     void try_next(const Closed& closed);
-    // The user has closed: on_connect_failed(local) follows, and no route. Only while no route is
-    // being tried; whose route it is closes what he made for it.
+    // The user has closed: on_connect_failed(local) follows, and no route. Only while no session
+    // for a route exists; otherwise its owner closes the session.
     void close();
-    // Connected, or given up: nothing follows.
+    // Connected, or no longer wanted: nothing follows.
     void cancel() noexcept;
 
     // Between connect() and cancel() or on_connect_failed.
@@ -89,23 +89,19 @@ class Connector {
     Handler& handler_;
     std::unique_ptr<RouteSearch> search_;
     std::shared_ptr<const ClientKey> key_;
-    std::vector<Address> remotes_; // still to be searched, best last
+    std::vector<Address> remotes_; // still to be resolved, best last
     std::string local_host_;
     std::vector<Route> routes_;              // still to be tried, best last
-    std::optional<Session::Target> current_; // the one that was given last
-    bool again_ = false;                     // and it is to be given again
-    unsigned retries_ = 0;                   // of this route, after attempts that ended unanswered
+    std::optional<Session::Target> current_; // the route that was given last
+    bool again_ = false;                     // current_ is to be given again
+    unsigned retries_ = 0;                   // of this route, after unanswered attempts
     AttemptLimit::Slot slot_;
     const Duration slot_timeout_;
     TimePoint waits_since_{}; // for a slot
     std::vector<Closed> reasons_;
     bool connecting_ = false;
-    Timer turn_; // no call calls back
+    Timer turn_; // because a call never calls back
     bool* destroyed_ = nullptr;
 };
-
-// Of why several routes have failed, what says most about the peer, with every reason in its
-// detail. There is at least one.
-Closed all_reasons(const std::vector<Closed>& reasons);
 
 } // namespace netio::inline v0_2

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Credits: permission to send, so that every message finds a posted receive.
+// Flow control by credits: permission to send, so that every message finds a posted receive.
 //
-// Every message on a connection, of either direction and of every kind, uses up one receive that
-// the peer has posted; one kept in reserve lets credits flow back when everything else must wait.
-// One object per endpoint, a plain value; not thread-safe. Messages are:
-//   frame   returns the credits that are owed; may take the reserve if there are any
-//   write   a remote write that the peer is told of by the fabric: it has no room for credits
-//   credit  a frame that has nothing else to say
+// Every message on a connection, of either direction and of every kind, uses one receive that the
+// peer has posted. One receive is reserved, so that credits can be returned when everything else
+// must wait. One object per endpoint, a plain value; not thread-safe. Messages are:
+//   frame   returns the credits that are owed; may use the reserve if there are any
+//   write   a remote write with notification by the fabric: it has no room for credits
+//   credit  a frame with nothing but credits
 // The rules, R13 and R14 of docs/stream-protocol.md, are explored exhaustively in
 // tests/model/credits_model_test.cpp: no receive queue is overrun, nobody waits for ever, and idle
 // endpoints fall silent.
@@ -66,16 +66,17 @@ class Credits {
 
     bool can_send_frame() const noexcept {
         return available_ > reserve() ||
-               (available_ == 1 && owed_ > 0); // it leaves the peer with a credit
+               (available_ == 1 && owed_ > 0); // the peer gets a credit by it
     }
     bool can_write() const noexcept { return available_ > reserve(); }
-    // A credit frame is to be sent now; it may take the reserve.
+    // A credit frame is to be sent now; it may use the reserve.
     bool must_return() const noexcept { return available_ > 0 && owed_ >= threshold_; }
 
-    // The next frame is the last one of all: it may take the reserve, which nobody needs behind it.
+    // The next frame is the last one of all: it may use the reserve, which is not needed
+    // afterwards.
     void give_up_reserve() noexcept { last_ = true; }
 
-    // Gives the credits to put into the frame.
+    // Returns the credits to put into the frame.
     std::uint32_t on_frame_sent() {
         NETIO_CHECK_MSG(can_send_frame() || must_return(), "a frame sent without a credit");
         use_one();
@@ -89,15 +90,15 @@ class Credits {
         use_one();
     }
 
-    // A message arrived, with so many credits (a write: 0).
+    // A message arrived, with this number of credits (a write: 0).
     CreditError on_received(std::uint32_t returned) {
         if (returned > options_.peer_receive_count - available_) return CreditError::overrun;
         if (owed_ == options_.receive_count) return CreditError::unpermitted;
         available_ += returned;
         return CreditError::none;
     }
-    // The receive that it used is posted again. To be done soon, whatever the user does: the peer's
-    // progress depends on it.
+    // The receive of a message is posted again. To be done soon, whatever the user does, because
+    // the peer's progress depends on it.
     void on_reposted() {
         NETIO_CHECK_MSG(owed_ < options_.receive_count, "more receives posted than there are");
         ++owed_;
@@ -105,22 +106,22 @@ class Credits {
 
     // --- windows that change ---
 
-    // So many more receives are posted; the peer is told at once.
+    // More receives were posted; the peer is notified at once.
     void grow(std::uint32_t more) {
         NETIO_CHECK_MSG(more <= most_receive_count - options_.receive_count, "too many receives");
         options_.receive_count += more;
         granted_ += more;
         pace_returns();
     }
-    // A message arrived, and the receive that it used is not posted again. The peer keeps taking it
-    // for used until it is told.
+    // A message arrived, and its receive is not posted again. The peer assumes that it is still in
+    // use until it is notified.
     void on_retired() {
         NETIO_CHECK_MSG(options_.receive_count > least_receive_count, "no receive to spare");
         --options_.receive_count;
         pace_returns();
     }
-    // The peer tells how many receives it has now. What is less it has used up, and will not
-    // return.
+    // The peer announces its number of receives. The credits of removed receives are used, and will
+    // not be returned.
     CreditError on_window(std::uint32_t count) {
         if (count < least_receive_count || count > most_receive_count || available_ > count) {
             return CreditError::overrun;
@@ -132,14 +133,14 @@ class Credits {
     }
     std::uint32_t receive_count() const noexcept { return options_.receive_count; }
     std::uint32_t peer_receive_count() const noexcept { return options_.peer_receive_count; }
-    // Messages that the peer may have sent since the beginning.
+    // Number of messages that the peer may have sent since the beginning.
     std::uint64_t granted() const noexcept { return granted_; }
 
     std::uint32_t available() const noexcept { return available_; }
     std::uint32_t owed() const noexcept { return owed_; }
 
   private:
-    // For returning credits alone.
+    // For returning credits only.
     std::uint32_t reserve() const noexcept { return last_ ? 0 : 1; }
     static void require(bool condition, const char* option, std::uint32_t value) {
         if (condition) return;
@@ -150,9 +151,9 @@ class Credits {
     }
     static constexpr std::uint32_t most_parts = 8;
     static std::uint32_t half_of(std::uint32_t count) noexcept { return count < 4 ? 2 : count / 2; }
-    // A window grows where the way is long. There the peer would be without credits for half of
-    // each round trip if they returned by halves: it gets them in eight parts, or as few as it has
-    // receives for; not more often than before the window grew.
+    // A window grows over long round trips. The peer would have no credits for half of each round
+    // trip if they were returned by halves. So they are returned in eight parts, or fewer if the
+    // peer has fewer receives, and not more often than before the window grew.
     void pace_returns() noexcept {
         const std::uint32_t parts = std::min(most_parts, options_.peer_receive_count - 1);
         threshold_ =
@@ -164,7 +165,7 @@ class Credits {
     }
 
     CreditOptions options_;
-    std::uint32_t threshold_ = 0; // of what is owed, as things are now
+    std::uint32_t threshold_ = 0; // of owed credits
     std::uint32_t available_;
     std::uint32_t owed_ = 0;
     std::uint64_t granted_;

@@ -1,64 +1,190 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the two sides of a session have said of themselves before it opened, and whether that will
-// do. No I/O.
+// What the two sides of a session exchange before it opens, and whether they suit each other: hello
+// and rejection (docs/wire-formats.md, "Connection data"), authentication, the keys of the session,
+// and the open frame. No I/O.
 
+#include "netio/access/auth.hpp"
+#include "netio/access/frame_seal.hpp"
+#include "netio/base/outlook.hpp"
 #include "netio/base/status.hpp"
-#include "netio/session/gate_passage.hpp"
-#include "netio/session/hello.hpp"
-#include "netio/session/key_exchange.hpp"
-#include "netio/session/open_options.hpp"
 #include "netio/session/session_options.hpp"
+#include "netio/transport.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace netio::inline v0_2 {
+
+class AdmittedPeer;
+
+// --- hello and rejection --------------------------------------------------------------------
+
+enum class Service : std::uint8_t {
+    messages = 1,
+    publish_subscribe = 2,
+    stream = 3,
+};
+
+inline constexpr std::uint16_t wire_version = 2;
+inline constexpr std::size_t hello_bytes = 24;
+inline constexpr std::size_t service_data_limit = connection_data_limit - hello_bytes;
+
+// The service's own bytes in the connection data.
+struct ServiceData {
+    std::array<std::byte, service_data_limit> bytes{};
+    std::size_t size = 0;
+
+    std::span<const std::byte> span() const noexcept { return {bytes.data(), size}; }
+};
+
+// The minimum of every side: frames that open, end and maintain a session fit, and credits can flow
+// (netio/session/credits.hpp needs one receive less).
+inline constexpr std::uint32_t least_receive_bytes = 256;
+inline constexpr std::uint16_t least_session_receive_count = 4;
+inline constexpr std::uint16_t most_session_receive_count = 16'384;
+
+// What a side announces when it connects or accepts.
+struct Hello {
+    Service service = Service::messages;
+    std::uint8_t flags = 0; // of authentication (netio/access/protection.hpp)
+    std::uint32_t receive_bytes = 0;
+    std::uint16_t receive_count = 0;
+    std::uint16_t heartbeat_ms = 0;
+    std::uint64_t instance = 0;
+    ServiceData service_data;
+};
+
+enum class RejectCode : std::uint8_t {
+    none = 0,
+    not_this_protocol = 1,
+    other_service = 2,
+    receive_too_small = 3,
+    full = 4,
+    service_data = 5,
+    messages_too_large = 6,
+    no_resources = 7,
+    prove_key = 8,    // a challenge follows
+    not_admitted = 9, // the reason is not disclosed
+};
+std::string_view to_string(RejectCode code) noexcept;
+// What the code means for later attempts, if the intended peer sent it.
+constexpr Outlook::Refusal refusal_of(RejectCode code) noexcept {
+    if (code == RejectCode::not_admitted) return Outlook::Refusal::by_gate;
+    const bool may_pass = code == RejectCode::full || code == RejectCode::no_resources;
+    return may_pass ? Outlook::Refusal::passing : Outlook::Refusal::lasting;
+}
+
+struct Rejection {
+    RejectCode code = RejectCode::not_this_protocol;
+    // receive_too_small: bytes of a receive buffer; messages_too_large: bytes of a message.
+    std::uint32_t required_bytes = 0;
+};
+
+using ConnectionData = std::array<std::byte, connection_data_limit>;
+
+// Both return the number of bytes written.
+std::size_t encode(const Hello& hello, ConnectionData& out) noexcept;
+std::size_t encode(const Rejection& rejection, ConnectionData& out) noexcept;
+
+// Returns `none` if `hello` is valid, or the code to reject with. Accepts bytes after the last
+// field, because some fabrics pad connection data with zeros.
+RejectCode decode(std::span<const std::byte> in, std::size_t service_bytes, Hello& hello) noexcept;
+// Whether the peer's receive buffers suffice: none, service_data or receive_too_small.
+RejectCode judge_receives(const Hello& peer, std::size_t required_receive_bytes) noexcept;
+// Code `none`: this is not a rejection of this protocol.
+Rejection decode_rejection(std::span<const std::byte> in) noexcept;
+
+// --- the open frame -------------------------------------------------------------------------
+
+// What the connecting side wants to do on the connection. A publisher and a subscriber of one
+// process may share a connection to their peer if both sides agree.
+enum class Role : std::uint8_t {
+    sends = 1,
+    receives = 2,
+    publishes = 4,
+    subscribes = 8,
+};
+
+// What the connecting side offers in the body of its open frame: a list of options that can grow
+// without a new version of the wire formats (docs/wire-formats.md, "Open").
+struct OpenOptions {
+    std::uint8_t roles = 0; // of enum Role; 0: as implied by the service of the hello
+
+    friend bool operator==(const OpenOptions&, const OpenOptions&) = default;
+};
+
+// Empty, or: version 1, reserved 3, then for each option: type 2, size 2, value.
+inline constexpr std::size_t open_options_limit = 12;
+using OpenOptionsBytes = std::array<std::byte, open_options_limit>;
+
+// Returns the number of bytes written.
+std::size_t encode(const OpenOptions& options, OpenOptionsBytes& out) noexcept;
+// Returns `nullopt` if the list is malformed, of another version, or has an unknown option that
+// must be understood.
+std::optional<OpenOptions> decode_open_options(std::span<const std::byte> in) noexcept;
+
+// --- the handshake of one session -----------------------------------------------------------
 
 class Handshake {
   public:
     // `hello`: the service's part; the rest follows from the options.
     Handshake(const Hello& hello, const SessionOptions& options) noexcept;
+    ~Handshake();
+    Handshake(const Handshake&) = delete;
+    Handshake& operator=(const Handshake&) = delete;
 
-    // This side connects, and needs so much of the peer's receive buffers, and offers so much.
-    void connects(std::size_t required_receive_bytes, const OpenOptions& offered) noexcept;
-    // This side accepts a peer that has been judged.
+    // This side connects. It requires receive buffers of this size, makes this offer, and
+    // authenticates with `auth` if it has a key.
+    void connects(std::size_t required_receive_bytes, const OpenOptions& offered,
+                  std::shared_ptr<access::AuthClient> auth) noexcept;
+    // This side accepts a peer that was judged.
     void accepts(const Hello& peer) noexcept;
-    // What both have to prove, and have proved.
-    GatePassage& gate() noexcept { return gate_; }
-    const GatePassage& gate() const noexcept { return gate_; }
-    // What to connect or to accept with; the number of bytes.
-    std::size_t put_hello(ConnectionData& data);
+    // The peer has a connection: keeps its admission and its slot until the session is destroyed.
+    void admit(std::unique_ptr<AdmittedPeer> admitted, access::PeerSlot slot) noexcept;
     bool is_accepting() const noexcept { return accepting_; }
     void complete() noexcept { complete_ = true; }
     bool is_complete() const noexcept { return complete_; }
 
-    // The accepting side's answer. `detail`: what is wrong with it; empty: nothing.
+    // Writes the connection data to connect or to accept with. Returns the number of bytes.
+    std::size_t put_hello(ConnectionData& data);
+    // Takes the accepting side's answer. `detail` says what is wrong with it; empty: nothing.
     Closed take_answer(std::span<const std::byte> data);
-    // Null: the level of protection has none. Otherwise once both sides have passed the gate; keys
-    // are changed after so many bytes.
-    KeyExchange* exchange(std::uint64_t key_bytes);
-    // It is over: what the keys were made of is not kept.
-    void forget_exchange() noexcept { exchange_.reset(); }
-    // The connecting side's open frame. False: it cannot be, or asks for what is not served.
-    [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
-    void take_rejection(std::span<const std::byte> data) {
-        rejection_ = decode_rejection(data);
-        gate_.take_rejection(rejection_.code, data);
-    }
-    // Adds what the listener said to the reason.
+    // Takes the accepting side's rejection.
+    void take_rejection(std::span<const std::byte> data);
+    // Adds the reason of the rejection to `closed`.
     void explain(Closed& closed) const;
+    // Takes the connecting side's open frame. Returns false if it is invalid or requests what is
+    // not served.
+    [[nodiscard]] bool take_open(std::span<const std::byte> body) noexcept;
 
+    // The exchange of session keys, once both sides are authenticated, or null if the level of
+    // protection has none. This side changes its key after `key_bytes`.
+    access::KeyExchange* exchange(std::uint64_t key_bytes);
+    // Destroys the exchange, and its secrets, when it is over.
+    void forget_exchange() noexcept { exchange_.reset(); }
+
+    access::Protection protection() const noexcept;
+    access::Cipher cipher() const noexcept;
+    // Set once both sides have proved their key.
+    const std::optional<access::AuthKeys>& keys() const noexcept { return keys_; }
+    // What the peer may do; null: everything.
+    const access::Rights* rights() const noexcept;
     const Hello& peer() const noexcept { return peer_; }
-    // Of the connecting side.
-    const OpenOptions& offered() const noexcept { return offered_; }
+    const OpenOptions& offered() const noexcept { return offered_; } // by the connecting side
     RejectCode rejection() const noexcept { return rejection_.code; }
 
   private:
+    std::size_t add_proof(ConnectionData& data, std::size_t size);
+    std::string check_proof(std::span<const std::byte> data);
+
     Hello hello_;
     Hello peer_;
     OpenOptions offered_;
@@ -66,8 +192,11 @@ class Handshake {
     std::size_t required_receive_bytes_ = least_receive_bytes;
     bool accepting_ = false;
     bool complete_ = false;
-    GatePassage gate_;
-    std::optional<KeyExchange> exchange_;
+    std::shared_ptr<access::AuthClient> auth_; // of the connecting side, with a key
+    access::PeerSlot slot_;
+    std::unique_ptr<AdmittedPeer> admitted_; // of the accepting side, with keys
+    std::optional<access::AuthKeys> keys_;
+    std::optional<access::KeyExchange> exchange_;
 };
 
 } // namespace netio::inline v0_2

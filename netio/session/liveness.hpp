@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Whether the peer still lives, and when this side has to show that it does. Silence alone proves
-// nothing: it counts only while our loop looked, and a sign that the provider saw below our
-// messages ends it. Takes times, gives verdicts; a plain value, not thread-safe.
+// Whether the peer is dead, and when this side has to send a heartbeat. Silence counts only while
+// the own loop was running, and ends with a sign of life that the provider saw below our messages.
+// Takes times, returns decisions; a plain value, not thread-safe.
 //
 //     if (liveness.is_doubtful(look)) dead = liveness.is_dead(look, provider's sign, ...);
 //     if (liveness.must_beat(look)) send a heartbeat
@@ -19,47 +19,48 @@ namespace netio::inline v0_2 {
 
 class Liveness {
   public:
-    // What our loop knows of itself when it looks.
+    // The state of the own loop when it looks.
     struct Look {
         TimePoint now;
-        TimePoint caught_up; // all that had arrived by then has been handed over
-        Duration stalled{0}; // how long in all it has not looked
+        TimePoint caught_up; // everything that had arrived by then was delivered
+        Duration stalled{0}; // the total time in which it did not look
     };
 
-    // 0: never sends a heartbeat; 0: no silence is too long.
+    // heartbeat 0: sends none; dead_after 0: no silence is too long.
     Liveness(Duration heartbeat, Duration dead_after) noexcept
         : heartbeat_{heartbeat}, dead_after_{dead_after} {}
 
-    // How often the peer promises to send something; 0: it does not.
+    // The interval in which the peer announced to send something; 0: none.
     void expect(Duration peer_heartbeat) noexcept { peer_heartbeat_ = peer_heartbeat; }
     void on_received(TimePoint now, Duration stalled) noexcept {
         heard_ = {.when = now, .stalled = stalled};
     }
     void on_sent() noexcept { sent_ = true; }
 
-    // How long to wait for the next look; nothing: never look.
+    // Time until the next look; `nullopt`: never look.
     std::optional<Duration> interval() const noexcept {
         if (heartbeat_ > Duration{0}) return heartbeat_;
         if (dead_after_ > Duration{0}) return dead_after_ / 4;
         return std::nullopt;
     }
-    // Nothing was sent since it was asked last; or our loop was away since, and what was sent may
-    // be as old as that.
+    // Whether a heartbeat is due: nothing was sent since the last call, or the loop was stalled
+    // since then, so that what was sent may be old.
     bool must_beat(const Look& look) noexcept {
         const bool was_away = look.stalled > std::exchange(asked_stalled_, look.stalled);
         const bool has_sent = std::exchange(sent_, false) && !was_away;
         return !has_sent && heartbeat_ > Duration{0};
     }
 
-    // Nothing has come for clearly longer than the time between two looks, at which healthy peers
-    // speak: ask the provider. It may not know what the peer's host showed before it was first
-    // asked, so whoever asks late takes the silence of a process for that of its host.
+    // Whether nothing arrived for clearly longer than the interval in which healthy peers send. The
+    // caller then asks the provider for a sign of life. It must not ask later, because the provider
+    // may not know signs of the peer's host from before the first request; the silence of a process
+    // would look like that of its host.
     bool is_doubtful(const Look& look) const noexcept {
         return dead_after_ > Duration{0} &&
                silence(look, heard_) > std::min(*interval() * 3 / 2, dead_after_ / 2);
     }
-    // `sign`: when the peer's host showed that it lives; min(): unknown. `may_speak`: the peer has
-    // credits left.
+    // `sign`: the time of the last sign of life of the peer's host; min(): unknown. `may_speak`:
+    // the peer has credits.
     bool is_dead(const Look& look, TimePoint sign, bool may_speak) noexcept {
         if (dead_after_ <= Duration{0}) return false;
         if (sign != TimePoint::min()) {
@@ -73,18 +74,18 @@ class Liveness {
   private:
     struct Heard {
         TimePoint when;
-        Duration stalled{0}; // how long in all our loop had not looked by then
+        Duration stalled{0}; // total time by then in which our loop did not look
     };
-    // How long our loop had not looked when the sign came nobody knows; since then it was no
-    // longer than all the time since.
+    // For how long the loop was stalled when the sign arrived is unknown; since then it was at most
+    // the time that has passed.
     void note_sign(const Look& look, TimePoint sign) noexcept {
         if (sign <= sign_.when) return;
         const Duration least = look.stalled - (look.now - sign);
         sign_ = {.when = sign, .stalled = std::max({sign_.stalled, heard_.stalled, least})};
     }
     Duration silence(const Look& look, const Heard& last) const noexcept {
-        // What has arrived and was not handed over yet may be the sign. A loop that does not catch
-        // up at all judges nevertheless.
+        // An arrival that was not delivered yet may be a sign. A loop that never catches up decides
+        // nevertheless.
         const bool behind = look.caught_up < look.now && look.now - look.caught_up < dead_after_;
         return (behind ? look.caught_up : look.now) - last.when - (look.stalled - last.stalled);
     }
@@ -93,9 +94,9 @@ class Liveness {
     Duration dead_after_;
     Duration peer_heartbeat_{0};
     Heard heard_;
-    Heard sign_{.when = TimePoint::min()}; // that the provider saw
+    Heard sign_{.when = TimePoint::min()}; // seen by the provider
     bool sent_ = false;
-    Duration asked_stalled_{0}; // of the look when must_beat() was asked last
+    Duration asked_stalled_{0}; // at the last call of must_beat()
 };
 
 } // namespace netio::inline v0_2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/receive_window.hpp"
 
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <algorithm>
 
@@ -21,15 +21,15 @@ std::uint32_t most_receives(const SessionOptions& options) noexcept {
 ReceiveWindow::ReceiveWindow(std::size_t receive_bytes, const SessionOptions& options,
                              ByteBudget& budget)
     : memory_{receive_bytes, static_cast<std::uint32_t>(options.receive_count), budget},
-      arrivals_(options.receive_count), pace_{memory_.count(), most_receives(options)},
-      told_{memory_.count()} {}
+      arrivals_(options.receive_count),
+      autotuner_{memory_.count(), most_receives(options)}, told_{memory_.count()} {}
 
 std::uint32_t ReceiveWindow::grow(Connection& connection) {
     const std::uint32_t before = memory_.count();
-    const std::uint32_t more = pace_.wanted() - before;
-    // Memory last: what it costs is not to be wasted.
+    const std::uint32_t more = autotuner_.wanted() - before;
+    // Memory last, because it is the most expensive.
     if (!connection.reserve_receives(before + more) || !memory_.add(more, connection.domain())) {
-        pace_.on_changed(before);
+        autotuner_.on_changed(before);
         return 0;
     }
     std::vector<Arrival> larger(std::max<std::size_t>(memory_.count(), arrivals_.size()));
@@ -40,12 +40,12 @@ std::uint32_t ReceiveWindow::grow(Connection& connection) {
     for (std::uint32_t index = before; index < memory_.count(); ++index) {
         if (!post(connection, index)) return 0;
     }
-    pace_.on_changed(memory_.count());
+    autotuner_.on_changed(memory_.count());
     return more;
 }
 
 void ReceiveWindow::retire() {
-    if (memory_.drop()) pace_.on_changed(memory_.count());
+    if (memory_.drop()) autotuner_.on_changed(memory_.count());
 }
 
 } // namespace netio::inline v0_2

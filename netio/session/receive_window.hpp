@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What has arrived on a session and is not done with yet, in the order of its arrival, and the
-// memory that it lies in. While the user does not want more, it stays here and its receive is not
-// posted again: so the peer gets no credit for it, and stops when it has no more. Not thread-safe.
+// The receiving half of a session: receive buffers, whose number follows the load, and arrivals
+// that the user has not taken yet, in order. While the user pauses, an arrival keeps its receive,
+// so the peer gets no credit for it and stops sending when it has no more. Not thread-safe.
 
+#include "netio/access/frame_seal.hpp"
+#include "netio/base/byte_budget.hpp"
 #include "netio/base/frame.hpp"
-#include "netio/session/frame_seal.hpp"
-#include "netio/session/receive_memory.hpp"
+#include "netio/base/time.hpp"
+#include "netio/memory/buffer.hpp"
 #include "netio/session/session_options.hpp"
-#include "netio/session/window_pace.hpp"
 #include "netio/transport.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,15 +26,196 @@
 
 namespace netio::inline v0_2 {
 
+// The memory of receives, by number: the initial piece, and pieces that are added while the window
+// grows. A piece is removed as a whole, the last one first, once none of its receives is posted.
+// Added pieces count against a budget that all sessions of a transport share.
+class ReceiveBuffers {
+  public:
+    ReceiveBuffers(std::size_t receive_bytes, std::uint32_t count, ByteBudget& budget)
+        : receive_bytes_{receive_bytes}, count_{count}, first_{receive_bytes * count},
+          first_count_{count}, share_{budget} {}
+
+    void register_memory(MemoryDomain& domain) { first_.registration(domain); }
+    // Number of receives with memory.
+    std::uint32_t count() const noexcept { return count_; }
+
+    Slice slice(std::uint32_t index) noexcept {
+        if (index < first_count_) return first_.slice(index * receive_bytes_, receive_bytes_);
+        Piece& piece = piece_of(index);
+        return piece.memory->slice((index - piece.begin) * receive_bytes_, receive_bytes_);
+    }
+
+    // Adds memory for more receives, with the next numbers. Returns false if the budget is
+    // exhausted or the memory cannot be registered.
+    [[nodiscard]] bool add(std::uint32_t more, MemoryDomain& domain) {
+        const std::size_t bytes = more * receive_bytes_;
+        if (!share_.take(bytes)) return false;
+        try {
+            auto memory = std::make_unique<RegisteredBuffer>(bytes);
+            memory->registration(domain);
+            pieces_.push_back({.memory = std::move(memory), .begin = count_, .left = more});
+        } catch (const std::exception&) { // the session continues with the memory that it has
+            share_.give(bytes);
+            return false;
+        }
+        count_ += more;
+        return true;
+    }
+
+    // Starts to remove the last piece. Nothing can be added until it is removed.
+    void begin_to_drop() noexcept { dropping_ = !pieces_.empty(); }
+    bool is_dropping() const noexcept { return dropping_; }
+    // Whether this receive, which is not posted now, must not be posted again.
+    bool is_dropped(std::uint32_t index) const noexcept {
+        return dropping_ && index >= pieces_.back().begin;
+    }
+    // A receive of the last piece is out of use. Returns true if that removed the piece.
+    bool drop() {
+        if (--pieces_.back().left > 0) return false;
+        count_ = pieces_.back().begin;
+        const std::size_t bytes = pieces_.back().memory->size();
+        pieces_.pop_back();
+        share_.give(bytes);
+        dropping_ = false;
+        return true;
+    }
+
+  private:
+    struct Piece {
+        std::unique_ptr<RegisteredBuffer> memory;
+        std::uint32_t begin = 0; // number of its first receive
+        std::uint32_t left = 0;  // receives that are still in use
+    };
+
+    // Each piece is as large as all before it, so there are few.
+    Piece& piece_of(std::uint32_t index) noexcept {
+        std::size_t at = pieces_.size() - 1;
+        while (pieces_[at].begin > index)
+            --at;
+        return pieces_[at];
+    }
+
+    std::size_t receive_bytes_;
+    std::uint32_t count_;
+    RegisteredBuffer first_;
+    std::uint32_t first_count_;
+    ByteShare share_;
+    std::vector<Piece> pieces_;
+    bool dropping_ = false;
+};
+
+// How many receives a session should have posted: more if the peer waits for credits over a long
+// round trip, fewer if they are not used. It knows what was granted, what has arrived, and how long
+// this side was idle; no clock, no memory. A plain value.
+//
+//     on_granted(16, rested)   the peer may have sent 16 messages since the session began
+//     on_arrived(...)          a message arrived; whether it had waited for a credit
+//     wanted()                 doubles once two consecutive waits exceeded a millisecond
+//
+// A wait counts from the grant of the credit, and only while this side is idle: while it is busy,
+// the peer does not wait because of the distance. What the peer reports is only a hint: the limit
+// of this side holds.
+class ReceiveWindowAutotuner {
+  public:
+    // With round trips up to this, the initial window suffices.
+    static constexpr Duration short_trip = std::chrono::milliseconds{1};
+    // A single long wait may be due to this machine.
+    static constexpr unsigned trips_to_grow = 2;
+    // A window that is unused for this time shrinks.
+    static constexpr Duration period = std::chrono::seconds{10};
+
+    // The initial and the maximum number of receives.
+    ReceiveWindowAutotuner(std::uint32_t least, std::uint32_t most) noexcept
+        : least_{least}, most_{std::max(least, most)}, count_{least}, granted_{least} {}
+
+    // From now on the peer may have sent `granted` messages in total; initially the number of
+    // receives. `rested`: the total idle time of this side.
+    void on_granted(std::uint64_t granted, Duration rested) noexcept {
+        if (granted == granted_) return;
+        if (!asked_) asked_ = Question{.before = granted_, .rested = rested};
+        granted_ = granted;
+    }
+
+    // A message arrived. `waited`: it had to wait for a credit. `rested`, `now`: of this side's
+    // loop.
+    void on_arrived(bool waited, Duration rested, TimePoint now) noexcept {
+        const std::uint64_t number = arrived_++;
+        if (waited) last_wait_ = now;
+        if (asked_ && number + 1 >= asked_->before) answer(number, waited, rested);
+        look_back(now);
+    }
+
+    // The number of receives that there should be.
+    std::uint32_t wanted() const noexcept { return wanted_.value_or(count_); }
+    // The number of receives has changed, or could not be changed.
+    void on_changed(std::uint32_t count) noexcept {
+        count_ = count;
+        wanted_.reset();
+        asked_.reset();
+        long_trips_ = 0;
+    }
+
+  private:
+    // A measurement: when does the first message arrive that this grant permits?
+    struct Question {
+        std::uint64_t before = 0; // granted without it
+        Duration rested{};
+    };
+
+    void answer(std::uint64_t number, bool waited, Duration rested) noexcept {
+        // The last credit is reserved for the session itself, so a service waits with one left. A
+        // message that did not wait, or not for this grant, was sent later than possible.
+        const Duration trip = rested - asked_->rested;
+        const bool is_answer = waited && number <= asked_->before;
+        asked_.reset();
+        if (!is_answer) return;
+        long_trips_ = trip > short_trip ? long_trips_ + 1 : 0;
+        if (long_trips_ < trips_to_grow) return;
+        trip_ = trip;
+        long_trips_ = 0;
+        if (count_ < most_) wanted_ = count_ > most_ / 2 ? most_ : 2 * count_;
+    }
+
+    // Shrinks the window if no message waited for a whole period, and a quarter of it would have
+    // sufficed.
+    void look_back(TimePoint now) noexcept {
+        if (count_ == least_ || now - begin_ < period) {
+            if (count_ == least_) begin_ = now, begin_arrived_ = arrived_;
+            return;
+        }
+        const auto in_a_trip = static_cast<double>(arrived_ - begin_arrived_) *
+                               static_cast<double>(trip_.count()) /
+                               static_cast<double>((now - begin_).count());
+        if (last_wait_ < begin_ && in_a_trip < static_cast<double>(count_) / 4) {
+            wanted_ = std::max(least_, (count_ + 1) / 2);
+        }
+        begin_ = now;
+        begin_arrived_ = arrived_;
+    }
+
+    std::uint32_t least_;
+    std::uint32_t most_;
+    std::uint32_t count_;
+    std::optional<std::uint32_t> wanted_;
+    std::uint64_t granted_;
+    std::uint64_t arrived_ = 0;
+    std::optional<Question> asked_;
+    unsigned long_trips_ = 0;
+    Duration trip_{};
+    TimePoint last_wait_ = TimePoint::min();
+    TimePoint begin_{}; // of the period
+    std::uint64_t begin_arrived_ = 0;
+};
+
 class ReceiveWindow {
   public:
-    // One message of the peer's.
+    // One message from the peer.
     struct Arrival {
-        std::optional<std::uint32_t> receive; // that it used up
+        std::optional<std::uint32_t> receive; // that it used
         std::uint8_t kind = 0;                // FrameKind::written: `notice`, and no content
         std::uint8_t flags = 0;
         std::uint32_t notice = 0;
-        std::span<const std::byte> body; // what is still to be handed over of it
+        std::span<const std::byte> body; // what is still to be delivered of it
         bool continued = false;
     };
 
@@ -40,31 +226,32 @@ class ReceiveWindow {
     std::span<std::byte> content(std::uint32_t index, std::size_t bytes) noexcept {
         return {memory_.slice(index).data, bytes};
     }
-    // Throws FabricError as Connection::post_receive. False: the connection has broken.
+    // Posts a receive. Throws FabricError as Connection::post_receive. Returns false if the
+    // connection has broken.
     bool post(Connection& connection, std::uint32_t index) {
         const Slice slice = memory_.slice(index);
         return connection.post_receive({&slice, 1}, Cookie{index}) == Status::ok;
     }
 
-    // --- its size: as the pace wants it, as far as there is memory and the connection takes more.
+    // --- size: as the autotuner wants it, limited by memory and by the connection
 
-    WindowPace& pace() noexcept { return pace_; }
-    // Begins to shrink, if that is wanted. True: grow() is to be called.
+    ReceiveWindowAutotuner& autotuner() noexcept { return autotuner_; }
+    // Starts to shrink if the autotuner wants it. Returns true if grow() is to be called.
     bool is_to_grow() noexcept {
-        if (pace_.wanted() < memory_.count()) memory_.begin_to_drop();
-        return pace_.wanted() > memory_.count() && !memory_.is_dropping();
+        if (autotuner_.wanted() < memory_.count()) memory_.begin_to_drop();
+        return autotuner_.wanted() > memory_.count() && !memory_.is_dropping();
     }
-    // So many more receives are posted now; 0: nothing is changed, or the connection has broken.
+    // Returns how many more receives are posted; 0: nothing changed, or the connection has broken.
     std::uint32_t grow(Connection& connection);
-    // What was done with is to be posted again. False: retire(), as the window shrinks.
+    // Whether a processed receive is posted again. If not, retire() it: the window shrinks.
     bool is_kept(std::uint32_t index) const noexcept { return !memory_.is_dropped(index); }
     void retire();
-    // How many receives there are, if the peer does not know. Once.
+    // The number of receives, if the peer does not know it yet. Resets that.
     std::optional<std::uint32_t> take_news() noexcept {
         return told_ == memory_.count() ? std::nullopt : std::optional{told_ = memory_.count()};
     }
 
-    // The next frame of the peer has this number. False: it is another one.
+    // Whether the peer's next frame has this number. If so, advances to the next number.
     bool is_next(std::uint32_t sequence) noexcept {
         if (sequence != expected_sequence_) return false;
         ++expected_sequence_;
@@ -72,14 +259,15 @@ class ReceiveWindow {
     }
     bool has_heard() const noexcept { return expected_sequence_ > 0; }
 
-    // From the next frame on.
-    void open_with(FrameOpener opener) { opener_.emplace(std::move(opener)); }
-    // Takes off what protects it, if anything does. False: it is not what the peer has sent next.
+    // All frames from now on are sealed.
+    void open_with(access::FrameOpener opener) { opener_.emplace(std::move(opener)); }
+    // Verifies the seal, decrypts in place, and removes the tag. Returns false if this is not the
+    // peer's next frame.
     [[nodiscard]] bool open(std::span<std::byte>& frame) {
         return !opener_ || opener_->open(frame);
     }
 
-    // There is a place for each receive that the peer knows of.
+    // There is room for each receive that the peer knows of.
     void push(const Arrival& arrival) noexcept {
         if (is_of_service(arrival)) {
             ++frames_;
@@ -95,31 +283,32 @@ class ReceiveWindow {
     }
     void clear() noexcept { count_ = 0; }
     bool is_empty() const noexcept { return count_ == 0; }
-    // The peer has hardly a credit left, by our doing.
+    // Whether the peer has hardly any credit left because arrivals wait here.
     bool is_full() const noexcept { return count_ + 2 >= memory_.count(); }
 
-    // The rest of the front's body is handed over once more.
+    // The rest of the front's body is to be delivered once more.
     void keep(std::span<const std::byte> rest) noexcept {
         front().body = rest;
         front().continued = kept_ = !rest.empty();
     }
-    // Whether it was so. Once.
+    // Whether keep() was called. Resets it.
     bool take_kept() noexcept { return std::exchange(kept_, false); }
 
     void pause() noexcept { paused_ = true; }
-    // False: it was not paused.
+    // Returns whether it was paused.
     bool resume() noexcept {
         const bool was_paused = paused_;
         paused_ = false;
         return was_paused;
     }
     bool is_paused() const noexcept { return paused_; }
-    // What is the session's own does not wait, unless something of the service does before it.
+    // Whether an arrival can be delivered. While paused, messages of the service wait, and so do
+    // the session's own messages after them.
     bool has_work() const noexcept {
         return count_ > 0 && (!paused_ || !is_of_service(arrivals_[first_]));
     }
 
-    // Of the service, so far.
+    // Messages of the service so far.
     std::uint64_t frames() const noexcept { return frames_; }
     std::uint64_t bytes() const noexcept { return bytes_; }
 
@@ -129,14 +318,14 @@ class ReceiveWindow {
                arrival.kind == static_cast<std::uint8_t>(FrameKind::written);
     }
 
-    ReceiveMemory memory_;
+    ReceiveBuffers memory_;
     std::vector<Arrival> arrivals_; // a ring
-    WindowPace pace_;
-    std::uint32_t told_; // receives that the peer knows of
+    ReceiveWindowAutotuner autotuner_;
+    std::uint32_t told_; // number of receives that the peer knows
     std::size_t first_ = 0;
     std::size_t count_ = 0;
     std::uint32_t expected_sequence_ = 0;
-    std::optional<FrameOpener> opener_;
+    std::optional<access::FrameOpener> opener_;
     std::uint64_t frames_ = 0;
     std::uint64_t bytes_ = 0;
     bool paused_ = false;

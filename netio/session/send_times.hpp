@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How long the sends of a socket took, from the moment at which they were to leave until they were
-// sent, in the time of its loop: what leaves in the turn that wanted it took no time. They come
-// back in the order in which they were posted. Those that are canceled are not counted.
+// Latency of a socket's sends, from when they were due until they were sent, in the time of its
+// loop: a send that completes within the same turn takes no time. Sends complete in the order in
+// which they were posted. Canceled sends are not counted.
 
 #include "netio/base/latency_histogram.hpp"
 #include "netio/base/ring_queue.hpp"

@@ -29,12 +29,68 @@ std::size_t bytes_of(std::span<const Slice> slices) noexcept {
     return bytes;
 }
 
-// It is the peer's window that is too small, and not this side's slots that are too few.
+// Whether the peer's window is the limit, and not the number of slots here.
 bool is_without_credit(const std::optional<Credits>& credits) noexcept {
     return credits && !credits->can_send_frame();
 }
 
+constexpr std::size_t small_bytes = 4096;
+constexpr std::size_t kept_limit = std::size_t{4} * 1024 * 1024;
+
 } // namespace
+
+// --- memory of slots ------------------------------------------------------------------------
+
+RegisteredBuffer* SendBufferPool::gather(std::uint32_t slot, std::size_t bytes, std::size_t limit) {
+    Buffer memory = take_kept();
+    if (!memory || memory->size() < bytes) {
+        const std::size_t twice = memory ? 2 * memory->size() : frame_extension_limit;
+        drop(memory);
+        memory = allocate(std::max(bytes, std::min(twice, limit)));
+    }
+    is_short_ = memory == nullptr;
+    if (is_short_) return nullptr;
+    ++used_count_;
+    gathers_[slot] = std::move(memory);
+    return gathers_[slot].get();
+}
+
+void SendBufferPool::release(std::uint32_t slot) noexcept {
+    Buffer memory = std::move(gathers_[slot]);
+    if (!memory) return;
+    --used_count_;
+    is_short_ = false;
+    const bool is_scarce = budget_.left() <= budget_.limit() / 2;
+    if (is_scarce || kept_bytes_ + memory->size() > kept_limit) return drop(memory);
+    kept_bytes_ += memory->size();
+    kept_.push_back(std::move(memory));
+}
+
+SendBufferPool::Buffer SendBufferPool::take_kept() noexcept {
+    if (kept_.empty()) return nullptr;
+    Buffer memory = std::move(kept_.back());
+    kept_.pop_back();
+    kept_bytes_ -= memory->size();
+    return memory;
+}
+
+void SendBufferPool::drop(Buffer& memory) noexcept {
+    if (memory) share_.give(memory->size());
+    memory.reset();
+}
+
+SendBufferPool::Buffer SendBufferPool::allocate(std::size_t bytes) {
+    while (used_count_ > 0 && bytes > small_bytes && !share_.has_fairly(bytes)) {
+        Buffer kept = take_kept();
+        if (!kept) return nullptr;
+        drop(kept);
+    }
+    auto memory = std::make_unique<RegisteredBuffer>(bytes, Access::send);
+    share_.take_anyway(bytes);
+    return memory;
+}
+
+// --- the window -----------------------------------------------------------------------------
 
 SendWindow::SendWindow(std::size_t slot_count, ByteBudget& budget)
     : memory_{slot_count, budget}, slots_(slot_count), free_slots_{all_free(slot_count)} {}
@@ -53,15 +109,16 @@ void SendWindow::open(const Terms& terms) {
 // --- what may be sent -----------------------------------------------------------------------
 
 bool SendWindow::can_send() const noexcept {
-    // The last credit is for a frame that returns some, the last slot for a credit frame.
+    // The last credit is reserved for a frame that returns credits, the last slot for a credit
+    // frame.
     return credits_ && free_slots_.size() > 1 && !memory_.is_short() && credits_->can_send_frame();
 }
 
 bool SendWindow::can_write() const noexcept {
     if (!credits_) return false;
     if (by_immediate_) return free_slots_.size() > 1 && credits_->can_write();
-    // The frame that tells of the write takes a second slot, and returns credits itself. With two
-    // slots in all it takes both: they are free again without the peer's doing.
+    // The frame that notifies the peer of the write takes a second slot, and returns credits
+    // itself. With only two slots it takes both: they become free without any action of the peer.
     return free_slots_.size() >= std::min<std::size_t>(3, slots_.size()) &&
            credits_->can_send_frame();
 }
@@ -92,7 +149,7 @@ bool SendWindow::can_send_own() const noexcept {
 std::size_t SendWindow::segment_limit() const noexcept {
     const bool is_sealed = sealer_.has_value();
     if (is_sealed && sealer_->encrypts()) return 0;
-    // The header takes a piece, and the tag of what is sealed.
+    // The header takes a piece, and so does the tag of a sealed frame.
     const std::size_t taken = is_sealed ? 2 : 1;
     return segment_limit_ <= taken ? 0 : std::min(segment_limit_ - taken, slice_limit);
 }
@@ -114,7 +171,7 @@ Status SendWindow::send(Connection& connection, const OutgoingFrame& frame,
     if (!can_send()) return refuse(wishes_.send);
     const Status status = post(connection, frame, bytes, cookie);
     if (status != Status::ok) return status;
-    ledger_.on_service_sent();
+    unacked_.on_service_sent();
     ++counters_.frames_sent;
     counters_.bytes_sent += bytes;
     return status;
@@ -126,7 +183,7 @@ Status SendWindow::send_own(Connection& connection, FrameKind kind,
         .kind = static_cast<std::uint8_t>(kind), .flags = 0, .extension = body, .slices = {}};
     const Status status = post(connection, frame, body.size(), std::nullopt);
     if (status != Status::ok) return status;
-    ledger_.on_own_sent();
+    unacked_.on_own_sent();
     const std::uint32_t receives = credits_->peer_receive_count();
     if (kind == FrameKind::heartbeat && receives > sweep_.usual) sweep_.left = receives + 1;
     return status;
@@ -167,13 +224,13 @@ Status SendWindow::post(Connection& connection, const OutgoingFrame& frame, std:
     return Status::ok;
 }
 
-// The frame as it lies, without anything behind it.
+// Lays out a frame that is not sealed.
 std::size_t SendWindow::lay_out(const OutgoingFrame& frame, std::uint32_t slot,
                                 std::size_t body_bytes, std::span<Slice> pieces) {
     const Slice head = memory_.head(slot);
     std::byte* const end = append(head.data + frame_header_bytes, frame.extension);
     if (body_bytes <= frame_extension_limit) {
-        // Small frames leave in one piece: a second one costs more than the copy.
+        // Small frames are sent in one piece: a second piece costs more than the copy.
         std::byte* out = end;
         for (const Slice& slice : frame.slices)
             out = append(out, {slice.data, slice.size});
@@ -185,10 +242,10 @@ std::size_t SendWindow::lay_out(const OutgoingFrame& frame, std::uint32_t slot,
     return more == 0 ? 0 : 1 + more;
 }
 
-// The slices behind the header, gathered as far as the provider does not take them.
+// Lays out the slices after the header; gathers those that exceed the segment limit.
 std::size_t SendWindow::attach(std::span<const Slice> slices, std::uint32_t slot,
                                std::span<Slice> pieces) {
-    // One piece is the header's; if the rest does not fit, another is the gathered tail.
+    // The header takes one piece. If the slices do not fit, the gathered tail takes another.
     const std::size_t room = segment_limit_ - 1;
     const std::size_t kept = slices.size() <= room ? slices.size() : room - 1;
     std::copy_n(slices.begin(), kept, pieces.begin());
@@ -204,8 +261,8 @@ std::size_t SendWindow::attach(std::span<const Slice> slices, std::uint32_t slot
     return kept + 1;
 }
 
-// The frame with its tag behind it. What travels in clear stays where it lies, if the provider
-// takes a piece more for the tag; what is encrypted travels from memory of its slot.
+// Lays out a frame with its seal. An unencrypted body is sent without copying if the provider takes
+// one more piece for the tag; an encrypted one is sent from the memory of its slot.
 std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std::size_t body_bytes,
                              std::size_t behind, std::span<Slice> pieces) {
     const Slice head = memory_.head(slot);
@@ -213,7 +270,7 @@ std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std
     std::array<access::Bytes, slice_limit + 2> parts;
     std::size_t part_count = 0;
     const auto finish = [&](std::span<std::byte> out) {
-        // At one frame in a nanosecond the numbers last for 584 years.
+        // With a frame each nanosecond the numbers last for 584 years.
         NETIO_CHECK_MSG(sealer_->seal(std::span{parts}.first(part_count), out),
                         "no number is left for a frame");
     };
@@ -223,7 +280,7 @@ std::size_t SendWindow::seal(const OutgoingFrame& frame, std::uint32_t slot, std
             parts[part_count] = {pieces[part_count].data, pieces[part_count].size};
             ++part_count;
         }
-        std::byte* const tag = head.data + SlotMemory::tag_at;
+        std::byte* const tag = head.data + SendBufferPool::tag_at;
         finish({tag, behind});
         pieces[count] = {head.buffer, tag, behind};
         return count + 1;
@@ -264,7 +321,7 @@ Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Coo
     counters_.bytes_sent += bytes_of(write.slices);
     if (by_immediate_) {
         credits_->on_write_sent();
-        ledger_.on_service_sent();
+        unacked_.on_service_sent();
         return Status::ok;
     }
     std::array<std::byte, sizeof write.notice> body;
@@ -273,12 +330,12 @@ Status SendWindow::write(Connection& connection, const OutgoingWrite& write, Coo
                               .flags = 0,
                               .extension = body,
                               .slices = {}};
-    // The write is under way: a connection that breaks now tells by on_closed.
-    if (post(connection, frame, body.size(), std::nullopt) == Status::ok) ledger_.on_service_sent();
+    // The write was posted. If the connection breaks now, on_closed reports it.
+    if (post(connection, frame, body.size(), std::nullopt) == Status::ok)
+        unacked_.on_service_sent();
     return Status::ok;
 }
 
-// The first tells the peer how late it is, and is posted again itself.
 bool SendWindow::must_send_credit() const noexcept {
     if (credits_->must_return() && !free_slots_.empty()) return true;
     return sweep_.left > 0 && free_slots_.size() > 1 &&
@@ -295,22 +352,22 @@ SendWindow::Released SendWindow::release(Cookie slot) noexcept {
 
 CreditError SendWindow::on_received(std::uint32_t credits) {
     const CreditError error = credits_->on_received(credits);
-    if (error == CreditError::none) ledger_.on_credits(credits);
+    if (error == CreditError::none) unacked_.on_credits(credits);
     return error;
 }
 
 SessionCounters SendWindow::counters() const noexcept {
     SessionCounters counters = counters_;
     counters.credits = credits_ ? credits_->available() : 0;
-    counters.unconfirmed = ledger_.outstanding();
+    counters.unconfirmed = unacked_.outstanding();
     return counters;
 }
 
 CreditError SendWindow::on_window(std::uint32_t count) {
     const std::uint32_t before = credits_->peer_receive_count();
     const CreditError error = credits_->on_window(count);
-    // What will not be returned was taken.
-    if (error == CreditError::none && count < before) ledger_.on_credits(before - count);
+    // The peer took the messages whose credits it will not return.
+    if (error == CreditError::none && count < before) unacked_.on_credits(before - count);
     return error;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Whom listening sockets let in: the keys of one file, shared by as many of them as like, of one
-// loop: a socket of another refuses them with std::invalid_argument. Whoever has none of these keys
-// gets no connection, and whoever's key is taken out of the file, or changed there, loses it. The
-// loop outlives it, and so whatever has a share in it, options of sockets included.
+// The keys of the peers that listening sockets admit, read from one file. Any number of sockets of
+// one loop may share them; a socket of another loop throws std::invalid_argument. A peer without
+// one of these keys gets no connection. A peer whose key is removed from the file or changed there
+// loses its connection. The loop must outlive the keys and everything that shares them, including
+// options of sockets.
 //
 //     const netio::ServerKeys::Options site{.file = "site.keys"};
 //     const auto keys = std::make_shared<netio::ServerKeys>(loop, site);
@@ -25,28 +26,27 @@
 namespace netio::inline v0_2 {
 
 class EventLoop;
-class KeyDesk;
+class Authenticator;
 
 class NETIO_EXPORT ServerKeys final {
   public:
     struct Options {
         std::string file{}; // made by `netio key new`
-        // What clients have to ask for at least.
+        // Minimum that clients must request.
         access::Protection least = access::Protection::none;
-        // Connections of one host at once, whatever their keys: more than `links=` gives one key
-        // where the file does not say otherwise (64), so that no key keeps the others of its host
-        // out.
+        // Simultaneous connections of one host, whatever their keys. More than the default of
+        // `links=` (64), so that one key cannot lock out the other keys of its host.
         std::uint32_t links_per_host = 256;
-        std::chrono::milliseconds look_interval{1000}; // at the file
-        // What clients dial, in numbers, where the network translates it to an address of this
-        // machine (NAT, a container's port): a proof holds for the address that its maker dialled.
-        // At most 8.
+        std::chrono::milliseconds look_interval{1000}; // between checks of the file
+        // Addresses that clients dial, in numbers, where the network translates them to an address
+        // of this machine (NAT, a container's port): a client's proof covers the address that it
+        // dialled. At most 8.
         std::vector<Address> dialled_as{};
     };
 
-    // The loop's observer is told who is not admitted, and what is the matter with the file. Throws
-    // std::runtime_error (access::KeyFileError), naming file, line and remedy, if the file cannot
-    // be used, and std::invalid_argument for options.
+    // Reports peers that are not admitted and problems of the file to the loop's observer. Throws
+    // std::runtime_error (access::KeyFileError), naming file, line and remedy, if the file is
+    // invalid, and std::invalid_argument for options.
     ServerKeys(EventLoop& loop, const Options& options);
     ~ServerKeys();
     ServerKeys(const ServerKeys&) = delete;
@@ -55,17 +55,17 @@ class NETIO_EXPORT ServerKeys final {
     // Monotonic since construction.
     struct Counters {
         std::uint64_t admitted = 0;
-        std::uint64_t challenged = 0; // first attempts: each client makes one before it is admitted
-        std::uint64_t busy = 0;       // a key or a host had as many connections as it may have
+        std::uint64_t challenged = 0; // first attempts: each client makes one before admission
+        std::uint64_t busy = 0;       // a key or a host had its maximum of connections
         std::uint64_t refused = 0;
         std::size_t sessions = 0; // now
     };
     Counters counters() const noexcept;
 
   private:
-    friend class Admittance;
+    friend class AdmittedPeer;
     friend class SessionListener;
-    std::unique_ptr<KeyDesk> desk_;
+    std::unique_ptr<Authenticator> impl_;
 };
 
 } // namespace netio::inline v0_2

@@ -5,26 +5,31 @@
 // control by receive credits, heartbeats, an orderly shutdown. Sockets are made of sessions; users
 // of sockets do not see them.
 //
-//     connecting:  opening --connected, open frame sent--> open
-//     accepting:   opening --connected--> awaiting the open frame --> open
-//     open --close() here or there--> both shut down and confirm it --> closed
-//     any --abort(), fail(), broken--> closed          (on_closed: the last word)
+//     connecting:  opening --connected, keys exchanged, open frame sent--> open
+//     accepting:   opening --connected, keys exchanged--> awaiting the open frame --> open
+//     open --close() on either side--> both shut down and confirm it --> closed
+//     any --abort(), fail(), broken--> closed          (on_closed is the last event)
 //
-// A service may also write into memory that the peer has lent it (SessionOptions::remote_writes);
-// the peer is told of each write by the fabric's immediate data, or by a frame behind the write
-// where there is none.
+// A service may also write into memory that the peer has registered for it
+// (SessionOptions::remote_writes). The peer is notified of each write by the fabric's immediate
+// data, or by a frame after the write if the fabric has none.
 //
-// Sending never blocks and never queues: a frame either goes to the fabric at once, with its lent
-// slices, or the answer is `again` and on_writable follows when it is worth trying. Every accepted
-// frame that asked for it is answered by exactly one on_sent. Belongs to the loop's thread; may be
+// Sending never blocks and never queues: a frame either goes to the fabric at once, with its
+// borrowed slices, or the result is `again` and on_writable follows when a retry can succeed. Each
+// accepted frame with a cookie gets exactly one on_sent. Belongs to the loop's thread; may be
 // destroyed in any of its handlers.
 //
-// How it does so is in netio/session/session_core.hpp and the classes that that is made of.
+// The decisions are made by Handshake, SendWindow, ReceiveWindow, Shutdown and Liveness; the
+// session carries them out.
 
+#include "netio/session/drain_timer.hpp"
 #include "netio/session/frames.hpp"
-#include "netio/session/hello.hpp"
-#include "netio/session/open_options.hpp"
+#include "netio/session/handshake.hpp"
+#include "netio/session/liveness.hpp"
+#include "netio/session/receive_window.hpp"
+#include "netio/session/send_window.hpp"
 #include "netio/session/session_options.hpp"
+#include "netio/session/shutdown.hpp"
 #include "netio/transport.hpp"
 
 #include <cstdint>
@@ -33,29 +38,22 @@
 #include <span>
 #include <string>
 
-namespace netio::access::inline v0_2 {
-class GateClient;
-struct Rights;
-} // namespace netio::access::inline v0_2
-
 namespace netio::inline v0_2 {
 
-class Admittance;
-class SessionCore;
-
-class Session final {
+class Session final : private Connection::Handler {
   public:
     class Handler {
       public:
         virtual void on_open(Session& session) = 0;
         virtual void on_frame(Session& session, const IncomingFrame& frame) = 0;
-        // The peer has written here, and says so with its `notice`. Only with remote_writes.
+        // The peer has written into memory of this side, with this `notice`. Only with
+        // remote_writes.
         virtual void on_written(Session& session, std::uint32_t notice);
         virtual void on_sent(Session& session, Cookie cookie, Completion::Outcome outcome) = 0;
-        // The peer has shut down: nothing more comes, and nothing more can be sent. true: the user
-        // was given everything; false: confirm() follows when that is so.
+        // The peer has shut down: nothing more arrives, and nothing more can be sent. Returns true
+        // if the user has received everything; if not, confirm() follows once it has.
         virtual bool on_shutdown(Session& session);
-        // Frames can be sent again after send() said that they could not.
+        // Frames can be sent again, after send() returned `again`.
         virtual void on_writable(Session& session) = 0;
         virtual void on_closed(Session& session, const Closed& closed) = 0;
 
@@ -72,83 +70,142 @@ class Session final {
         std::size_t required_receive_bytes = least_receive_bytes; // of the peer's receive buffers
         std::shared_ptr<const RouteOffer> offer = nullptr;        // of the route, if there is one
         OpenOptions offered{};
-        std::shared_ptr<access::GateClient> gate = nullptr; // of this route, for all its attempts
+        std::shared_ptr<access::AuthClient> auth = nullptr; // of this route, for all attempts
     };
     Session(Transport& transport, const Target& target, const Hello& hello,
             const SessionOptions& options, Handler& handler);
-    // Accepts a peer whose hello has been checked (netio/session/session_listener.hpp does), which
-    // has its place as long as the session is there. Throws as ConnectionRequest::make_connection.
+    // Accepts a peer whose hello was checked (by netio/session/session_listener.hpp). Keeps its
+    // admission and its slot until the session is destroyed. Throws as
+    // ConnectionRequest::make_connection.
     Session(Transport& transport, ConnectionRequest& request, const Hello& peer, const Hello& hello,
-            const SessionOptions& options, Handler& handler, std::unique_ptr<Admittance> admittance,
-            std::shared_ptr<const void> place);
+            const SessionOptions& options, Handler& handler, std::unique_ptr<AdmittedPeer> admitted,
+            access::PeerSlot slot);
     ~Session();
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
 
-    // ok, again, closed, too_large (than the peer's receive buffers), too_many_segments. A slice
-    // that cannot be registered ends the session: closed, and on_closed(failed) follows. `cookie`
-    // absent: no on_sent for this frame.
+    // Returns ok, again, closed, too_large (for the peer's receive buffers) or too_many_segments.
+    // If a slice cannot be registered, the session ends: returns closed, and on_closed(failed)
+    // follows. Without a cookie there is no on_sent for this frame.
     Status send(const OutgoingFrame& frame, std::optional<Cookie> cookie);
-    // Writes, then tells the peer. It sees both in the order of all sends and writes of this
-    // session. ok, again, closed.
+    // Writes, then notifies the peer. The peer sees both in the order of all sends and writes of
+    // this session. Returns ok, again or closed.
     Status write(const OutgoingWrite& write, Cookie cookie);
     // Whether send() would find credits and a slot.
     bool has_capacity() const noexcept;
-    // For those who ask before they make up what to send: false means that on_writable follows.
+    // The same before the frame is built. Returns false if on_writable follows.
     bool request_capacity();
     bool request_write_capacity();
 
-    // Hands over no more frames and writes of the peer's; what has arrived waits, keeps its receive
-    // buffer, and so holds the peer up before long. What has arrived when the connection ends waits
-    // too: on_closed comes behind it. Other events go on.
+    // Delivers no more frames and writes of the peer. Arrivals wait and keep their receive buffers,
+    // so the peer is soon blocked. Arrivals also wait if the connection ends; on_closed comes after
+    // them. Other events continue.
     void pause();
-    // In on_frame, after pause(): this end of the frame's body comes again, as a frame of the same
-    // kind that is `continued`, after resume().
+    // In on_frame, after pause(): delivers this end of the frame's body again after resume(), as a
+    // frame of the same kind that is `continued`.
     void keep(std::span<const std::byte> rest);
-    // Goes on in one of the loop's next turns.
+    // Continues in one of the loop's next turns.
     void resume();
 
     // Ends in order: nothing can be sent any more, what was sent arrives, then on_closed(orderly);
-    // or on_closed(unconfirmed), if the peer does not confirm that. What the peer sends until it
-    // has heard of it still arrives. `by`, on the clock of attended(): no later than so,
-    // if that is before close_limit.
+    // or on_closed(unconfirmed) if the peer does not confirm. Messages that the peer sends before
+    // it receives the shutdown still arrive. `by`, on the clock of attended(), is a time limit in
+    // addition to close_limit.
     void close(TimePoint by = TimePoint::max());
     // Ends at once: outstanding sends are canceled, then on_closed(local).
     void abort();
     // Ends at once for a reason that the service found.
     void fail(CloseReason reason, std::string detail);
-    // Ends because the peer took nothing for so long, which it is told if that costs no waiting:
-    // if nothing is in the fabric's hands, and there is a credit. `reason` is for this side.
+    // Ends because the peer took nothing for this time. The peer is notified if that needs no
+    // waiting: if no frame is in the fabric, and there is a credit. `reason` is for this side.
     void cut_off(CloseReason reason, std::string detail, Duration took_nothing_for);
-    // The service does not give its user so many frames of the peer's, which will be told.
+    // The service does not deliver this many frames of the peer to its user. Reported to the peer.
     void add_unread(std::uint32_t count) noexcept;
-    // The user was given all others; after on_shutdown() said that it was not yet so.
+    // Whether confirm() is due, after on_shutdown() returned false.
     bool awaits_confirmation() const noexcept;
+    // The user has received all frames.
     void confirm();
 
-    // Frames may be sent.
-    bool is_open() const noexcept;
-    // A frame of the peer's has come: it did not only accept the connection.
-    bool has_heard() const noexcept;
-    const Hello& peer() const noexcept;
-    // What the peer may do here. Null: everything that it can.
-    const access::Rights* rights() const noexcept;
-    // Why the listener did not want us; none: it did, or did not say.
-    RejectCode rejection() const noexcept;
-    const Capabilities& capabilities() const noexcept;
-    // Slices of a frame that leave from where they lie; those of a longer list are copied. Valid
-    // while open.
-    std::size_t segment_limit() const noexcept;
-    // Where to register memory that the peer is to write to. It must outlive the session.
-    MemoryDomain& domain() noexcept;
-    std::string peer_address() const;
-    EventLoop& loop() noexcept;
+    // Whether frames may be sent.
+    bool is_open() const noexcept { return state_ == State::open && shutdown_.may_send(); }
+    // Whether a frame of the peer has arrived: it did more than accept the connection.
+    bool has_heard() const noexcept { return receive_.has_heard(); }
+    const Hello& peer() const noexcept { return handshake_.peer(); }
+    // What the peer may do here; null: everything.
+    const access::Rights* rights() const noexcept { return handshake_.rights(); }
+    // Why the listener rejected this side; none: it did not, or gave no reason.
+    RejectCode rejection() const noexcept { return handshake_.rejection(); }
+    const Capabilities& capabilities() const noexcept { return connection_->capabilities(); }
+    // Slices of a frame that are sent without copying. Valid while open.
+    std::size_t segment_limit() const noexcept { return send_.segment_limit(); }
+    // Where to register memory that the peer writes into. The memory must outlive the session.
+    MemoryDomain& domain() noexcept { return connection_->domain(); }
+    std::string peer_address() const { return connection_->peer_address(); }
+    EventLoop& loop() noexcept { return loop_; }
     // Bytes of extension and payload that fit into one frame to this peer.
-    std::size_t body_limit() const noexcept;
+    std::size_t body_limit() const noexcept { return send_.body_limit(); }
     SessionCounters counters() const noexcept;
 
   private:
-    std::unique_ptr<SessionCore> core_;
+    enum class State : std::uint8_t {
+        opening,
+        exchanging, // awaits the peer's part of the session keys
+        awaiting_open,
+        open,
+        parting, // sends the reason of an abort
+        closing,
+        ended // the connection is gone; earlier arrivals are still to be delivered
+    };
+
+    Session(Transport& transport, const Hello& hello, const SessionOptions& options,
+            Handler& handler, access::Protection protection);
+
+    void on_answer(std::span<const std::byte> data) override;
+    void on_connected(std::span<const std::byte> data) override;
+    void on_rejected(std::span<const std::byte> data) override;
+    void on_completion(const Completion& completion) override;
+    void on_closed(const Closed& closed) override;
+
+    void open_connection(std::chrono::milliseconds timeout);
+    void open_windows();
+    void become_open();
+    // These return false if the session has ended or was destroyed.
+    bool is_answer_genuine(std::span<const std::byte> data);
+    bool say_open();
+    bool take_keys(std::span<const std::byte> message);
+    bool take_arrival(const Completion& completion);
+    bool take_own_frame(ReceiveWindow::Arrival& arrival);
+    bool send_own(FrameKind kind, std::span<const std::byte> body = {});
+    bool protocol_error(const std::string& what);
+
+    template <class Post>
+    Status post_or_fail(Post post);
+    void deliver_arrivals();
+    void deliver(const ReceiveWindow::Arrival& arrival);
+    // Sends what is due of the session itself, then notifies the service if it may send.
+    void go_on();
+    void advance_shutdown();
+    void await_peer();
+    void abort_with(Closed verdict, Duration took_nothing_for);
+    void on_deadline();
+    void beat();
+
+    EventLoop& loop_;
+    SessionOptions options_;
+    Handler& handler_;
+    State state_ = State::opening;
+    Handshake handshake_;
+    SendWindow send_;
+    ReceiveWindow receive_;
+    Shutdown shutdown_;
+    Liveness liveness_;
+    std::optional<Closed> verdict_; // the reason of the end, once there is one
+    bool is_answered_ = false;
+    bool* destroyed_ = nullptr;
+    StallAwareTimer deadline_; // of connecting, handshake, shutdown and parting
+    Timer beat_;
+    Timer later_;                            // delivers arrivals that waited
+    std::unique_ptr<Connection> connection_; // last: is destroyed first
 };
 
 } // namespace netio::inline v0_2

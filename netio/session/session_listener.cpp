@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/session_listener.hpp"
 
-#include "netio/access/reach.hpp"
+#include "netio/access/host.hpp"
 #include "netio/base/check.hpp"
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/observer.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/session/key_desk.hpp"
-#include "netio/session/parse_host.hpp"
+#include "netio/session/authenticator.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -28,7 +27,7 @@ void reject_request(ConnectionRequest& request, const Rejection& rejection,
     request.reject(std::span{data}.first(size + more.size()));
 }
 
-// Remembers who asked, and why it was rejected, whoever did it.
+// A request that remembers its peer, and with which code it was rejected, here or by the service.
 class WatchedRequest final : public ConnectionRequest {
   public:
     explicit WatchedRequest(ConnectionRequest& request)
@@ -58,15 +57,15 @@ class WatchedRequest final : public ConnectionRequest {
     RejectCode rejection_ = RejectCode::none;
 };
 
-// From the loop, as everything is told.
+// Reports from the loop, as everything is reported.
 void tell_unused(EventLoop& loop, ProviderUnused event) {
     const bool posted = loop.post([&loop, event = std::move(event)] {
         if (Observer* const observer = loop.observer) observer->on_provider_unused(event);
     });
-    static_cast<void>(posted); // a loop that has no room for it has worse to tell
+    static_cast<void>(posted); // a loop with a full task queue has more serious problems
 }
 
-// Empty: there is nothing to tell, or it is told otherwise.
+// Returns an empty text if there is nothing to report, or it is reported elsewhere.
 std::string reason_for_operators(RejectCode code) {
     switch (code) {
     case RejectCode::not_this_protocol:
@@ -90,7 +89,7 @@ bool stands_for_all(const Address& address) {
     return address.host == "0.0.0.0" || address.host == "::";
 }
 
-// It may be an address of the same list that is in use.
+// Explains an address in use that is in conflict with another address of the same list.
 FabricError explained(const FabricError& error, const Address& address,
                       std::span<const std::unique_ptr<Listener>> before) {
     if (error.code() != std::errc::address_in_use) return error;
@@ -123,15 +122,15 @@ std::unique_ptr<Session> IncomingSession::accept(const Hello& hello, const Sessi
                               ": it has been answered, or its listener is gone"};
     }
     return std::make_unique<Session>(transport_, request_, peer_, hello, options, handler,
-                                     std::move(stay_.admittance), std::move(stay_.place));
+                                     std::move(stay_.admitted), std::move(stay_.slot));
 }
 
 const access::Rights* IncomingSession::rights() const noexcept {
-    return stay_.admittance ? &stay_.admittance->admission().rights() : nullptr;
+    return stay_.admitted ? &stay_.admitted->result().rights() : nullptr;
 }
 
 access::Protection IncomingSession::protection() const noexcept {
-    return stay_.admittance ? stay_.admittance->admission().protection() : access::Protection::none;
+    return stay_.admitted ? stay_.admitted->result().protection() : access::Protection::none;
 }
 
 void IncomingSession::reject(const Rejection& rejection, std::string why) {
@@ -142,16 +141,16 @@ void IncomingSession::reject(const Rejection& rejection, std::string why) {
 
 SessionListener::SessionListener(Transport& transport, Options options, Handler& handler)
     : transport_{transport}, options_{std::move(options)}, handler_{handler},
-      places_{std::make_shared<Places>(
-          options_.place_limit, options_.keys ? options_.place_limit : options_.links_per_host)} {
+      limiter_{options_.place_limit,
+               options_.keys ? options_.place_limit : options_.links_per_host} {
     if (options_.addresses.empty()) {
         throw FabricError{{EINVAL, std::system_category()}, "no address to listen at"};
     }
     NETIO_CHECK(!options_.keys || options_.service_bytes == 4);
-    require_option(!options_.keys || options_.keys->desk_->is_of(transport_.loop()),
+    require_option(!options_.keys || options_.keys->impl_->is_of(transport_.loop()),
                    "keys: these ServerKeys are of another event loop, and one thread at a time may "
                    "use them; make ServerKeys of the same file for each loop");
-    const bool has_keys = options_.keys && options_.keys->desk_->keeps_strangers_out();
+    const bool has_keys = options_.keys && options_.keys->impl_->requires_key();
     const ListenOptions reach{.open = options_.open, .has_keys = has_keys};
     for (const Address& wanted : options_.addresses) {
         Address address = wanted;
@@ -172,14 +171,14 @@ SessionListener::SessionListener(Transport& transport, Options options, Handler&
     }
     if (!options_.keys || options_.open) return;
     for (const auto& listener : listeners_) {
-        const auto host = parse_host(listener->address().host);
+        const auto host = access::parse_host(listener->address().host);
         if (!host || !access::is_loopback(*host))
-            options_.keys->desk_->guard(*this, to_string(listener->address()));
+            options_.keys->impl_->guard(*this, to_string(listener->address()));
     }
 }
 
 SessionListener::~SessionListener() {
-    if (options_.keys) options_.keys->desk_->forget(*this);
+    if (options_.keys) options_.keys->impl_->forget(*this);
     if (destroyed_ != nullptr) *destroyed_ = true;
 }
 
@@ -196,48 +195,49 @@ void SessionListener::prepare(RegisteredBuffer& buffer) {
         listener->prepare(buffer);
 }
 
-// --- who comes ------------------------------------------------------------------------------
+// --- requests -------------------------------------------------------------------------------
 
-bool SessionListener::pass_gate(ConnectionRequest& request, const Hello& peer,
-                                std::unique_ptr<Admittance>& admittance, std::string& refusal) {
+bool SessionListener::authenticate(ConnectionRequest& request, const Hello& peer,
+                                   std::unique_ptr<AdmittedPeer>& admitted, std::string& refusal) {
     if (!options_.keys) {
         if (peer.flags == 0) return true;
-        // It wants a proof that nobody here can give.
+        // The peer expects a proof that this side cannot give.
         refusal = "it shows a key, and there are none here";
         reject_request(request, {.code = RejectCode::not_admitted});
         return false;
     }
-    using Outcome = access::Gate::Verdict::Outcome;
-    KeyDesk& desk = *options_.keys->desk_;
-    access::Attendance::Place place;
-    access::Gate::Verdict verdict = desk.judge(request, place);
+    using Outcome = access::AuthServer::Verdict::Outcome;
+    Authenticator& authenticator = *options_.keys->impl_;
+    access::PeerSlot slot;
+    access::AuthServer::Verdict verdict = authenticator.judge(request, slot);
     switch (verdict.outcome) {
     case Outcome::admitted:
-        admittance = std::make_unique<Admittance>(options_.keys, *std::move(verdict.admission),
-                                                  std::move(place));
+        admitted = std::make_unique<AdmittedPeer>(options_.keys, *std::move(verdict.admission),
+                                                  std::move(slot));
         return true;
     case Outcome::challenged:
         reject_request(request, {.code = RejectCode::prove_key}, verdict.challenge);
         return false;
     case Outcome::busy:
         reject_request(request, {.code = RejectCode::full});
-        refusal = desk.shortage(verdict);
+        refusal = authenticator.shortage(verdict);
         return false;
     case Outcome::refused:
         break;
     }
     reject_request(request, {.code = RejectCode::not_admitted});
-    desk.tell_refused(request.peer_address(), verdict);
+    authenticator.tell_refused(request.peer_address(), verdict);
     return false;
 }
 
-Places::Place SessionListener::place_for(ConnectionRequest& request, std::string& refusal) {
-    Places::Entry entry = Places::enter(places_, request.source(), request.peer_address());
-    if (!entry.place) {
+access::PeerSlot SessionListener::slot_for(ConnectionRequest& request, std::string& refusal) {
+    access::PeerLimiter::Entry entry =
+        limiter_.enter({.host = request.source(), .address = request.peer_address()});
+    if (!entry.slot) {
         refusal = std::move(entry.why);
         reject_request(request, {.code = RejectCode::full});
     }
-    return std::move(entry.place);
+    return std::move(entry.slot);
 }
 
 Rejection SessionListener::judge(const Hello& peer, RejectCode problem) const {
@@ -253,7 +253,7 @@ void SessionListener::on_request(ConnectionRequest& request) {
     std::optional<WatchedRequest> watched;
     try {
         watched.emplace(request);
-    } catch (const std::bad_alloc&) { // its address could not even be said
+    } catch (const std::bad_alloc&) { // no memory even for its address
         return reject_request(request, {.code = RejectCode::no_resources});
     }
     const DestructionWatch watch{destroyed_};
@@ -295,16 +295,16 @@ void SessionListener::let_in(ConnectionRequest& request, std::string& refusal) {
     if (peer.service != options_.service) {
         return reject_request(request, {.code = RejectCode::other_service});
     }
-    std::unique_ptr<Admittance> admittance;
-    if (!pass_gate(request, peer, admittance, refusal)) return;
+    std::unique_ptr<AdmittedPeer> admitted;
+    if (!authenticate(request, peer, admitted, refusal)) return;
     const Rejection rejection = judge(peer, problem);
     if (rejection.code != RejectCode::none) return reject_request(request, rejection);
-    Places::Place place = place_for(request, refusal);
-    if (!place) return;
+    access::PeerSlot slot = slot_for(request, refusal);
+    if (!slot) return;
     IncomingSession incoming{transport_,
                              request,
                              peer,
-                             {.admittance = std::move(admittance), .place = std::move(place)},
+                             {.admitted = std::move(admitted), .slot = std::move(slot)},
                              refusal};
     handler_.on_incoming(incoming);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/session/session_options.hpp"
 
+#include "netio/access/frame_seal.hpp"
 #include "netio/base/option_check.hpp"
-#include "netio/session/hello.hpp"
-#include "netio/session/key_exchange.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <cstdint>
 #include <string>
@@ -28,8 +28,9 @@ void validate(const SessionOptions& options) {
              options.dead_after <= longest_time),
         "dead_after must be 0 (never), or at least 4 ms and twice the heartbeat, and at most " +
             std::to_string(longest_time.count()) + " ms");
-    require_option(options.key_bytes >= 1 && options.key_bytes <= KeyExchange::most_key_bytes,
-                   "key_bytes must be from 1 to " + std::to_string(KeyExchange::most_key_bytes));
+    require_option(
+        options.key_bytes >= 1 && options.key_bytes <= access::KeyExchange::most_key_bytes,
+        "key_bytes must be from 1 to " + std::to_string(access::KeyExchange::most_key_bytes));
     require_time("connect_timeout", options.connect_timeout);
     require_time("handshake_timeout", options.handshake_timeout);
     require_time("close_timeout", options.close_timeout);

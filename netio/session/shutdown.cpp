@@ -2,7 +2,9 @@
 #include "netio/session/shutdown.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/wire.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -86,6 +88,36 @@ Closed Shutdown::judge(const Closed& cause, std::uint64_t sent, std::uint64_t ou
         closed.detail = to_string(cause) + "; " + count + " unconfirmed";
     }
     return closed;
+}
+
+// --- aborts ---------------------------------------------------------------------------------
+
+std::array<std::byte, abort_reason_bytes> encode(const AbortReason& reason) noexcept {
+    std::array<std::byte, abort_reason_bytes> out{};
+    out[0] = std::byte{reason.why};
+    wire::store(out.data() + 4, reason.milliseconds);
+    return out;
+}
+
+std::optional<AbortReason> decode_abort_reason(std::span<const std::byte> in) noexcept {
+    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+    if (in.size() < abort_reason_bytes || is_zero(in[0]) ||
+        !std::ranges::all_of(in.subspan(1, 3), is_zero)) {
+        return std::nullopt;
+    }
+    return AbortReason{.why = std::to_integer<std::uint8_t>(in[0]),
+                       .milliseconds = wire::load<std::uint32_t>(in.data() + 4)};
+}
+
+Closed closed_by(const AbortReason& reason, const std::string& peer_address) {
+    if (reason.why != AbortReason::too_slow) {
+        return {.reason = CloseReason::lost,
+                .detail = peer_address + " has ended it for a reason that is not known here (" +
+                          std::to_string(reason.why) + ")"};
+    }
+    return {.reason = CloseReason::too_slow,
+            .detail = peer_address + " has ended it: this side took nothing for " +
+                      std::to_string(reason.milliseconds) + " ms"};
 }
 
 } // namespace netio::inline v0_2

@@ -4,7 +4,7 @@
 // Where a client publishes: a bounded queue that any thread fills, the socket of the client's
 // thread, and its place on a bus.
 
-#include "netio/session/patient_wait.hpp"
+#include "netio/session/drain_timer.hpp"
 #include "pubsub/client/client.hpp"
 #include "pubsub/client/errand.hpp"
 #include "pubsub/client/fid_outbox.hpp"
@@ -98,7 +98,7 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
     Calls calls_;
     Errand errand_;
     Timer go_on_;
-    PatientWait wait_; // at the end, for room
+    DrainTimeout wait_; // at the end, for room
     bool closing_ = false;
     bool over_ = false;
     std::atomic<std::uint64_t> published_{0};

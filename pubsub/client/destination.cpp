@@ -88,9 +88,9 @@ bool Destination::close() {
     }
     if (!socket_) return end(), false;
     const SessionOptions& session = all_.options_.socket.socket.session;
-    wait_ = std::make_unique<PatientWait>(
+    wait_ = std::make_unique<DrainTimeout>(
         all_.transport_->loop(),
-        PatientWait::Times{.timeout = session.close_timeout, .in_all = session.close_limit},
+        DrainTimeout::Times{.timeout = session.close_timeout, .in_all = session.close_limit},
         [this] { give_up(); });
     wait_->begin();
     if (socket_->is_connected()) {

@@ -4,7 +4,7 @@
 // One of a client's destinations: what waits for it, and its connection.
 
 #include "netio/loop/event_loop.hpp"
-#include "netio/session/patient_wait.hpp"
+#include "netio/session/drain_timer.hpp"
 #include "pubsub/client/destinations.hpp"
 
 namespace netio::pubsub::inline v0_2 {
@@ -53,8 +53,8 @@ class Destination final : public std::enable_shared_from_this<Destination>,
     // The thread's own.
     bool closing_ = false;
     std::unique_ptr<Timer> go_on_;
-    std::unique_ptr<PatientWait> wait_; // at the end
-    std::unique_ptr<Timer> again_;      // who refuses for good is asked again, though not soon
+    std::unique_ptr<DrainTimeout> wait_; // at the end
+    std::unique_ptr<Timer> again_;       // who refuses for good is asked again, though not soon
     std::unique_ptr<BufferedSendSocket> socket_;
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/discovery/announcement.hpp"
 
-#include "netio/access/reach.hpp"
+#include "netio/access/host.hpp"
 #include "netio/base/unseen.hpp"
-#include "netio/session/parse_host.hpp"
 #include "pubsub/discovery/bounded_json.hpp"
 
 #include <nlohmann/json.hpp>
@@ -41,7 +40,7 @@ std::string numbered(const char* list, std::size_t at) {
 
 bool is_loopback(const std::string& host) {
     if (host == "localhost") return true;
-    const std::optional<access::Host> address = parse_host(host);
+    const std::optional<access::Host> address = access::parse_host(host);
     return address && access::is_loopback(*address);
 }
 

@@ -6,7 +6,7 @@
 #include "stream/socket/opening.hpp"
 #include "stream/socket/stream_socket_core.hpp"
 
-#include "netio/access/gate_client.hpp"
+#include "netio/access/auth.hpp"
 #include "netio/access/rights.hpp"
 
 #include <chrono>
@@ -37,7 +37,7 @@ RemoteWrites choice_for(const IncomingSession& incoming, RemoteWrites choice) {
 }
 
 access::Protection protection_of(const Session::Target& target) {
-    return target.gate ? target.gate->protection() : access::Protection::none;
+    return target.auth ? target.auth->protection() : access::Protection::none;
 }
 
 // The session's handshake is over then, and the stream's is not.

@@ -18,8 +18,7 @@
 #include "stream/socket/outgoing.hpp"
 #include "stream/socket/stream_socket.hpp"
 
-#include "netio/session/patient_close.hpp"
-#include "netio/session/patient_timer.hpp"
+#include "netio/session/drain_timer.hpp"
 #include "netio/session/session.hpp"
 #include "netio/session/session_listener.hpp"
 
@@ -95,9 +94,9 @@ class Conversation final : private Session::Handler {
     bool closing_ = false; // close() or abort() was called
     Closed closed_;        // how the session ended, while draining
     Timer wake_;
-    Timer word_;            // when the next control message may leave
-    PatientTimer ring_due_; // of the peer, while opening
-    PatientClose leave_;    // what is to be sent, and read, before the session may close
+    Timer word_;               // when the next control message may leave
+    StallAwareTimer ring_due_; // of the peer, while opening
+    GracefulClose leave_;      // what is to be sent, and read, before the session may close
 };
 
 } // namespace netio::stream::inline v0_2

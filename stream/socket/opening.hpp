@@ -9,7 +9,7 @@
 #include "stream/socket/stream_socket.hpp"
 
 #include "netio/base/frame.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/session/session_options.hpp"
 
 #include <algorithm>

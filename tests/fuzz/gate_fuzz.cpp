@@ -3,10 +3,9 @@
 // Strangers at the gate of a server, and false servers at that of a client. What they say is made
 // of an honest conversation, with bytes of theirs put over it.
 
-#include "netio/access/digest.hpp"
-#include "netio/access/gate.hpp"
-#include "netio/access/gate_client.hpp"
-#include "netio/access/right_words.hpp"
+#include "netio/access/auth.hpp"
+#include "netio/access/crypto.hpp"
+#include "netio/access/rights.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>
@@ -49,13 +48,13 @@ class Conversation {
     }
 
     void request(Input& input) {
-        std::array<std::byte, gate_request_bytes> data{};
-        data[gate_service_at] = std::byte{1};
+        std::array<std::byte, auth_request_bytes> data{};
+        data[auth_service_at] = std::byte{1};
         ClientNonce nonce{};
         nonce[0] = static_cast<std::byte>(++requests_);
         const std::size_t size = client_.request(data, nonce);
         const Message honest{data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
-        if (size == gate_request_bytes) made_.insert(honest);
+        if (size == auth_request_bytes) made_.insert(honest);
         judge(spoiled(honest, input));
     }
     void judge(const Message& message) {
@@ -63,30 +62,30 @@ class Conversation {
         look_at(verdict.challenge);
         answer_.clear();
         switch (verdict.outcome) {
-        case Gate::Verdict::Outcome::challenged:
-            answer_.resize(gate_rejection_bytes);
+        case AuthServer::Verdict::Outcome::challenged:
+            answer_.resize(auth_rejection_bytes);
             answer_.insert(answer_.end(), verdict.challenge.begin(), verdict.challenge.end());
             break;
-        case Gate::Verdict::Outcome::admitted: {
+        case AuthServer::Verdict::Outcome::admitted: {
             // Only what the client has made, and padding.
             Message first = message;
-            first.resize(gate_request_bytes);
+            first.resize(auth_request_bytes);
             NETIO_CHECK(made_.contains(first));
-            answer_.resize(gate_answer_bytes);
-            NETIO_CHECK(verdict.admission->answer(std::span{answer_}.first<gate_answer_bytes>()) ==
-                        gate_answer_bytes);
+            answer_.resize(auth_answer_bytes);
+            NETIO_CHECK(verdict.admission->answer(std::span{answer_}.first<auth_answer_bytes>()) ==
+                        auth_answer_bytes);
             genuine_.insert(answer_);
             break;
         }
-        case Gate::Verdict::Outcome::refused:
-        case Gate::Verdict::Outcome::busy:
+        case AuthServer::Verdict::Outcome::refused:
+        case AuthServer::Verdict::Outcome::busy:
             break;
         }
     }
     void answer(Input& input) {
         Message message = spoiled(answer_, input);
-        if (client_.take_answer(message) == GateClient::Answer::genuine) {
-            message.resize(gate_answer_bytes);
+        if (client_.take_answer(message) == AuthClient::Answer::genuine) {
+            message.resize(auth_answer_bytes);
             NETIO_CHECK(genuine_.contains(message));
             NETIO_CHECK(client_.keys().has_value());
         }
@@ -101,7 +100,7 @@ class Conversation {
     void wait(std::uint64_t seconds) { now_ += std::chrono::seconds{seconds}; }
 
   private:
-    static constexpr GateClient::Options options{.protection = Protection::peers};
+    static constexpr AuthClient::Options options{.protection = Protection::peers};
 
     static Message spoiled(Message message, Input& input) {
         if (input.flag()) return message;
@@ -113,7 +112,7 @@ class Conversation {
     }
 
     Gate gate_;
-    GateClient client_;
+    AuthClient client_;
     TimePoint now_{};
     std::set<Message> made_;
     std::set<Message> genuine_;

@@ -2,7 +2,7 @@
 
 // What a stranger says when it connects, and what a listener answers.
 
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>

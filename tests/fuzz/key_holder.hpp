@@ -4,10 +4,9 @@
 // What a stranger needs who has a key: he passes the gate, takes part in the exchange of keys, and
 // seals what he says as an honest client would, or nearly.
 
-#include "netio/access/gate.hpp"
-#include "netio/access/gate_client.hpp"
-#include "netio/session/hello.hpp"
-#include "netio/session/key_exchange.hpp"
+#include "netio/access/auth.hpp"
+#include "netio/access/frame_seal.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,12 +23,12 @@ class KeyHolder {
     KeyHolder(const access::Key& key, access::Protection level, const access::GateAddress& dialled,
               std::uint64_t key_bytes)
         : level_{level}, key_bytes_{key_bytes}, gate_{std::in_place, key,
-                                                      access::GateClient::Options{.protection =
+                                                      access::AuthClient::Options{.protection =
                                                                                       level},
                                                       dialled} {}
     // Who has let somebody in, and answers with this.
-    KeyHolder(const access::Admission& admission,
-              std::span<const std::byte, access::gate_answer_bytes> answer, std::uint64_t key_bytes)
+    KeyHolder(const access::AuthResult& admission,
+              std::span<const std::byte, access::auth_answer_bytes> answer, std::uint64_t key_bytes)
         : level_{admission.protection()}, key_bytes_{key_bytes} {
         begin(admission.keys(answer), admission.cipher());
     }
@@ -47,14 +46,14 @@ class KeyHolder {
         static_cast<void>(gate_->take_challenge(data));
     }
     void take_answer(std::span<const std::byte> data) {
-        if (gate_ && gate_->take_answer(data) == access::GateClient::Answer::genuine)
+        if (gate_ && gate_->take_answer(data) == access::AuthClient::Answer::genuine)
             begin(*gate_->keys(), gate_->cipher());
     }
     // Of who connects, before the open frame.
-    KeyExchange::Message part_of_keys() { return exchange_->say(); }
+    access::KeyExchange::Message part_of_keys() { return exchange_->say(); }
     bool awaits_keys() const noexcept { return exchange_ && !sealer_; }
     // Something: who has accepted is to say it before anything is sealed.
-    std::optional<KeyExchange::Message> take_keys(std::span<const std::byte> body) {
+    std::optional<access::KeyExchange::Message> take_keys(std::span<const std::byte> body) {
         if (!exchange_->hear(body) || gate_) return std::nullopt;
         return exchange_->say();
     }
@@ -84,21 +83,22 @@ class KeyHolder {
     }
 
   private:
-    void begin(const access::GateKeys& keys, access::Cipher cipher) {
-        using Side = KeyExchange::Side;
+    void begin(const access::AuthKeys& keys, access::Cipher cipher) {
+        using Side = access::KeyExchange::Side;
         if (level_ == access::Protection::peers)
             sealer_.emplace(access::Tagger{gate_ ? keys.tags_up : keys.tags_down});
-        if (!seals_all(level_)) return;
+        if (!access::seals_all(level_)) return;
         exchange_.emplace(
             gate_ ? Side::initiator : Side::responder,
-            KeyExchange::Terms{.level = level_, .cipher = cipher, .key_bytes = key_bytes_}, keys);
+            access::KeyExchange::Terms{.level = level_, .cipher = cipher, .key_bytes = key_bytes_},
+            keys);
     }
 
     access::Protection level_;
     std::uint64_t key_bytes_;
-    std::optional<access::GateClient> gate_; // of who connects
-    std::optional<KeyExchange> exchange_;
-    std::optional<FrameSealer> sealer_;
+    std::optional<access::AuthClient> gate_; // of who connects
+    std::optional<access::KeyExchange> exchange_;
+    std::optional<access::FrameSealer> sealer_;
     std::uint8_t spoiled_ = 0;
 };
 

@@ -2,8 +2,8 @@
 
 // Key files, as any editor may leave them.
 
-#include "netio/access/key_text.hpp"
-#include "netio/access/right_words.hpp"
+#include "netio/access/key_file.hpp"
+#include "netio/access/rights.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <string>

@@ -3,9 +3,8 @@
 // Either side of the Noise handshake, and what opens the records behind it, with a peer who has no
 // key.
 
-#include "netio/access/noise_handshake.hpp"
-#include "netio/access/record_seal.hpp"
-#include "netio/access/tagger.hpp"
+#include "netio/access/frame_seal.hpp"
+#include "netio/access/noise.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>

@@ -121,7 +121,7 @@ void Stranger::prove_key(const Address& address, const std::vector<std::byte>& h
         address, {}, [&](const FoundRoutes& found) { dialled = found.routes.front().dialled; });
     scene_.run(std::chrono::milliseconds{1});
     key_.emplace(held_->key, held_->level, dialled, held_->key_bytes);
-    if (hello.size() != access::gate_hello_bytes) return;
+    if (hello.size() != access::auth_hello_bytes) return;
     dial(address, key_->request(hello));
     dial(address, key_->request(hello));
     if (!connected_ || !key_->awaits_keys()) return;
@@ -155,21 +155,21 @@ std::vector<std::byte> Stranger::admit(ConnectionRequest& request) {
     if (!gate_) {
         access::KeyRing ring;
         ring.add(held_->key);
-        gate_.emplace(access::Secret::random(), access::Gate::Options{});
+        gate_.emplace(access::Secret::random(), access::AuthServer::Options{});
         gate_->use(std::move(ring));
     }
-    const access::Gate::Verdict verdict = gate_->judge(
+    const access::AuthServer::Verdict verdict = gate_->judge(
         {.data = request.data(), .source = request.source(), .dialled = request.dialled()},
         scene_.loop().now());
     ConnectionData data{};
-    if (verdict.outcome == access::Gate::Verdict::Outcome::challenged) {
+    if (verdict.outcome == access::AuthServer::Verdict::Outcome::challenged) {
         const std::size_t size = encode(Rejection{.code = RejectCode::prove_key}, data);
         std::ranges::copy(verdict.challenge, data.begin() + static_cast<std::ptrdiff_t>(size));
         request.reject(std::span{data}.first(size + verdict.challenge.size()));
     }
-    if (!verdict.admission || hello_.size() != access::gate_hello_bytes) return {};
+    if (!verdict.admission || hello_.size() != access::auth_hello_bytes) return {};
     std::ranges::copy(hello_, data.begin());
-    const auto answer = std::span{data}.first<access::gate_answer_bytes>();
+    const auto answer = std::span{data}.first<access::auth_answer_bytes>();
     const std::size_t size = verdict.admission->answer(answer);
     key_.emplace(*verdict.admission, answer, held_->key_bytes);
     return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};

@@ -11,7 +11,7 @@
 //     while (!input.empty()) stranger.act(input);
 
 #include "netio/base/frame.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
 #include "tests/fuzz/key_holder.hpp"
 #include "tests/fuzz/target.hpp"
@@ -114,7 +114,7 @@ class Stranger final : private Connection::Handler, private Listener::Handler {
     bool heard_ = false; // who accepts does not speak first
     bool closed_ = false;
     std::optional<Held> held_;
-    std::optional<access::Gate> gate_; // where he listens
+    std::optional<access::AuthServer> gate_; // where he listens
     std::optional<KeyHolder> key_;
     std::unique_ptr<Listener> listener_;
     std::unique_ptr<Connection> connection_; // last: goes first

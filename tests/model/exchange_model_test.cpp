@@ -12,8 +12,8 @@
 // What a side does follows from the one message that it hears, so that all executions are the
 // closure of "deliver whatever is there to whoever may hear it".
 
-#include "netio/access/noise_handshake.hpp"
-#include "tests/unit/netio/access/gate_fixture.hpp"
+#include "netio/access/noise.hpp"
+#include "tests/unit/netio/access/auth_fixture.hpp"
 
 #include <gtest/gtest.h>
 

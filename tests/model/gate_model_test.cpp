@@ -9,8 +9,8 @@
 //   - the client takes an answer only from the server that it dialled, which has admitted that very
 //     request, and then both have the same keys and the same protection.
 
-#include "netio/access/digest.hpp"
-#include "tests/unit/netio/access/gate_fixture.hpp"
+#include "netio/access/crypto.hpp"
+#include "tests/unit/netio/access/auth_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ struct World {
     }
 };
 
-Digest print_of(const GateKeys& keys) {
+Digest print_of(const AuthKeys& keys) {
     Digest print{};
     std::ranges::copy(keys.tags_up.bytes(), print.begin());
     for (std::size_t at = 0; at < print.size(); ++at)
@@ -108,7 +108,7 @@ class Exploration {
     static void publish(World& world, const Message& message) {
         if (!world.network.insert(message).second) return;
         // Without the mark of a key it is a visitor's, who is answered and never admitted here.
-        if ((message[gate_flags_at] & std::byte{1}) == std::byte{0}) return;
+        if ((message[auth_flags_at] & std::byte{1}) == std::byte{0}) return;
         for (TestServer& server : world.servers) {
             for (const Host& source : {client_host, attacker_host}) {
                 TestServer copy = server;
@@ -131,7 +131,7 @@ class Exploration {
         if (world.slots >= limits_.slots) return;
         ++world.slots;
         for (TestServer& server : world.servers)
-            server.now += Gate::slot_length;
+            server.now += AuthServer::slot_length;
         const std::set<Message> before = std::exchange(world.network, {});
         for (const Message& message : before)
             publish(world, message);
@@ -158,22 +158,22 @@ class Exploration {
     void to_client(const World& world, const Message& message) {
         World challenged = world;
         challenged.waiting = false;
-        if (challenged.client.gate.take_challenge(message) == GateClient::Next::again) {
+        if (challenged.client.gate.take_challenge(message) == AuthClient::Next::again) {
             challenged.told += "c" + std::string{reinterpret_cast<const char*>(message.data()),
-                                                 gate_challenge_bytes};
+                                                 auth_challenge_bytes};
             push(std::move(challenged));
         }
         World refused = world;
         refused.waiting = false;
         refused.told += "r";
-        refused.ended = refused.client.gate.take_refusal() == GateClient::Next::give_up;
+        refused.ended = refused.client.gate.take_refusal() == AuthClient::Next::give_up;
         push(std::move(refused));
 
         World answered = world;
         answered.waiting = false;
         answered.ended = true; // whatever it is, the connection was accepted
         answered.told += "a";
-        if (answered.client.gate.take_answer(message) == GateClient::Answer::genuine) {
+        if (answered.client.gate.take_answer(message) == AuthClient::Answer::genuine) {
             ++genuine;
             const auto given = world.given.find(world.made.back());
             ASSERT_NE(given, world.given.end()) << "the server has not admitted this request";
@@ -194,11 +194,11 @@ class Exploration {
                 fresh.insert(other);
             };
             for (const unsigned mask : {1U, 2U, 4U, 6U, 8U})
-                change(gate_flags_at, static_cast<std::byte>(mask));
-            for (const std::size_t at : {gate_service_at, gate_instance_at, gate_kind_at,
-                                         gate_slot_at, gate_nonce_at, gate_proof_at})
+                change(auth_flags_at, static_cast<std::byte>(mask));
+            for (const std::size_t at : {auth_service_at, auth_instance_at, auth_kind_at,
+                                         auth_slot_at, auth_nonce_at, auth_proof_at})
                 change(at, std::byte{1});
-            change(gate_id_at, std::byte{clients ^ attackers});
+            change(auth_id_at, std::byte{clients ^ attackers});
             make_proofs(world, message, fresh);
         }
         for (const Message& message : fresh) {
@@ -212,23 +212,23 @@ class Exploration {
 
     // Proofs with the attacker's own key, of any request and any nonce, below either id.
     static void make_proofs(const World& world, const Message& message, std::set<Message>& fresh) {
-        if (message.size() != gate_request_bytes) return;
-        const Secret key = derive(secret_of(attackers), Purpose::gate);
+        if (message.size() != auth_request_bytes) return;
+        const Secret key = derive(secret_of(attackers), Purpose::auth);
         for (const Message& challenge : world.network) {
-            if (challenge.size() != gate_challenge_bytes) continue;
+            if (challenge.size() != auth_challenge_bytes) continue;
             ServerNonce nonce;
             std::copy_n(challenge.begin() + 14, nonce.size(), nonce.begin());
             for (const KeyId id : {clients, attackers}) {
                 Message request = message;
-                request[gate_id_at] = std::byte{id};
-                const GateTranscript transcript{Bytes{request}.first<gate_proof_at>(), nonce,
+                request[auth_id_at] = std::byte{id};
+                const AuthTranscript transcript{Bytes{request}.first<auth_proof_at>(), nonce,
                                                 address_a};
-                std::ranges::copy(transcript.client_proof(key), request.begin() + gate_proof_at);
+                std::ranges::copy(transcript.client_proof(key), request.begin() + auth_proof_at);
                 fresh.insert(request);
                 Message answer = hello_of(66);
-                answer[gate_flags_at] = request[gate_flags_at];
+                answer[auth_flags_at] = request[auth_flags_at];
                 const Proof proof =
-                    transcript.server_proof(key, Bytes{answer}.first<gate_hello_bytes>());
+                    transcript.server_proof(key, Bytes{answer}.first<auth_hello_bytes>());
                 answer.insert(answer.end(), proof.begin(), proof.end());
                 fresh.insert(answer);
             }

@@ -4,7 +4,7 @@
 // A site's key file and the files of its clients, in a folder that goes with this.
 
 #include "netio/access/key_source.hpp"
-#include "netio/access/right_words.hpp"
+#include "netio/access/rights.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/sim_network.hpp"
 
-#include "netio/session/parse_host.hpp"
+#include "netio/access/host.hpp"
 #include "tests/support/sim_connection.hpp"
 #include "tests/support/sim_listener.hpp"
 
@@ -23,7 +23,7 @@ access::Host SimNetwork::host_of(std::uint32_t process) {
 
 access::GateAddress SimNetwork::gate_address_of(const Address& address) {
     access::GateAddress result{.host = {}, .port = address.port};
-    if (const auto host = parse_host(address.host)) {
+    if (const auto host = access::parse_host(address.host)) {
         result.host = *host;
     } else {
         const std::uint64_t number = std::hash<std::string>{}(address.host);

@@ -5,7 +5,7 @@
 // with every rejection there is, with one that is none, with an answer that is not the protocol's,
 // and with one that proves nothing.
 
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
 
 #include <array>

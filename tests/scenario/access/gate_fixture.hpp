@@ -3,7 +3,7 @@
 
 // A listener with keys, those who knock at it, and what each of them is told.
 
-#include "netio/access/gate_client.hpp"
+#include "netio/access/auth.hpp"
 #include "netio/session/client_key.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/server_keys.hpp"
@@ -187,7 +187,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         return found;
     }
     // What a client with this key says next.
-    static Data request_of(access::GateClient& client) {
+    static Data request_of(access::AuthClient& client) {
         ConnectionData data;
         static_cast<void>(encode(gate_hello(), data));
         access::ClientNonce nonce;
@@ -196,7 +196,7 @@ class GateTest : public testing::TestWithParam<Bed>,
         return {data.begin(), data.begin() + static_cast<std::ptrdiff_t>(size)};
     }
     // Up to the second request, which is returned.
-    Data proved_request(access::GateClient& client) {
+    Data proved_request(access::AuthClient& client) {
         const auto first = dial(request_of(client));
         EXPECT_EQ(first->code(), RejectCode::prove_key);
         static_cast<void>(client.take_challenge(first->rejection.value_or(Data{})));

@@ -2,7 +2,7 @@
 
 // A listener with keys lets in who has one, before there is an endpoint for anybody.
 
-#include "netio/access/gate.hpp"
+#include "netio/access/auth.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 
 namespace netio::test {
@@ -75,7 +75,7 @@ TEST_P(Gate, KeepsOutWhoHasAnotherKeyOfTheSameIdAndWhoseIdIsNotKnown) {
 TEST_P(Gate, TakesARequestOnceOnly) {
     files.permit(7, "services=messages");
     listen();
-    access::GateClient client{files.key(7), {}, dialled()};
+    access::AuthClient client{files.key(7), {}, dialled()};
     const Data request = proved_request(client);
     const auto first = dial(request);
     EXPECT_TRUE(first->answer.has_value());
@@ -91,11 +91,11 @@ TEST_P(Gate, TakesNoProofForAnotherAddressOrForOtherFlags) {
     listen();
     access::GateAddress elsewhere = dialled();
     ++elsewhere.port;
-    access::GateClient lured{files.key(7), {}, elsewhere};
+    access::AuthClient lured{files.key(7), {}, elsewhere};
     EXPECT_EQ(dial(proved_request(lured))->code(), RejectCode::not_admitted);
-    access::GateClient client{files.key(7), {.protection = Protection::peers}, dialled()};
+    access::AuthClient client{files.key(7), {.protection = Protection::peers}, dialled()};
     Data request = proved_request(client);
-    request[access::gate_flags_at] =
+    request[access::auth_flags_at] =
         access::encode({.has_key = true}) == 1 ? std::byte{1} : std::byte{0};
     EXPECT_EQ(dial(request)->code(), RejectCode::not_admitted);
     EXPECT_EQ(incoming, 0);
@@ -114,14 +114,14 @@ TEST_P(Gate, TakesAProofForAnAddressThatItIsToldClientsDial) {
                                 .port = 4321};
     for (const bool known : {true, false}) {
         if (!known) ++outside.port;
-        access::GateClient client{files.key(7), {}, outside};
+        access::AuthClient client{files.key(7), {}, outside};
         const auto dialer = dial(proved_request(client));
         ASSERT_EQ(dialer->answer.has_value(), known);
         if (known) {
-            EXPECT_EQ(client.take_answer(*dialer->answer), access::GateClient::Answer::genuine);
+            EXPECT_EQ(client.take_answer(*dialer->answer), access::AuthClient::Answer::genuine);
         }
     }
-    access::GateClient inside{files.key(7), {}, dialled()};
+    access::AuthClient inside{files.key(7), {}, dialled()};
     EXPECT_TRUE(dial(proved_request(inside))->answer.has_value());
 }
 
@@ -188,11 +188,11 @@ TEST_P(GateInVirtualTime, AKeyThatIsShownTooOftenIsNamedAndKeepsOnlyItsOwnHolder
     files.permit(8, "services=messages");
     listen();
     const auto proof = [&] {
-        access::GateClient client{files.key(7), {}, dialled()};
+        access::AuthClient client{files.key(7), {}, dialled()};
         return dial(proved_request(client));
     };
     std::unique_ptr<RawDialer> last;
-    for (std::size_t each = 0; each < access::Gate::Options{}.proofs_per_key + 1; ++each)
+    for (std::size_t each = 0; each < access::AuthServer::Options{}.proofs_per_key + 1; ++each)
         last = proof();
     EXPECT_EQ(last->code(), RejectCode::full);
     EXPECT_THAT(bed.seen().rejected.back(), HasSubstr("key 7 (key7) connects too often"));
@@ -221,7 +221,7 @@ TEST_P(Gate, HasSoManyPlacesForAHostWhateverTheKeys) {
 TEST_P(Gate, HasAPlaceAgainWhenARequestWasRejectedForAnotherReason) {
     files.permit(7, "services=messages links=1");
     listen();
-    access::GateClient client{files.key(7), {}, dialled()};
+    access::AuthClient client{files.key(7), {}, dialled()};
     static_cast<void>(proved_request(client));
     ConnectionData data;
     Hello small = gate_hello();

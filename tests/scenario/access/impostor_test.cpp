@@ -5,14 +5,14 @@
 
 #include "tests/scenario/access/gate_fixture.hpp"
 
-#include "netio/access/digest.hpp"
-#include "netio/access/gate_transcript.hpp"
-#include "netio/access/tagger.hpp"
+#include "netio/access/auth.hpp"
+#include "netio/access/crypto.hpp"
+#include "netio/access/frame_seal.hpp"
 
 namespace netio::test {
 namespace {
 
-using access::GateTranscript;
+using access::AuthTranscript;
 using access::Protection;
 using testing::HasSubstr;
 
@@ -37,8 +37,8 @@ class FalseServer final : private Listener::Handler, private Connection::Handler
     void on_request(ConnectionRequest& request) override {
         ++requests;
         const Data data{request.data().begin(), request.data().end()};
-        const bool has_key = data[access::gate_flags_at] != std::byte{0};
-        if (has_key && data[access::gate_kind_at] == std::byte{0}) return challenge(request);
+        const bool has_key = data[access::auth_flags_at] != std::byte{0};
+        if (has_key && data[access::auth_kind_at] == std::byte{0}) return challenge(request);
         connection_ = request.make_connection({.send_count = 1, .receive_count = 1}, *this);
         const Slice slice = memory_.slice();
         ASSERT_EQ(connection_->post_receive({&slice, 1}, Cookie{0}), Status::ok);
@@ -48,7 +48,7 @@ class FalseServer final : private Listener::Handler, private Connection::Handler
         ConnectionData data;
         const std::size_t size = encode(Rejection{.code = RejectCode::prove_key}, data);
         std::ranges::copy(nonce_, data.begin() + static_cast<std::ptrdiff_t>(size) + 2);
-        request.reject(std::span{data}.first(access::gate_challenge_bytes));
+        request.reject(std::span{data}.first(access::auth_challenge_bytes));
     }
     void on_connected(std::span<const std::byte>) override {}
     void on_rejected(std::span<const std::byte>) override {}
@@ -95,11 +95,11 @@ class Impostor : public GateTest {
     Data proved_answer(const Data& request, const access::ServerNonce& nonce,
                        const access::Secret& secret, access::GateFlags flags) const {
         Data answer = hello_with(flags);
-        const GateTranscript transcript{std::span{request}.first<access::gate_proof_at>(), nonce,
+        const AuthTranscript transcript{std::span{request}.first<access::auth_proof_at>(), nonce,
                                         here};
         put_behind(answer,
-                   transcript.server_proof(derive(secret, access::Purpose::gate),
-                                           std::span{answer}.first<access::gate_hello_bytes>()));
+                   transcript.server_proof(derive(secret, access::Purpose::auth),
+                                           std::span{answer}.first<access::auth_hello_bytes>()));
         return answer;
     }
 
@@ -121,7 +121,7 @@ TEST_P(Impostor, ThatGivesTheClientsOwnProofBackIsNotTheServer) {
         [](const Data& request, const auto&) {
             Data answer = hello_with({.has_key = true});
             put_behind(answer,
-                       std::span{request}.subspan(access::gate_proof_at, access::gate_proof_bytes));
+                       std::span{request}.subspan(access::auth_proof_at, access::auth_proof_bytes));
             return answer;
         },
         "does not have the key");
@@ -161,14 +161,14 @@ TEST_P(Impostor, WhoWasNotAskedForAKeyTakesNoAnswerWithOne) {
 class Tags : public GateTest {
   protected:
     // A client that has proved its key and now sends its first frame by hand.
-    void expect_open_frame(const std::function<Data(const access::GateKeys&, Data)>& tag,
+    void expect_open_frame(const std::function<Data(const access::AuthKeys&, Data)>& tag,
                            bool taken) {
         files.permit(7, "services=messages");
         listen(Protection::peers);
-        access::GateClient client{files.key(7), {.protection = Protection::peers}, dialled()};
+        access::AuthClient client{files.key(7), {.protection = Protection::peers}, dialled()};
         const auto dialer = dial(proved_request(client));
         ASSERT_TRUE(dialer->answer.has_value());
-        ASSERT_EQ(client.take_answer(*dialer->answer), access::GateClient::Answer::genuine);
+        ASSERT_EQ(client.take_answer(*dialer->answer), access::AuthClient::Answer::genuine);
         Data frame(frame_header_bytes);
         encode({.kind = static_cast<std::uint8_t>(FrameKind::open)},
                std::span{frame}.first<frame_header_bytes>());
@@ -188,24 +188,24 @@ class Tags : public GateTest {
 };
 
 TEST_P(Tags, OfTheRightKeyAndDirectionAreTaken) {
-    expect_open_frame([](const access::GateKeys& agreed,
+    expect_open_frame([](const access::AuthKeys& agreed,
                          Data frame) { return tagged(agreed.tags_up, std::move(frame)); },
                       true);
 }
 
 TEST_P(Tags, AreWantedWherePeersAreProtected) {
-    expect_open_frame([](const access::GateKeys&, Data frame) { return frame; }, false);
+    expect_open_frame([](const access::AuthKeys&, Data frame) { return frame; }, false);
 }
 
 TEST_P(Tags, OfTheOtherDirectionAreNoneOfThisOne) {
-    expect_open_frame([](const access::GateKeys& agreed,
+    expect_open_frame([](const access::AuthKeys& agreed,
                          Data frame) { return tagged(agreed.tags_down, std::move(frame)); },
                       false);
 }
 
 TEST_P(Tags, HoldForEveryBitOfTheFrame) {
     expect_open_frame(
-        [](const access::GateKeys& agreed, Data frame) {
+        [](const access::AuthKeys& agreed, Data frame) {
             Data all = tagged(agreed.tags_up, std::move(frame));
             all[2] ^= std::byte{1}; // the credits
             return all;

@@ -3,9 +3,8 @@
 // Somebody on the path of a session whose frames are sealed, or at its other end without the keys:
 // nothing of what he does is delivered, and the session ends with a reason.
 
-#include "netio/access/aead.hpp"
-#include "netio/access/digest.hpp"
-#include "netio/session/key_exchange.hpp"
+#include "netio/access/crypto.hpp"
+#include "netio/access/frame_seal.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/on_path.hpp"
 
@@ -127,13 +126,13 @@ class SealAttack : public GateTest {
     // A client that has passed the gate and goes on by hand.
     struct Raw {
         std::unique_ptr<RawDialer> dialer;
-        access::GateKeys keys;
+        access::AuthKeys keys;
         access::Cipher cipher;
     };
     Raw through_the_gate(Protection level) {
-        access::GateClient client{files.key(7), {.protection = level}, dialled()};
+        access::AuthClient client{files.key(7), {.protection = level}, dialled()};
         Raw raw{dial(proved_request(client)), {}, {}};
-        EXPECT_EQ(client.take_answer(*raw.dialer->answer), access::GateClient::Answer::genuine);
+        EXPECT_EQ(client.take_answer(*raw.dialer->answer), access::AuthClient::Answer::genuine);
         raw.keys = *client.keys();
         raw.cipher = client.cipher();
         return raw;
@@ -205,8 +204,8 @@ TEST_P(SealAttack, WithAnotherSecretInTheExchangeIsNotAdmitted) {
     for (const Protection level : sealed_levels) {
         Raw raw = through_the_gate(level);
         raw.keys.psk = access::Secret::random();
-        KeyExchange exchange{
-            KeyExchange::Side::initiator, {.level = level, .cipher = raw.cipher}, raw.keys};
+        access::KeyExchange exchange{
+            access::KeyExchange::Side::initiator, {.level = level, .cipher = raw.cipher}, raw.keys};
         raw.dialer->send(framed(FrameKind::key_exchange, exchange.say()));
         expect_ended(CloseReason::not_admitted, "exchange of keys");
     }
@@ -217,7 +216,8 @@ TEST_P(SealAttack, WithTheExchangeOfAnotherPassThroughTheGateIsNotAdmitted) {
     listen();
     Raw one = through_the_gate(Protection::privacy);
     Raw other = through_the_gate(Protection::privacy);
-    KeyExchange exchange{KeyExchange::Side::initiator, {.cipher = one.cipher}, one.keys};
+    access::KeyExchange exchange{
+        access::KeyExchange::Side::initiator, {.cipher = one.cipher}, one.keys};
     other.dialer->send(framed(FrameKind::key_exchange, exchange.say()));
     expect_ended(CloseReason::not_admitted, "exchange of keys");
 }
@@ -232,8 +232,8 @@ TEST_P(SealAttack, WhoHasAskedForSealsMayNotGoOnWithoutThem) {
             expect_ended(CloseReason::protocol_error, "did not begin with its part");
         }
         Raw raw = through_the_gate(level);
-        KeyExchange exchange{
-            KeyExchange::Side::initiator, {.level = level, .cipher = raw.cipher}, raw.keys};
+        access::KeyExchange exchange{
+            access::KeyExchange::Side::initiator, {.level = level, .cipher = raw.cipher}, raw.keys};
         raw.dialer->send(framed(FrameKind::key_exchange, exchange.say()));
         raw.dialer->send(framed(FrameKind::open, {}, {.sequence = 1}));
         expect_ended(CloseReason::protocol_error, "whose tag is wrong");
@@ -245,7 +245,8 @@ TEST_P(SealAttack, AnExchangeWithCreditsOrFlagsOrOutOfTurnEndsTheSession) {
     listen();
     for (const FrameHeader& header : {FrameHeader{.flags = 1}, FrameHeader{.credits = 1}}) {
         Raw raw = through_the_gate(Protection::integrity);
-        KeyExchange exchange{KeyExchange::Side::initiator, {.cipher = raw.cipher}, raw.keys};
+        access::KeyExchange exchange{
+            access::KeyExchange::Side::initiator, {.cipher = raw.cipher}, raw.keys};
         raw.dialer->send(framed(FrameKind::key_exchange, exchange.say(), header));
         expect_ended(CloseReason::protocol_error,
                      header.flags != 0 ? "unexpected frame" : "credits before it may");
@@ -278,7 +279,7 @@ TEST_P(SealAttack, APartOfKeysThatGivesNoSecretEndsItsSessionAndNothingElse) {
              {access::Bytes{raw.keys.prologue}, access::Bytes{mixed.bytes()}, access::Bytes{weak}})
             hash = access::sha256({hash, part});
         const access::Secret key = access::hkdf(chaining, weak).second;
-        Data message(KeyExchange::message_bytes);
+        Data message(access::KeyExchange::message_bytes);
         std::ranges::copy(weak, message.begin());
         const std::array payload{std::byte{1}, std::byte{0}, std::byte{0}, std::byte{0},
                                  std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}};
@@ -295,10 +296,10 @@ TEST_P(SealAttack, APartOfKeysThatGivesNoSecretEndsItsSessionAndNothingElse) {
 TEST_P(SealAttack, AKeyThatWouldNeverChangeIsNotAgreedOn) {
     files.permit(7, "services=messages");
     listen();
-    for (const std::uint64_t bytes : {std::uint64_t{0}, KeyExchange::most_key_bytes + 1}) {
+    for (const std::uint64_t bytes : {std::uint64_t{0}, access::KeyExchange::most_key_bytes + 1}) {
         Raw raw = through_the_gate(Protection::privacy);
-        KeyExchange exchange{
-            KeyExchange::Side::initiator,
+        access::KeyExchange exchange{
+            access::KeyExchange::Side::initiator,
             {.level = Protection::privacy, .cipher = raw.cipher, .key_bytes = bytes},
             raw.keys};
         raw.dialer->send(framed(FrameKind::key_exchange, exchange.say()));

@@ -3,8 +3,8 @@
 // Sessions whose frames are sealed: what is sent arrives as it was, in order, and nobody on the
 // path reads what is private.
 
-#include "netio/access/noise_handshake.hpp"
-#include "netio/session/key_exchange.hpp"
+#include "netio/access/frame_seal.hpp"
+#include "netio/access/noise.hpp"
 #include "tests/scenario/access/gate_fixture.hpp"
 #include "tests/support/on_path.hpp"
 

@@ -55,7 +55,7 @@ TEST_P(WantOfMemory, WhileARequestIsJudgedTakesNoPlaceAndIsToldToThePeer) {
     int refused_count = 0;
     for (std::size_t at = 1;; ++at) {
         ASSERT_LT(at, 1000U);
-        access::GateClient client{files.key(7), {}, dialled()};
+        access::AuthClient client{files.key(7), {}, dialled()};
         const Data request = proved_request(client);
         starving.at = at;
         const auto dialer = dial(request);

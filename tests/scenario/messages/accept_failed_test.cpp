@@ -2,7 +2,7 @@
 
 // Senders that a listen socket has no endpoint, memory or descriptor for.
 
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
 #include "tests/support/descriptor_limit.hpp"
 

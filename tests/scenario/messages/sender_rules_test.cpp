@@ -4,7 +4,7 @@
 // What was then counts no more, and what it has sent still does.
 
 #include "netio/session/client_key.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/session/server_keys.hpp"
 #include "tests/scenario/messages/messages_fixture.hpp"
 #include "tests/support/key_files.hpp"

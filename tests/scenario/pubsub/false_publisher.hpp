@@ -5,7 +5,7 @@
 // to, and nothing else.
 
 #include "netio/base/frame.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
 #include "pubsub/core/frames.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/fabric.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 #include "tests/support/raw_tcp_peer.hpp"
 

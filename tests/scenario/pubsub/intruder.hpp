@@ -6,7 +6,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/base/wire.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
 
 #include <gtest/gtest.h>

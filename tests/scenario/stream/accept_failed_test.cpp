@@ -2,7 +2,7 @@
 
 // Peers that a listener has no endpoint, memory or descriptor for.
 
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "stream/socket/blocking_stream.hpp"
 #include "tests/scenario/stream/pair.hpp"
 #include "tests/support/descriptor_limit.hpp"

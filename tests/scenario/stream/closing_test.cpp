@@ -2,7 +2,7 @@
 
 // How streams end: by halves, in order, by force, and by the death of a peer.
 
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
 namespace netio::stream::test {

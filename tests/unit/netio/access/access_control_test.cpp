@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/access/access_control.hpp"
-#include "netio/access/key_text.hpp"
+#include "netio/access/auth.hpp"
+#include "netio/access/key_file.hpp"
 #include "netio/session/server_keys.hpp"
-#include "tests/unit/netio/access/gate_fixture.hpp"
+#include "tests/unit/netio/access/auth_fixture.hpp"
 
 #include <gtest/gtest.h>
 
@@ -49,17 +49,17 @@ class AccessControlTest : public testing::Test {
         TestClient client{key, address_a};
         client.instance = ++instance_;
         const auto judge = [&](const Message& request) {
-            Attendance::Place place;
-            Gate::Verdict verdict = control_->judge(
-                {.data = request, .source = source, .dialled = address_a}, now_, place);
+            PeerSlot slot;
+            AuthServer::Verdict verdict = control_->judge(
+                {.data = request, .source = source, .dialled = address_a}, now_, slot);
             EXPECT_EQ(verdict.admission.has_value(), verdict.outcome == Outcome::admitted);
-            if (place) places_.push_back(std::move(place));
+            if (slot) slots_.push_back(std::move(slot));
             return verdict;
         };
         const auto challenge = judge(client.request());
         static_cast<void>(
             client.gate.take_challenge(rejection_of(code_challenge, challenge.challenge)));
-        const Gate::Verdict verdict = judge(client.request());
+        const AuthServer::Verdict verdict = judge(client.request());
         shortage_ = verdict.shortage;
         return verdict.outcome;
     }
@@ -67,7 +67,7 @@ class AccessControlTest : public testing::Test {
     Disk disk_;
     TimePoint now_{1h};
     std::optional<AccessControl> control_;
-    std::vector<Attendance::Place> places_; // of those who were admitted, in this order
+    std::vector<PeerSlot> slots_; // of the admitted connections, in order
     std::uint64_t instance_ = 0;
     Shortage shortage_ = Shortage::none; // of the last
 };
@@ -84,10 +84,10 @@ TEST_F(AccessControlTest, LetsInAsManyAsAKeyAndAHostMayHave) {
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::busy);
     EXPECT_EQ(shortage_, Shortage::links_of_host);
-    places_.erase(places_.begin());
+    slots_.erase(slots_.begin());
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(connect(key_of(1), host_of(9)), Outcome::admitted);
-    EXPECT_EQ(control_->attendance().of_key(1), 2U);
+    EXPECT_EQ(control_->peers().of_key(1), 2U);
 }
 
 TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
@@ -95,7 +95,7 @@ TEST_F(AccessControlTest, LeavesRoomForAnotherKeyOfTheHostByDefault) {
                        "site.keys"));
     control_.emplace(AccessControl::Options{.key_file = "site.keys"}, disk_, secret_of(200));
     while (connect(key_of(1), host_of(1)) == Outcome::admitted)
-        ASSERT_LT(places_.size(), 10'000U);
+        ASSERT_LT(slots_.size(), 10'000U);
     EXPECT_EQ(shortage_, Shortage::links_of_key);
     EXPECT_EQ(connect(key_of(2), host_of(1)), Outcome::admitted);
     EXPECT_EQ(ServerKeys::Options{}.links_per_host, AccessControl::Options{}.links_per_host);
@@ -105,7 +105,7 @@ TEST_F(AccessControlTest, WhoIsNotAdmittedTakesNoPlace) {
     open(Protection::peers);
     for (int each = 0; each < 10; ++each)
         EXPECT_EQ(connect(key_of(1), host_of(1)), Outcome::refused);
-    EXPECT_EQ(control_->attendance().of_host(host_of(1)), 0U);
+    EXPECT_EQ(control_->peers().of_host(host_of(1)), 0U);
 }
 
 TEST_F(AccessControlTest, AKeyThatIsTakenAwayEndsItsConnectionsAndAdmitsNoMore) {

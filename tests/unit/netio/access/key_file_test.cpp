@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/access/key_file.hpp"
-#include "netio/access/right_words.hpp"
+#include "netio/access/rights.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/access/noise_handshake.hpp"
-#include "netio/access/record_seal.hpp"
-#include "tests/unit/netio/access/gate_fixture.hpp"
+#include "netio/access/frame_seal.hpp"
+#include "netio/access/noise.hpp"
+#include "tests/unit/netio/access/auth_fixture.hpp"
 #include "tests/unit/netio/access/noise_vectors.hpp"
 
 #include <gtest/gtest.h>

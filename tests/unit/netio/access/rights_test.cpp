@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/access/right_words.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/access/rights.hpp"
+#include "netio/session/handshake.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 // next, when it looks up, and what it knows of the time in which it did not.
 
 #include "netio/loop/event_loop.hpp"
-#include "netio/session/patient_timer.hpp"
+#include "netio/session/drain_timer.hpp"
 
 #include <gmock/gmock.h>
 
@@ -227,7 +227,7 @@ TEST(LoopBounds, WhoIsPatientWaitsForAllOfItsTimeAndNoLonger) {
         ManualLoop bed;
         const TimePoint begin = bed.poller.time;
         TimePoint fired{};
-        PatientTimer patient{bed.loop, [&] { fired = bed.poller.time; }};
+        StallAwareTimer patient{bed.loop, [&] { fired = bed.poller.time; }};
         patient.start(10s);
         Timer busy{bed.loop, [&] { bed.poller.time += 40s; }};
         busy.start_at(begin + before);

@@ -5,8 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
 
 namespace netio::test {
 namespace {
@@ -26,11 +33,11 @@ class ReceiveWindowTest : public testing::Test {
     void wait_twice() {
         for (int wait = 0; wait < 2; ++wait) {
             for (; arrived_ + 1 < granted_; ++arrived_)
-                window.pace().on_arrived(false, rested_, TimePoint{});
+                window.autotuner().on_arrived(false, rested_, TimePoint{});
             granted_ += 4;
-            window.pace().on_granted(granted_, rested_);
+            window.autotuner().on_granted(granted_, rested_);
             rested_ += 20ms;
-            window.pace().on_arrived(true, rested_, TimePoint{});
+            window.autotuner().on_arrived(true, rested_, TimePoint{});
             ++arrived_;
         }
     }
@@ -106,6 +113,400 @@ TEST_F(ReceiveWindowTest, OfAConnectionThatBreaksMeanwhileItGrantsNothing) {
     wait_twice();
     ASSERT_TRUE(window.is_to_grow());
     EXPECT_EQ(window.grow(connection), 0U);
+}
+
+class Device final : public MemoryDomain {
+  public:
+    std::unique_ptr<Registration> register_memory(std::span<std::byte>, Access) override {
+        if (refuses) throw std::runtime_error{"no more may be locked"};
+        struct Nothing final : Registration {
+            void* descriptor() const noexcept override { return nullptr; }
+            std::uint64_t key() const noexcept override { return 0; }
+            std::uint64_t base() const noexcept override { return 0; }
+        };
+        return std::make_unique<Nothing>();
+    }
+    bool refuses = false;
+};
+
+TEST(ReceiveBuffers, EachReceiveHasItsOwnPlace) {
+    Device device;
+    ByteBudget budget{1 << 20};
+    ReceiveBuffers memory{300, 4, budget};
+    ASSERT_TRUE(memory.add(4, device));
+    ASSERT_TRUE(memory.add(3, device));
+    EXPECT_EQ(memory.count(), 11U);
+    std::set<std::byte*> places;
+    for (std::uint32_t i = 0; i < memory.count(); ++i) {
+        const Slice slice = memory.slice(i);
+        EXPECT_EQ(slice.size, 300U);
+        EXPECT_TRUE(slice.buffer->contains(slice.data, slice.size));
+        for (std::byte* place : places)
+            EXPECT_GE(std::max(place, slice.data) - std::min(place, slice.data), 300);
+        places.insert(slice.data);
+    }
+}
+
+TEST(ReceiveBuffers, WhatIsAddedComesOutOfTheBudgetAndGoesBack) {
+    Device device;
+    ByteBudget budget{10 * 300};
+    {
+        ReceiveBuffers one{300, 4, budget};
+        ReceiveBuffers other{300, 4, budget};
+        EXPECT_EQ(budget.used(), 0U) << "what it begins with is its own";
+        EXPECT_TRUE(one.add(8, device));
+        EXPECT_FALSE(other.add(3, device));
+        EXPECT_TRUE(other.add(2, device));
+        EXPECT_EQ(budget.used(), 3000U);
+        EXPECT_EQ(other.count(), 6U);
+    }
+    EXPECT_EQ(budget.used(), 0U);
+}
+
+TEST(ReceiveBuffers, WhatCannotBeRegisteredIsNotAdded) {
+    Device device;
+    device.refuses = true;
+    ByteBudget budget{1 << 20};
+    ReceiveBuffers memory{300, 4, budget};
+    EXPECT_FALSE(memory.add(4, device));
+    EXPECT_EQ(memory.count(), 4U);
+    EXPECT_EQ(budget.used(), 0U);
+}
+
+TEST(ReceiveBuffers, TheLastPieceGoesWhenNoneOfItsReceivesIsUsed) {
+    Device device;
+    ByteBudget budget{1 << 20};
+    ReceiveBuffers memory{300, 4, budget};
+    memory.begin_to_drop();
+    EXPECT_FALSE(memory.is_dropping()) << "what it began with stays";
+    ASSERT_TRUE(memory.add(4, device));
+    ASSERT_TRUE(memory.add(2, device));
+    EXPECT_FALSE(memory.is_dropped(9));
+    memory.begin_to_drop();
+    EXPECT_FALSE(memory.is_dropped(7));
+    EXPECT_TRUE(memory.is_dropped(8));
+    EXPECT_FALSE(memory.drop());
+    EXPECT_EQ(memory.count(), 10U);
+    EXPECT_TRUE(memory.drop());
+    EXPECT_EQ(memory.count(), 8U);
+    EXPECT_FALSE(memory.is_dropping());
+    EXPECT_EQ(budget.used(), 4U * 300U);
+}
+
+// A side whose peer always has something to send: it waits until a grant reaches it, and what the
+// grant lets it send comes a round trip later.
+struct Waiting {
+    Waiting(std::uint32_t least, std::uint32_t most) : pace{least, most}, granted{least} {}
+
+    void arrive(bool waited) { pace.on_arrived(waited, rested, TimePoint{} + now); }
+    // All that was granted comes but the last, which a service may not use; then so much is granted
+    // and answered after `trip`, of which this side has rested `idle`.
+    void round(Duration trip, Duration idle, bool waits = true) {
+        while (arrived + 1 < granted) {
+            arrive(false);
+            ++arrived;
+        }
+        granted += 4;
+        pace.on_granted(granted, rested);
+        now += trip;
+        rested += idle;
+        arrive(waits);
+        ++arrived;
+    }
+    void round(Duration trip) { round(trip, trip); }
+    void change() {
+        granted += pace.wanted() - count;
+        count = pace.wanted();
+        pace.on_changed(count);
+        pace.on_granted(granted, rested);
+    }
+
+    ReceiveWindowAutotuner pace;
+    std::uint64_t granted;
+    std::uint32_t count = static_cast<std::uint32_t>(granted);
+    std::uint64_t arrived = 0;
+    Duration now{};
+    Duration rested{};
+};
+
+TEST(ReceiveWindowAutotuner, BeginsWithWhatThereIs) {
+    EXPECT_EQ(ReceiveWindowAutotuner(8, 64).wanted(), 8U);
+    EXPECT_EQ(ReceiveWindowAutotuner(8, 4).wanted(), 8U);
+}
+
+TEST(ReceiveWindowAutotuner, TwoLongWaitsDoubleIt) {
+    Waiting side{8, 64};
+    side.round(20ms);
+    EXPECT_EQ(side.pace.wanted(), 8U) << "one may be the machine's doing";
+    side.round(20ms);
+    EXPECT_EQ(side.pace.wanted(), 16U);
+}
+
+TEST(ReceiveWindowAutotuner, TwiceAsManyIsNotOneMoreBecauseTheLimitIs) {
+    Waiting side{8, 17};
+    side.round(20ms);
+    side.round(20ms);
+    EXPECT_EQ(side.pace.wanted(), 16U);
+}
+
+TEST(ReceiveWindowAutotuner, GrowsNoFurtherThanItsLimit) {
+    for (const std::uint32_t most : {8U, 9U, 15U, 16U, 17U, 63U, 64U}) {
+        Waiting side{8, most};
+        for (int i = 0; i < 100; ++i) {
+            side.round(20ms);
+            ASSERT_LE(side.pace.wanted(), most);
+            if (side.pace.wanted() != side.count) side.change();
+        }
+        EXPECT_EQ(side.count, most);
+    }
+}
+
+TEST(ReceiveWindowAutotuner, AMillisecondIsShort) {
+    Waiting side{8, 64};
+    for (int i = 0; i < 100; ++i)
+        side.round(ReceiveWindowAutotuner::short_trip);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+    side.round(ReceiveWindowAutotuner::short_trip + 1ns);
+    side.round(ReceiveWindowAutotuner::short_trip + 1ns);
+    EXPECT_EQ(side.pace.wanted(), 16U);
+}
+
+TEST(ReceiveWindowAutotuner, AShortWaitBetweenTwoLongOnesBeginsAnew) {
+    Waiting side{8, 64};
+    for (int i = 0; i < 100; ++i) {
+        side.round(20ms);
+        side.round(100us);
+    }
+    EXPECT_EQ(side.pace.wanted(), 8U);
+}
+
+TEST(ReceiveWindowAutotuner, WhoDidNotWaitHasOnlyNothingToSay) {
+    Waiting side{8, 64};
+    for (int i = 0; i < 100; ++i)
+        side.round(20ms, 20ms, false);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+}
+
+TEST(ReceiveWindowAutotuner, WhileThisSideHasSomethingToDoTheWayIsNotWhatThePeerWaitsFor) {
+    Waiting side{8, 64};
+    for (int i = 0; i < 100; ++i)
+        side.round(20ms, 1ms);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+}
+
+TEST(ReceiveWindowAutotuner, AWaitForALaterCreditIsNotOneForThis) {
+    ReceiveWindowAutotuner pace{8, 64};
+    for (int i = 0; i < 2; ++i) {
+        pace.on_granted(12 + 8 * static_cast<std::uint64_t>(i), 0ms);
+        const int begin = i == 0 ? 0 : 10;
+        for (int number = begin; number < 9 + 8 * i; ++number)
+            pace.on_arrived(false, 20ms, TimePoint{});
+        pace.on_arrived(true, 20ms, TimePoint{});
+    }
+    EXPECT_EQ(pace.wanted(), 8U);
+}
+
+class AlwaysWaiting {
+  public:
+    explicit AlwaysWaiting(std::uint32_t seed) : state_{seed} {}
+
+    // What the pace wanted at least and at most.
+    std::pair<std::uint32_t, std::uint32_t> extremes() {
+        std::pair<std::uint32_t, std::uint32_t> found{least, least};
+        for (int i = 0; i < 2000; ++i) {
+            const std::uint32_t wanted = step();
+            found = {std::min(found.first, wanted), std::max(found.second, wanted)};
+        }
+        return found;
+    }
+
+    static constexpr std::uint32_t least = 8;
+    std::uint32_t most() const noexcept { return most_; }
+
+  private:
+    std::uint32_t next(std::uint32_t below) {
+        state_ = state_ * 1'664'525U + 1'013'904'223U;
+        return (state_ >> 16U) % below;
+    }
+    std::uint32_t step() {
+        time_ += std::chrono::microseconds{next(30'000)};
+        if (next(3) == 0) pace_.on_granted(granted_ += next(5), time_);
+        pace_.on_arrived(true, time_, TimePoint{} + time_);
+        const std::uint32_t wanted = pace_.wanted();
+        if (wanted != count_ && next(4) == 0) {
+            if (wanted > count_) granted_ += wanted - count_;
+            pace_.on_changed(count_ = wanted);
+        }
+        return wanted;
+    }
+
+    std::uint32_t state_; // of what is drawn
+    std::uint32_t most_ = least + next(100);
+    ReceiveWindowAutotuner pace_{least, most_};
+    std::uint64_t granted_ = least;
+    Duration time_{};
+    std::uint32_t count_ = least;
+};
+
+// Whatever the peer says, and whenever: this side's limit holds.
+TEST(ReceiveWindowAutotuner, APeerThatAlwaysSaysThatItWaitedGetsTheLimitAndNoMore) {
+    std::size_t reached = 0;
+    for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+        const auto peer = std::make_unique<AlwaysWaiting>(seed);
+        const auto [fewest, most] = peer->extremes();
+        ASSERT_EQ(fewest, AlwaysWaiting::least);
+        ASSERT_LE(most, peer->most());
+        if (most == peer->most()) ++reached;
+    }
+    EXPECT_GT(reached, 0U);
+}
+
+TEST(ReceiveWindowAutotuner, WhatCannotBeIsAskedForAgainAfterTwoMoreWaits) {
+    Waiting side{8, 64};
+    side.round(20ms);
+    side.round(20ms);
+    ASSERT_EQ(side.pace.wanted(), 16U);
+    side.pace.on_changed(8);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+    side.round(20ms);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+    side.round(20ms);
+    EXPECT_EQ(side.pace.wanted(), 16U);
+}
+
+struct Grown : Waiting {
+    explicit Grown(std::uint32_t to) : Waiting{8, to} {
+        while (count < to) {
+            round(20ms);
+            if (pace.wanted() != count) change();
+        }
+        now += 3 * ReceiveWindowAutotuner::period; // whatever has begun before
+        arrive(false);
+    }
+    // So many messages come in a period, and one behind it.
+    void messages(std::uint64_t in_a_period) {
+        const Duration each =
+            ReceiveWindowAutotuner::period / static_cast<std::int64_t>(in_a_period);
+        for (std::uint64_t i = 0; i < in_a_period; ++i) {
+            now += each;
+            arrive(false);
+        }
+        now += each;
+        arrive(false);
+    }
+};
+
+TEST(ReceiveWindowAutotuner, AWindowThatIsHardlyUsedShrinksByHalfEachPeriodToWhereItBegan) {
+    Grown side{64};
+    for (const std::uint32_t expected : {32U, 16U, 8U, 8U}) {
+        side.messages(2);
+        EXPECT_EQ(side.pace.wanted(), expected);
+        side.change();
+    }
+}
+
+TEST(ReceiveWindowAutotuner, HalfOfItMayBeLessThanWhatItBeganWith) {
+    Grown side{10};
+    side.messages(2);
+    EXPECT_EQ(side.pace.wanted(), 8U);
+}
+
+TEST(ReceiveWindowAutotuner, OneThatIsUsedToAQuarterStays) {
+    // A quarter of 64 in 20 ms, for 10 s.
+    Grown used{64};
+    used.messages(16 * 500 + 100);
+    EXPECT_EQ(used.pace.wanted(), 64U);
+    Grown unused{64};
+    unused.messages(16 * 500 - 100);
+    EXPECT_EQ(unused.pace.wanted(), 32U);
+}
+
+TEST(ReceiveWindowAutotuner, OneThatThePeerHasWaitedForInThePeriodStays) {
+    Grown side{64};
+    side.arrive(true);
+    side.messages(2);
+    EXPECT_EQ(side.pace.wanted(), 64U);
+    side.messages(2);
+    EXPECT_EQ(side.pace.wanted(), 32U) << "and goes in the next";
+}
+
+// Which waits a window's pace takes for an answer: those for a credit that was granted, in the
+// window that there is now.
+
+// A window of eight that may grow to 64, and a peer that has sent all that it may but the last.
+class WindowQuestions : public testing::Test {
+  protected:
+    WindowQuestions() { arrive_before(8); }
+
+    void arrive(bool waited) { pace->on_arrived(waited, rested, TimePoint{} + rested), ++arrived; }
+    // All but the last of so many.
+    void arrive_before(std::uint64_t granted) {
+        while (arrived + 1 < granted)
+            arrive(false);
+    }
+    void grant(std::uint64_t in_all) { pace->on_granted(in_all, rested); }
+    // The next one comes a long way later, for want of a credit.
+    void come_late() {
+        rested += 20ms;
+        arrive(true);
+    }
+
+    std::unique_ptr<ReceiveWindowAutotuner> pace = std::make_unique<ReceiveWindowAutotuner>(8, 64);
+    std::uint64_t arrived = 0;
+    Duration rested{};
+};
+
+TEST_F(WindowQuestions, TwoGrantsThatAreAnsweredLateMakeItGrow) {
+    grant(12);
+    come_late();
+    arrive_before(12);
+    EXPECT_EQ(pace->wanted(), 8U);
+    grant(16);
+    come_late();
+    EXPECT_EQ(pace->wanted(), 16U);
+}
+
+TEST_F(WindowQuestions, ANumberThatWasGrantedBeforeIsNoGrant) {
+    grant(8); // as it began with
+    come_late();
+    grant(12);
+    come_late();
+    EXPECT_EQ(pace->wanted(), 8U);
+}
+
+TEST_F(WindowQuestions, AWindowThatHasChangedBeginsToCountAnew) {
+    grant(12);
+    come_late();
+    pace->on_changed(8);
+    arrive_before(12);
+    grant(16);
+    come_late();
+    EXPECT_EQ(pace->wanted(), 8U) << "the wait before was of another window";
+    arrive_before(16);
+    grant(20);
+    come_late();
+    EXPECT_EQ(pace->wanted(), 16U);
+}
+
+TEST_F(WindowQuestions, AGrantBeforeAChangeIsNotAnsweredBehindIt) {
+    grant(12);
+    pace->on_changed(8);
+    come_late();
+    arrive_before(12);
+    grant(16);
+    come_late();
+    EXPECT_EQ(pace->wanted(), 8U);
+}
+
+// Hardly used for more than a period.
+TEST_F(WindowQuestions, AnOddWindowShrinksToTheLargerHalf) {
+    pace->on_changed(17);
+    arrive(false);
+    for (int each = 0; each < 2; ++each) {
+        rested += ReceiveWindowAutotuner::period;
+        arrive(false);
+    }
+    EXPECT_EQ(pace->wanted(), 9U);
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 
 #include "netio/base/frame.hpp"
 #include "netio/loop/event_loop.hpp"
-#include "netio/session/hello.hpp"
+#include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
 
 #include <gtest/gtest.h>

@@ -319,5 +319,96 @@ TEST_P(SimulatedClose, ABreakAtAnySendOfAClosingSessionNeverLooksOrderly) {
 
 INSTANTIATE_TEST_SUITE_P(Beds, SimulatedClose, simulated_beds(), bed_name);
 
+// --- aborts
+
+class SessionAbort : public SessionTest {
+  protected:
+    std::size_t send_until_refused() {
+        std::size_t sent = 0;
+        while (near.session->send({.kind = 20}, Cookie{sent}) == Status::ok)
+            ++sent;
+        return sent;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Beds, SessionAbort, all_beds(), bed_name);
+
+// It has no credit left but the one that is kept.
+TEST_P(SessionAbort, TellsThePeerThatItWasTooSlowAndForHowLong) {
+    connect({}, {.receive_count = 8});
+    far.session->pause();
+    const std::size_t sent = send_until_refused();
+    ASSERT_TRUE(bed.run_until([&] { return near.sent.size() == sent; }));
+    near.session->cut_off(CloseReason::too_slow, "it took nothing", 10s);
+    near.session->cut_off(CloseReason::too_slow, "once is enough", 11s);
+    EXPECT_EQ(near.session->send({.kind = 20}, Cookie{99}), Status::closed);
+    EXPECT_TRUE(near.closed.empty()) << "a call never calls back";
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    expect_end(near, CloseReason::too_slow, sent);
+    EXPECT_EQ(near.closed[0].detail, "it took nothing");
+    far.session->resume();
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+    EXPECT_EQ(far.frames.size(), sent) << "what came before it";
+    EXPECT_EQ(far.closed[0].reason, CloseReason::too_slow);
+    EXPECT_THAT(far.closed[0].detail, HasSubstr("nothing for 10000 ms"));
+}
+
+TEST_P(SessionAbort, MayBeFollowedByAnAbortOrByTheEndOfTheSession) {
+    connect();
+    near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s);
+    near.session->abort();
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::too_slow);
+    near = {};
+    far = {};
+    connect();
+    near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s);
+    near.session.reset();
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+}
+
+TEST_P(SessionAbort, ByAPeerEndsWhatTheOtherSideWantedToCloseInOrder) {
+    connect();
+    send(far, 3);
+    far.session->close();
+    near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty() && !far.closed.empty(); }));
+    EXPECT_EQ(near.closed[0].reason, CloseReason::too_slow);
+    EXPECT_NE(far.closed[0].reason, CloseReason::orderly);
+    EXPECT_EQ(far.closed[0].unconfirmed_frames, 3U);
+}
+
+using SessionAbortAtOnce = SessionAbort;
+INSTANTIATE_TEST_SUITE_P(Beds, SessionAbortAtOnce, simulated_beds(), bed_name);
+
+// The memory of what is stuck is wanted back.
+TEST_P(SessionAbortAtOnce, WaitsForNothingThatIsStuck) {
+    connect();
+    bed.sim()->cut(bed.sim()->next_connection() - 1);
+    const std::size_t sent = send_until_refused();
+    const TimePoint begin = bed.world()->now();
+    near.session->cut_off(CloseReason::too_slow, "it took nothing", 1s);
+    ASSERT_TRUE(bed.run_until([&] { return !near.closed.empty(); }));
+    EXPECT_LE(bed.world()->now() - begin, 250ms);
+    EXPECT_EQ(near.sent.size(), sent);
+}
+
+// Over a way that was slow and then blocked: a connection keeps its order also behind its end.
+TEST_P(SessionAbortAtOnce, LeavesBehindWhatArrivesInItsOrder) {
+    connect();
+    SimNetwork& network = bed.sim()->network();
+    network.set_path(0, 0, {.delay = 100ms});
+    flood(near, 1);
+    network.set_path(0, 0, {.blocked = true});
+    near.at_room = nullptr;
+    send(near, 1);
+    near.session.reset();
+    network.set_path(0, 0, {});
+    ASSERT_TRUE(bed.run_until([&] { return !far.closed.empty(); }));
+    EXPECT_EQ(far.closed[0].reason, CloseReason::lost) << far.closed[0].detail;
+    ASSERT_EQ(far.frames.size(), 2U);
+    EXPECT_EQ(far.frames[0].size(), 8U);
+}
+
 } // namespace
 } // namespace netio::test

@@ -3,7 +3,7 @@
 // The times of a session with a peer of whose host nothing is known: what it must hear, what it
 // must say, and for how long it is waited for.
 
-#include "netio/session/cut_off.hpp"
+#include "netio/session/shutdown.hpp"
 #include "tests/unit/netio/session/scripted_session.hpp"
 
 namespace netio::test {
@@ -137,7 +137,7 @@ TEST_F(SessionCutsOff, AndSendsNothingBehindTheReasonAndHearsNothingMore) {
     open({.heartbeat = 100ms});
     cut_off();
     ASSERT_EQ(sent(FrameKind::shutdown), 1);
-    EXPECT_EQ(wire().sent.back().body_bytes(), cut_off_bytes);
+    EXPECT_EQ(wire().sent.back().body_bytes(), abort_reason_bytes);
     const std::size_t frames = wire().sent.size();
     pass(200ms);
     wire().bring({.kind = a_message});

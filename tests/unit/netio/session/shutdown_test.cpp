@@ -2,7 +2,7 @@
 
 // The orderly end: two sides in every interleaving, with a break at every point.
 
-#include "netio/session/send_ledger.hpp"
+#include "netio/session/send_window.hpp"
 #include "netio/session/shutdown.hpp"
 
 #include <gmock/gmock.h>
@@ -250,7 +250,7 @@ TEST(Shutdown, TheCountOfUnreadFramesDoesNotWrap) {
 }
 
 TEST(SendLedger, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
-    SendLedger ledger;
+    UnackedFrames ledger;
     ledger.on_own_sent(); // the open frame
     ledger.on_service_sent();
     ledger.on_service_sent();
@@ -270,7 +270,7 @@ TEST(SendLedger, CountsWhatTheServiceSentAndThePeerHasNotTaken) {
 }
 
 TEST(SendLedger, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
-    SendLedger ledger;
+    UnackedFrames ledger;
     ledger.on_own_sent();
     ledger.on_service_sent();
     ledger.on_credits(0);
@@ -279,6 +279,44 @@ TEST(SendLedger, NothingOfTheSessionsOwnIsTakenBeforeItsCreditComes) {
     EXPECT_EQ(ledger.outstanding(), 1U);
     ledger.on_credits(1);
     EXPECT_EQ(ledger.outstanding(), 0U);
+}
+
+// --- the reason of an abort
+
+TEST(AbortReason, LiesAsDocumented) {
+    const auto bytes =
+        encode(AbortReason{.why = AbortReason::too_slow, .milliseconds = 0x04030201});
+    constexpr std::array<int, abort_reason_bytes> expected{1, 0, 0, 0, 1, 2, 3, 4};
+    for (std::size_t i = 0; i < abort_reason_bytes; ++i)
+        EXPECT_EQ(std::to_integer<int>(bytes[i]), expected[i]) << i;
+    EXPECT_EQ(decode_abort_reason(bytes),
+              (AbortReason{.why = AbortReason::too_slow, .milliseconds = 0x04030201}));
+}
+
+TEST(AbortReason, OfALaterVersionIsUnderstoodAsFarAsItCan) {
+    std::vector<std::byte> bytes(abort_reason_bytes + 5);
+    bytes[0] = std::byte{77};
+    bytes[4] = std::byte{9};
+    EXPECT_EQ(decode_abort_reason(bytes), (AbortReason{.why = 77, .milliseconds = 9}));
+}
+
+TEST(AbortReason, MalformedIsRefused) {
+    std::vector<std::byte> bytes(abort_reason_bytes);
+    EXPECT_FALSE(decode_abort_reason(bytes)) << "no reason";
+    bytes[0] = std::byte{1};
+    EXPECT_TRUE(decode_abort_reason(bytes));
+    bytes[2] = std::byte{1};
+    EXPECT_FALSE(decode_abort_reason(bytes)) << "reserved";
+    bytes[2] = std::byte{0};
+    bytes.pop_back();
+    EXPECT_FALSE(decode_abort_reason(bytes)) << "short";
+}
+
+TEST(AbortReason, ForAReasonThatIsNotKnownIsALostConnection) {
+    const Closed closed = closed_by({.why = 77, .milliseconds = 9}, "10.0.0.1:1");
+    EXPECT_EQ(closed.reason, CloseReason::lost);
+    EXPECT_THAT(closed.detail, HasSubstr("10.0.0.1:1 has ended it"));
+    EXPECT_THAT(closed.detail, HasSubstr("(77)"));
 }
 
 } // namespace

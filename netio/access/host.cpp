@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/access/host.hpp"
+
+#include <arpa/inet.h>
+
+namespace netio::access::inline v0_2 {
+
+std::optional<Host> parse_host(const std::string& text) {
+    std::array<std::byte, 4> ipv4{};
+    if (::inet_pton(AF_INET, text.c_str(), ipv4.data()) == 1) return host_of_ipv4(ipv4);
+    Host ipv6{};
+    if (::inet_pton(AF_INET6, text.c_str(), ipv6.data()) != 1) return std::nullopt;
+    return ipv6;
+}
+
+std::string refuse_listening(const Host& host, const std::string& shown, bool has_keys, bool open,
+                             const std::string& option) {
+    if (has_keys || open || is_loopback(host)) return {};
+    return shown +
+           " can be reached from other machines, and whoever reaches it would be let in; "
+           "name a key file that has no line `0 anyone`, listen at 127.0.0.1, or say " +
+           option + " if that is meant";
+}
+
+} // namespace netio::access::inline v0_2

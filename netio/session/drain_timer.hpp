@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Time-outs for peers that have to take what is left for them. Only time in which the own loop was
+// running counts, so that a slow handler or a stopped process is not blamed on the peer.
+
+#include "netio/loop/event_loop.hpp"
+#include "netio/session/session_options.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace netio::inline v0_2 {
+
+class Session;
+
+// A timer that is extended by the time in which the loop was stalled.
+class StallAwareTimer {
+  public:
+    // The handler may destroy the timer.
+    StallAwareTimer(EventLoop& loop, std::function<void()> handler)
+        : loop_{loop}, handler_{std::move(handler)}, timer_{loop, [this] { fire(); }} {}
+
+    void start_at(TimePoint due);
+    void start(Duration delay) { start_at(loop_.now() + delay); }
+    void cancel() noexcept { timer_.cancel(); }
+
+  private:
+    void fire();
+
+    EventLoop& loop_;
+    std::function<void()> handler_;
+    TimePoint due_{};
+    Duration stalled_then_{0};
+    Timer timer_;
+};
+
+// Two time-outs of waiting for others to take what is left for them: since their last progress, and
+// in total.
+class DrainTimeout {
+  public:
+    struct Times {
+        std::chrono::milliseconds timeout; // since the last progress
+        std::chrono::milliseconds in_all;
+    };
+    // `overdue` is called when one of them is over. It may destroy this.
+    DrainTimeout(EventLoop& loop, const Times& times, std::function<void()> overdue)
+        : loop_{loop}, times_{times}, timer_{loop, std::move(overdue)} {}
+
+    void begin();
+    // The others have taken something. Ignored unless begin() was called.
+    void on_progress();
+    void end() noexcept;
+
+    // Until when in total, on the clock of attended(); `nullopt` unless begin() was called.
+    const std::optional<TimePoint>& limit() const noexcept { return limit_; }
+    bool is_limit_over() const noexcept { return attended(loop_) >= *limit_; }
+    const Times& times() const noexcept { return times_; }
+    // Text for a log: what the others failed to do.
+    std::string verdict() const;
+
+  private:
+    EventLoop& loop_;
+    const Times times_;
+    std::optional<TimePoint> limit_;
+    StallAwareTimer timer_;
+};
+
+// The close() of a socket that still has something to hand to its session, and so cannot close the
+// session yet. Until then the session's time-outs count here: SessionOptions::close_timeout since
+// the last progress, and close_limit in total. The session gets the remaining time.
+class GracefulClose {
+  public:
+    GracefulClose(EventLoop& loop, const SessionOptions& options);
+
+    // close() was called. The open session ends as unconfirmed if a time-out expires before
+    // finish(). May be called again.
+    void begin(Session& session);
+    bool has_begun() const noexcept { return session_ != nullptr; }
+    // Something was sent, or the peer has taken something.
+    void on_progress() { timeout_.on_progress(); }
+    // Everything was sent: closes the session. May be called again.
+    void finish();
+    // The session is gone.
+    void forget() noexcept;
+
+  private:
+    void on_overdue();
+
+    Session* session_ = nullptr; // set by begin()
+    DrainTimeout timeout_;       // until finish()
+};
+
+} // namespace netio::inline v0_2
