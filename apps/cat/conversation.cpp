@@ -54,12 +54,11 @@ Conversation::Conversation(netio::EventLoop& loop, const Settings& settings, std
                  .listens = settings.listens,
                  .input = kind_of_input(),
                  .output_has_reader = is_pipe_or_socket(STDOUT_FILENO)},
-      silence_{settings.timeout}, last_look_{netio::Clock::now()}, look_timer_{loop,
-                                                                               [this] { look(); }},
-      first_byte_timer_{loop, [this] { first_byte_is_late(); }}, end_timer_{loop, [this] {
-                                                                                events_.on_end();
-                                                                            }} {
-    look_timer_.start_at(silence_.look_end(last_look_));
+      inactivity_{settings.timeout}, last_look_{netio::Clock::now()},
+      look_timer_{loop, [this] { look(); }}, first_byte_timer_{loop,
+                                                               [this] { first_byte_is_late(); }},
+      end_timer_{loop, [this] { events_.on_end(); }} {
+    look_timer_.start_at(inactivity_.look_end(last_look_));
 }
 
 Conversation::Conversation(netio::EventLoop& loop, netio::Transport& transport,
@@ -258,9 +257,9 @@ std::uint64_t Conversation::moved_bytes() const {
 void Conversation::look() {
     const netio::TimePoint now = netio::Clock::now();
     const std::uint64_t moved = moved_bytes();
-    silence_.on_looked(now - std::exchange(last_look_, now),
-                       moved != std::exchange(seen_moved_bytes_, moved));
-    if (!silence_.is_too_long()) return look_timer_.start_at(silence_.look_end(now));
+    inactivity_.on_looked(now - std::exchange(last_look_, now),
+                          moved != std::exchange(seen_moved_bytes_, moved));
+    if (!inactivity_.has_expired()) return look_timer_.start_at(inactivity_.look_end(now));
     has_timed_out_ = true;
     const std::size_t waiting = output_.queued_bytes();
     fail(fmt::format(

@@ -11,7 +11,7 @@
 #include "netio/loop/descriptor_watch.hpp"
 #include "netio/loop/event_loop.hpp"
 #include "netio/memory/buffer.hpp"
-#include "stream/core/silence.hpp"
+#include "stream/core/inactivity_timer.hpp"
 #include "stream/socket/stream_listener.hpp"
 
 #include <chrono>
@@ -108,7 +108,7 @@ class Conversation final : private netio::stream::StreamSocket::Handler {
     bool is_closed_ = false;
     bool has_unsent_input_ = false; // that was read, as the connection had ended
     bool has_timed_out_ = false;
-    netio::stream::Silence silence_;
+    netio::stream::InactivityTimer inactivity_;
     std::uint64_t seen_moved_bytes_ = 0;
     netio::TimePoint last_look_;
     netio::Timer look_timer_;

@@ -2,9 +2,8 @@
 #include "apps/pump/stream_study.hpp"
 
 #include "netio/base/check.hpp"
-#include "stream/core/control.hpp"
 #include "stream/core/receiver.hpp"
-#include "stream/core/ring_gauge.hpp"
+#include "stream/core/rtt_estimator.hpp"
 #include "stream/core/sender.hpp"
 
 #include <algorithm>

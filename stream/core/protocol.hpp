@@ -4,13 +4,65 @@
 // The values that the two state machines of a stream take and give, and the protocol's constants.
 // docs/stream-protocol.md has the rules (R1 ...) and policies (P1 ...) that the code cites.
 
-#include "stream/core/sequence.hpp"
-
+#include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace netio::stream::inline v0_2 {
+
+// A position in the byte stream of one direction. It has 64 bits and never wraps.
+class Sequence {
+  public:
+    constexpr Sequence() = default;
+    constexpr explicit Sequence(std::uint64_t value) : value_{value} {}
+
+    constexpr std::uint64_t value() const noexcept { return value_; }
+
+    constexpr Sequence& operator+=(std::uint64_t bytes) noexcept {
+        value_ += bytes;
+        return *this;
+    }
+    friend constexpr Sequence operator+(Sequence position, std::uint64_t bytes) noexcept {
+        return Sequence{position.value_ + bytes};
+    }
+    // Bytes from `earlier` to `later`; the caller knows that they are in this order.
+    friend constexpr std::uint64_t operator-(Sequence later, Sequence earlier) noexcept {
+        return later.value_ - earlier.value_;
+    }
+    friend constexpr auto operator<=>(const Sequence&, const Sequence&) = default;
+
+  private:
+    std::uint64_t value_ = 0;
+};
+
+// Counts the switches between direct (even) and indirect (odd) transfers. It has 32 bits and may
+// wrap: phases are compared by their signed distance, never by `<` (R6).
+class Phase {
+  public:
+    constexpr Phase() = default;
+    constexpr explicit Phase(std::uint32_t value) : value_{value} {}
+
+    constexpr std::uint32_t value() const noexcept { return value_; }
+    constexpr bool is_direct() const noexcept { return (value_ & 1U) == 0; }
+    constexpr Phase next() const noexcept { return Phase{value_ + 1}; }
+
+    // Steps from `earlier` to `later`, negative if they are in the other order.
+    friend constexpr std::int32_t operator-(Phase later, Phase earlier) noexcept {
+        return static_cast<std::int32_t>(later.value_ - earlier.value_);
+    }
+    friend constexpr bool operator==(const Phase&, const Phase&) = default;
+
+  private:
+    std::uint32_t value_ = 0;
+};
+
+static_assert(sizeof(Sequence) == 8 && sizeof(Phase) == 4);
+static_assert(Phase{}.is_direct() && !Phase{}.next().is_direct());
+static_assert(Phase{UINT32_MAX}.next() == Phase{0} && !Phase{UINT32_MAX}.is_direct(),
+              "wrapping keeps the parity");
+static_assert(Phase{0} - Phase{UINT32_MAX} == 1);
 
 // Chosen by the caller, opaque to the state machines, returned in the results.
 enum class SendId : std::uint64_t {};
@@ -87,6 +139,26 @@ struct Advert {
     std::uint64_t key = 0;
 
     friend bool operator==(const Advert&, const Advert&) = default;
+};
+
+// Where the bytes of indirect transfers lie in one ring (R4).
+//
+// Both sides count indirect bytes from the beginning of the stream, through all rings that a
+// direction has had (R15). A ring holds the bytes from `begin` on, the first of them at its start.
+struct RingSpan {
+    std::uint64_t begin = 0; // indirect bytes of the rings before this one
+    std::uint64_t bytes = 0;
+
+    // Of the byte at this position, which is in this ring.
+    std::uint64_t offset(std::uint64_t position) const { return (position - begin) % bytes; }
+    std::uint64_t bytes_to_end(std::uint64_t position) const { return bytes - offset(position); }
+    // Between what was copied out of all rings so far, and what was written into this one.
+    std::uint64_t used_bytes(std::uint64_t copied, std::uint64_t written) const {
+        return written - std::max(copied, begin);
+    }
+    std::uint64_t free_bytes(std::uint64_t copied, std::uint64_t written) const {
+        return bytes - used_bytes(copied, written);
+    }
 };
 
 // A run of bytes of one send.

@@ -15,7 +15,7 @@
 //     // and after each of these:
 //     while (const auto copy = receiver.next_copy()) { copy_bytes(*copy); receiver.on_copied(); }
 //     while (const auto done = receiver.next_completion()) tell_user(*done);
-//     collect_control(receiver, ...); // next_advert, next_ack: stream/core/control.hpp
+//     collect_control(receiver, ...); // next_advert, next_ack
 //     // and for a ring that may grow: wanted_ring, next_unused_ring
 //
 // The phase (R6):
@@ -31,7 +31,7 @@
 #include "stream/core/fifo.hpp"
 #include "stream/core/options.hpp"
 #include "stream/core/protocol.hpp"
-#include "stream/core/ring_span.hpp"
+#include "stream/core/wire.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -67,7 +67,7 @@ class Receiver {
 
     // A larger ring may be worth having (P11): its bytes, until one of the three calls behind it.
     std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
-    // It is not, as stream/core/ring_gauge.hpp sees it.
+    // It is not, as RingGauge decides (stream/core/rtt_estimator.hpp).
     void postpone_ring() noexcept { wanted_ring_.reset(); }
     // It is there, and the peer has been told behind everything that it was told before.
     void announce_ring();
@@ -158,5 +158,31 @@ class Receiver {
     ProtocolError error_ = ProtocolError::none;
     ReceiverCounters counters_;
 };
+
+// Puts what a receiver has to tell its peer into one control message (P5).
+//
+// A late acknowledgement costs nothing, but an early one lets a waiting sender fill the ring at
+// once, which makes the adverts after it stale. So adverts go first, and acknowledgements that are
+// not due yet ride along. The published order and one item per message are a switch.
+//
+// Adds to `message` until it is full or nothing is left to tell. `complete_advert(LocalAdvert)`
+// gives the Advert with the address and key of the memory. Send the message only if it has items:
+// what was taken from the receiver counts as sent.
+template <class CompleteAdvert>
+void collect_control(Receiver& receiver, CompleteAdvert&& complete_advert,
+                     ControlMessage& message) {
+    const ReceiverOptions& options = receiver.options();
+    const std::size_t limit = std::min(options.batch_limit_count, adverts_per_message + 1);
+    const auto has_capacity = [&] { return message.item_count() < limit; };
+    if (!options.adverts_first && has_capacity()) message.acknowledged_bytes = receiver.next_ack();
+    while (has_capacity() && message.advert_count < adverts_per_message) {
+        const auto advert = receiver.next_advert();
+        if (!advert) break;
+        message.adverts[message.advert_count++] = complete_advert(*advert);
+    }
+    if (message.acknowledged_bytes || !has_capacity()) return;
+    message.acknowledged_bytes =
+        message.advert_count > 0 ? receiver.next_early_ack() : receiver.next_ack();
+}
 
 } // namespace netio::stream::inline v0_2

@@ -30,7 +30,6 @@
 #include "stream/core/fifo.hpp"
 #include "stream/core/options.hpp"
 #include "stream/core/protocol.hpp"
-#include "stream/core/ring_span.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -62,7 +62,10 @@
 // The decoders take anything: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
 
+#include "stream/core/options.hpp"
 #include "stream/core/protocol.hpp"
+
+#include "netio/base/frame.hpp"
 
 #include <array>
 #include <cstddef>
@@ -164,5 +167,33 @@ struct Hello {
 
 std::array<std::byte, hello_bytes> encode_hello(const Hello& hello) noexcept;
 DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept;
+
+// What two sides with different options agree on: each side says in its hello what it does and
+// needs, and adapts its own options to the peer's hello.
+
+// `lends`: its memory is written to by the peer.
+Hello hello_of(const SenderOptions& sender, const ReceiverOptions& receiver, bool lends);
+
+// Why these two cannot work together, as what the peer does; empty: they can.
+std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& receiver,
+                        const Hello& peer);
+
+// The options of our receiver with this peer, which writes into our memory or not.
+ReceiverOptions agreed(const ReceiverOptions& options, const Hello& peer, bool lends);
+
+// The options of our sender with this peer, whose first ring has so many bytes. The longest write
+// is `message_bytes`; to a peer that lends no memory, the longest frame. Without a ring it sends
+// directly only, so the options must not be indirect-only then.
+SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint64_t ring_bytes,
+                     std::uint64_t message_bytes);
+
+// --- Frames of the stream service ---------------------------------------------------------------
+
+// docs/wire-formats.md, "Stream": the messages above are the bodies of these frames.
+inline constexpr std::uint8_t bytes_kind = first_service_kind;
+inline constexpr std::uint8_t control_kind = first_state_kind;
+inline constexpr std::uint8_t ring_kind = first_state_kind + 1;
+inline constexpr std::size_t frame_limit_bytes = frame_header_bytes + control_limit_bytes;
+static_assert(frame_limit_bytes == 1312);
 
 } // namespace netio::stream::inline v0_2

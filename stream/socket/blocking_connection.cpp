@@ -97,10 +97,9 @@ void BlockingEngine::run_interrupts() {
 
 BlockingCall::BlockingCall(BlockingEngine& engine, const BlockingLimits& limits,
                            std::function<std::uint64_t()> moved_bytes)
-    : engine_{engine}, use_{engine}, limits_{limits}, moved_bytes_{std::move(moved_bytes)},
-      end_{end_of(engine.loop().now(), limits.call)}, silence_{limits.progress > longest_time
-                                                                   ? std::chrono::milliseconds{0}
-                                                                   : limits.progress},
+    : engine_{engine}, use_{engine}, limits_{limits},
+      moved_bytes_{std::move(moved_bytes)}, end_{end_of(engine.loop().now(), limits.call)},
+      inactivity_{limits.progress > longest_time ? std::chrono::milliseconds{0} : limits.progress},
       seen_bytes_{moved_bytes_()} {}
 
 bool BlockingCall::run_for(std::chrono::milliseconds time, const std::function<bool()>& done) {
@@ -111,18 +110,18 @@ bool BlockingCall::run_until(const std::function<bool()>& done, TimePoint end) {
     EventLoop& loop = engine_.loop();
     TimePoint now = loop.now();
     while (!done()) {
-        if (now >= end || silence_.is_too_long()) return false;
-        loop.run_once(std::min(end, silence_.look_end(now)));
+        if (now >= end || inactivity_.has_expired()) return false;
+        loop.run_once(std::min(end, inactivity_.look_end(now)));
         engine_.run_interrupts();
         const TimePoint begin = std::exchange(now, loop.now());
         const std::uint64_t last = std::exchange(seen_bytes_, moved_bytes_());
-        silence_.on_looked(now - begin, seen_bytes_ != last);
+        inactivity_.on_looked(now - begin, seen_bytes_ != last);
     }
     return true;
 }
 
 std::string BlockingCall::verdict() const {
-    return silence_.is_too_long()
+    return inactivity_.has_expired()
                ? "no byte has moved for " + std::to_string(limits_.progress.count()) +
                      " ms (progress_timeout)"
                : "the call did not end within " + std::to_string(limits_.call.count()) +

@@ -5,7 +5,7 @@
 // deadline of a call, and one connection.
 
 #include "stream/core/fifo.hpp"
-#include "stream/core/silence.hpp"
+#include "stream/core/inactivity_timer.hpp"
 #include "stream/socket/blocking_stream.hpp"
 
 #include "netio/loop/event_loop.hpp"
@@ -101,7 +101,7 @@ class BlockingCall {
     BlockingLimits limits_;
     std::function<std::uint64_t()> moved_bytes_;
     TimePoint end_;
-    Silence silence_;
+    InactivityTimer inactivity_;
     std::uint64_t seen_bytes_;
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/incoming.hpp"
 
-#include "stream/core/control.hpp"
-
 #include "netio/base/check.hpp"
 
 #include <cstring>
@@ -12,15 +10,38 @@
 namespace netio::stream::inline v0_2 {
 namespace {
 
-// Bytes of a frame that a receive waits for spare the way through the ring; fewer gather there for
-// one receive.
+// Bytes of a frame that a receive waits for are copied to it directly, not through the ring, if
+// there are at least so many; fewer bytes are collected in the ring for one receive.
 constexpr std::size_t worth_a_receive_bytes = 16 * 1024;
 
 } // namespace
 
+// --- rings ----------------------------------------------------------------------------------
+
+RemoteRing RingSet::add(std::uint64_t bytes, const RemoteWriteMode& mode, MemoryDomain& domain) {
+    auto ring =
+        std::make_unique<RegisteredBuffer>(static_cast<std::size_t>(bytes), Access::remote_write);
+    const RemoteSlice place = mode.place(ring->slice(), domain);
+    rings_.push_back(std::move(ring));
+    return {.address = place.address, .key = place.key, .bytes = bytes};
+}
+
+void RingSet::drop(std::uint32_t number) {
+    NETIO_CHECK_MSG(number == first_, "rings are released in the order of their making");
+    rings_.pop_front();
+    ++first_;
+}
+
+std::byte* RingSet::at(std::uint32_t number) const {
+    NETIO_CHECK(number >= first_);
+    return rings_[number - first_]->data();
+}
+
+// --- the direction --------------------------------------------------------------------------
+
 RemoteRing Incoming::open(const ReceiverOptions& options, MemoryDomain& domain) {
     receiver_.emplace(options);
-    return options.ring_bytes > 0 ? rings_.add(options.ring_bytes, lending_, domain) : RemoteRing{};
+    return options.ring_bytes > 0 ? rings_.add(options.ring_bytes, mode_, domain) : RemoteRing{};
 }
 
 Status Incoming::receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDomain* domain) {
@@ -28,21 +49,21 @@ Status Incoming::receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDom
     if (slice.size > 0 && domain != nullptr) {
         NETIO_CHECK_MSG(slice.buffer->access() == Access::remote_write,
                         "receive into a buffer with Access::remote_write");
-        lending_.prepare(slice, *domain);
+        mode_.prepare(slice, *domain);
     }
     receiver_->post(ReceiveId{receives_.push(slice, cookie)}, slice.size, fill == Fill::all);
     return Status::ok;
 }
 
 bool Incoming::move_front(const Slice& to) {
-    if (lends() || receives_.empty()) return false;
+    if (mode_.enabled() || receives_.empty()) return false;
     const Slice& from = receives_.front();
     std::memcpy(to.data, from.data, is_front_open() ? filled_bytes() : from.size);
     receives_.replace_front(to);
     return true;
 }
 
-// A large copy must not keep the rest of the loop waiting, so it is done in steps.
+// A large copy is done in steps, so that it does not delay the rest of the loop.
 bool Incoming::copy_out(std::uint64_t step_bytes) {
     if (!receiver_) return false;
     std::uint64_t left = step_bytes;
@@ -57,7 +78,7 @@ bool Incoming::copy_out(std::uint64_t step_bytes) {
 }
 
 void Incoming::copy(const Copy& copy, const std::byte* from) {
-    // A completed receive leaves the queue of the state machine, not ours.
+    // A completed receive has left the queue of the state machine, but not receives_.
     const Slice to =
         receives_.slice(static_cast<std::uint64_t>(copy.id), copy.receive_offset, copy.bytes);
     std::memcpy(to.data, from, to.size);
@@ -96,28 +117,28 @@ void Incoming::collect(ControlMessage& message, MemoryDomain& domain) {
 Advert Incoming::complete(const LocalAdvert& advert, MemoryDomain& domain) const {
     const Slice open =
         receives_.slice(static_cast<std::uint64_t>(advert.id), advert.offset, advert.terms.bytes);
-    const RemoteSlice place = lending_.place(open, domain);
+    const RemoteSlice place = mode_.place(open, domain);
     return {.terms = advert.terms, .address = place.address, .key = place.key};
 }
 
-// Whatever is in the way of a larger ring, the stream goes on with the one it has.
+// If the ring cannot grow, the stream continues with the present one.
 std::optional<RemoteRing> Incoming::grow(std::optional<RingGauge>& gauge, Session& session) {
     const auto bytes = receiver_->wanted_ring();
     if (!bytes) return std::nullopt;
     const ReceiverCounters& counters = receiver_->counters();
     const auto now = session.loop().now().time_since_epoch();
-    // All that comes shows what the way carries.
+    // Direct bytes count as well: they show what the path carries.
     const std::uint64_t bytes_so_far = counters.direct_bytes + counters.indirect_bytes;
     const bool is_worth_it = gauge && gauge->confirms(now, bytes_so_far, counters.ring_bytes);
     if (!is_worth_it || !session.has_capacity()) {
-        receiver_->postpone_ring(); // for the time being
+        receiver_->postpone_ring();
         return std::nullopt;
     }
     try {
-        const RemoteRing ring = rings_.add(*bytes, lending_, session.domain());
+        const RemoteRing ring = rings_.add(*bytes, mode_, session.domain());
         receiver_->announce_ring();
         return ring;
-    } catch (const std::exception&) { // ReceiverCounters::ring_refusals tells
+    } catch (const std::exception&) { // counted in ReceiverCounters::ring_refusals
         receiver_->refuse_ring();
         return std::nullopt;
     }
@@ -135,7 +156,7 @@ std::optional<Received> Incoming::next_done() {
 
 std::optional<Received> Incoming::next_canceled() {
     if (receives_.empty()) return std::nullopt;
-    // Only the one at the front may hold bytes already.
+    // Only the receive at the front may hold bytes.
     const std::uint64_t bytes =
         std::exchange(has_canceled_, true) || !receiver_ ? 0 : receiver_->front_filled_bytes();
     return Received{.cookie = receives_.pop_front(),

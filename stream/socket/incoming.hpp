@@ -1,41 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Incoming: the direction of one conversation in which this side receives: the user's receives, the
-// state machine that keeps their books, and the rings.
+// Incoming: the receiving direction of one stream connection: the user's receives, the state
+// machine that tracks them, and the rings.
 //
-// It calls nobody back; the conversation asks for what is done.
+// It makes no callbacks; the connection asks for completed receives.
 
 #include "stream/core/receiver.hpp"
-#include "stream/core/ring_gauge.hpp"
+#include "stream/core/rtt_estimator.hpp"
 #include "stream/core/wire.hpp"
-#include "stream/socket/lending.hpp"
-#include "stream/socket/lent_queue.hpp"
-#include "stream/socket/ring_set.hpp"
+#include "stream/socket/borrowed_slices.hpp"
 #include "stream/socket/stream_socket.hpp"
 
+#include "netio/memory/buffer.hpp"
 #include "netio/session/session.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 namespace netio::stream::inline v0_2 {
 
+// Whether the peer writes into memory of this side, and what this side then announces of that
+// memory. Without remote writes no memory is registered for them; bytes arrive in frames (R16).
+// Where frames are sealed there are no remote writes in either direction, because a write cannot be
+// authenticated.
+class RemoteWriteMode {
+  public:
+    // `may_write`: a device checks each write of the peer (Transport::guards_memory), or the peer's
+    // key has the right.
+    static RemoteWriteMode choose(RemoteWrites choice, bool may_write) {
+        const bool guarded = choice == RemoteWrites::guarded && may_write;
+        return {guarded || choice == RemoteWrites::trusted, true};
+    }
+    static RemoteWriteMode sealed() { return {false, false}; }
+
+    bool enabled() const noexcept { return enabled_; }
+    // The peer may offer its memory to this side.
+    bool peer_may_enable() const noexcept { return peer_may_enable_; }
+    // Before the memory is announced to the peer. Throws FabricError if it cannot be registered.
+    void prepare(const Slice& slice, MemoryDomain& domain) const {
+        if (enabled_) static_cast<void>(slice.buffer->registration(domain));
+    }
+    // Where the peer writes to; all 0 without remote writes.
+    RemoteSlice place(const Slice& slice, MemoryDomain& domain) const {
+        if (!enabled_) return {};
+        const Registration& registration = slice.buffer->registration(domain);
+        const auto offset = static_cast<std::uint64_t>(slice.data - slice.buffer->data());
+        return {.address = registration.base() + offset, .key = registration.key()};
+    }
+
+  private:
+    RemoteWriteMode(bool enabled, bool peer_may_enable)
+        : enabled_{enabled}, peer_may_enable_{peer_may_enable} {}
+
+    bool enabled_;
+    bool peer_may_enable_;
+};
+
+// The rings of one receiver by their numbers (Copy::ring), which count from 0 in the order of
+// announcement: one, or two while the stream changes from one ring to the next (R15). Outlives the
+// session whose peer writes into them.
+class RingSet {
+  public:
+    // Adds the next ring and returns its announcement. Throws FabricError if there is no memory, or
+    // no more memory may be locked; then nothing is added.
+    RemoteRing add(std::uint64_t bytes, const RemoteWriteMode& mode, MemoryDomain& domain);
+    // Frees the oldest ring, which must have this number (checked).
+    void drop(std::uint32_t number);
+    // The memory of an existing ring (checked).
+    std::byte* at(std::uint32_t number) const;
+
+    std::size_t size() const noexcept { return rings_.size(); }
+
+  private:
+    Fifo<std::unique_ptr<RegisteredBuffer>> rings_;
+    std::uint32_t first_ = 0; // number of the front
+};
+
 class Incoming {
   public:
-    Incoming(std::size_t limit_count, Lending lending)
-        : lending_{lending}, receives_{limit_count} {}
+    Incoming(std::size_t limit_count, RemoteWriteMode mode) : mode_{mode}, receives_{limit_count} {}
 
-    bool lends() const noexcept { return lending_.lends(); }
-    bool may_be_lent() const noexcept { return lending_.may_be_lent(); }
+    const RemoteWriteMode& mode() const noexcept { return mode_; }
 
     // Makes the first ring. Throws FabricError if there is no memory for it.
     RemoteRing open(const ReceiverOptions& options, MemoryDomain& domain);
 
-    // ok, again. Throws FabricError if the memory cannot be registered; without a domain, where
-    // nobody will write into it any more, it need not be.
+    // ok, again. Throws FabricError if the memory cannot be registered. `domain` is null after the
+    // end of the session: the peer writes no more, so the memory is not registered.
     Status receive(const Slice& slice, Cookie cookie, Fill fill, MemoryDomain* domain);
 
     // Bytes that the oldest receive holds while it is not complete.
@@ -43,28 +98,28 @@ class Incoming {
         return is_front_open() ? receiver_->front_filled_bytes() : 0;
     }
     // Moves the oldest receive, with the bytes that it holds, to other memory of the same size.
-    // False: the peer writes to that memory itself.
+    // False: the peer writes into that memory, so it cannot be moved.
     bool move_front(const Slice& to);
 
     ProtocolError on_transfer(const Immediate& transfer) {
         return receiver_->on_transfer(transfer.kind, transfer.bytes, transfer.notice);
     }
-    // The bytes of a frame, which are put where they belong (R16).
+    // Copies the bytes of a frame to their place (R16).
     ProtocolError on_frame(const FrameNotice& notice, std::span<const std::byte> bytes);
     ProtocolError on_end(std::uint64_t total_bytes) { return receiver_->on_fin(total_bytes); }
 
-    // Copies out of the ring, about so many bytes. True: that was not all.
+    // Copies about `step_bytes` out of the ring. True: more bytes are left to copy.
     bool copy_out(std::uint64_t step_bytes);
-    // Adds what the peer is to be told.
+    // Adds adverts and acknowledgements for the peer.
     void collect(ControlMessage& message, MemoryDomain& domain);
-    // A larger ring, if one is worth having now and there is memory for it (P11).
+    // Adds a larger ring if the stream needs one and there is memory for it (P11).
     std::optional<RemoteRing> grow(std::optional<RingGauge>& gauge, Session& session);
 
     // The next receive that is complete.
     std::optional<Received> next_done();
-    // The next one that will not be: the connection has ended. It says what it holds.
+    // The next receive that is canceled, after the end of the connection, with the bytes it holds.
     std::optional<Received> next_canceled();
-    // Every byte that the peer has sent is in a receive, and it sends no more.
+    // The peer has ended the stream, and all its bytes are in receives.
     bool has_ended() const noexcept { return receiver_ && receiver_->is_finished(); }
 
     std::size_t receive_count() const noexcept { return receives_.size(); }
@@ -84,9 +139,9 @@ class Incoming {
     Advert complete(const LocalAdvert& advert, MemoryDomain& domain) const;
     void copy(const Copy& copy, const std::byte* from);
 
-    const Lending lending_;
+    const RemoteWriteMode mode_;
     std::optional<Receiver> receiver_;
-    LentQueue receives_;
+    BorrowedSlices receives_;
     RingSet rings_;
     bool has_canceled_ = false;
 };

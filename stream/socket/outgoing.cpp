@@ -1,28 +1,182 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/outgoing.hpp"
 
-#include "stream/socket/frame_carrier.hpp"
-#include "stream/socket/write_carrier.hpp"
+#include "netio/base/check.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace netio::stream::inline v0_2 {
+namespace {
 
-ProtocolError Outgoing::open(const SenderOptions& options, const RemoteRing& ring, bool lent) {
-    if (lent) {
-        carrier_ = std::make_unique<WriteCarrier>();
+// --- remote writes --------------------------------------------------------------------------
+
+// Each transfer is one remote write, into the receive or the ring that the peer announced.
+class WriteChannel final : public TransferChannel {
+  public:
+    ProtocolError on_ring(const RemoteRing& ring) override {
+        ring_ = ring;
+        return ProtocolError::none;
+    }
+    // The transfer itself carries the address.
+    ProtocolError on_advert(const Advert&) override { return ProtocolError::none; }
+    void prepare(const Slice& slice, MemoryDomain& domain) override {
+        static_cast<void>(slice.buffer->registration(domain));
+    }
+    std::size_t piece_count(const Session& session) const override {
+        return std::min(piece_limit, session.capabilities().segment_limit);
+    }
+    std::size_t joined_count(const Session&) const override { return 0; } // a write for each send
+    bool is_ready(Session& session) override { return session.request_write_capacity(); }
+    bool take(const Transfer& transfer, std::span<const Slice> pieces, Session& session) override;
+    std::uint64_t waiting_bytes() const override { return 0; }
+    bool on_sent(std::uint64_t) override { return true; }
+
+  private:
+    RemoteRing ring_;
+};
+
+bool WriteChannel::take(const Transfer& transfer, std::span<const Slice> pieces, Session& session) {
+    const RemoteSlice target = transfer.kind == TransferKind::direct
+                                   ? RemoteSlice{transfer.address, transfer.key}
+                                   : RemoteSlice{ring_.address + transfer.ring_offset, ring_.key};
+    const OutgoingWrite write{
+        .slices = pieces,
+        .target = target,
+        .notice = encode_immediate({transfer.kind, transfer.bytes, transfer.notice})};
+    return session.write(write, Cookie{transfer.number}) == Status::ok;
+}
+
+// --- frames ---------------------------------------------------------------------------------
+
+// Transfers travel in frames of the session; a direct transfer that is longer than a frame needs
+// several (R16). For a peer whose memory this side does not write to, so the peer must not name
+// addresses or keys.
+class FrameChannel final : public TransferChannel {
+  public:
+    ProtocolError on_ring(const RemoteRing& ring) override {
+        const bool is_named = ring.address != 0 || ring.key != 0;
+        return is_named ? ProtocolError::memory_named : ProtocolError::none;
+    }
+    ProtocolError on_advert(const Advert& advert) override {
+        const bool is_named = advert.address != 0 || advert.key != 0;
+        return is_named ? ProtocolError::memory_named : ProtocolError::none;
+    }
+    void prepare(const Slice&, MemoryDomain&) override {} // the session registers it if necessary
+    // The session copies more pieces than the provider takes; those are short (P4).
+    std::size_t piece_count(const Session&) const override { return piece_limit; }
+    // A frame uses one receive of the peer, whatever its size. Queued sends share a frame, or half
+    // of the peer's memory would stay empty over a long way.
+    std::size_t joined_count(const Session& session) const override {
+        return session.segment_limit();
+    }
+    bool is_ready(Session& session) override {
+        return send_frames(session) && left_bytes_ == 0 && session.request_capacity();
+    }
+    bool take(const Transfer& transfer, std::span<const Slice> pieces, Session& session) override;
+    std::uint64_t waiting_bytes() const override { return left_bytes_; }
+    bool on_sent(std::uint64_t transfer) override;
+
+  private:
+    // Sends the rest of the present transfer as far as there is capacity. False: the connection has
+    // broken.
+    bool send_frames(Session& session);
+    Status send_frame(std::uint64_t bytes, Session& session);
+    void drop(std::uint64_t bytes);
+
+    Transfer transfer_;
+    std::array<Slice, piece_limit> rest_{}; // memory of the transfer that was not sent yet
+    std::size_t rest_begin_ = 0;
+    std::uint64_t left_bytes_ = 0;
+
+    // For each transfer: its frames that have not left, plus one while a part of it waits here.
+    Fifo<std::uint32_t> open_frames_;
+    std::uint64_t first_open_ = 0; // number of the front
+};
+
+bool FrameChannel::take(const Transfer& transfer, std::span<const Slice> pieces, Session& session) {
+    NETIO_CHECK_MSG(left_bytes_ == 0, "one transfer after the other");
+    transfer_ = transfer;
+    std::ranges::copy(pieces, rest_.begin());
+    rest_begin_ = 0;
+    left_bytes_ = transfer.bytes;
+    NETIO_CHECK(transfer.number == first_open_ + open_frames_.size());
+    open_frames_.push_back(1);
+    return send_frames(session);
+}
+
+bool FrameChannel::send_frames(Session& session) {
+    while (left_bytes_ > 0) {
+        if (!session.request_capacity()) return true;
+        const std::uint64_t bytes = std::min<std::uint64_t>(left_bytes_, session.body_limit());
+        const Status status = send_frame(bytes, session);
+        if (status == Status::again) return true; // the provider takes no more now
+        if (status != Status::ok) return false;
+        left_bytes_ -= bytes;
+        // take() has counted the last frame already.
+        if (left_bytes_ > 0) ++open_frames_[transfer_.number - first_open_];
+        drop(bytes);
+    }
+    return true;
+}
+
+Status FrameChannel::send_frame(std::uint64_t bytes, Session& session) {
+    std::array<Slice, piece_limit> slices;
+    std::size_t count = 0;
+    for (std::uint64_t taken = 0; taken < bytes; taken += slices[count++].size) {
+        slices[count] = rest_[rest_begin_ + count];
+        slices[count].size =
+            static_cast<std::size_t>(std::min<std::uint64_t>(slices[count].size, bytes - taken));
+    }
+    const FrameNotice notice{
+        .kind = transfer_.kind, .ring = transfer_.notice, .more = bytes < left_bytes_};
+    return session.send({.kind = bytes_kind,
+                         .flags = encode_frame_flags(notice),
+                         .extension = {},
+                         .slices = std::span{slices}.first(count)},
+                        Cookie{transfer_.number});
+}
+
+void FrameChannel::drop(std::uint64_t bytes) {
+    while (bytes > 0) {
+        Slice& rest = rest_[rest_begin_];
+        const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, rest.size));
+        rest.data += size;
+        rest.size -= size;
+        if (rest.size == 0) ++rest_begin_;
+        bytes -= size;
+    }
+}
+
+bool FrameChannel::on_sent(std::uint64_t transfer) {
+    std::uint32_t& open = open_frames_[transfer - first_open_];
+    const bool is_last = --open == 0;
+    while (!open_frames_.empty() && open_frames_.front() == 0) {
+        open_frames_.pop_front();
+        ++first_open_;
+    }
+    return is_last;
+}
+
+} // namespace
+
+// --- the direction --------------------------------------------------------------------------
+
+ProtocolError Outgoing::open(const SenderOptions& options, const RemoteRing& ring, bool writes) {
+    if (writes) {
+        channel_ = std::make_unique<WriteChannel>();
     } else {
-        carrier_ = std::make_unique<FrameCarrier>();
+        channel_ = std::make_unique<FrameChannel>();
     }
     sender_.emplace(options);
     if (shut_down_) sender_->finish();
-    return carrier_->on_ring(ring);
+    return channel_->on_ring(ring);
 }
 
 Status Outgoing::send(const Slice& slice, Cookie cookie, MemoryDomain& domain, TimePoint now) {
     if (shut_down_) return Status::closed;
     if (sends_.is_full()) return Status::again;
-    if (slice.size > 0) carrier_->prepare(slice, domain);
+    if (slice.size > 0) channel_->prepare(slice, domain);
     sender_->submit(SendId{sends_.push(slice, cookie)}, slice.size);
     times_.on_posted(now);
     return Status::ok;
@@ -35,39 +189,39 @@ void Outgoing::shutdown() {
 }
 
 ProtocolError Outgoing::on_advert(const Advert& advert) {
-    const ProtocolError error = carrier_->on_advert(advert);
+    const ProtocolError error = channel_->on_advert(advert);
     return error == ProtocolError::none ? sender_->on_advert(advert) : error;
 }
 
 ProtocolError Outgoing::on_ring(const RemoteRing& ring) {
     const ProtocolError error = sender_->on_ring(ring.bytes);
-    // R15: what is sent from now on goes there.
-    return error == ProtocolError::none ? carrier_->on_ring(ring) : error;
+    // R15: all transfers after this one use the new ring.
+    return error == ProtocolError::none ? channel_->on_ring(ring) : error;
 }
 
 void Outgoing::move(Session& session) {
-    std::array<Piece, Carrier::piece_limit> pieces;
-    const auto room = std::span{pieces}.first(carrier_->piece_count(session));
+    std::array<Piece, TransferChannel::piece_limit> pieces;
+    const auto usable = std::span{pieces}.first(channel_->piece_count(session));
     while (queued_bytes() > 0) {
-        if (!carrier_->is_ready(session)) {
+        if (!channel_->is_ready(session)) {
             if (!waiting_for_capacity_) ++waits_for_capacity_;
             waiting_for_capacity_ = true;
             return;
         }
-        const auto transfer = sender_->next_transfer(room, carrier_->joined_count(session));
+        const auto transfer = sender_->next_transfer(usable, channel_->joined_count(session));
         if (!transfer) return;
         waiting_for_capacity_ = false;
-        if (!take(*transfer, room.first(transfer->piece_count), session)) return;
+        if (!take(*transfer, usable.first(transfer->piece_count), session)) return;
     }
 }
 
 bool Outgoing::take(const Transfer& transfer, std::span<const Piece> pieces, Session& session) {
-    std::array<Slice, Carrier::piece_limit> slices;
+    std::array<Slice, TransferChannel::piece_limit> slices;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
         const Piece& piece = pieces[i];
         slices[i] = sends_.slice(static_cast<std::uint64_t>(piece.id), piece.offset, piece.bytes);
     }
-    return carrier_->take(transfer, std::span{slices}.first(pieces.size()), session);
+    return channel_->take(transfer, std::span{slices}.first(pieces.size()), session);
 }
 
 std::optional<Cookie> Outgoing::next_done(TimePoint now) {

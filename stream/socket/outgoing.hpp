@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Outgoing: the direction of one conversation in which this side sends: the user's sends, the state
-// machine that decides how their bytes travel, and what carries them there.
+// Outgoing: the sending direction of one stream connection: the user's sends, the state machine
+// that decides how their bytes travel, and the channel that carries them to the peer.
 //
-// It calls nobody back; the conversation asks for what is done.
+// It makes no callbacks; the connection asks for completed sends.
 
 #include "stream/core/sender.hpp"
 #include "stream/core/wire.hpp"
-#include "stream/socket/carrier.hpp"
-#include "stream/socket/lent_queue.hpp"
+#include "stream/socket/borrowed_slices.hpp"
 
 #include "netio/base/status.hpp"
 #include "netio/session/send_times.hpp"
@@ -23,55 +22,81 @@
 
 namespace netio::stream::inline v0_2 {
 
+// How the bytes of one direction travel after the state machine has decided which: written into
+// memory of the peer, or in frames of the session. The peer's hello selects one of the two for the
+// whole connection.
+class TransferChannel {
+  public:
+    // More pieces in one transfer cost more than they save.
+    static constexpr std::size_t piece_limit = 16;
+
+    virtual ~TransferChannel() = default;
+
+    // The peer announces memory: a ring that the next transfers may use (R15), or a receive.
+    virtual ProtocolError on_ring(const RemoteRing& ring) = 0;
+    virtual ProtocolError on_advert(const Advert& advert) = 0;
+
+    // Prepares memory of a send. Throws FabricError if it cannot be registered.
+    virtual void prepare(const Slice& slice, MemoryDomain& domain) = 0;
+    // Pieces of one transfer, up to piece_limit.
+    virtual std::size_t piece_count(const Session& session) const = 0;
+    // Pieces of these that leave without a copy, however long (Sender::next_transfer).
+    virtual std::size_t joined_count(const Session& session) const = 0;
+    // Whether the next transfer may begin. False: on_writable follows.
+    virtual bool is_ready(Session& session) = 0;
+    // Takes a transfer with the memory of its pieces; only after is_ready(). False: the connection
+    // has broken, and its on_closed follows.
+    virtual bool take(const Transfer& transfer, std::span<const Slice> pieces,
+                      Session& session) = 0;
+    // Bytes that were taken and not handed to the session yet.
+    virtual std::uint64_t waiting_bytes() const = 0;
+    // The session reports that a part of this transfer has left. True: it was the last part.
+    virtual bool on_sent(std::uint64_t transfer) = 0;
+};
+
 class Outgoing {
   public:
     explicit Outgoing(std::size_t limit_count) : sends_{limit_count} {}
 
-    // The peer's first ring is known, and whether it lends its memory.
-    ProtocolError open(const SenderOptions& options, const RemoteRing& ring, bool lent);
-    bool is_open() const noexcept { return sender_.has_value(); }
+    // `ring`: the peer's first ring. `writes`: this side may write into memory of the peer.
+    ProtocolError open(const SenderOptions& options, const RemoteRing& ring, bool writes);
 
-    // ok, again (as many as may be are outstanding), closed (after shutdown). Throws FabricError if
+    // ok, again (limit_count sends are outstanding), closed (after shutdown). Throws FabricError if
     // the memory cannot be registered.
     Status send(const Slice& slice, Cookie cookie, MemoryDomain& domain, TimePoint now);
-    // No more sends. Twice is legal.
+    // No more sends. Legal more than once.
     void shutdown();
 
     ProtocolError on_advert(const Advert& advert);
     ProtocolError on_ack(std::uint64_t total_bytes) { return sender_->on_ack(total_bytes); }
-    // Of what went through the ring: the peer's user has it.
+    // Ring bytes that the peer's user has received.
     std::uint64_t acknowledged_bytes() const noexcept { return sender_->ring_acked_bytes(); }
-    // It has so much of it that no acknowledgement need follow.
+    // The peer has read so much of the ring that it may not acknowledge the rest.
     bool is_read() const noexcept { return sender_->is_ring_read(); }
     ProtocolError on_ring(const RemoteRing& ring);
-    // Of this transfer, or of a part of it, that has left.
+    // This transfer, or a part of it, has left.
     void on_sent(std::uint64_t transfer) {
-        if (carrier_->on_sent(transfer)) sender_->on_transfer_done(transfer);
+        if (channel_->on_sent(transfer)) sender_->on_transfer_done(transfer);
     }
 
-    // Hands the session what may be sent now.
+    // Hands to the session all that may be sent now.
     void move(Session& session);
-    // The end of the stream, once, when it is to be told.
+    // The total bytes of the stream, once, when the peer may be notified of the end.
     std::optional<std::uint64_t> next_end() {
-        return carrier_->waiting_bytes() == 0 ? sender_->next_fin() : std::nullopt;
+        return channel_->waiting_bytes() == 0 ? sender_->next_fin() : std::nullopt;
     }
+    bool has_sent_end() const noexcept { return sender_ && sender_->has_given_fin(); }
 
-    bool has_told_end() const noexcept { return sender_ && sender_->has_given_fin(); }
-
-    // The next send that is done, by now.
+    // The next send that is done.
     std::optional<Cookie> next_done(TimePoint now);
-    // The next one that will never be: the connection has ended.
+    // The next send that is canceled, after the end of the connection.
     std::optional<Cookie> next_canceled();
 
     bool has_sends() const noexcept { return !sends_.empty(); }
     std::size_t send_count() const noexcept { return sends_.size(); }
     bool is_full() const noexcept { return sends_.is_full(); }
     std::uint64_t queued_bytes() const noexcept {
-        return sender_ ? sender_->queued_bytes() + carrier_->waiting_bytes() : 0;
-    }
-    // All that was handed to send().
-    std::uint64_t total_bytes() const noexcept {
-        return sender_ ? sender_->position().value() + sender_->queued_bytes() : 0;
+        return sender_ ? sender_->queued_bytes() + channel_->waiting_bytes() : 0;
     }
     SenderCounters counters() const { return sender_ ? sender_->counters() : SenderCounters{}; }
     std::uint64_t waits_for_capacity() const noexcept { return waits_for_capacity_; }
@@ -81,8 +106,8 @@ class Outgoing {
     bool take(const Transfer& transfer, std::span<const Piece> pieces, Session& session);
 
     std::optional<Sender> sender_;
-    std::unique_ptr<Carrier> carrier_;
-    LentQueue sends_;
+    std::unique_ptr<TransferChannel> channel_;
+    BorrowedSlices sends_;
     SendTimes times_;
     bool shut_down_ = false;
     bool waiting_for_capacity_ = false;

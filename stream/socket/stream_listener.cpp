@@ -4,7 +4,6 @@
 #include "netio/loop/check_caller.hpp"
 #include "netio/session/session_listener.hpp"
 #include "stream/core/wire.hpp"
-#include "stream/socket/frames.hpp"
 
 namespace netio::stream::inline v0_2 {
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/socket/stream_socket.hpp"
 
+#include "netio/base/check.hpp"
+#include "netio/base/never_destroyed.hpp"
 #include "netio/loop/check_caller.hpp"
-#include "stream/socket/frames.hpp"
-#include "stream/socket/stream_socket_core.hpp"
+#include "stream/core/wire.hpp"
+#include "stream/socket/stream_connection.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -39,94 +41,139 @@ void validate(const StreamSocket::Options& options) {
             "sender.advert_limit_count must be at most 65535");
 }
 
+// --- connecting -----------------------------------------------------------------------------
+
+StreamSocket::Impl::Impl(StreamSocket& user, Transport& transport_, Options options_,
+                         StreamSocket::Handler& handler_)
+    : socket{user}, transport{transport_}, loop{transport_.loop()}, options{(validate(options_),
+                                                                             std::move(options_))},
+      handler{handler_}, connector{transport_, *this, options.session.connect_timeout} {}
+
+void StreamSocket::Impl::on_route(const Session::Target& target) {
+    connection = std::make_unique<StreamConnection>(*this, target);
+}
+
+void StreamSocket::Impl::on_connect_failed(const Closed& closed) {
+    handler.on_closed(socket, closed); // may destroy this
+}
+
+void StreamSocket::Impl::on_open() {
+    connector.cancel();
+    if (shut_down) connection->shutdown_send();
+    handler.on_connected(socket);
+}
+
+void StreamSocket::Impl::on_ended(const Closed& closed) {
+    const std::unique_ptr<StreamConnection> ended = std::move(connection);
+    // After close() or abort() no other route is tried, even if this attempt failed before.
+    if (connector.is_connecting()) return closing ? connector.close() : connector.try_next(closed);
+    last_counters = ended->counters();
+    handler.on_closed(socket, Closed{closed});
+}
+
 StreamSocket::StreamSocket(Transport& transport, Options options, Handler& handler)
-    : core_{std::make_unique<Core>(*this, transport, std::move(options), handler)} {}
+    : impl_{std::make_unique<Impl>(*this, transport, std::move(options), handler)} {}
 
 StreamSocket::~StreamSocket() {
-    check_destructor(core_->loop(), "StreamSocket", core_);
+    check_destructor(impl_->loop, "StreamSocket", impl_);
 }
 
 void StreamSocket::connect(const Address& remote) {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    core_->connect(remote);
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    NETIO_CHECK_MSG(!impl_->connection && !impl_->connector.is_connecting(),
+                    "the socket is connected or connecting");
+    impl_->shut_down = impl_->closing = false;
+    impl_->last_counters = {};
+    impl_->connector.connect(remote, impl_->options.local_host, impl_->options.key);
 }
 
 void StreamSocket::accept(IncomingSession& incoming) {
-    core_->accept(incoming);
+    impl_->connection = std::make_unique<StreamConnection>(*impl_, incoming);
 }
 
-void StreamSocket::disconnect() {
-    if (Conversation* const conversation = core_->conversation()) conversation->disconnect();
-}
-
-std::uint64_t StreamSocket::filled_bytes() const noexcept {
-    const Conversation* const conversation = core_->conversation();
-    return conversation != nullptr ? conversation->filled_bytes() : 0;
-}
-
-bool StreamSocket::move_receive(const Slice& to) {
-    Conversation* const conversation = core_->conversation();
-    return conversation != nullptr && conversation->move_receive(to);
-}
+// --- the user's calls -----------------------------------------------------------------------
 
 Status StreamSocket::send(const Slice& slice, Cookie cookie) {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
     check_slice(slice);
-    return core_->send(slice, cookie);
+    const bool may_send = impl_->connection && !impl_->shut_down;
+    return may_send ? impl_->connection->send(slice, cookie) : Status::closed;
 }
 
 Status StreamSocket::receive(const Slice& slice, Cookie cookie, Fill fill) {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
     check_slice(slice);
-    Conversation* const conversation = core_->conversation();
-    return conversation != nullptr ? conversation->receive(slice, cookie, fill) : Status::closed;
+    return impl_->connection ? impl_->connection->receive(slice, cookie, fill) : Status::closed;
 }
 
 void StreamSocket::shutdown_send() {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    core_->shutdown_send();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    if (!impl_->connection && !impl_->connector.is_connecting()) return;
+    impl_->shut_down = true;
+    if (is_connected()) impl_->connection->shutdown_send();
 }
 
 void StreamSocket::close() {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    core_->close();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    impl_->shut_down = impl_->closing = true;
+    if (impl_->connection) return impl_->connection->close();
+    if (impl_->connector.is_connecting()) impl_->connector.close();
 }
 
 void StreamSocket::abort() {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    core_->abort();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    impl_->closing = true;
+    if (impl_->connection) return impl_->connection->abort();
+    if (impl_->connector.is_connecting()) impl_->connector.close();
 }
 
+// --- for the blocking stream ----------------------------------------------------------------
+
+void StreamSocket::disconnect() {
+    if (impl_->connection) impl_->connection->disconnect();
+}
+
+std::uint64_t StreamSocket::filled_bytes() const noexcept {
+    return impl_->connection ? impl_->connection->filled_bytes() : 0;
+}
+
+bool StreamSocket::move_receive(const Slice& to) {
+    return impl_->connection && impl_->connection->move_receive(to);
+}
+
+// --- what a user may ask --------------------------------------------------------------------
+
 bool StreamSocket::is_connected() const noexcept {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    return core_->is_connected();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    return impl_->connection && impl_->connection->is_open();
 }
 
 bool StreamSocket::peer_closes() const noexcept {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    const Conversation* const conversation = core_->conversation();
-    return conversation != nullptr && conversation->peer_closes();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    return impl_->connection && impl_->connection->peer_closes();
 }
 
 std::uint64_t StreamSocket::queued_bytes() const noexcept {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    const Conversation* const conversation = core_->conversation();
-    return conversation != nullptr ? conversation->queued_bytes() : 0;
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    return impl_->connection ? impl_->connection->queued_bytes() : 0;
 }
 
 StreamSocket::Counters StreamSocket::counters() const {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    return core_->counters();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    return impl_->connection ? impl_->connection->counters() : impl_->last_counters;
 }
 
 std::string StreamSocket::peer_address() const {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    return core_->conversation()->session().peer_address();
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    const Session* const session = impl_->connection ? impl_->connection->session() : nullptr;
+    return session != nullptr ? session->peer_address() : std::string{};
 }
 
 const std::string& StreamSocket::provider() const noexcept {
-    NETIO_CHECK_CALLER(core_->loop(), "StreamSocket");
-    return core_->conversation()->session().capabilities().provider;
+    NETIO_CHECK_CALLER(impl_->loop, "StreamSocket");
+    static NeverDestroyed<const std::string> no_provider;
+    const Session* const session = impl_->connection ? impl_->connection->session() : nullptr;
+    return session != nullptr ? session->capabilities().provider : *no_provider;
 }
 
 } // namespace netio::stream::inline v0_2

@@ -167,16 +167,16 @@ class NETIO_EXPORT StreamSocket final {
     std::uint64_t queued_bytes() const noexcept;
     // Of this connection; of the last one once it has ended.
     Counters counters() const;
-    // Valid while connected.
+    // Of the connection, or of the attempt at one that is under way; else empty.
     std::string peer_address() const;
     const std::string& provider() const noexcept;
 
   private:
-    friend class Conversation; // what is behind it
+    friend class StreamConnection;
     friend class Delivery;
     friend class IncomingStream;
     friend class BlockingConnection;
-    class Core;
+    struct Impl;
 
     void accept(IncomingSession& incoming);
     // Ends the connection at once: outstanding sends are canceled, and what has arrived is still
@@ -188,7 +188,7 @@ class NETIO_EXPORT StreamSocket final {
     // False: the peer writes to that memory itself, so the receive has to stay there.
     bool move_receive(const Slice& to);
 
-    std::unique_ptr<Core> core_;
+    std::unique_ptr<Impl> impl_;
 };
 
 // The 2014 study's policy with a ring of this size.

@@ -4,7 +4,6 @@
 #include "netio/base/frame.hpp"
 #include "netio/base/wire.hpp"
 #include "stream/core/wire.hpp"
-#include "stream/socket/frames.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,6 @@
 // write lands at its posting or at its arrival, by lot; a network may do either.
 
 #include "netio/session/credits.hpp"
-#include "stream/core/control.hpp"
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
 #include "stream/core/wire.hpp"

@@ -9,7 +9,6 @@
 // oracle looks at what the state machines do from outside and keeps the first violation.
 // A write lands when it is posted, the earliest moment that a network allows.
 
-#include "stream/core/control.hpp"
 #include "stream/core/receiver.hpp"
 #include "stream/core/sender.hpp"
 #include "tests/model/action.hpp"

@@ -41,6 +41,32 @@ TEST_P(Closing, AHalfClosedStreamStillCarriesTheOtherDirection) {
     EXPECT_EQ(server.closed->reason, CloseReason::orderly) << server.closed->detail;
 }
 
+TEST_P(Closing, NamesPeerAndProviderOnlyOfAConnection) {
+    listen();
+    client.socket = std::make_unique<StreamSocket>(bed.transport(), carried(), client);
+    EXPECT_EQ(client.socket->peer_address(), "");
+    EXPECT_EQ(client.socket->provider(), "");
+    connect();
+    ASSERT_TRUE(bed.run_until([&] { return client.connected && server.connected; }));
+    EXPECT_NE(client.socket->peer_address(), "");
+    EXPECT_NE(client.socket->provider(), "");
+    // The session has ended there, and what has arrived waits for a receive.
+    std::string draining = "not asked";
+    server.at_lost = [&](std::uint64_t) {
+        draining = server.socket->peer_address() + server.socket->provider();
+    };
+    ASSERT_EQ(client.send(100), Status::ok);
+    ASSERT_TRUE(bed.run_until([&] {
+        const auto arrived = server.socket->counters().received;
+        return arrived.direct_bytes + arrived.indirect_bytes == 100;
+    }));
+    client.socket->abort();
+    ASSERT_TRUE(bed.run_until([&] { return client.closed && server.closed; }));
+    EXPECT_EQ(draining, "");
+    EXPECT_EQ(client.socket->peer_address(), "");
+    EXPECT_EQ(client.socket->provider(), "");
+}
+
 TEST_P(Closing, CloseWaitsUntilTheUserOfThePeerHasEverything) {
     establish();
     for (int i = 0; i < 20; ++i)

@@ -4,7 +4,6 @@
 // Impostor: a peer inside the handshake that speaks the stream's protocol as a test wants it.
 
 #include "stream/core/wire.hpp"
-#include "stream/socket/frames.hpp"
 #include "tests/scenario/stream/pair.hpp"
 
 #include "netio/session/session.hpp"

@@ -2,7 +2,6 @@
 // The receiver's policies R7, P5 to P7 and P10, and its modes: each choice is a legal one, these
 // tests say which.
 
-#include "stream/core/control.hpp"
 #include "stream/core/receiver.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream/socket/ring_set.hpp"
+#include "stream/socket/incoming.hpp"
 
 #include "netio/base/status.hpp"
 
@@ -35,22 +35,22 @@ class Domain final : public MemoryDomain {
     std::size_t limit = 10;
 };
 
-const Lending lent = Lending::to_peer(RemoteWrites::trusted, false);
-const Lending not_lent = Lending::to_peer(RemoteWrites::never, true);
+const auto with_writes = RemoteWriteMode::choose(RemoteWrites::trusted, false);
+const auto without_writes = RemoteWriteMode::choose(RemoteWrites::never, true);
 
-TEST(RingSet, TellsThePeerWhereEachRingIs) {
+TEST(RingSet, AnnouncesWhereEachRingIs) {
     Domain domain;
     RingSet rings;
-    const RemoteRing first = rings.add(1'000, lent, domain);
-    const RemoteRing second = rings.add(2'000, lent, domain);
+    const RemoteRing first = rings.add(1'000, with_writes, domain);
+    const RemoteRing second = rings.add(2'000, with_writes, domain);
     EXPECT_EQ(first, (RemoteRing{reinterpret_cast<std::uint64_t>(rings.at(0)), 1, 1'000}));
     EXPECT_EQ(second, (RemoteRing{reinterpret_cast<std::uint64_t>(rings.at(1)), 2, 2'000}));
 }
 
-TEST(RingSet, OneThatIsNotLentIsNotRegisteredAndIsNowhere) {
+TEST(RingSet, WithoutRemoteWritesIsNotRegisteredAndHasNoAddress) {
     Domain domain;
     RingSet rings;
-    EXPECT_EQ(rings.add(1'000, not_lent, domain), (RemoteRing{.bytes = 1'000}));
+    EXPECT_EQ(rings.add(1'000, without_writes, domain), (RemoteRing{.bytes = 1'000}));
     EXPECT_EQ(domain.made, 0U);
     EXPECT_NE(rings.at(0), nullptr);
 }
@@ -58,12 +58,12 @@ TEST(RingSet, OneThatIsNotLentIsNotRegisteredAndIsNowhere) {
 TEST(RingSet, NumbersStayWhenTheOldestIsDropped) {
     Domain domain;
     RingSet rings;
-    static_cast<void>(rings.add(1'000, lent, domain));
-    const RemoteRing second = rings.add(2'000, lent, domain);
+    static_cast<void>(rings.add(1'000, with_writes, domain));
+    const RemoteRing second = rings.add(2'000, with_writes, domain);
     rings.drop(0);
     EXPECT_EQ(rings.size(), 1U);
     EXPECT_EQ(reinterpret_cast<std::uint64_t>(rings.at(1)), second.address);
-    const RemoteRing third = rings.add(4'000, lent, domain);
+    const RemoteRing third = rings.add(4'000, with_writes, domain);
     EXPECT_EQ(reinterpret_cast<std::uint64_t>(rings.at(2)), third.address);
 }
 
@@ -71,19 +71,32 @@ TEST(RingSet, WithoutMemoryNothingIsAdded) {
     Domain domain;
     domain.limit = 1;
     RingSet rings;
-    static_cast<void>(rings.add(1'000, lent, domain));
-    EXPECT_THROW(static_cast<void>(rings.add(2'000, lent, domain)), FabricError);
+    static_cast<void>(rings.add(1'000, with_writes, domain));
+    EXPECT_THROW(static_cast<void>(rings.add(2'000, with_writes, domain)), FabricError);
     EXPECT_EQ(rings.size(), 1U);
 }
 
 TEST(RingSetDeathTest, AbortsOnARingThatIsNotTheOldest) {
     Domain domain;
     RingSet rings;
-    static_cast<void>(rings.add(1'000, lent, domain));
-    static_cast<void>(rings.add(2'000, lent, domain));
+    static_cast<void>(rings.add(1'000, with_writes, domain));
+    static_cast<void>(rings.add(2'000, with_writes, domain));
     EXPECT_DEATH(rings.drop(1), "order of their making");
     rings.drop(0);
     EXPECT_DEATH(static_cast<void>(rings.at(0)), "check failed");
+}
+
+TEST(RemoteWriteMode, NeedsAGuardTheRightOrTrust) {
+    EXPECT_TRUE(RemoteWriteMode::choose(RemoteWrites::guarded, true).enabled());
+    EXPECT_FALSE(RemoteWriteMode::choose(RemoteWrites::guarded, false).enabled());
+    EXPECT_TRUE(RemoteWriteMode::choose(RemoteWrites::trusted, false).enabled());
+    EXPECT_FALSE(RemoteWriteMode::choose(RemoteWrites::never, true).enabled());
+    EXPECT_TRUE(without_writes.peer_may_enable());
+}
+
+TEST(RemoteWriteMode, IsOffInBothDirectionsWhereFramesAreSealed) {
+    EXPECT_FALSE(RemoteWriteMode::sealed().enabled());
+    EXPECT_FALSE(RemoteWriteMode::sealed().peer_may_enable());
 }
 
 } // namespace

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream/socket/lent_queue.hpp"
+#include "stream/socket/borrowed_slices.hpp"
 
 #include <gtest/gtest.h>
 
 namespace netio::stream {
 namespace {
 
-TEST(LentQueue, FindsTheMemoryBehindANumberAlsoAfterTheFrontHasLeft) {
+TEST(BorrowedSlices, FindsMemoryByItsNumberAfterTheFrontHasLeft) {
     RegisteredBuffer buffer{100};
-    LentQueue queue{3};
+    BorrowedSlices queue{3};
     EXPECT_EQ(queue.push(buffer.slice(0, 10), Cookie{7}), 0U);
     EXPECT_EQ(queue.push(buffer.slice(10, 20), Cookie{8}), 1U);
     EXPECT_EQ(queue.pop_front(), Cookie{7});
@@ -24,9 +24,9 @@ TEST(LentQueue, FindsTheMemoryBehindANumberAlsoAfterTheFrontHasLeft) {
     EXPECT_TRUE(queue.empty());
 }
 
-TEST(LentQueue, HasALimit) {
+TEST(BorrowedSlices, HasALimit) {
     RegisteredBuffer buffer{10};
-    LentQueue queue{2};
+    BorrowedSlices queue{2};
     EXPECT_FALSE(queue.is_full());
     queue.push(buffer.slice(), Cookie{1});
     queue.push(buffer.slice(), Cookie{2});
@@ -36,9 +36,9 @@ TEST(LentQueue, HasALimit) {
     EXPECT_EQ(queue.size(), 1U);
 }
 
-TEST(LentQueueDeathTest, AbortsOnWhatIsNotLent) {
+TEST(BorrowedSlicesDeathTest, AbortsOnASliceThatIsNotBorrowed) {
     RegisteredBuffer buffer{10};
-    LentQueue queue{2};
+    BorrowedSlices queue{2};
     queue.push(buffer.slice(), Cookie{1});
     EXPECT_DEATH(static_cast<void>(queue.at(1)), "check failed");
     EXPECT_DEATH(static_cast<void>(queue.slice(0, 5, 6)), "check failed");

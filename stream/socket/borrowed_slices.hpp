@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// LentQueue: the memory that a user has lent to one direction of a stream, in the order of lending.
+// BorrowedSlices: the memory that one direction of a stream has borrowed from the user, in the
+// order of the user's calls.
 //
-// A state machine knows each piece by its number, from 0; this finds the memory behind a number and
-// the user's cookie. The front leaves when the user gets it back.
+// A state machine knows each slice by its number, from 0; this queue returns the memory and the
+// user's cookie for a number. The front leaves when the user gets its memory back.
 
 #include "stream/core/fifo.hpp"
 
@@ -17,25 +18,25 @@
 
 namespace netio::stream::inline v0_2 {
 
-class LentQueue {
+class BorrowedSlices {
   public:
-    // At most so many at once: is_full().
-    explicit LentQueue(std::size_t limit_count) : limit_count_{limit_count} {}
+    // At most `limit_count` slices at once: is_full().
+    explicit BorrowedSlices(std::size_t limit_count) : limit_count_{limit_count} {}
 
-    bool empty() const noexcept { return lent_.empty(); }
-    std::size_t size() const noexcept { return lent_.size(); }
-    bool is_full() const noexcept { return lent_.size() >= limit_count_; }
+    bool empty() const noexcept { return slices_.empty(); }
+    std::size_t size() const noexcept { return slices_.size(); }
+    bool is_full() const noexcept { return slices_.size() >= limit_count_; }
 
-    // Gives its number.
+    // Returns the number of the slice.
     std::uint64_t push(const Slice& slice, Cookie cookie) {
         NETIO_CHECK(!is_full());
-        lent_.push_back({slice, cookie});
-        return first_ + lent_.size() - 1;
+        slices_.push_back({slice, cookie});
+        return first_ + slices_.size() - 1;
     }
-    // The memory of one that is still lent (checked).
+    // A slice that is still borrowed (checked).
     const Slice& at(std::uint64_t number) const {
         NETIO_CHECK(number >= first_);
-        return lent_[static_cast<std::size_t>(number - first_)].slice;
+        return slices_[static_cast<std::size_t>(number - first_)].slice;
     }
     // `size` bytes of it, from `offset` on.
     Slice slice(std::uint64_t number, std::uint64_t offset, std::uint64_t size) const {
@@ -44,24 +45,24 @@ class LentQueue {
         return {whole.buffer, whole.data + offset, static_cast<std::size_t>(size)};
     }
     const Slice& front() const { return at(first_); }
-    // Other memory of the same size (checked) for the front.
+    // Replaces the front by other memory of the same size (checked).
     void replace_front(const Slice& slice) {
         NETIO_CHECK(slice.size == front().size);
-        lent_.front().slice = slice;
+        slices_.front().slice = slice;
     }
     Cookie pop_front() {
         ++first_;
-        return lent_.pop_front().cookie;
+        return slices_.pop_front().cookie;
     }
 
   private:
-    struct Lent {
+    struct Borrowed {
         Slice slice;
         Cookie cookie;
     };
 
     std::size_t limit_count_;
-    Fifo<Lent> lent_;
+    Fifo<Borrowed> slices_;
     std::uint64_t first_ = 0; // number of the front
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stream/core/ring_gauge.hpp"
+#include "stream/core/rtt_estimator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -55,6 +55,48 @@ TEST_F(RingGaugeTest, P11MoreBytesThanARingMayTakeLonger) {
     EXPECT_FALSE(after(1ms, 1'000));
     EXPECT_TRUE(after(6ms, 3'000));
     EXPECT_FALSE(after(7ms, 3'000));
+}
+
+constexpr auto start = 1h;
+
+TEST(RttEstimator, ReportsTheShortestInterval) {
+    RttEstimator accepting{start, true, 0ns};
+    EXPECT_EQ(accepting.shortest(), RttEstimator::Duration::max());
+    accepting.on_session_open(start + 90us);
+    accepting.on_ring_sent(start + 100us);
+    accepting.on_ring_arrived(start + 110us); // the peer sent it unasked
+    EXPECT_EQ(accepting.shortest(), 90us);
+    accepting.on_control(start + 150us);
+    EXPECT_EQ(accepting.shortest(), 50us);
+
+    RttEstimator connecting{start, false, 0ns};
+    connecting.on_session_open(start + 10us); // includes no answer of the peer
+    connecting.on_ring_sent(start + 20us);
+    connecting.on_ring_arrived(start + 90us);
+    EXPECT_EQ(connecting.shortest(), 70us);
+    connecting.on_control(start + 5s); // a user that blocks
+    EXPECT_EQ(connecting.shortest(), 70us);
+}
+
+TEST(RttEstimator, HasAGaugeAfterTheFirstControlMessageOnly) {
+    RttEstimator rtt{start, false, 0ns};
+    rtt.on_ring_sent(start);
+    EXPECT_FALSE(rtt.gauge());
+    rtt.on_control(start + 1ms);
+    ASSERT_TRUE(rtt.gauge());
+    rtt.on_control(start + 1ms + 1us);
+    EXPECT_EQ(rtt.shortest(), 1ms);
+}
+
+TEST(RttEstimator, SpreadsControlMessagesOverALongWayOnly) {
+    RttEstimator near{start, false, 0ns};
+    near.on_ring_sent(start);
+    near.on_control(start + 1ms);
+    EXPECT_EQ(near.control_pause(), 0ns);
+    RttEstimator far{start, false, 0ns};
+    far.on_ring_sent(start);
+    far.on_control(start + 16ms);
+    EXPECT_EQ(far.control_pause(), 1ms);
 }
 
 } // namespace

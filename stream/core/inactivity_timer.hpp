@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// InactivityTimer: how long no byte has moved while this process was able to look. If a look
+// returns later than its end, the process was stopped in between; that extra time does not count.
+//
+//     while (!inactivity.has_expired()) {
+//         look, until inactivity.look_end(now) at most
+//         inactivity.on_looked(how long the look took, whether a byte has moved);
+//     }
+
+#include "netio/base/time.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace netio::stream::inline v0_2 {
+
+class InactivityTimer {
+  public:
+    // 0: no limit.
+    explicit InactivityTimer(std::chrono::milliseconds limit) noexcept : limit_{limit} {}
+
+    // Short looks bound how much of a stop is counted: at most a quarter of the limit.
+    TimePoint look_end(TimePoint begin) const noexcept {
+        return limit_ > Duration{0} ? begin + longest_look() : TimePoint::max();
+    }
+    void on_looked(Duration took, bool moved) noexcept {
+        inactive_ = moved ? Duration{0} : inactive_ + std::min(took, longest_look());
+    }
+    bool has_expired() const noexcept { return limit_ > Duration{0} && inactive_ >= limit_; }
+
+  private:
+    Duration longest_look() const noexcept { return limit_ / 4; }
+
+    Duration limit_;
+    Duration inactive_{0};
+};
+
+} // namespace netio::stream::inline v0_2

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// RttEstimator: the round-trip time to the peer, measured while the two sides connect, before
+// other traffic can delay the messages. Two decisions follow from it: whether the ring is too small
+// for the distance (RingGauge, docs/stream-protocol.md, P11), and how far apart control messages
+// leave.
+//
+// Pure: all functions take times as values, from any rising clock.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace netio::stream::inline v0_2 {
+
+// RingGauge: distinguishes a ring that is too small for the distance from a ring that a slow link
+// keeps full.
+//
+// The order of events cannot: a ring's worth of bytes on a long way and a ring's worth of bytes in
+// the queue before a short way look alike from both ends. So the gauge compares how long a ring's
+// worth of bytes takes to arrive with the round-trip time.
+class RingGauge {
+  public:
+    using Duration = std::chrono::nanoseconds;
+
+    // `round_trip`: of a short message without other traffic. A value that is too large makes the
+    // ring larger than necessary, in proportion.
+    explicit RingGauge(Duration round_trip) : round_trip_{round_trip} {}
+
+    // To be called whenever Receiver::wanted_ring() suspects the ring. `total_bytes`: all bytes
+    // that have arrived until `now`, through the ring or directly. True if the bytes since the
+    // previous call came at the rate of at least one ring in two round trips.
+    bool confirms(Duration now, std::uint64_t total_bytes, std::uint64_t ring_bytes);
+
+  private:
+    Duration round_trip_;
+    bool is_running_ = false;
+    Duration begin_{};
+    std::uint64_t begin_bytes_ = 0;
+};
+
+// The intervals that are measured, each from the first event to the second:
+//
+//     the accepting side:   accept -> session open; first ring sent -> first control message
+//     the connecting side:  first ring sent -> the peer's ring; and -> first control message
+//
+// A peer whose user blocks may answer late, so each interval is an upper bound, and the shortest
+// counts.
+class RttEstimator {
+  public:
+    using Duration = std::chrono::nanoseconds;
+
+    // `configured`: used for the ring instead of the measured time; 0: the measured time is used.
+    // `now`: when the session's handshake begins.
+    RttEstimator(Duration now, bool accepts, Duration configured)
+        : accepts_{accepts}, configured_{configured}, begin_{now} {}
+
+    void on_session_open(Duration now) {
+        if (accepts_) end_interval(now);
+    }
+    void on_ring_sent(Duration now) { begin_ = now; }
+    void on_ring_arrived(Duration now) {
+        if (!accepts_) end_interval(now);
+    }
+    // Only the first control message counts: it is the answer to the ring.
+    void on_control(Duration now);
+
+    // The shortest measured interval; max(): nothing was measured.
+    Duration shortest() const noexcept { return shortest_; }
+    // Empty until the peer's first control message.
+    std::optional<RingGauge>& gauge() noexcept { return gauge_; }
+
+    // How long to wait between two control messages. Each one uses a receive of the peer, and the
+    // peer has few. Over a long way, all control messages at once would leave none for the rest of
+    // the round trip, so they are spread. 0 over a short way.
+    Duration control_pause() const noexcept { return control_pause_; }
+
+  private:
+    void end_interval(Duration now) { shortest_ = std::min(shortest_, now - begin_); }
+
+    bool accepts_;
+    Duration configured_;
+    Duration begin_;
+    Duration shortest_ = Duration::max();
+    std::optional<RingGauge> gauge_;
+    Duration control_pause_{0};
+};
+
+} // namespace netio::stream::inline v0_2
