@@ -2,6 +2,7 @@
 #include "netio/memory/buffer.hpp"
 
 #include "netio/base/check.hpp"
+#include "netio/base/option_check.hpp"
 #include "netio/base/status.hpp"
 
 #include <cerrno>
@@ -20,11 +21,16 @@ void* map(std::size_t bytes, int flags) noexcept {
                   0);
 }
 
+// No provider registers memory of 0 bytes.
+void require_bytes(std::size_t bytes) {
+    require_option(bytes > 0, "a registered buffer needs at least one byte");
+}
+
 } // namespace
 
 RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access, Pages pages)
     : access_{access} {
-    NETIO_CHECK_MSG(bytes > 0, "a registered buffer needs at least one byte");
+    require_bytes(bytes);
     // Pages straight from the kernel: zeroed, aligned for any device, and returned as a whole.
     void* memory = MAP_FAILED;
     if (pages == Pages::huge && bytes <= SIZE_MAX - huge_page_bytes) {
@@ -45,7 +51,7 @@ RegisteredBuffer::RegisteredBuffer(std::size_t bytes, Access access, Pages pages
 
 RegisteredBuffer::RegisteredBuffer(std::span<std::byte> memory, Access access)
     : memory_{memory}, access_{access} {
-    NETIO_CHECK_MSG(!memory.empty(), "a registered buffer needs at least one byte");
+    require_bytes(memory.size());
 }
 
 RegisteredBuffer RegisteredBuffer::of_constant(std::span<const std::byte> memory) {

@@ -64,7 +64,8 @@ struct Slice {
 
 class NETIO_EXPORT RegisteredBuffer {
   public:
-    // Allocates zeroed, page-aligned memory.
+    // Allocates zeroed, page-aligned memory. Throws FabricError: there is no memory. Each
+    // constructor throws std::invalid_argument: the memory has 0 bytes.
     explicit RegisteredBuffer(std::size_t bytes, Access access = Access::local,
                               Pages pages = Pages::usual);
     // Memory that the user brings and keeps. Memory mapped read-only needs Access::send.

@@ -25,7 +25,6 @@
 
 namespace netio::inline v0_2 {
 
-class ListenCore;
 class ReceiveCore;
 class ServerKeys;
 
@@ -120,7 +119,8 @@ class NETIO_EXPORT ListenSocket final {
     const Counters& counters() const noexcept;
 
   private:
-    std::unique_ptr<ListenCore> core_;
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
 };
 
 // NetIO has a listen socket for each kind of send socket; this one serves both.

@@ -31,7 +31,8 @@
 namespace netio::inline v0_2 {
 
 class ClientKey;
-class SendCore;
+class Session;
+struct OutgoingFrame;
 
 class NETIO_EXPORT SendSocket final {
   public:
@@ -120,7 +121,16 @@ class NETIO_EXPORT SendSocket final {
 
   private:
     friend class BufferedSendCore; // sends frames of its own kinds
-    std::unique_ptr<SendCore> core_;
+    struct Impl;
+
+    // `since`: the time from which its latency counts.
+    Status send_frame(const OutgoingFrame& frame, std::optional<Cookie> cookie, TimePoint since);
+    // Only while there is a session: while connected, and until on_closed.
+    Session& session() noexcept;
+    // After the end of this connection no other is attempted.
+    void stop_reconnecting() noexcept;
+
+    std::unique_ptr<Impl> impl_;
 };
 
 // Throws std::invalid_argument naming the option and what is allowed.

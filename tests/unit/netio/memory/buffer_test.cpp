@@ -58,6 +58,13 @@ TEST(RegisteredBuffer, OnHugePagesIsWhatItWasAskedForOrFallsBack) {
     EXPECT_FALSE(RegisteredBuffer{4096}.on_huge_pages());
 }
 
+TEST(RegisteredBuffer, OfZeroBytesIsRefused) {
+    EXPECT_THROW(RegisteredBuffer{0U}, std::invalid_argument);
+    EXPECT_THROW((RegisteredBuffer{0U, Access::local, Pages::huge}), std::invalid_argument);
+    EXPECT_THROW(RegisteredBuffer{std::span<std::byte>{}}, std::invalid_argument);
+    EXPECT_THROW(RegisteredBuffer::of_constant({}), std::invalid_argument);
+}
+
 TEST(RegisteredBuffer, IsZeroedAndPageAligned) {
     const RegisteredBuffer buffer{100000};
     EXPECT_EQ(buffer.size(), 100000U);
