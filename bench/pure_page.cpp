@@ -2,7 +2,7 @@
 
 // The page codec: what it costs to put a message into a page, and to find it again.
 
-#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
 #include "pubsub/core/page.hpp"
 
 #include <benchmark/benchmark.h>

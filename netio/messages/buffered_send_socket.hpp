@@ -16,7 +16,6 @@
 // loop's thread; may be destroyed in any of its handlers.
 
 #include "netio/base/export.hpp"
-#include "netio/coalescing/message_parts.hpp"
 #include "netio/coalescing/page.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "netio/messages/send_socket.hpp"

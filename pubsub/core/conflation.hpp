@@ -4,7 +4,7 @@
 // Conflation, the policy `newest`: of each fid only the last message is stored for a subscriber
 // that does not keep up. No I/O.
 
-#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/fid_range_map.hpp"
 #include "pubsub/core/slow_policy.hpp"

@@ -4,7 +4,7 @@
 // Messages in one piece of memory, for those who take many at a time: nothing is allocated for each
 // of them, and what a batch has grown to it keeps (pubsub/client/client.hpp shows it in use).
 
-#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
 #include "pubsub/core/fid.hpp"
 
 #include <algorithm>

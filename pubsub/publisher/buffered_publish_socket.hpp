@@ -15,7 +15,7 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/status.hpp"
-#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
 #include "netio/loop/check_caller.hpp"
 #include "pubsub/core/fid_table.hpp"
 #include "pubsub/publisher/publisher.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/send_queue.hpp"
 
-#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
 
 #include <bit>
 

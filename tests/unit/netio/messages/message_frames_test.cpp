@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/coalescing/message_parts.hpp"
+#include "netio/coalescing/page.hpp"
 #include "netio/messages/message_frames.hpp"
 
 #include <gmock/gmock.h>
