@@ -72,14 +72,14 @@ EventLoop::EventLoop() : EventLoop(Options{}) {}
 EventLoop::EventLoop(Options options)
     : observer{options.observer}, options_{checked(options)},
       own_poller_{make_epoll_poller()}, poller_{*own_poller_}, now_{poller_.now()},
-      last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {
+      last_work_{now_}, work_end_{now_}, poll_{now_}, tasks_{options_.post_limit} {
     // Whoever waits for signals with a loop has no transport yet, perhaps.
     [[maybe_unused]] static const bool once = (undo_foreign_signal_handlers(), true);
 }
 
 EventLoop::EventLoop(Options options, Poller& poller)
     : observer{options.observer}, options_{checked(options)}, poller_{poller}, now_{poller_.now()},
-      last_work_{now_}, work_end_{now_}, attention_{now_}, tasks_{options_.post_limit} {}
+      last_work_{now_}, work_end_{now_}, poll_{now_}, tasks_{options_.post_limit} {}
 
 EventLoop::~EventLoop() {
     if (is_inherited()) {
@@ -131,7 +131,7 @@ bool EventLoop::dispatch(Duration budget) {
     const Running running{*this};
     const TimePoint begin = poller_.now();
     const TimePoint end = later(begin, budget);
-    attention_.go_on(std::min(begin, timers_.next_due()));
+    poll_.resume(std::min(begin, timers_.next_due()));
     bool left = true;
     do {
         // It looks at the descriptors when nothing else is to do, which clears what made ours
@@ -142,7 +142,7 @@ bool EventLoop::dispatch(Duration budget) {
     if (left) {
         poller_.wake();
     } else {
-        attention_.rest();
+        poll_.rest();
     }
     poller_.pollable_fd(timers_.next_due());
     return left;
@@ -175,7 +175,7 @@ bool EventLoop::turn() noexcept {
     turns_.begin(now_);
     // However busy the active sources and the timers are: those that wait for their descriptors
     // have their turn too.
-    if (attention_.look_is_due(now_, options_.turn_limit)) wait(TimePoint::min());
+    if (poll_.poll_is_due(now_, options_.turn_limit)) wait(TimePoint::min());
     limit_work();
     const TimePoint begin = work_end_ - options_.turn_limit;
     bool worked = tasks_.run([this] { return time_is_up(); });
@@ -194,7 +194,7 @@ bool EventLoop::drain_sources() {
     limit_work();
     const SourceSet::Drained drained =
         sources_.drain(options_.drain_limit, [this] { return time_is_up(); });
-    if (drained.completely) attention_.caught_up();
+    if (drained.completely) poll_.caught_up();
     return drained.worked;
 }
 
@@ -219,8 +219,8 @@ void EventLoop::wait(TimePoint deadline) {
     }
     const TimePoint begin = poller_.now();
     poller_.wait(deadline, fired_);
-    attention_.looked(begin, poller_.now(), deadline);
-    now_ = attention_.last_look();
+    poll_.polled(begin, poller_.now(), deadline);
+    now_ = poll_.last_poll();
     for (EventSource* const source : fired_)
         activate(*source);
     fired_.clear();

@@ -27,13 +27,10 @@
 
 #include "netio/base/export.hpp"
 #include "netio/base/time.hpp"
-#include "netio/loop/attention.hpp"
 #include "netio/loop/event_source.hpp"
+#include "netio/loop/loop_stats.hpp"
+#include "netio/loop/loop_work.hpp"
 #include "netio/loop/process.hpp"
-#include "netio/loop/source_set.hpp"
-#include "netio/loop/task_queue.hpp"
-#include "netio/loop/timer_queue.hpp"
-#include "netio/loop/turn_meter.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -116,9 +113,9 @@ class NETIO_EXPORT EventLoop {
     // since it exists: because a handler took its time, or because the process was stopped. Nobody
     // is to blame for a silence that nobody could have heard. Behind a dispatch() that left nothing
     // to do it counts from when a timer was due.
-    Duration stalled() const noexcept { return attention_.stalled(); }
+    Duration stalled() const noexcept { return poll_.stalled(); }
     // All that had arrived by then was handed over.
-    TimePoint caught_up() const noexcept { return attention_.last_caught_up(); }
+    TimePoint caught_up() const noexcept { return poll_.last_caught_up(); }
 
     // For transports. A source must be removed before it is destroyed; both are legal in a drain.
     void add(EventSource& source);
@@ -131,9 +128,9 @@ class NETIO_EXPORT EventLoop {
     void retire(std::unique_ptr<Retired> object);
 
     // How often the loop has gone to sleep; a measure of idleness that needs no clock.
-    std::uint64_t wait_count() const noexcept { return attention_.sleep_count(); }
+    std::uint64_t wait_count() const noexcept { return poll_.sleep_count(); }
     // For those who show it.
-    TurnMeter& turns() noexcept { return turns_; }
+    LoopStats& turns() noexcept { return turns_; }
     LoopMode mode() const noexcept { return options_.mode; }
     // Ends the program, and names the call, if another thread runs this loop now, or if the calling
     // process has inherited the loop from its parent (netio/loop/check_caller.hpp).
@@ -166,8 +163,8 @@ class NETIO_EXPORT EventLoop {
     TimePoint now_;
     TimePoint last_work_;
     TimePoint work_end_; // of this turn's tasks, sources or timers
-    TurnMeter turns_;
-    Attention attention_;
+    LoopStats turns_;
+    PollTracker poll_;
     SourceSet sources_;
     std::vector<EventSource*> fired_; // in a wait
     TimerQueue timers_;

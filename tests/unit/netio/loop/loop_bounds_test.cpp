@@ -215,10 +215,10 @@ TEST(LoopBounds, KnowsHowLongAHandlerKeptItFromLooking) {
     EXPECT_TRUE(bed.loop.post([&] { bed.poller.time += 40s; }));
     bed.loop.run_once();
     bed.loop.run_once();
-    EXPECT_EQ(bed.loop.stalled(), 40s - Attention::tolerance);
+    EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance);
     for (int i = 0; i < 100; ++i)
         bed.loop.run_once(bed.poller.time + 10s);
-    EXPECT_EQ(bed.loop.stalled(), 40s - Attention::tolerance) << "to sleep is not to be stalled";
+    EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance) << "to sleep is not to be stalled";
 }
 
 // It is due in the midst of a handler that takes 40 s.
@@ -233,7 +233,7 @@ TEST(LoopBounds, WhoIsPatientWaitsForAllOfItsTimeAndNoLonger) {
         busy.start_at(begin + before);
         while (fired == TimePoint{} && bed.poller.time < begin + 200s)
             bed.loop.run_once(bed.poller.time + 1s);
-        EXPECT_EQ(fired - begin, 50s - Attention::tolerance);
+        EXPECT_EQ(fired - begin, 50s - PollTracker::tolerance);
     }
 }
 
@@ -244,7 +244,7 @@ TEST(LoopBounds, KnowsHowLongTheProcessWasStopped) {
     bed.poller.stopped_for = 40s;
     bed.loop.run_once(TimePoint::max());
     EXPECT_FALSE(heartbeat.armed());
-    EXPECT_EQ(bed.loop.stalled(), 40s - Attention::tolerance);
+    EXPECT_EQ(bed.loop.stalled(), 40s - PollTracker::tolerance);
 }
 
 TEST(LoopBounds, ATimerThatIsLateJudgesBehindWhatHasArrived) {
