@@ -2,14 +2,53 @@
 #include "netio/fabric/completion_queue.hpp"
 
 #include "netio/fabric/connection.hpp"
+#include "netio/fabric/domain.hpp"
 #include "netio/fabric/provider.hpp"
-#include "netio/fabric/signal_pipe.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
+#include <memory>
 #include <rdma/fi_errno.h>
+#include <sys/epoll.h>
 
 namespace netio::fabric {
+
+// --- the signal pipe -------------------------------------------------------------------------
+
+namespace {
+
+struct FileCloser {
+    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
+};
+
+// The only descriptor that an epoll waits for; -1: it waits for none, for several, or is none.
+int only_target_of(int epoll) noexcept {
+    std::array<char, 64> path{};
+    std::snprintf(path.data(), path.size(), "/proc/self/fdinfo/%d", epoll);
+    const std::unique_ptr<std::FILE, FileCloser> file{std::fopen(path.data(), "re")};
+    if (!file) return -1;
+    int found = -1;
+    std::array<char, 256> line{};
+    while (std::fgets(line.data(), static_cast<int>(line.size()), file.get()) != nullptr) {
+        int target = -1;
+        if (std::sscanf(line.data(), "tfd: %d", &target) != 1) continue;
+        if (found >= 0) return -1;
+        found = target;
+    }
+    return found;
+}
+
+} // namespace
+
+bool take_out_signal_pipe(int wait_fd) noexcept {
+    const int pipe = only_target_of(wait_fd);
+    return pipe >= 0 && ::epoll_ctl(wait_fd, EPOLL_CTL_DEL, pipe, nullptr) == 0;
+}
+
+// --- the queue -------------------------------------------------------------------------------
+
 namespace {
 
 // Each look costs two calls of the kernel, half a microsecond; what is never reported grows by some
@@ -207,6 +246,19 @@ void CompletionQueue::fail_all(long error) {
         connection->break_off(CloseReason::failed,
                               "the completion queue failed: " + fabric_error_text(error));
     }
+}
+
+// --- the share of a connection ---------------------------------------------------------------
+
+QueueReservation::QueueReservation(Domain& domain, std::size_t entry_count, bool alone)
+    : domain_{domain}, entry_count_{entry_count}, alone_{alone}, queue_{domain.queue_for(
+                                                                     entry_count, alone)} {
+    NETIO_CHECK(queue_.reserve(entry_count));
+}
+
+QueueReservation::~QueueReservation() {
+    queue_.give_back(entry_count_);
+    if (alone_) domain_.release(queue_);
 }
 
 } // namespace netio::fabric

@@ -2,15 +2,151 @@
 #include "netio/fabric/connection.hpp"
 
 #include "netio/base/destruction_watch.hpp"
-#include "netio/fabric/abandoned_endpoint.hpp"
+#include "netio/fabric/addresses.hpp"
+#include "netio/fabric/kernel_socket.hpp"
 #include "netio/fabric/provider.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <utility>
 
 namespace netio::fabric {
+
+// --- the endpoint ----------------------------------------------------------------------------
+
+namespace {
+
+std::string for_operations(const QueueLimits& limits) {
+    return " for " + std::to_string(limits.send_count) + " sends and " +
+           std::to_string(limits.receive_count) + " receives";
+}
+
+} // namespace
+
+EndpointHandle Endpoint::open(Domain& domain, ::fi_info& info, const QueueLimits& limits) {
+    require_segments(info);
+    // What was asked for at fi_getinfo counts for a connector; an accepting endpoint gets its
+    // sizes here, since the request carries the listener's.
+    info.tx_attr->size = send_queue_size(info.fabric_attr->prov_name, limits);
+    info.rx_attr->size = receive_queue_size(info, limits);
+    ::fid_ep* endpoint = nullptr;
+    require(::fi_endpoint(&domain.handle(), &info, &endpoint, nullptr),
+            "cannot open an endpoint" + for_operations(limits));
+    return EndpointHandle{endpoint};
+}
+
+Endpoint::Endpoint(Domain& domain, Info info, EndpointHandle handle)
+    : domain_{domain}, info_{std::move(info)},
+      capabilities_{capabilities_of(*info_)}, handle_{std::move(handle)} {}
+
+void Endpoint::enable(::fid_eq& events, ::fid_cq& completions, const QueueLimits& limits) {
+    require(::fi_ep_bind(handle_.get(), &events.fid, 0),
+            "cannot bind an endpoint to its event queue");
+    require(::fi_ep_bind(handle_.get(), &completions.fid, FI_TRANSMIT | FI_RECV),
+            "cannot bind an endpoint to its completion queue");
+    require_memory(::fi_enable(handle_.get()), "cannot enable an endpoint" + for_operations(limits),
+                   domain_.needs_registration());
+}
+
+std::string Endpoint::peer_address() const {
+    if (info_->dest_addr == nullptr) return "unknown peer";
+    return to_string(to_address(info_->dest_addr));
+}
+
+// A listener over kernel sockets waits for the longest request there can be
+// (netio/fabric/kernel_socket.hpp).
+int Endpoint::connect(std::span<const std::byte> data) noexcept {
+    std::array<std::byte, tcp_message_data_bytes> padded{};
+    std::ranges::copy(data, padded.begin());
+    const bool pads = domain_.fabric().uses_kernel_sockets();
+    const int result = ::fi_connect(handle_.get(), info_->dest_addr, padded.data(),
+                                    pads ? padded.size() : data.size());
+    is_unanswered_ = result == 0;
+    return result;
+}
+
+int Endpoint::accept(std::span<const std::byte> data) noexcept {
+    const int result = ::fi_accept(handle_.get(), data.data(), data.size());
+    is_unanswered_ = result == 0;
+    return result;
+}
+
+void Endpoint::gather(std::span<const Slice> slices, std::size_t limit, Vectors& vectors) {
+    NETIO_CHECK_MSG(slices.size() <= limit && slices.size() <= vectors.pieces.size(),
+                    "more slices than the provider takes corrupt memory silently");
+    for (const Slice& slice : slices) {
+        // An empty piece among others brings down a kernel (siw, Linux 6.1), and means 2 GiB to
+        // some hardware. One alone is a message without bytes.
+        if (slice.size == 0 && slices.size() > 1) continue;
+        vectors.pieces[vectors.count] = {slice.data, slice.size};
+        vectors.descriptors[vectors.count] = nullptr;
+        // Also where the provider would do without: what works on one must not abort on another.
+        NETIO_CHECK_MSG(slice.buffer != nullptr, "a slice without its registered buffer");
+        if (domain_.needs_registration()) {
+            vectors.descriptors[vectors.count] = slice.buffer->registration(domain_).descriptor();
+        }
+        ++vectors.count;
+    }
+    if (vectors.count == 1 && domain_.splits_at_pages()) {
+        vectors.count = split_at_page(vectors.pieces, vectors.descriptors);
+    }
+}
+
+long Endpoint::send(std::span<const Slice> slices, void* context) {
+    Vectors vectors;
+    gather(slices, capabilities_.segment_limit, vectors);
+    return ::fi_sendv(handle_.get(), vectors.pieces.data(), vectors.descriptors.data(),
+                      vectors.count, 0, context);
+}
+
+long Endpoint::receive(std::span<const Slice> slices, void* context) {
+    Vectors vectors;
+    gather(slices, info_->rx_attr->iov_limit, vectors);
+    return ::fi_recvv(handle_.get(), vectors.pieces.data(), vectors.descriptors.data(),
+                      vectors.count, 0, context);
+}
+
+long Endpoint::write(std::span<const Slice> slices, const RemoteSlice& target,
+                     std::optional<std::uint32_t> immediate, void* context) {
+    Vectors vectors;
+    gather(slices, capabilities_.segment_limit, vectors);
+    ::fi_rma_iov remote{};
+    remote.addr = target.address;
+    remote.key = target.key;
+    for (const Slice& slice : slices)
+        remote.len += slice.size;
+    ::fi_msg_rma message{};
+    message.msg_iov = vectors.pieces.data();
+    message.desc = vectors.descriptors.data();
+    message.iov_count = vectors.count;
+    message.rma_iov = &remote;
+    message.rma_iov_count = 1;
+    message.context = context;
+    message.data = immediate.value_or(0);
+    return ::fi_writemsg(handle_.get(), &message,
+                         FI_COMPLETION | (immediate ? FI_REMOTE_CQ_DATA : 0));
+}
+
+long Endpoint::write_nothing(void* context) noexcept {
+    const ::fi_rma_iov nowhere{};
+    ::fi_msg_rma message{};
+    message.rma_iov = &nowhere;
+    message.rma_iov_count = 1;
+    message.context = context;
+    return ::fi_writemsg(handle_.get(), &message, FI_COMPLETION);
+}
+
+void Endpoint::close(bool was_used) noexcept {
+    // Without it verbs leaves that to a time-out. Fails if not connected: fine.
+    if (was_used) ::fi_shutdown(handle_.get(), 0);
+    handle_.reset();
+}
+
+// --- the connection --------------------------------------------------------------------------
+
 namespace {
 
 CloseReason reason_of(int error, bool opening) {
@@ -51,6 +187,11 @@ std::string text_of(int error, bool opening) {
     return fabric_error_text(error);
 }
 
+// The entries of a completion queue that a connection may need: see send_queue_size().
+std::size_t entries_for(const QueueLimits& limits) {
+    return 1 + limits.send_count + limits.receive_count;
+}
+
 // Of an info that connects, or of a request.
 bool needs_own_queue(const Domain& domain, const ::fi_info& info, const QueueLimits& limits) {
     if (limits.checks_answer && domain.fabric().reads_all_sockets()) return true;
@@ -66,16 +207,16 @@ Connection::Connection(Domain& domain, Info info, EndpointHandle endpoint, Origi
       events_{own_events_.get() != nullptr ? *own_events_.get()
                                            : domain.fabric().events_for(origin.accepting)},
       accepting_{origin.accepting}, limits_{limits}, handler_{handler},
-      seat_{domain, *this, entries_for(limits), needs_own_queue(domain, *info, limits)},
+      queue_ref_{domain, *this, entries_for(limits), needs_own_queue(domain, *info, limits)},
       endpoint_{domain, std::move(info), std::move(endpoint)},
       life_{.socket = std::move(origin.socket),
-            .account = ByteAccount{limits.receive_count},
+            .account = ReceivedByteAudit{limits.receive_count},
             .descriptor_guess = origin.descriptor_guess} {
     // Where the provider has devices below it, it parses nothing that a peer sends.
     limits_.checks_answer = own_events_.get() != nullptr;
-    if (seat_.is_alone() && limits_.checks_answer && domain.fabric().reads_all_sockets())
-        seat_.queue().hold();
-    endpoint_.enable(events_.handle(), seat_.queue().handle(), limits);
+    if (queue_ref_.is_alone() && limits_.checks_answer && domain.fabric().reads_all_sockets())
+        queue_ref_.queue().hold();
+    endpoint_.enable(events_.handle(), queue_ref_.queue().handle(), limits);
     events_.join(&endpoint_.handle().fid, *this);
 }
 
@@ -134,7 +275,7 @@ bool Connection::provider_may_read() {
     handler_.on_answer(gate_->answer()); // may destroy this connection
     if (watch.destroyed() || state_ != State::opening) return false;
     gate_->open();
-    if (domain_.fabric().reads_all_sockets()) seat_.queue().release();
+    if (domain_.fabric().reads_all_sockets()) queue_ref_.queue().release();
     return true;
 }
 
@@ -155,7 +296,7 @@ std::uint32_t Connection::begin(Completion::Kind kind, Cookie cookie) {
 }
 
 Status Connection::posted(long result, std::uint32_t operation, const char* step) {
-    seat_.queue().activate();
+    queue_ref_.queue().activate();
     if (result == 0) return Status::ok;
     operations().end(operation, outstanding_);
     break_off(CloseReason::lost, "cannot " + std::string{step} + " " + peer_address() + ": " +
@@ -191,7 +332,7 @@ Status Connection::post_receive(std::span<const Slice> slices, Cookie cookie) {
 bool Connection::reserve_receives(std::size_t receive_count) {
     const std::size_t before = limits_.receive_count;
     if (receive_count <= before) return true;
-    if (receive_count > endpoint_.receive_limit() || !seat_.reserve(receive_count - before)) {
+    if (receive_count > endpoint_.receive_limit() || !queue_ref_.reserve(receive_count - before)) {
         return false;
     }
     limits_.receive_count = receive_count;
@@ -248,7 +389,7 @@ bool Connection::must_wait(const Held& held) {
 bool Connection::is_settled() const noexcept {
     const bool was_open = life_.last_acknowledged != TimePoint::min();
     // Writes of the peer that consume no receive are not among what is outstanding.
-    return !was_open || (outstanding_ == OperationTable::none && !seat_.is_alone());
+    return !was_open || (outstanding_ == OperationTable::none && !queue_ref_.is_alone());
 }
 
 void Connection::complete_remote_write(const Completion& completion) {
@@ -333,7 +474,7 @@ void Connection::break_off(CloseReason reason, std::string detail) {
     if (state_ == State::closing || state_ == State::closed) return;
     state_ = State::closing;
     closed_ = {.reason = reason, .detail = std::move(detail)};
-    seat_.queue().settle_connection(*this);
+    queue_ref_.queue().settle_connection(*this);
 }
 
 void Connection::close() {
@@ -349,7 +490,7 @@ void Connection::close_endpoint() noexcept {
     life_.socket = {};
     if (endpoint_.waits_to_close() && events_.tells_of_abandoned(accepting_)) {
         return events_.abandon(
-            std::make_unique<AbandonedEndpoint>(seat_.room(), endpoint_.release()));
+            std::make_unique<AbandonedEndpoint>(queue_ref_.reservation(), endpoint_.release()));
     }
     endpoint_.close(state_ != State::idle);
 }

@@ -1,18 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The asynchronous events of a machine's RDMA devices: the inside of a DeviceWatch.
+// The asynchronous events of the RDMA devices of this machine: the implementation of DeviceWatch.
 
 #include "netio/device_watch.hpp"
-#include "netio/fabric/verbs_library.hpp"
 #include "netio/loop/descriptor_watch.hpp"
 
 #include <functional>
+#include <infiniband/verbs.h>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace netio::fabric {
+
+// The functions of libibverbs that are used here. The library is loaded on demand, so machines
+// without it work as well.
+struct VerbsLibrary {
+    ::ibv_device** (*get_device_list)(int* count) = nullptr;
+    void (*free_device_list)(::ibv_device** list) = nullptr;
+    const char* (*get_device_name)(::ibv_device* device) = nullptr;
+    ::ibv_context* (*open_device)(::ibv_device* device) = nullptr;
+    int (*close_device)(::ibv_context* context) = nullptr;
+    int (*get_async_event)(::ibv_context* context, ::ibv_async_event* event) = nullptr;
+    void (*ack_async_event)(::ibv_async_event* event) = nullptr;
+    const char* (*event_type_str)(::ibv_event_type type) = nullptr;
+};
+
+// Null if the library is missing or lacks one of these functions.
+const VerbsLibrary* verbs_library();
 
 class DeviceEvents {
   public:

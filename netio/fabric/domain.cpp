@@ -1,15 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/domain.hpp"
 
+#include "netio/base/check.hpp"
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/provider.hpp"
-#include "netio/fabric/soft_iwarp.hpp"
+#include "netio/random_number.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <new>
+#include <rdma/fi_domain.h>
+#include <string_view>
+#include <utility>
 
 namespace netio::fabric {
+
+// --- memory ----------------------------------------------------------------------------------
+
+namespace {
+
+// Where the provider reads and writes local memory without being told of it first.
+class NoRegistration final : public Registration {
+  public:
+    void* descriptor() const noexcept override { return nullptr; }
+    std::uint64_t key() const noexcept override { return 0; }
+    std::uint64_t base() const noexcept override { return 0; }
+};
+
+// A peer that can guess a key can use it, so keys are random, not counted.
+std::uint64_t random_key(std::size_t key_bytes) {
+    const std::uint64_t key = random_number();
+    return key_bytes >= sizeof key ? key : key & ((std::uint64_t{1} << (8 * key_bytes)) - 1);
+}
+
+std::uint64_t access_flags(Access access) {
+    switch (access) {
+    case Access::send:
+        return FI_SEND | FI_WRITE;
+    case Access::local:
+        return FI_SEND | FI_RECV | FI_WRITE;
+    case Access::remote_write:
+        return FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+    }
+    return 0;
+}
+
+} // namespace
+
+class Registrar::Region final : public Registration {
+  public:
+    Region(Registrar& registrar, MemoryHandle handle, std::uint64_t base)
+        : registrar_{registrar}, handle_{std::move(handle)}, base_{base} {
+        ++registrar_.count_;
+    }
+    ~Region() override { --registrar_.count_; }
+    Region(const Region&) = delete;
+    Region& operator=(const Region&) = delete;
+    void* descriptor() const noexcept override { return ::fi_mr_desc(handle_.get()); }
+    std::uint64_t key() const noexcept override { return ::fi_mr_key(handle_.get()); }
+    std::uint64_t base() const noexcept override { return base_; }
+
+  private:
+    Registrar& registrar_;
+    MemoryHandle handle_;
+    std::uint64_t base_;
+};
+
+Registrar::Registrar(const ::fi_info& info)
+    : device_{info.domain_attr->name}, needs_local_{(info.domain_attr->mr_mode & FI_MR_LOCAL) != 0},
+      virtual_addresses_{(info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0},
+      provider_keys_{(info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0},
+      key_bytes_{info.domain_attr->mr_key_size} {}
+
+Registrar::~Registrar() {
+    NETIO_CHECK_MSG(count_ == 0, "a registered buffer must be destroyed before the transport that "
+                                 "it was used with");
+}
+
+std::unique_ptr<Registration> Registrar::make(::fid_domain& domain, std::span<std::byte> memory,
+                                              Access access) {
+    if (!needs_local_ && access != Access::remote_write) return std::make_unique<NoRegistration>();
+    ::fid_mr* region = nullptr;
+    const std::uint64_t key = provider_keys_ ? 0 : random_key(key_bytes_);
+    const int result = ::fi_mr_reg(&domain, memory.data(), memory.size(), access_flags(access), 0,
+                                   key, 0, &region, nullptr);
+    require_memory(
+        result, "cannot register " + std::to_string(memory.size()) + " bytes on '" + device_ + "'",
+        needs_local_);
+    MemoryHandle handle{region};
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    return std::make_unique<Region>(*this, std::move(handle),
+                                    virtual_addresses_ ? std::uint64_t{address} : 0);
+}
+
+// --- soft iWARP ------------------------------------------------------------------------------
+
+bool is_soft_iwarp(const ::fi_info& info) {
+    constexpr std::string_view siw_vendor = "0x626d74";
+    return info.nic != nullptr && info.nic->device_attr != nullptr &&
+           info.nic->device_attr->vendor_id != nullptr &&
+           info.nic->device_attr->vendor_id == siw_vendor;
+}
+
+CompletionQueueHandle cover_ill_numbered_page(::fid_domain& domain) {
+    constexpr std::size_t entries_of_257_pages = 32768; // 32 bytes each, and a word behind them
+    ::fi_cq_attr attributes{};
+    attributes.size = entries_of_257_pages;
+    attributes.format = FI_CQ_FORMAT_DATA;
+    attributes.wait_obj = FI_WAIT_NONE;
+    ::fid_cq* queue = nullptr;
+    require_memory(::fi_cq_open(&domain, &attributes, &queue, nullptr),
+                   "cannot open a completion queue that guards the others", true);
+    return CompletionQueueHandle{queue};
+}
+
+std::size_t split_at_page(std::span<::iovec> pieces, std::span<void*> descriptors) {
+    constexpr std::uintptr_t page_bytes = 4096;
+    constexpr std::size_t longest_short_message = 256; // the limit is below a hundred
+    ::iovec& first = pieces[0];
+    const auto address = reinterpret_cast<std::uintptr_t>(first.iov_base);
+    const std::size_t to_end = page_bytes - address % page_bytes;
+    if (first.iov_len > longest_short_message || first.iov_len <= to_end) return 1;
+    pieces[1] = {static_cast<std::byte*>(first.iov_base) + to_end, first.iov_len - to_end};
+    descriptors[1] = descriptors[0];
+    first.iov_len = to_end;
+    return 2;
+}
+
+// --- a device --------------------------------------------------------------------------------
+
 Domain::Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::fi_info& info)
     : loop_{loop}, options_{options}, fabric_{fabric}, name_{info.domain_attr->name}, registrar_{
                                                                                           info} {
@@ -70,6 +190,8 @@ void Domain::close_released() noexcept {
 std::unique_ptr<Registration> Domain::register_memory(std::span<std::byte> memory, Access access) {
     return registrar_.make(*domain_, memory, access);
 }
+
+// --- a provider on a network -----------------------------------------------------------------
 
 Fabric::Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info)
     : loop_{loop}, options_{options}, provider_{info.fabric_attr->prov_name},

@@ -7,17 +7,46 @@
 #include "netio/fabric.hpp"
 #include "netio/fabric/completion_queue.hpp"
 #include "netio/fabric/event_queue.hpp"
-#include "netio/fabric/handles.hpp"
-#include "netio/fabric/registrar.hpp"
+#include "netio/fabric/libfabric.hpp"
+#include "netio/memory/buffer.hpp"
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <sys/uio.h>
 #include <vector>
 
 namespace netio::fabric {
 
 class Fabric;
 
+// How one device registers memory. The registrations must be gone before it is (checked).
+class Registrar {
+  public:
+    explicit Registrar(const ::fi_info& info);
+    ~Registrar();
+    Registrar(const Registrar&) = delete;
+    Registrar& operator=(const Registrar&) = delete;
+
+    // Sends and receives need registered memory here.
+    bool needs_local() const noexcept { return needs_local_; }
+    // Throws FabricError, which names the remedy.
+    std::unique_ptr<Registration> make(::fid_domain& domain, std::span<std::byte> memory,
+                                       Access access);
+
+  private:
+    class Region;
+
+    std::string device_;
+    bool needs_local_;
+    bool virtual_addresses_;
+    bool provider_keys_;
+    std::size_t key_bytes_;
+    std::size_t count_ = 0; // of the registrations that exist
+};
+
+// A device, with its completion queues and its registered memory.
 class Domain final : public MemoryDomain {
   public:
     Domain(EventLoop& loop, const FabricOptions& options, Fabric& fabric, ::fi_info& info);
@@ -55,6 +84,7 @@ class Domain final : public MemoryDomain {
     std::vector<std::unique_ptr<CompletionQueue>> released_;
 };
 
+// A provider on a network, with the event queues of its endpoints and the domains of its devices.
 class Fabric {
   public:
     Fabric(EventLoop& loop, const FabricOptions& options, ::fi_info& info);
@@ -93,5 +123,26 @@ class Fabric {
     std::vector<std::unique_ptr<EventQueue>> released_;
     std::vector<std::unique_ptr<Domain>> domains_;
 };
+
+// --- soft iWARP ------------------------------------------------------------------------------
+
+// Two faults of Linux's soft iWARP (siw), and how to avoid them. A Domain knows whether its device
+// is one.
+
+bool is_soft_iwarp(const ::fi_info& info);
+
+// The library of soft iWARP (siw, up to rdma-core 44 and later) takes 0x90000 for the mark of a
+// mapping that failed, while Linux since 5.5 numbers mappings by their place, where it is the 144th
+// page: any queue that begins there cannot be opened, now and at every further try, since the place
+// is free again. Mappings take the first place they fit in, so one that begins below that page and
+// ends behind it, made before all others, keeps it from being anybody's beginning. It holds for all
+// domains of the process while this one is open. Throws FabricError.
+CompletionQueueHandle cover_ill_numbered_page(::fid_domain& domain);
+
+// siw (Linux up to 6.1 at least, siw_try_1seg) copies a short message that is one piece and lies in
+// two pages from the wrong places, unless it happens to be sent within the call. Two pieces it
+// sends as they are, so such a message becomes two where the pages meet. The first piece is all of
+// it, and there is room for another; returns how many it is now.
+std::size_t split_at_page(std::span<::iovec> pieces, std::span<void*> descriptors);
 
 } // namespace netio::fabric

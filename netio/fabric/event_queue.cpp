@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/event_queue.hpp"
 
-#include "netio/fabric/abandoned_endpoint.hpp"
 #include "netio/fabric/connection.hpp"
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 // their connecting and accepting, which happens inside fi_eq_read on some providers, so it is read
 // whenever its descriptor fires, although most reads find no event.
 
-#include "netio/fabric/handles.hpp"
+#include "netio/fabric/completion_queue.hpp"
+#include "netio/fabric/libfabric.hpp"
 #include "netio/loop/event_loop.hpp"
 
 #include <array>
@@ -17,7 +18,6 @@
 
 namespace netio::fabric {
 
-class AbandonedEndpoint;
 class Connection;
 
 // A connection-management event with its data. `entry` points into the reader's storage.
@@ -56,6 +56,26 @@ class CmReader {
 };
 
 EventQueueHandle open_event_queue(::fid_fabric& fabric, int& wait_fd);
+
+// An endpoint whose connection is gone while the answer to its fi_connect() or fi_accept() was due.
+// With iWARP a call that disconnects or destroys it waits for that answer in the kernel (Linux,
+// drivers/infiniband/core/iwcm.c: IWCM_F_CONNECT_WAIT), ten seconds with siw where the peer's
+// process has stopped. So it is kept, with its entries in the completion queue, until it is
+// answered.
+class AbandonedEndpoint {
+  public:
+    AbandonedEndpoint(std::shared_ptr<QueueReservation> reservation, EndpointHandle endpoint)
+        : reservation_{std::move(reservation)}, endpoint_{std::move(endpoint)} {}
+    ~AbandonedEndpoint() { ::fi_shutdown(endpoint_.get(), 0); }
+    AbandonedEndpoint(const AbandonedEndpoint&) = delete;
+    AbandonedEndpoint& operator=(const AbandonedEndpoint&) = delete;
+
+    ::fid_t handle() const noexcept { return &endpoint_->fid; }
+
+  private:
+    std::shared_ptr<QueueReservation> reservation_;
+    EndpointHandle endpoint_; // is closed before its reservation ends
+};
 
 class EventQueue final : public EventSource {
   public:

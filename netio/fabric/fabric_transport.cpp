@@ -4,15 +4,14 @@
 
 #include "netio/base/option_check.hpp"
 #include "netio/fabric.hpp"
+#include "netio/fabric/addresses.hpp"
 #include "netio/fabric/connection.hpp"
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/domain.hpp"
-#include "netio/fabric/interface_address.hpp"
-#include "netio/fabric/library.hpp"
+#include "netio/fabric/libfabric.hpp"
 #include "netio/fabric/listener.hpp"
 #include "netio/fabric/provider.hpp"
 #include "netio/fabric/route_finder.hpp"
-#include "netio/fabric/socket_address.hpp"
 #include "netio/random_number.hpp"
 
 #include <algorithm>

@@ -3,25 +3,28 @@
 
 // What libfabric's tcp provider does not offer, done on its kernel sockets:
 //   - a low-water mark on a listening socket, which accepted sockets inherit: a connection request
-//     is reported when all of it is there. The provider reads the second half of one blocking, so
-//     that a stranger who sends the first half would hold the event loop up (measured, libfabric
-//     1.17 and 2.5). A request says itself how long it is, and the longest is waited for, so our
-//     own are padded to that. Where the kernel reports less all the same, because it is short of
-//     memory, a receive time-out bounds the wait.
-//   - a mark on a listening socket that the sockets accepted from it inherit, so that strangers at
-//     our door are never taken for sockets of somebody else in this process, or the other way
+//     is reported when all of it is there. The provider reads the second half of a request
+//     blocking, so an unauthenticated peer that sends only the first half would block the event
+//     loop (measured, libfabric 1.17 and 2.5). A request contains its own length, and the socket
+//     waits for the longest one, so requests of this library are padded to that length. If the
+//     kernel reports fewer bytes, because it is short of memory, a receive time-out bounds the
+//     wait.
+//   - a mark on a listening socket that the sockets accepted from it inherit, so that pending peers
+//     of this listener are never mistaken for other sockets of this process, or the other way
 //     round.
 //   - the kernel's acknowledgements as signs of life (tcp(7), TCP_INFO and keepalive).
-// The sockets are found among the descriptors of this process, once each, since newer providers
-// hand out the descriptor (FI_GET_FD) and the version that is supported here does not. Those that
-// were found are entered in a table of the process, so that nobody looks at them again.
+// Each socket is searched for once among the descriptors of this process: newer providers return
+// the descriptor (FI_GET_FD), the oldest supported version does not. Sockets that were found are
+// entered in a table of the process, so that they are not searched again.
 
 #include "netio/access/host.hpp"
 #include "netio/base/status.hpp"
 #include "netio/base/time.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <rdma/fi_endpoint.h>
@@ -84,7 +87,7 @@ KernelSocket find_connection(const access::GateAddress& local, const access::Gat
 // A stream socket that nobody knows; for a guess.
 bool may_be_new_socket(int fd);
 
-// The listening socket of a provider, and who has come through it.
+// The listening socket of a provider, and the sockets accepted from it.
 class ListeningSocket {
   public:
     // The one bound to this address. Throws FabricError: it cannot be found or set up.
@@ -98,13 +101,13 @@ class ListeningSocket {
     static std::optional<access::GateAddress> peer_of(int fd);
     static std::string name_of_peer(int fd); // for people
     // Whether all of a request has arrived, read or not.
-    static bool has_asked(int fd);
+    static bool has_requested(int fd);
     // Those accepted here that belong to nobody yet.
-    void for_each_stranger(
+    void for_each_pending(
         const std::function<void(const access::GateAddress& peer, int fd)>& visit) const;
 
     // Cuts them off, also those that were before; how many of them are still open.
-    std::size_t cut_off_strangers() const;
+    std::size_t cut_off_pending() const;
 
   private:
     // Two settings that have no effect until keepalive is switched on, and that accepted sockets
@@ -125,5 +128,47 @@ class ListeningSocket {
 // Its peer is told that it is over. The descriptor is the provider's, which closes it when it reads
 // the end.
 void cut_off(int fd) noexcept;
+
+// Keeps the tcp provider from reading what a peer has sent before this side has judged the peer's
+// answer. The provider parses messages without sufficient checks (docs/security.md), and continues
+// to them after it has read an accept. So the answer is copied from the socket first (MSG_PEEK):
+//
+//     asking --the provider has sent the request--> waiting
+//     waiting --an accept is there--> judging --open()--> open
+//     waiting --anything else is there--> passed: the provider makes an error or a rejection of it
+//
+// The provider may read only where look() says so. It decides without waiting.
+class AnswerCheck {
+  public:
+    // The socket must outlive this.
+    explicit AnswerCheck(const KernelSocket& socket) noexcept;
+
+    enum class Next : std::uint8_t {
+        read,  // the provider may read: it connects, or there is no accept that it could go on from
+        wait,  // it may not; the socket becomes readable
+        judge, // it may not before answer() is judged and open() called
+        ended, // the peer has ended the connection, and has not answered: error()
+    };
+    Next look() noexcept;
+    // The data of an accept.
+    std::span<const std::byte> answer() const noexcept;
+    void open() noexcept { let_read(State::open); }
+    // An accept was judged.
+    bool is_open() const noexcept { return state_ == State::open; }
+    // 0: an end in order.
+    int error() const noexcept { return error_; }
+
+  private:
+    enum class State : std::uint8_t { asking, waiting, judging, passed, open };
+
+    Next look_at_answer() noexcept;
+    void let_read(State state) noexcept;
+
+    const KernelSocket& socket_;
+    State state_ = State::asking;
+    std::array<std::byte, tcp_message_header_bytes + tcp_message_data_bytes> bytes_{};
+    std::size_t size_ = 0; // of the whole answer
+    int error_ = 0;
+};
 
 } // namespace netio::fabric

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netio/fabric/listener.hpp"
 
+#include "netio/fabric/addresses.hpp"
 #include "netio/fabric/descriptors.hpp"
 #include "netio/fabric/provider.hpp"
-#include "netio/fabric/socket_address.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -14,7 +14,7 @@ namespace netio::fabric {
 namespace {
 
 constexpr std::chrono::milliseconds rest_time{100};
-// More are coming in while the first are cut off; they are not waited for without end.
+// Further peers connect while the first are closed, so the number of rounds is limited.
 constexpr unsigned clearing_rounds = 16;
 
 } // namespace
@@ -26,8 +26,8 @@ class Listener::Request final : public ConnectionRequest {
         : listener_{&listener}, fabric_{listener.fabric_}, endpoint_{*listener.endpoint_},
           info_{std::move(info)}, data_{data.first(std::min(data.size(), connection_data_limit))} {
         listener.pending_ = this;
-        if (listener.door_ && info_->dest_addr != nullptr) {
-            socket_ = listener.door_->admit(to_gate_address(info_->dest_addr));
+        if (listener.guard_ && info_->dest_addr != nullptr) {
+            socket_ = listener.guard_->admit(to_gate_address(info_->dest_addr));
             // Nothing that such a peer sends would be reported.
             if (!socket_) reject({});
         }
@@ -133,10 +133,11 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
     require(::fi_getname(&endpoint->fid, &name, &size), what);
     address_ = to_address(&name);
     if (fabric.uses_kernel_sockets()) {
-        door_.emplace(loop, to_gate_address(&name),
-                      Doorkeeper::Limits{.half_handshake = options.half_handshake_timeout,
-                                         .stranger = options.stranger_timeout,
-                                         .strangers_per_host = options.strangers_per_host_limit});
+        guard_.emplace(
+            loop, to_gate_address(&name),
+            HandshakeGuard::Limits{.half_handshake = options.half_handshake_timeout,
+                                   .handshake = options.stranger_timeout,
+                                   .pending_per_host = options.strangers_per_host_limit});
     }
     if (descriptors_are_short()) {
         throw FabricError{{EMFILE, std::system_category()},
@@ -149,14 +150,14 @@ Listener::Listener(EventLoop& loop, const FabricOptions& options, Fabric& fabric
 Listener::~Listener() {
     if (pending_ != nullptr) pending_->abandon();
     if (!rest_timer_.armed()) loop_.remove(*this);
-    if (door_) clear_out();
+    if (guard_) close_pending();
 }
 
-// A provider that closes its queue forgets the memory and the descriptor of everybody who has not
-// finished the handshake (measured, libfabric 1.17). It frees what it reads the end of.
-void Listener::clear_out() {
+// When a provider closes its queue it leaks the memory and the descriptor of each peer that has not
+// finished the handshake (measured, libfabric 1.17). It frees a peer whose end it reads.
+void Listener::close_pending() {
     for (unsigned round = 0; round < clearing_rounds; ++round) {
-        const std::size_t open = door_->clear_out();
+        const std::size_t open = guard_->close_all();
         if (open == 0) return;
         for (std::size_t reads = 0; reads < open + empty_reads; ++reads) {
             const auto result = reader_.read(*events_);
@@ -179,7 +180,7 @@ void Listener::prepare(RegisteredBuffer& buffer) {
 }
 
 std::size_t Listener::drain(std::size_t budget) {
-    if (door_) door_->knock();
+    if (guard_) guard_->on_accept_ready();
     std::size_t work = 0;
     unsigned empty = 0;
     while (work < budget && empty < empty_reads) {
@@ -190,18 +191,19 @@ std::size_t Listener::drain(std::size_t budget) {
         }
         empty = 0;
         ++work;
-        // An error here is a peer that went away during its handshake: its own affair.
+        // An error here means that a peer left during its handshake, which needs no action.
         if (result == CmReader::Result::event && reader_.event().type == FI_CONNREQ) {
             if (!handle_request(reader_.event())) return work;
         }
         if (is_broken(result)) break;
         if (loop_.time_is_up()) return work;
     }
-    if (nameless_errors_ >= nameless_error_limit || (door_ && lowest_free_descriptor() < 0)) rest();
+    if (nameless_errors_ >= nameless_error_limit || (guard_ && lowest_free_descriptor() < 0))
+        rest();
     return work;
 }
 
-// It would say so each time, and is asked again after a rest.
+// A broken queue would report an error at each read, so the listener rests before it reads again.
 bool Listener::is_broken(CmReader::Result result) {
     const bool nameless = result == CmReader::Result::error && reader_.error().handle == nullptr;
     nameless_errors_ = nameless ? nameless_errors_ + 1 : 0;
@@ -213,18 +215,18 @@ template <typename Call>
 auto Listener::noting(Call call) {
     const int next_descriptor = lowest_free_descriptor();
     const auto result = call();
-    door_->note(next_descriptor);
+    guard_->note(next_descriptor);
     return result;
 }
 
 CmReader::Result Listener::read() {
-    if (!door_) return reader_.read(*events_);
+    if (!guard_) return reader_.read(*events_);
     return noting([this] { return reader_.read(*events_); });
 }
 
 void Listener::rest() {
     nameless_errors_ = 0;
-    if (door_) door_->look();
+    if (guard_) guard_->check();
     loop_.remove(*this);
     rest_timer_.start(rest_time);
 }
@@ -234,7 +236,7 @@ bool Listener::may_sleep() {
         ::fid* handle = &events_->fid;
         return ::fi_trywait(&fabric_.handle(), &handle, 1) == 0;
     };
-    return door_ ? noting(ask) : ask();
+    return guard_ ? noting(ask) : ask();
 }
 
 bool Listener::handle_request(const CmEvent& event) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A listening (passive) endpoint with an event queue of its own, so that strangers at its door
-// never stand in the way of connections that exist. Where connections are kernel sockets it has a
-// doorkeeper. When no descriptor is left for another peer it rests for a while: the provider cannot
-// accept then, and its listening socket stays readable. So it does when its queue only fails.
+// A listening (passive) endpoint with an event queue of its own, so that unauthenticated peers
+// never delay existing connections. Where connections are kernel sockets it has a HandshakeGuard.
+// When no descriptor is left for another peer it rests for a while: the provider cannot accept
+// then, and its listening socket stays readable. It also rests when its queue reports only
+// failures.
 
 #include "netio/fabric/connection.hpp"
-#include "netio/fabric/doorkeeper.hpp"
+#include "netio/fabric/handshake_guard.hpp"
 
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ class Listener final : public netio::Listener, private EventSource {
     template <typename Call>
     auto noting(Call call);
     void rest();
-    void clear_out();
+    void close_pending();
 
     EventLoop& loop_;
     Fabric& fabric_;
@@ -51,7 +52,7 @@ class Listener final : public netio::Listener, private EventSource {
     PassiveEndpointHandle endpoint_;
     Address address_;
     CmReader reader_;
-    std::optional<Doorkeeper> door_;
+    std::optional<HandshakeGuard> guard_;
     Timer rest_timer_;
     Request* pending_ = nullptr;      // being handled
     std::size_t nameless_errors_ = 0; // in a row

@@ -4,9 +4,7 @@
 #include "netio/base/check.hpp"
 #include "netio/base/signals_blocked.hpp"
 #include "netio/fabric.hpp"
-#include "netio/fabric/interface_address.hpp"
-#include "netio/fabric/name_addresses.hpp"
-#include "netio/fabric/socket_address.hpp"
+#include "netio/fabric/addresses.hpp"
 #include "netio/loop/process.hpp"
 #include "netio/loop/signal_handlers.hpp"
 

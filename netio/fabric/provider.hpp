@@ -4,7 +4,7 @@
 // All knowledge of particular providers: which may be used, what to ask libfabric for, and what
 // its answer means. Everywhere else code asks Capabilities.
 
-#include "netio/fabric/handles.hpp"
+#include "netio/fabric/libfabric.hpp"
 #include "netio/transport.hpp"
 
 #include <string>

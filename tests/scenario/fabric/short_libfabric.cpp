@@ -4,7 +4,7 @@
 // the tcp provider has 1,024 receives at most, and who asks for more is offered nothing. The
 // versions of its functions are those of the installed one (short_libfabric.map).
 
-#include "netio/fabric/library.hpp"
+#include "netio/fabric/libfabric.hpp"
 
 #include <dlfcn.h>
 

@@ -2,8 +2,7 @@
 
 // With a libfabric whose connections over tcp have fewer receives than a window may grow to.
 
-#include "netio/fabric/handles.hpp"
-#include "netio/fabric/library.hpp"
+#include "netio/fabric/libfabric.hpp"
 #include "tests/scenario/fabric/ends.hpp"
 
 #include <dlfcn.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/library.hpp"
-
-#include "netio/fabric/handles.hpp"
+#include "netio/fabric/libfabric.hpp"
 
 #include <gtest/gtest.h>
 

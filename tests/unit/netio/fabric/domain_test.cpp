@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/soft_iwarp.hpp"
+#include "netio/fabric/domain.hpp"
 
 #include <array>
 #include <gtest/gtest.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Owners for libfabric's handles. Member order is closing order: a handle that others still refer
-// to cannot be closed (-FI_EBUSY, fi_cq(3), fi_domain(3)), so owners declare fabric, domain,
-// queues, endpoints in this order.
+// libfabric: its functions, owners for its handles, and its errors.
+//
+// The library is not linked: the first call that needs it loads it, once for the process, and it
+// stays loaded. Loading takes 0.2 s where Debian's libfabric is built with psm, and commands and
+// programs that use no fabric should not wait for that (docs/decisions/0014). What its headers
+// define inline is called directly; what it exports is called through Library.
 
 #include "netio/base/status.hpp"
-#include "netio/fabric/library.hpp"
 #include "netio/loop/process.hpp"
 
 #include <memory>
@@ -19,7 +21,25 @@
 
 namespace netio::fabric {
 
-// Aborts when the provider refuses: something still refers to the handle, which is a bug here.
+struct Library {
+    decltype(&::fi_dupinfo) dupinfo;
+    decltype(&::fi_fabric) fabric;
+    decltype(&::fi_freeinfo) freeinfo;
+    decltype(&::fi_getinfo) getinfo;
+    decltype(&::fi_strerror) strerror;
+    decltype(&::fi_version) version;
+};
+
+// Any thread. Throws FabricError with the remedy if libfabric cannot be loaded or is older than the
+// version that this was built with; the next call tries again.
+const Library& library();
+
+// --- handles ---------------------------------------------------------------------------------
+
+// Member order is closing order: a handle that others still refer to cannot be closed (-FI_EBUSY,
+// fi_cq(3), fi_domain(3)), so owners declare fabric, domain, queues, endpoints in this order.
+
+// Aborts if the provider refuses: something still refers to the handle, which is a bug.
 void close_handle(::fid& handle) noexcept;
 
 // Closing also takes the handle out of kernel objects that a child process shares with its parent,
@@ -43,6 +63,8 @@ using EndpointHandle = std::unique_ptr<::fid_ep, HandleCloser>;
 using PassiveEndpointHandle = std::unique_ptr<::fid_pep, HandleCloser>;
 using MemoryHandle = std::unique_ptr<::fid_mr, HandleCloser>;
 using Info = std::unique_ptr<::fi_info, InfoCloser>;
+
+// --- errors ---------------------------------------------------------------------------------
 
 // libfabric returns negative errno values, some of its own (fi_errno(3)).
 std::string fabric_error_text(long code);

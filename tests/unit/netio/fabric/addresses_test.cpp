@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/interface_address.hpp"
+#include "netio/fabric/addresses.hpp"
 
 #include "netio/base/status.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/fabric/signal_pipe.hpp"
+#include "netio/fabric/completion_queue.hpp"
 
 #include <gtest/gtest.h>
 

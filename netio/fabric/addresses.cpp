@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netio/fabric/addresses.hpp"
+
+#include "netio/base/never_destroyed.hpp"
+#include "netio/base/status.hpp"
+
+#include <arpa/inet.h>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <system_error>
+
+namespace netio::fabric {
+
+// --- socket addresses ------------------------------------------------------------------------
+
+namespace {
+
+sa_family_t family_of(const void* socket_address) noexcept {
+    sa_family_t family = AF_UNSPEC;
+    std::memcpy(&family,
+                static_cast<const std::byte*>(socket_address) + offsetof(sockaddr, sa_family),
+                sizeof family);
+    return family;
+}
+
+} // namespace
+
+Address to_address(const void* socket_address) {
+    std::array<char, INET6_ADDRSTRLEN> host{};
+    const sa_family_t family = family_of(socket_address);
+    if (family == AF_INET) {
+        sockaddr_in address{};
+        std::memcpy(&address, socket_address, sizeof address);
+        ::inet_ntop(AF_INET, &address.sin_addr, host.data(), host.size());
+        return {host.data(), ntohs(address.sin_port)};
+    }
+    if (family == AF_INET6) {
+        sockaddr_in6 address{};
+        std::memcpy(&address, socket_address, sizeof address);
+        ::inet_ntop(AF_INET6, &address.sin6_addr, host.data(), host.size());
+        return {host.data(), ntohs(address.sin6_port)};
+    }
+    return {"unknown", 0};
+}
+
+access::GateAddress to_gate_address(const void* socket_address) noexcept {
+    access::GateAddress result;
+    const sa_family_t family = family_of(socket_address);
+    if (family == AF_INET) {
+        sockaddr_in address{};
+        std::memcpy(&address, socket_address, sizeof address);
+        std::array<std::byte, sizeof address.sin_addr> bytes{};
+        std::memcpy(bytes.data(), &address.sin_addr, bytes.size());
+        return {.host = access::host_of_ipv4(bytes), .port = ntohs(address.sin_port)};
+    }
+    if (family == AF_INET6) {
+        sockaddr_in6 address{};
+        std::memcpy(&address, socket_address, sizeof address);
+        std::memcpy(result.host.data(), &address.sin6_addr, result.host.size());
+        result.port = ntohs(address.sin6_port);
+    }
+    return result;
+}
+
+// --- interfaces ------------------------------------------------------------------------------
+
+namespace {
+
+bool reaches_beyond_the_link(const sockaddr* address) {
+    sockaddr_in6 whole{};
+    std::memcpy(&whole, address, sizeof whole);
+    return !IN6_IS_ADDR_LINKLOCAL(&whole.sin6_addr);
+}
+
+} // namespace
+
+std::string_view family_name(int family) noexcept {
+    return family == AF_INET6 ? "IPv6" : "IPv4";
+}
+
+std::string host_at_interface(const std::string& host, int family) {
+    if (host.empty() || host.size() >= IF_NAMESIZE || ::if_nametoindex(host.c_str()) == 0)
+        return host;
+    ifaddrs* found = nullptr;
+    if (::getifaddrs(&found) != 0) {
+        throw FabricError{{errno, std::system_category()},
+                          "cannot look up the addresses of interface '" + host + "'"};
+    }
+    const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list{found, ::freeifaddrs};
+    std::string best;
+    for (const ifaddrs* each = list.get(); each != nullptr; each = each->ifa_next) {
+        if (each->ifa_addr == nullptr || host != each->ifa_name) continue;
+        if (family != AF_UNSPEC && each->ifa_addr->sa_family != family) continue;
+        if (each->ifa_addr->sa_family == AF_INET) return to_address(each->ifa_addr).host;
+        if (each->ifa_addr->sa_family == AF_INET6 && best.empty() &&
+            reaches_beyond_the_link(each->ifa_addr))
+            best = to_address(each->ifa_addr).host;
+    }
+    if (best.empty()) {
+        const std::string kind = family == AF_UNSPEC ? "" : std::string{family_name(family)} + " ";
+        throw FabricError{{EADDRNOTAVAIL, std::system_category()},
+                          "the interface '" + host + "' has no " + kind + "address"};
+    }
+    return best;
+}
+
+// --- names -----------------------------------------------------------------------------------
+
+namespace {
+
+const std::error_category& resolver_category() {
+    struct Category final : std::error_category {
+        const char* name() const noexcept override { return "resolver"; }
+        std::string message(int code) const override { return ::gai_strerror(code); }
+    };
+    static NeverDestroyed<Category> category;
+    return *category;
+}
+
+} // namespace
+
+AddressList resolve(const Address& address, bool passive) {
+    addrinfo hints{};
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = passive ? AI_PASSIVE : 0;
+    addrinfo* found = nullptr;
+    const std::string port = std::to_string(address.port);
+    const int result = ::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found);
+    if (result != 0) {
+        const std::error_code code = result == EAI_SYSTEM
+                                         ? std::error_code{errno, std::system_category()}
+                                         : std::error_code{result, resolver_category()};
+        throw FabricError{code, "cannot resolve '" + address.host + "'"};
+    }
+    return AddressList{found};
+}
+
+std::string numeric_host(const addrinfo& entry) {
+    std::array<char, NI_MAXHOST> host{};
+    const int result = ::getnameinfo(entry.ai_addr, entry.ai_addrlen, host.data(), host.size(),
+                                     nullptr, 0, NI_NUMERICHOST);
+    return result == 0 ? std::string{host.data()} : std::string{};
+}
+
+} // namespace netio::fabric

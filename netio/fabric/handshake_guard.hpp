@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// HandshakeGuard: limits the peers of a tcp listener that do not finish the provider's handshake.
+// The provider would keep them until descriptors run out. The guard closes a pending peer
+//   - that has not finished within the timeout, and
+//   - that is the oldest of its machine, if too many peers of that machine are pending.
+// Sockets that were accepted elsewhere, or that belong to the user, are not touched.
+
+#include "netio/access/host.hpp"
+#include "netio/fabric/kernel_socket.hpp"
+#include "netio/loop/event_loop.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace netio::fabric {
+
+// A peer that has connected and has not finished the provider's handshake.
+struct PendingPeer {
+    int fd = -1;
+    access::GateAddress peer{};
+    friend bool operator==(const PendingPeer&, const PendingPeer&) = default;
+};
+
+// The pending peers that were noticed, in the order of their arrival, with a limit per machine. It
+// makes no system calls; a peer that it selects for closing may be gone already.
+//
+// A peer that has sent its whole request waits for this process, not the other way round, so many
+// more of these are allowed. Otherwise, of a thousand peers that connect while this process is
+// busy, each would be closed just before its turn, connect again, and be closed again.
+class PendingHandshakes {
+  public:
+    explicit PendingHandshakes(std::size_t limit_per_machine) noexcept
+        : limit_{limit_per_machine} {}
+
+    // A machine may have so many times more peers that have sent their request.
+    static constexpr std::size_t requested_factor = 16;
+
+    // Adds a peer. An earlier peer with this descriptor is gone.
+    void enter(const PendingPeer& pending);
+    // The oldest peer of this machine that exceeds the limit. Call mark_requested() or forget() for
+    // it, then ask again.
+    struct Excess {
+        PendingPeer pending;
+        bool has_requested = false;
+    };
+    std::optional<Excess> excess(const access::GateAddress& peer) const;
+    // The peer has sent its whole request.
+    void mark_requested(int fd);
+    void forget(int fd);
+    // The peer has finished. Returns its descriptor; -1: it was not noticed before.
+    int leave(const access::GateAddress& peer);
+    bool knows(const PendingPeer& pending) const;
+    // Forgets all peers that are not in `present`.
+    void keep(const std::map<int, access::GateAddress>& present);
+
+    std::size_t size() const noexcept { return pending_.size(); }
+
+  private:
+    struct Entry {
+        access::GateAddress peer{};
+        std::uint64_t number = 0; // order of arrival
+        bool has_requested = false;
+    };
+    using Entries = std::map<int, Entry>;       // by descriptor
+    using Queue = std::map<std::uint64_t, int>; // descriptors by number
+    struct Machine {
+        Queue silent;    // the whole request has not arrived
+        Queue requested; // it has
+    };
+    using Machines = std::map<access::Host, Machine>;
+
+    void forget(Entries::iterator entry);
+
+    std::size_t limit_;
+    std::uint64_t next_number_ = 0;
+    Entries pending_;
+    Machines machines_;
+};
+
+class HandshakeGuard {
+  public:
+    struct Limits {
+        std::chrono::milliseconds half_handshake; // of blocking reads of a request
+        std::chrono::milliseconds handshake;      // FabricOptions::stranger_timeout
+        std::size_t pending_per_host;             // FabricOptions::strangers_per_host_limit
+    };
+
+    // Throws FabricError: the listening socket cannot be found.
+    HandshakeGuard(EventLoop& loop, const access::GateAddress& address, const Limits& limits);
+
+    // The listening socket is readable.
+    void on_accept_ready();
+    // The provider may have accepted a connection, with the descriptor that was free before.
+    void note(int fd);
+    // The socket of a peer whose request the provider has read; none if the peer is gone. From now
+    // on its socket reports all that arrives.
+    KernelSocket admit(const access::GateAddress& peer);
+    // Closes the peers that were pending at the last check already.
+    void check();
+    // Closes all pending peers. Returns how many of them the provider still has open.
+    std::size_t close_all();
+
+  private:
+    using Peers = std::map<int, access::GateAddress>; // by descriptor
+
+    void enter(const PendingPeer& pending);
+    void report_closed(const PendingHandshakes::Excess& excess) const;
+
+    EventLoop& loop_;
+    const std::size_t pending_per_host_;
+    ListeningSocket socket_;
+    std::chrono::milliseconds timeout_;
+    Timer timer_;
+    PendingHandshakes pending_;
+    Peers last_seen_; // pending at the last check
+};
+
+} // namespace netio::fabric
