@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/common/printable.hpp"
 
-#include "netio/base/unseen.hpp"
+#include "netio/base/control_characters.hpp"
 
 #include <fmt/format.h>
 

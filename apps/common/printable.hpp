@@ -16,9 +16,10 @@ namespace apps {
 enum class Lines : std::uint8_t { one, several };
 
 // The text without what acts on a terminal, forges a line or cannot be seen. Ends of lines and tabs
-// become \n, \r and \t; other control characters and characters that netio/base/unseen.hpp lists
-// become \uXXXX, as in JSON, so that a JSON text stays one; bytes that are not UTF-8 become \xXX.
-// What is already escaped stays as it is. The result has at most `limit_bytes`.
+// become \n, \r and \t; other control characters and characters that
+// netio/base/control_characters.hpp lists become \uXXXX, as in JSON, so that a JSON text stays one;
+// bytes that are not UTF-8 become \xXX. What is already escaped stays as it is. The result has at
+// most `limit_bytes`.
 std::string printable(std::string_view text, std::size_t limit_bytes = 1024,
                       Lines lines = Lines::one);
 // Whether printable() would return the text as it is, if it is not too long.

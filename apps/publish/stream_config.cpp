@@ -4,7 +4,7 @@
 #include "apps/common/fid_spec.hpp"
 #include "apps/common/pattern.hpp"
 #include "apps/publish/section_reader.hpp"
-#include "netio/base/unseen.hpp"
+#include "netio/base/control_characters.hpp"
 #include "pubsub/core/fid_ranges.hpp"
 #include "pubsub/discovery/announcement.hpp"
 

@@ -120,7 +120,7 @@ void CompletionQueue::settle_connection(Connection& connection) {
 std::size_t CompletionQueue::drain(std::size_t budget) {
     draining_ = true;
     const std::size_t work = read_and_settle(budget);
-    // Behind it, since what an empty queue has not told of is no message.
+    // After the reading: bytes that an empty queue has not reported belong to no message.
     if (loop_.now() >= audits_.due) audit_some();
     draining_ = false;
     return work;
@@ -178,7 +178,7 @@ void CompletionQueue::deliver(const ::fi_cq_data_entry& entry) {
     if (entry.op_context == nullptr) {
         // A provider whose writes consume no receive does not say which endpoint was written to;
         // connections that announced such writes have a queue of their own. In another one it is a
-        // forged write, of somebody who may be gone: whoever is the only one left has not written.
+        // forged write, perhaps of a connection that is gone, so it is not attributed to a member.
         if (written && limits_.alone && !members_.empty())
             members_.front()->complete_remote_write(completion);
         return;
@@ -239,7 +239,7 @@ std::size_t CompletionQueue::finish(std::size_t place, std::size_t budget) {
     return work;
 }
 
-// Nothing can be expected of it any more, so it is not read again, which would fail for ever.
+// The queue reports nothing any more, so it is not read again.
 void CompletionQueue::fail_all(long error) {
     failed_ = true;
     for (Connection* const connection : members_) {

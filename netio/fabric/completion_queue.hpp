@@ -84,7 +84,7 @@ class OperationTable {
         free_ = index;
     }
 
-    // Never null, so that a completion without a context can be told apart.
+    // Never null, so that a completion without a context can be recognised.
     void* name_of(std::uint32_t index) const noexcept {
         const std::uint64_t number =
             (static_cast<std::uint64_t>(slots_[index].generation) << 32U) | (index + 1U);
@@ -128,7 +128,7 @@ class CompletionQueue final : public EventSource {
     bool has_capacity(std::size_t entry_count) const noexcept;
     void join(Connection& connection);
     void leave(Connection& connection) noexcept;
-    // For QueueReservation. False: there is no room for so many.
+    // For QueueReservation. Returns false if the queue has not enough free entries.
     bool reserve(std::size_t entry_count) noexcept;
     void give_back(std::size_t entry_count) noexcept;
 
@@ -155,14 +155,14 @@ class CompletionQueue final : public EventSource {
   private:
     struct Closing {
         Connection* connection = nullptr; // null: settled, or destroyed meanwhile
-        std::uint64_t due = 0;            // when so many entries were read
+        std::uint64_t due = 0;            // number of the entry after which it is settled
     };
 
     struct Batch { // read, and not yet delivered from `next` up to `filled`
         std::array<::fi_cq_data_entry, 64> entries{};
         std::size_t next = 0;
         std::size_t filled = 0;
-        bool is_last = false; // the queue was empty behind it
+        bool is_last = false; // the queue was empty after it
     };
     struct Audits {
         TimePoint due{};
@@ -170,11 +170,12 @@ class CompletionQueue final : public EventSource {
     };
 
     std::size_t read_and_settle(std::size_t budget);
-    // Reads more entries if none are left; false: there are none.
+    // Reads more entries if none are left. Returns false if there are none.
     bool refill();
     void deliver(const ::fi_cq_data_entry& entry);
     void deliver_error();
-    // `empty`: nothing is left to read. At most so many pieces, and none when the time is up.
+    // `empty`: nothing is left to read. Reports at most `budget` events, and none when the time is
+    // up.
     std::size_t settle(bool empty, std::size_t budget);
     std::size_t finish(std::size_t place, std::size_t budget);
     void fail_all(long error);
@@ -198,17 +199,17 @@ class CompletionQueue final : public EventSource {
     bool held_ = false;        // it is not read for the time being
 };
 
-// The entries that an endpoint may need in a completion queue, given back with this object. It must
+// The entries that an endpoint may need in a completion queue, released with this object. It must
 // outlive the endpoint.
 class QueueReservation {
   public:
-    // `alone`: in a queue shared with nobody, which goes with it.
+    // `alone`: in a queue of its own, which is closed with it.
     QueueReservation(Domain& domain, std::size_t entry_count, bool alone);
     ~QueueReservation();
     QueueReservation(const QueueReservation&) = delete;
     QueueReservation& operator=(const QueueReservation&) = delete;
 
-    // So many entries more. False: the queue has no room for them.
+    // Reserves more entries. Returns false if the queue has not enough.
     bool reserve(std::size_t entry_count) noexcept {
         if (!queue_.reserve(entry_count)) return false;
         entry_count_ += entry_count;

@@ -68,7 +68,7 @@ class Endpoint {
         return is_unanswered_ && capabilities_.connector_speaks_first;
     }
     EndpointHandle release() noexcept { return std::move(handle_); }
-    // Tells the peer, if it has heard of this endpoint.
+    // `was_used`: the peer knows this endpoint and is notified.
     void close(bool was_used) noexcept;
 
   private:
@@ -156,8 +156,8 @@ class Connection final : public netio::Connection {
     bool is_attempt() const noexcept {
         return !accepting_ && (state_ == State::idle || state_ == State::opening);
     }
-    // Before the provider may read: asks the gate, and the handler what it makes of an answer. May
-    // destroy this connection, and then says no.
+    // Whether the provider may read. Asks AnswerCheck, and the handler to judge an answer. May
+    // destroy this connection, and then returns false.
     bool provider_may_read();
     void complete(std::uint32_t operation, const Completion& completion);
     void complete_with_error(std::uint32_t operation, int error);
@@ -167,10 +167,11 @@ class Connection final : public netio::Connection {
     bool is_settled() const noexcept;
     void on_event(const CmEvent& event);
     void on_event_error(const CmError& error);
-    // Tells of the next operation that is given up, and behind the last one that it is closed:
-    // true. May destroy this connection.
+    // Reports the next canceled operation, or after the last one the end, and then returns true.
+    // May destroy this connection.
     bool finish_close();
-    // Cuts off a peer that sends what nobody is told of; `all_told`: its queue is empty.
+    // Disconnects a peer that sends bytes which the provider does not report. `all_told`: the
+    // completion queue is empty.
     void audit(bool all_told);
     // Something broke: no more posting; on_closed follows when the queue is settled.
     void break_off(CloseReason reason, std::string detail);
@@ -200,7 +201,7 @@ class Connection final : public netio::Connection {
     }
 
     OperationTable& operations() const noexcept { return queue_ref_.queue().operations(); }
-    // False: the handler destroyed this connection.
+    // Returns false if the handler destroyed this connection.
     bool establish(std::span<const std::byte> data);
     bool must_wait(const Held& held);
     Status posted(long result, std::uint32_t operation, const char* step);

@@ -50,7 +50,7 @@ const VerbsLibrary* verbs_library() {
 
 namespace {
 
-// An event of a queue belongs to whoever made the queue, and is told to him.
+// An event of a queue is reported to the owner of the queue, not here.
 std::optional<DeviceEvent::Kind> kind_of(::ibv_event_type type) {
     using Kind = DeviceEvent::Kind;
     switch (type) {

@@ -20,7 +20,7 @@ namespace netio::fabric {
 
 namespace {
 
-// Where the provider reads and writes local memory without being told of it first.
+// For providers that read and write local memory without a registration.
 class NoRegistration final : public Registration {
   public:
     void* descriptor() const noexcept override { return nullptr; }
@@ -104,7 +104,7 @@ bool is_soft_iwarp(const ::fi_info& info) {
 }
 
 CompletionQueueHandle cover_ill_numbered_page(::fid_domain& domain) {
-    constexpr std::size_t entries_of_257_pages = 32768; // 32 bytes each, and a word behind them
+    constexpr std::size_t entries_of_257_pages = 32768; // 32 bytes each, followed by a word
     ::fi_cq_attr attributes{};
     attributes.size = entries_of_257_pages;
     attributes.format = FI_CQ_FORMAT_DATA;

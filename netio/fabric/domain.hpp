@@ -61,7 +61,7 @@ class Domain final : public MemoryDomain {
     // A short piece must not be the only one of a post if it lies in two pages (soft iWARP).
     bool splits_at_pages() const noexcept { return splits_at_pages_; }
 
-    // A queue with room for so many outstanding operations; `alone`: shared with nobody.
+    // A queue with this many free entries; `alone`: a queue of its own.
     CompletionQueue& queue_for(std::size_t entry_count, bool alone);
     // A queue that was taken alone is closed with its connection.
     void release(CompletionQueue& queue) noexcept;
@@ -92,9 +92,9 @@ class Fabric {
 
     bool serves(const ::fi_info& info) const;
     ::fid_fabric& handle() noexcept { return *fabric_; }
-    // For a connection that is accepted, or an attempt. With iWARP the error of one that is refused
-    // names nobody (rdma_connect() fails within a read of the queue), so over devices each attempt
-    // is the only one on its queue, as long as there are no more of them than this.
+    // For an accepted connection, or an attempt to connect. With iWARP the error of a refused
+    // attempt names no endpoint (rdma_connect() fails within a read of the queue), so over devices
+    // each attempt is the only one on its queue, for at most attempt_queue_limit attempts.
     EventQueue& events_for(bool accepting);
     static constexpr std::size_t attempt_queue_limit = 64;
     // For one attempt whose answer is judged before the provider reads it, until release().

@@ -31,7 +31,7 @@ CmReader::Result CmReader::read(::fid_eq& queue) {
         return Result::error;
     }
     if (size < 0 && size != -FI_EAGAIN) {
-        // iWARP: a refused connection comes back as the result of the read and names nobody.
+        // iWARP: a refused connection is the result of the read, which names no endpoint.
         error_ = {.handle = nullptr, .error = static_cast<int>(-size), .data = {}};
         return Result::error;
     }
@@ -132,7 +132,8 @@ void EventQueue::deliver(const CmEvent& event) {
 void EventQueue::deliver_error(const CmError& error) {
     auto found = members_.find(error.handle);
     if (found == members_.end() && error.handle == nullptr) {
-        // Nobody was named; it can only be one that is still connecting, or was given up then.
+        // No endpoint is named: it can only be one that is connecting, or was abandoned while it
+        // was.
         found = std::find_if(members_.begin(), members_.end(),
                              [](const auto& member) { return member.second->is_attempt(); });
         if (found == members_.end() && !abandoned_.empty()) return close_abandoned();
@@ -144,7 +145,7 @@ void EventQueue::deliver_error(const CmError& error) {
     close_abandoned(error.handle);
 }
 
-// The queue itself is broken, and would say so for ever.
+// The queue itself is broken and would report errors without end.
 void EventQueue::fail(const CmError& error) {
     failure_ = error.error;
     for (const auto& [handle, connection] : members_)

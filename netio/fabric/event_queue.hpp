@@ -33,11 +33,11 @@ struct CmError {
     std::span<const std::byte> data; // of a rejection
 };
 
-// Reading an event queue that answers "nothing" has often done something all the same: the provider
-// accepts or goes on with one connection each time. So often in a row it must say so.
+// A read of an event queue that returns no event has often made progress all the same: the provider
+// accepts or continues one connection each time. So a queue counts as empty after this many reads.
 inline constexpr unsigned empty_reads = 2;
 
-// Errors in a row that name nobody; after so many the queue itself is taken for broken.
+// Successive errors that name no endpoint, after which the queue itself counts as broken.
 inline constexpr std::size_t nameless_error_limit = 64;
 
 // Reads one event; used by this queue and by listeners.
@@ -85,12 +85,12 @@ class EventQueue final : public EventSource {
     ~EventQueue();
 
     ::fid_eq& handle() noexcept { return *queue_; }
-    // Breaks the connection off if the queue has failed: nothing would ever be told of it.
+    // Breaks the connection off if the queue has failed, since it would never get an event.
     void join(::fid_t endpoint, Connection& connection);
     void leave(::fid_t endpoint) noexcept;
-    // It works, and nobody on it is to be connected and not answered yet.
+    // The queue works, and no attempt on it waits for an answer.
     bool takes_attempt() const;
-    // It will be told of the answer to an endpoint that is abandoned.
+    // The queue will get the answer to an abandoned endpoint.
     bool tells_of_abandoned(bool accepting) const;
     // Keeps it until then.
     void abandon(std::unique_ptr<AbandonedEndpoint> endpoint);
@@ -122,7 +122,7 @@ class EventQueue final : public EventSource {
     // Events name an endpoint by its handle; one that is not here any more was destroyed.
     std::unordered_map<::fid_t, Connection*> members_;
     std::vector<std::unique_ptr<AbandonedEndpoint>> abandoned_;
-    std::size_t nameless_errors_ = 0; // in a row, that concerned nobody
+    std::size_t nameless_errors_ = 0; // in a row, that named no endpoint
     int failure_ = 0;                 // of the queue itself, for good: it is not read any more
 };
 

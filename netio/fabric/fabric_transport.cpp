@@ -26,7 +26,7 @@ void validate(const FabricOptions& options) {
     const auto require = [](bool valid, const char* what) {
         if (!valid) throw std::invalid_argument{std::string{"fabric: "} + what};
     };
-    // To the kernel no time at all is for ever.
+    // For the kernel a time-out of 0 means no time-out.
     require_time("fabric: half_handshake_timeout", options.half_handshake_timeout);
     require_time("fabric: stranger_timeout", options.stranger_timeout);
     require(options.strangers_per_host_limit > 0, "strangers_per_host_limit must be at least 1");

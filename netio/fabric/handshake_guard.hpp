@@ -29,15 +29,15 @@ struct PendingPeer {
 // The pending peers that were noticed, in the order of their arrival, with a limit per machine. It
 // makes no system calls; a peer that it selects for closing may be gone already.
 //
-// A peer that has sent its whole request waits for this process, not the other way round, so many
-// more of these are allowed. Otherwise, of a thousand peers that connect while this process is
+// A peer that has sent its whole request waits for this process, not the other way round, so the
+// limit for these is higher. Otherwise, of a thousand peers that connect while this process is
 // busy, each would be closed just before its turn, connect again, and be closed again.
 class PendingHandshakes {
   public:
     explicit PendingHandshakes(std::size_t limit_per_machine) noexcept
         : limit_{limit_per_machine} {}
 
-    // A machine may have so many times more peers that have sent their request.
+    // The factor of the higher limit.
     static constexpr std::size_t requested_factor = 16;
 
     // Adds a peer. An earlier peer with this descriptor is gone.

@@ -245,7 +245,7 @@ ListeningSocket::ListeningSocket(const access::GateAddress& local,
 }
 
 ListeningSocket::Mark ListeningSocket::next_mark() noexcept {
-    // Seconds up to 32767 (tcp(7)); nobody else sets keepalive to nine hours.
+    // Seconds up to 32767 (tcp(7)); no other program sets keepalive to nine hours.
     constexpr unsigned values = 4096;
     static std::atomic<unsigned> count{0};
     const unsigned number = count++;

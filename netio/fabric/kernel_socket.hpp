@@ -38,8 +38,8 @@ namespace netio::fabric {
 inline constexpr std::size_t tcp_message_header_bytes = 32;
 inline constexpr std::size_t tcp_message_data_bytes = 256;
 
-// A socket of the provider's, in the table as long as this lives. The provider owns the
-// descriptor; let go of this before the provider closes it.
+// A socket of the provider, in the table during the lifetime of this object. The provider owns the
+// descriptor; this object must be destroyed before the provider closes it.
 class KernelSocket {
   public:
     KernelSocket() = default; // none
@@ -52,9 +52,10 @@ class KernelSocket {
     int fd() const noexcept { return fd_; }
     // Its own end.
     access::GateAddress local() const noexcept;
-    // Whatever arrives is reported from now on. False: the kernel refuses it.
+    // Reports all bytes that arrive from now on. Returns false if the kernel refuses it.
     [[nodiscard]] bool report_all() const noexcept { return report_from(1); }
-    // It counts as readable once so many bytes are there, or its end. False: the kernel refuses it.
+    // Makes the socket readable once `byte_count` bytes or the end have arrived. Returns false if
+    // the kernel refuses it.
     [[nodiscard]] bool report_from(std::size_t byte_count) const noexcept;
     // Something was handed to the kernel to be sent, delivered or not.
     bool has_sent() const noexcept;
@@ -67,8 +68,7 @@ class KernelSocket {
     // Of a connection: lets the kernel ask an idle peer's kernel about once an interval whether it
     // is there.
     void probe_when_idle(Duration interval) const noexcept;
-    // How many of the bytes that the peer has sent were read here; nothing: the kernel does not
-    // say.
+    // How many bytes of the peer were read here; nullopt if the kernel does not report it.
     std::optional<std::uint64_t> read_bytes() const noexcept;
     // How long ago the peer's kernel last acknowledged or sent anything.
     Duration silence() const noexcept;
@@ -84,7 +84,7 @@ KernelSocket find_connection(::fid_ep& endpoint, int guess);
 // A connected socket of this process with these names, or none; `guess` is looked at first.
 KernelSocket find_connection(const access::GateAddress& local, const access::GateAddress& peer,
                              int guess);
-// A stream socket that nobody knows; for a guess.
+// A stream socket that is not in the table; for a guess.
 bool may_be_new_socket(int fd);
 
 // The listening socket of a provider, and the sockets accepted from it.
@@ -93,7 +93,7 @@ class ListeningSocket {
     // The one bound to this address. Throws FabricError: it cannot be found or set up.
     ListeningSocket(const access::GateAddress& local, std::chrono::milliseconds receive_limit);
 
-    // Whether the descriptor is a socket that was accepted here and belongs to nobody yet.
+    // Whether the descriptor is a socket that was accepted here and is not in the table yet.
     bool has_accepted(int fd) const;
     // The socket accepted here from this peer; none if it is gone. `known`: which it was; -1: all
     // are looked at.
@@ -102,11 +102,11 @@ class ListeningSocket {
     static std::string name_of_peer(int fd); // for people
     // Whether all of a request has arrived, read or not.
     static bool has_requested(int fd);
-    // Those accepted here that belong to nobody yet.
+    // Visits the sockets accepted here that are not in the table yet.
     void for_each_pending(
         const std::function<void(const access::GateAddress& peer, int fd)>& visit) const;
 
-    // Cuts them off, also those that were before; how many of them are still open.
+    // Shuts them down, also those that were before. Returns how many are still open.
     std::size_t cut_off_pending() const;
 
   private:
@@ -125,8 +125,7 @@ class ListeningSocket {
     Mark mark_;
 };
 
-// Its peer is told that it is over. The descriptor is the provider's, which closes it when it reads
-// the end.
+// Shuts a socket down. The provider owns the descriptor and closes it when it reads the end.
 void cut_off(int fd) noexcept;
 
 // Keeps the tcp provider from reading what a peer has sent before this side has judged the peer's

@@ -50,7 +50,7 @@ void* open_library() {
 }
 
 // The layout of what a function takes belongs to its version, so the newest one will not do: it has
-// to be the one that a linker would have chosen beside these headers.
+// to be the one that a linker would have chosen with these headers.
 template <typename Function>
 void find(void* library, const char* name, const char* version, Function& function) {
     void* const found = ::dlvsym(library, name, version);

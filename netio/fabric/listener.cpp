@@ -68,7 +68,7 @@ class Listener::Request final : public ConnectionRequest {
                               "(ulimit -n, or LimitNOFILE= of a systemd unit)"};
         }
         Domain& domain = fabric_.domain_for(*info_);
-        // Should this throw, the request is still there to be rejected, so that the peer is told.
+        // If this throws, the request can still be rejected, so that the peer is notified.
         EndpointHandle endpoint = Endpoint::open(domain, *info_, limits);
         // Now the endpoint has the connection: closing it is what the peer hears of, and all that a
         // rejection does is to free the request.

@@ -33,7 +33,7 @@ class Listener final : public netio::Listener, private EventSource {
 
     class Request;
 
-    // False: the handler destroyed this listener.
+    // Returns false if the handler destroyed this listener.
     bool handle_request(const CmEvent& event);
     CmReader::Result read();
     bool is_broken(CmReader::Result result);

@@ -38,7 +38,7 @@ Info info_of(const Route& route);
 // Everything that a provider offers on this machine (a list through fi_info::next).
 Info query_all(const std::string& provider);
 
-// What to tell who asked for it in vain.
+// Error texts for a request without an offer.
 std::string cannot_reach(const std::string& provider, const Address& remote,
                          const std::string& local_host);
 std::string cannot_listen(const std::string& provider, const Address& address);
@@ -49,7 +49,7 @@ Capabilities capabilities_of(const ::fi_info& info);
 // Throws FabricError: a message needs more scatter-gather elements than the provider gives, one for
 // the frame's header and one for the rest.
 void require_segments(const ::fi_info& info);
-// With room for what a connection posts beside its user's sends (Connection::last_sign_of_life).
+// Includes what a connection posts in addition to its user's sends (Connection::last_sign_of_life).
 std::size_t send_queue_size(std::string_view provider, const QueueLimits& limits);
 // Where it costs nothing, as many as libfabric offered. Throws FabricError: that is too few.
 std::size_t receive_queue_size(const ::fi_info& info, const QueueLimits& limits);

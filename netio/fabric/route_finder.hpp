@@ -20,7 +20,7 @@ class RouteFinder final : private EventSource {
   public:
     // Does the search; blocks; called from any thread, also when this finder is gone.
     using Search = std::function<FoundRoutes(const Address& remote, const std::string& local_host)>;
-    // So many names are looked up at the same time; others wait for their turn.
+    // Names that are resolved at the same time; further names wait in a queue.
     static constexpr std::size_t thread_limit = 4;
 
     // Throws FabricError.

@@ -144,7 +144,7 @@ class EpollPoller final : public Poller {
         const auto found = sources_.find(event.data.fd);
         if (found == sources_.end()) return; // only if its owner has closed it too early
         for (EventSource* const source : found->second) {
-            // An error concerns everybody.
+            // An error concerns all sources.
             const std::uint32_t wanted = source->wait_events() | EPOLLERR | EPOLLHUP;
             if ((event.events & wanted) != 0) fired.push_back(source);
         }

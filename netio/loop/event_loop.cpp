@@ -73,7 +73,7 @@ EventLoop::EventLoop(Options options)
     : observer{options.observer}, options_{checked(options)},
       own_poller_{make_epoll_poller()}, poller_{*own_poller_}, now_{poller_.now()},
       last_work_{now_}, work_end_{now_}, poll_{now_}, tasks_{options_.post_limit} {
-    // Whoever waits for signals with a loop has no transport yet, perhaps.
+    // A program may wait for signals with a loop before it has a transport.
     [[maybe_unused]] static const bool once = (undo_foreign_signal_handlers(), true);
 }
 
@@ -160,8 +160,8 @@ bool EventLoop::post(std::function<void()> task) {
     return put != TaskQueue::Put::full;
 }
 
-// Everything that a loop does, whoever drives it: a turn, and if there was nothing to do, a wait
-// and another one.
+// Everything that a loop does, however it is driven: a turn, and if there was nothing to do, a wait
+// and another turn.
 bool EventLoop::step(TimePoint deadline) {
     if (turn()) return true;
     if (!may_wait()) return false;

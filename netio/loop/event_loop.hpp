@@ -8,11 +8,11 @@
 //
 //     posted tasks -> drain the active sources -> due timers -> free the retired -> sleep or spin
 //
-// Sources come before timers, so that a timer which judges a silence judges behind what had
-// arrived by then. Sleeping is allowed only after every active source has said may_sleep(), because
-// a fabric queue must be armed before its descriptor is waited for (fi_poll(3), fi_trywait); this
-// is what makes a lost wake-up impossible. A source that was armed stays armed and costs nothing
-// until its descriptor fires or somebody activates it.
+// Sources come before timers, so that a timer which judges the silence of a peer runs after
+// everything that had arrived by then. Sleeping is allowed only after every active source has said
+// may_sleep(), because a fabric queue must be armed before its descriptor is waited for
+// (fi_poll(3), fi_trywait); this is what makes a lost wake-up impossible. A source that was armed
+// stays armed and costs nothing until its descriptor fires or it is activated.
 //
 // Threads: post() and stop() may be called from any thread; everything else only from the thread
 // that runs the loop (checked). Processes: a child that is forked must not use a loop of its
@@ -62,8 +62,8 @@ class NETIO_EXPORT EventLoop {
         // a task, a timer, an event (a page with all its messages); what one takes comes on top.
         std::chrono::microseconds turn_limit{1000};
         std::size_t post_limit = 65536; // tasks posted and not yet run
-        // Who is told what is worth a line of a log (netio/base/observer.hpp), and outlives what
-        // tells it; null: nobody.
+        // Is notified of what is worth a line of a log (netio/base/observer.hpp). Outlives the
+        // objects of the loop. May be null.
         Observer* observer = nullptr;
     };
 
@@ -85,12 +85,12 @@ class NETIO_EXPORT EventLoop {
     // Ends the run(), run_once() or dispatch() that is running after its current turn, or else
     // makes the next one return without waiting. Any thread; not from a signal handler.
     void stop() noexcept;
-    // Runs the task on the loop's thread in one of the next turns, in order of posting. False: too
-    // many are waiting already, and this one will not run. Any thread.
+    // Runs the task on the loop's thread in one of the next turns, in order of posting. Returns
+    // false if too many tasks are waiting already; this one will not run. Any thread.
     [[nodiscard]] bool post(std::function<void()> task);
 
     // The time as read at the start of this turn; it stands still while handlers run. Between two
-    // turns, where somebody else's loop drives this one: the clock's.
+    // turns, where another loop drives this one: the clock's.
     TimePoint now() const noexcept {
         const bool in_turn = thread_.load(std::memory_order_relaxed) != std::thread::id{};
         return in_turn ? now_ : poller_.now();
@@ -109,10 +109,9 @@ class NETIO_EXPORT EventLoop {
         return dispatch(clamped(budget));
     }
 
-    // For those who judge how long others were silent. How long this loop has not looked, in all
-    // since it exists: because a handler took its time, or because the process was stopped. Nobody
-    // is to blame for a silence that nobody could have heard. Behind a dispatch() that left nothing
-    // to do it counts from when a timer was due.
+    // How long in total this loop was not able to poll: because a handler took its time, or because
+    // the process was stopped. A peer is not to blame for a silence in that time. After a
+    // dispatch() that left nothing to do it counts from when a timer was due.
     Duration stalled() const noexcept { return poll_.stalled(); }
     // All that had arrived by then was handed over.
     TimePoint caught_up() const noexcept { return poll_.last_caught_up(); }
@@ -140,7 +139,7 @@ class NETIO_EXPORT EventLoop {
     [[nodiscard]] bool may_destroy(const char* type) const noexcept;
     // Whether this process has inherited the loop from the one that created it.
     bool is_inherited() const noexcept { return generation_ != process_generation(); }
-    // Who is told from now on; null: nobody.
+    // Is notified from now on; may be null.
     Observer* observer;
 
   private:

@@ -27,9 +27,9 @@ class NETIO_EXPORT EventSource {
     // What to wait for, as epoll events; read once, when the source is added.
     virtual std::uint32_t wait_events() const noexcept;
     // Does at most about `budget` pieces of work; returns how many were done. A piece that runs a
-    // user's handler may take long: ask EventLoop::time_is_up() behind it.
+    // user's handler may take long: ask EventLoop::time_is_up() after it.
     virtual std::size_t drain(std::size_t budget) = 0;
-    // Arms the descriptor. False: there is work now, do not sleep.
+    // Arms the descriptor. Returns false if there is work now: do not sleep.
     virtual bool may_sleep() = 0;
     // True: draining without waiting for the descriptor is cheap and finds work earlier, so a
     // spinning loop does it every turn. False: drained only after the descriptor fired.

@@ -32,7 +32,8 @@ bool TaskQueue::run(const std::function<bool()>& time_is_up) {
     }
     const std::size_t begin = next_;
     while (next_ < running_.size()) {
-        // Taken out, so that what it holds is freed behind it and not with the last of the batch.
+        // Taken out, so that what it holds is freed after it and not with the last task of the
+        // batch.
         const std::function<void()> task = std::move(running_[next_++]);
         to_run_ = running_.size() - next_; // before it may post another one
         task();

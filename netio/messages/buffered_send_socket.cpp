@@ -110,7 +110,7 @@ class BufferedSendCore final : private SendSocket::Handler {
     bool capacity_wanted_ = false;
     Timer flush_timer_;
     GracefulClose closing_;
-    SendSocket connection_; // last: goes first
+    SendSocket connection_; // last: destroyed first
 };
 
 // --- opening --------------------------------------------------------------------------------

@@ -36,9 +36,10 @@ class NETIO_EXPORT BufferedSendSocket final {
         SendSocket::Options socket{};
         std::size_t page_bytes = 64 * 1024; // less if the receiver's buffers are smaller
         std::size_t page_count = 128;
-        std::size_t watermark_bytes = 0; // a page leaves when it holds so much; 0: when full
+        std::size_t watermark_bytes =
+            0; // a page leaves when it holds this many bytes; 0: when full
         // The longest that a message waits for its page to fill; 0: no timer. Pages leave for this
-        // reason once in so long: the first after a pause leaves at the end of the loop's turn.
+        // reason at most once in this time: the first after a pause leaves at the end of the turn.
         std::chrono::microseconds flush_time{40};
     };
 
@@ -73,7 +74,7 @@ class NETIO_EXPORT BufferedSendSocket final {
     // on_connected or on_closed follows. Not while connected or connecting (checked).
     void connect(const Address& remote);
     // Ends in order: on_closed(orderly) when the user of the receiver has been given everything
-    // that was accepted; on_closed(unconfirmed), with a count, if it takes nothing more for
+    // that was accepted; on_closed(unconfirmed), with a count, if it receives nothing more for
     // socket.session.close_timeout, or not everything within close_limit.
     void close();
     // Ends at once: on_closed(local) follows, which says how much is unconfirmed.
@@ -91,7 +92,7 @@ class NETIO_EXPORT BufferedSendSocket final {
         count(message.size());
         return Status::ok;
     }
-    // The parts, one behind the other, are one message.
+    // The parts, one after the other, are one message.
     Status sendv(MessageParts parts);
     // Sends what is coalesced now.
     void flush();

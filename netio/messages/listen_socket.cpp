@@ -144,7 +144,7 @@ struct ListenSocket::Impl final : private SessionListener::Handler, private Sess
     void continue_ending();
     void hand_over(ReceiveCore& peer, std::span<const std::byte> message,
                    std::optional<std::uint64_t> immediate);
-    // Returns what is wrong with the frame; empty: nothing.
+    // Returns what is wrong with the frame; empty if it is good.
     std::string_view take_frame(ReceiveCore& peer, const IncomingFrame& frame);
     std::string_view take_message(ReceiveCore& peer, const IncomingFrame& frame);
     std::string_view take_page(ReceiveCore& peer, std::span<const std::byte> body);

@@ -4,7 +4,7 @@
 // The receiving side of point-to-point connections: a listen socket makes a receive socket for
 // every sender that connects, and owns it. It serves buffered and unbuffered senders alike: pages
 // are unpacked, fragments put together. Receive buffers are allocated, registered and posted by the
-// library; their size is told to the sender, which refuses larger messages.
+// library; the sender learns their size and refuses larger messages.
 //
 //     netio::ListenSocket socket{*transport, {.addresses = {{"10.0.0.1", 1234}}}, handler};
 //
@@ -36,13 +36,13 @@ class NETIO_EXPORT ReceiveSocket final {
     ReceiveSocket& operator=(const ReceiveSocket&) = delete;
 
     std::string peer_address() const;
-    // Takes no more for the time being, from the next message on: what has arrived waits, and the
-    // sender stops when all receive buffers here are full. What had arrived when the sender died
-    // waits too, and on_closed behind it. Behind close() and abort() it does nothing.
+    // Hands over no more, from the next message on: what has arrived waits, and the sender stops
+    // when all receive buffers here are full. What had arrived when the sender died waits as well,
+    // and on_closed after it. After close() and abort() it does nothing.
     void pause();
     // Goes on in one of the loop's next turns.
     void resume();
-    // Ends in order: no message any more; the sender is told whether it had sent more.
+    // Ends in order: no further message is handed over; the sender learns if it had sent more.
     void close();
     // Ends at once: on_closed(local) follows.
     void abort();
@@ -63,14 +63,14 @@ class NETIO_EXPORT ListenSocket final {
   public:
     struct Options {
         AddressList addresses{};
-        bool open = false; // other machines may reach them, and whoever does may connect
+        bool open = false;                           // any peer of other machines may connect
         SessionOptions session = {.send_count = 16}; // sends only credits
         std::size_t peer_limit = 4096;               // senders connected at once
-        // So many of one host; 0: half of them. Where there are keys, theirs counts.
+        // Senders of one host; 0: half of peer_limit. Where there are keys, their limit counts.
         std::size_t links_per_host = 0;
         // Of a buffered sender's message that is larger than a page; a larger one is refused there.
         std::size_t largest_message_bytes = std::size_t{16} * 1024 * 1024;
-        std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
+        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
     };
 
     class Handler {
@@ -92,7 +92,7 @@ class NETIO_EXPORT ListenSocket final {
         std::uint64_t messages = 0; // handed over
         std::uint64_t bytes = 0;    // of those messages
         std::uint64_t connected = 0;
-        // As the loop's observer is told (netio/base/observer.hpp).
+        // The loop's observer is notified of both (netio/base/observer.hpp).
         std::uint64_t rejected = 0;
         std::uint64_t accept_failed = 0;
     };
@@ -104,7 +104,7 @@ class NETIO_EXPORT ListenSocket final {
     ListenSocket(const ListenSocket&) = delete;
     ListenSocket& operator=(const ListenSocket&) = delete;
 
-    // Nobody can connect any more; senders that are connected stay.
+    // No further sender can connect; connected senders stay.
     void stop_listening() noexcept;
     // stop_listening(), and ends every connection in order; on_listen_closed follows.
     void close();

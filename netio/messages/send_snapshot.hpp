@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a send socket is at a moment, for whoever shows it. A plain value: it may be taken to another
+// The state of a send socket at a moment, for display. A plain value: it may be passed to another
 // thread.
 
 #include "netio/base/latency_histogram.hpp"

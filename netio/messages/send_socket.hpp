@@ -41,7 +41,7 @@ class NETIO_EXPORT SendSocket final {
                                   .receive_count = 16, // only credits come back
                                   .window_limit = 0};
         std::string local_host{};               // empty: any
-        std::shared_ptr<const ClientKey> key{}; // to be let in with; null: none
+        std::shared_ptr<const ClientKey> key{}; // for the authentication; null: none
         // After connect(), until close() or abort(): try again until a listener has accepted, and
         // after its connection was lost or ended there. docs/options.md says who is asked no more.
         bool reconnect = false;
@@ -110,9 +110,8 @@ class NETIO_EXPORT SendSocket final {
     bool is_retrying() const noexcept;
     // The largest message the receiver takes; valid while connected.
     std::size_t message_limit() const noexcept;
-    // Slices of a message that leave from where they lie: as many as the provider takes beside a
-    // header. Of a longer list those behind are copied, which costs no more than that. Valid while
-    // connected.
+    // Slices of a message that leave without a copy: as many as the provider takes in addition to a
+    // header. Further slices of a longer list are copied. Valid while connected.
     std::size_t segment_limit() const noexcept;
     // The provider in use; valid while connected.
     const std::string& provider() const noexcept;

@@ -2,7 +2,7 @@
 #include "pubsub/discovery/announcement.hpp"
 
 #include "netio/access/host.hpp"
-#include "netio/base/unseen.hpp"
+#include "netio/base/control_characters.hpp"
 #include "pubsub/discovery/bounded_json.hpp"
 
 #include <nlohmann/json.hpp>

@@ -30,8 +30,8 @@ enum class AdvertNumber : std::uint8_t {
 
 inline constexpr std::uint64_t unlimited_bytes = std::numeric_limits<std::uint64_t>::max();
 
-// P6: once the ring is empty, so many unacknowledged bytes are acknowledged at once, and a sender
-// that waits for that (P8) may take fewer for none.
+// P6: once the ring is empty, this many unacknowledged bytes are acknowledged at once, and a sender
+// that waits for the acknowledgement (P8) may take fewer bytes for none.
 constexpr std::uint64_t prompt_ack_bytes(std::uint64_t ring_bytes) {
     return std::clamp<std::uint64_t>(ring_bytes / 64, 1, 16 * 1024);
 }
@@ -54,8 +54,8 @@ struct SenderOptions {
     // has it, those on their way count as well: over a distance, this should be about bandwidth
     // times round trip. Published: unlimited.
     std::uint64_t backlog_limit_bytes = 24 * 1024;
-    // P1 patience: if so many bytes went directly since adverts were last short, wait for the next
-    // one until the peer has answered them. Published: unlimited.
+    // P1 patience: if this many bytes went directly since adverts were last short, wait for the
+    // next advert until the peer has answered these bytes. Published: unlimited.
     std::uint64_t patience_threshold_bytes = 192 * 1024;
     // P2 zero-copy threshold: shorter sends prefer the ring. Published: 0.
     std::uint64_t direct_threshold_bytes = 4 * 1024;

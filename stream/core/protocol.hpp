@@ -73,7 +73,7 @@ enum class TransferKind : std::uint8_t {
     indirect, // into the receiver's ring
 };
 
-// What an indirect transfer says besides its length.
+// What an indirect transfer says in addition to its length.
 struct RingNotice {
     bool waited = false; // P11: the sender had to wait for ring space before it
     bool first = false;  // R15: it is the first into the ring that was announced last
@@ -90,8 +90,8 @@ struct FrameNotice {
     friend bool operator==(const FrameNotice&, const FrameNotice&) = default;
 };
 
-// What the peer did that the protocol does not allow. The connection cannot be used any more: after
-// the first error a state machine takes nothing and gives nothing but the completions of what was
+// A violation of the protocol by the peer. The connection cannot be used any more: after the first
+// error a state machine accepts no input, and its only output are the completions of what was
 // finished before. `none` is success.
 enum class [[nodiscard]] ProtocolError : std::uint8_t{
     none,

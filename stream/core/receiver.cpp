@@ -24,7 +24,7 @@ ProtocolError Receiver::on_transfer(TransferKind kind, std::uint32_t bytes, Ring
 }
 
 ProtocolError Receiver::on_frame(const FrameNotice& notice, std::uint32_t bytes, Place& place) {
-    // R16: behind what the receive holds by now, or what the ring does.
+    // R16: after the bytes that the receive, or the ring, holds already.
     if (!receives_.empty())
         place = {.id = receives_.front().id, .offset = receives_.front().filled};
     const ProtocolError error = take(notice, bytes);
@@ -43,7 +43,7 @@ ProtocolError Receiver::take(const FrameNotice& notice, std::uint32_t bytes) {
 }
 
 ProtocolError Receiver::on_direct(std::uint32_t bytes, bool more) {
-    // R8: it was written to the receive at the head of the queue, behind what that holds already.
+    // R8: it was written to the receive at the head of the queue, after the bytes it holds already.
     if (!phase_.is_direct() || ring_used_bytes() > 0 || receives_.empty() ||
         !receives_.front().advertised) {
         return fail(ProtocolError::direct_unexpected);
@@ -80,7 +80,7 @@ ProtocolError Receiver::on_indirect(std::uint32_t bytes, RingNotice notice) {
     }
     ring_received_ += bytes;
     last_indirect_bytes_ = bytes;
-    owes_answer_ = false; // nobody waits any more
+    owes_answer_ = false; // the peer does not wait any more
     ++counters_.indirect_transfers;
     counters_.indirect_bytes += bytes;
     return error_;
@@ -225,7 +225,7 @@ std::optional<std::uint64_t> Receiver::next_ack() {
         if (const auto total = next_early_ack()) return total;
     }
     if (!owes_answer_ || error_ != ProtocolError::none) return std::nullopt;
-    owes_answer_ = false; // P10: the same total again says that there is no advert
+    owes_answer_ = false; // P10: the same total again means that no advert follows
     ++counters_.acks;
     return ring_acked_;
 }
@@ -276,8 +276,8 @@ void Receiver::complete_trivial() {
         complete_front();
 }
 
-// R7: whoever wrote for these adverts did so before the indirect transfer that has just arrived,
-// and the sender rejects them from then on. So no more writes come for them.
+// R7: writes for these adverts were posted before the indirect transfer that has just arrived, and
+// the sender rejects the adverts from then on. So no more writes come for them.
 void Receiver::revoke_adverts() {
     for (std::size_t i = 0; i < first_unadvertised_; ++i)
         receives_[i].advertised = false;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Receiver: keeps the books of the receiving side of one direction of a stream.
+// Receiver: tracks the receiving side of one direction of a stream.
 //
-// A pure state machine: it is told of the user's receives and of the transfers that arrived, and is
-// asked what to advertise, what to copy out of the ring, what to acknowledge and which receives are
-// complete. It touches no memory, no clock and no network; receives are ids with lengths. One
-// caller owns it; it is not thread-safe. What the peer does wrong comes back as a ProtocolError,
-// which is final; what the caller does wrong aborts.
+// A pure state machine. Its inputs are the user's receives and the transfers that arrived; its
+// outputs are what to advertise, what to copy out of the ring, what to acknowledge and which
+// receives are complete. It touches no memory, no clock and no network; receives are ids with
+// lengths. One caller owns it; it is not thread-safe. A violation by the peer returns a
+// ProtocolError, which is final; a mistake of the caller aborts.
 //
 //     stream::Receiver receiver{stream::improved_receiver(ring_bytes)};
 //     receiver.post(ReceiveId{1}, buffer_bytes, false);
@@ -65,15 +65,16 @@ class Receiver {
     std::optional<Copy> next_copy(std::uint64_t limit_bytes = unlimited_bytes);
     void on_copied();
 
-    // A larger ring may be worth having (P11): its bytes, until one of the three calls behind it.
+    // The size of a larger ring that the stream may need (P11), until one of the next three calls.
     std::optional<std::uint64_t> wanted_ring() const noexcept { return wanted_ring_; }
     // It is not, as RingGauge decides (stream/core/rtt_estimator.hpp).
     void postpone_ring() noexcept { wanted_ring_.reset(); }
-    // It is there, and the peer has been told behind everything that it was told before.
+    // The ring exists, and its announcement was sent after all messages before.
     void announce_ring();
     // There is no memory for it: the ring stays as it is.
     void refuse_ring();
-    // The number (Copy::ring) of a ring that nobody writes to or copies from any more, once (R15).
+    // The number (Copy::ring) of a ring that is neither written to nor copied from any more, once
+    // (R15).
     std::optional<std::uint32_t> next_unused_ring();
 
     // The total of ring bytes copied out, when it is due (P6, P10), and when anything is

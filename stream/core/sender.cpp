@@ -212,7 +212,7 @@ bool Sender::waits_for_drain() {
         prefers_ring() || ring_sent_ - excursion_begin_ < excursion_bytes_) {
         return false;
     }
-    // Where nobody receives, there is no advert to be had, and the ring is to be filled.
+    // Without a receiving user no advert comes, so the ring is filled.
     if (!peer_receives_) return false;
     if (ring_sent_ - ring_acked_ >= prompt_ack_bytes(ring_.bytes)) return true;
     begin_excursion(); // the ring is empty, and still there is no advert
@@ -275,8 +275,8 @@ Transfer Sender::send_indirect(std::span<Piece> pieces, std::size_t joined_count
     return transfer;
 }
 
-// Fills the transfer with the next bytes: what fits of the first send, and behind it whole sends as
-// long as all of it stays short (P4), or the pieces are few.
+// Fills the transfer with the next bytes: what fits of the first send, then whole sends as long as
+// all of it stays short (P4), or the pieces are few.
 void Sender::gather(std::uint64_t room, std::span<Piece> pieces, std::size_t joined_count,
                     Transfer& transfer) {
     room = std::min<std::uint64_t>(room, options_.longest_transfer_bytes);

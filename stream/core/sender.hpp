@@ -3,10 +3,10 @@
 
 // Sender: decides how the bytes of one direction of a stream travel.
 //
-// A pure state machine: it is told of the user's sends, of the peer's adverts and acknowledgements
-// and of finished writes, and is asked which write to post next. It touches no memory, no clock and
-// no network; sends are ids with lengths. One caller owns it; it is not thread-safe. What the peer
-// does wrong comes back as a ProtocolError, which is final; what the caller does wrong aborts.
+// A pure state machine. Its inputs are the user's sends, the peer's adverts and acknowledgements,
+// and finished writes; its output is the write to post next. It touches no memory, no clock and no
+// network; sends are ids with lengths. One caller owns it; it is not thread-safe. A violation by
+// the peer returns a ProtocolError, which is final; a mistake of the caller aborts.
 //
 //     stream::Sender sender{stream::improved_sender(ring_bytes)};
 //     sender.submit(SendId{1}, 100'000);
@@ -54,15 +54,15 @@ class Sender {
     ProtocolError on_advert(const Advert& advert);
     // `total_bytes`: all ring bytes that the peer has copied out so far (R10).
     ProtocolError on_ack(std::uint64_t total_bytes);
-    // The peer has made a larger ring of so many bytes. All transfers that next_transfer gives from
-    // now on are for this one (R15).
+    // The peer has made a larger ring of this size. All transfers that next_transfer returns from
+    // now on are for the new ring (R15).
     ProtocolError on_ring(std::uint64_t bytes);
     // The write of transfer `number` is finished here: its memory is not read any more.
     void on_transfer_done(std::uint64_t number);
 
     // The next write to post, if one is to be posted now. Fills in the first piece_count elements
     // of `pieces`, which has room for at least one; more room allows more sends to be gathered
-    // (P4). So many pieces cost nothing, so in the ring they may be long as well: `joined_count`.
+    // (P4). Up to `joined_count` pieces cost nothing, so in the ring they may be long as well.
     // Call it until it gives nothing; again after any other call.
     std::optional<Transfer> next_transfer(std::span<Piece> pieces, std::size_t joined_count = 0);
 
@@ -146,7 +146,7 @@ class Sender {
     std::uint64_t ring_acked_ = 0;
     std::uint64_t old_ring_bytes_ = 0; // of the ring before
     bool ring_is_new_ = false;         // R15: nothing was sent into it yet
-    bool ring_asked_ = false;          // P11: the peer was told of a wait since it made this ring
+    bool ring_asked_ = false;          // P11: a wait was reported since the peer made this ring
 
     std::uint64_t burst_bytes_ = 0;      // P1: direct, since adverts were last short
     bool patient_ = false;               // P1

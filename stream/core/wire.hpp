@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a stream puts on the wire besides the user's bytes. All numbers are little-endian.
+// What a stream sends in addition to the user's bytes. All numbers are little-endian.
 //
 // Immediate data of a transfer (32 bits, what the smallest provider carries):
 //
@@ -21,7 +21,7 @@
 //     | parts | adverts | 0 | acknowledged| end of stream| adverts
 //     |       | 0 .. 32 |   | total bytes | total bytes | 40 bytes each
 //     +-------+---------+---+-------------+-------------+---------------
-//     parts: bit 0 ACK, bit 1 FIN, bit 2 only with FIN: the sender takes nothing more either;
+//     parts: bit 0 ACK, bit 1 FIN, bit 2 only with FIN: the sender receives no more either;
 //     a total whose bit is not set is 0
 //
 //      0          8       12      16        24      32      40
@@ -59,7 +59,7 @@
 //            bit 3 has a ring that may grow (P11)
 //            bit 4 lends memory to be written to; else bytes come to it in frames (R16)
 //
-// The decoders take anything: they check every length and every bit that must be 0, and answer
+// The decoders accept any bytes: they check every length and every bit that must be 0, and answer
 // with a DecodeError; `out` is meaningful only if that is `none`.
 
 #include "stream/core/options.hpp"
@@ -120,7 +120,7 @@ inline constexpr std::size_t control_limit_bytes =
 struct ControlMessage {
     std::optional<std::uint64_t> acknowledged_bytes; // Receiver::next_ack
     std::optional<std::uint64_t> end_bytes;          // Sender::next_fin
-    bool closes = false; // with end_bytes: the sender takes nothing more either
+    bool closes = false; // with end_bytes: the sender receives no more either
     std::size_t advert_count = 0;
     std::array<Advert, adverts_per_message> adverts{};
 
@@ -159,7 +159,7 @@ struct Hello {
     bool advertises = true;               // false: indirect-only receiver
     bool needs_adverts = false;           // true: direct-only sender
     bool reports_no_advert = false;       // P10; a patient sender relies on it
-    bool ring_may_grow = false;           // P11; asks to be told of waits
+    bool ring_may_grow = false;           // P11; asks the sender to report waits
     bool lends_memory = false;            // R16; false: address and key of its memory are 0
 
     friend bool operator==(const Hello&, const Hello&) = default;
@@ -174,16 +174,16 @@ DecodeError decode_hello(std::span<const std::byte> data, Hello& out) noexcept;
 // `lends`: its memory is written to by the peer.
 Hello hello_of(const SenderOptions& sender, const ReceiverOptions& receiver, bool lends);
 
-// Why these two cannot work together, as what the peer does; empty: they can.
+// Why the two sides cannot work together, in terms of the peer; empty if they can.
 std::string_view misfit(const SenderOptions& sender, const ReceiverOptions& receiver,
                         const Hello& peer);
 
 // The options of our receiver with this peer, which writes into our memory or not.
 ReceiverOptions agreed(const ReceiverOptions& options, const Hello& peer, bool lends);
 
-// The options of our sender with this peer, whose first ring has so many bytes. The longest write
-// is `message_bytes`; to a peer that lends no memory, the longest frame. Without a ring it sends
-// directly only, so the options must not be indirect-only then.
+// The options of our sender with this peer, whose first ring has `ring_bytes`. The longest write is
+// `message_bytes`; for a peer that lends no memory, the longest frame. Without a ring all transfers
+// are direct, so the options must not be indirect-only then.
 SenderOptions agreed(const SenderOptions& options, const Hello& peer, std::uint64_t ring_bytes,
                      std::uint64_t message_bytes);
 

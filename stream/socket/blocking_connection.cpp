@@ -282,8 +282,8 @@ std::uint64_t BlockingConnection::partial_bytes() const noexcept {
     return filled > standing_read_bytes_ ? filled - standing_read_bytes_ : 0;
 }
 
-// Until something has arrived or nothing more will. A receive into our own memory stays posted when
-// the time is over. False: it is.
+// Waits until bytes have arrived or no more will. A receive into our own memory stays posted after
+// a timeout. Returns false after a timeout.
 bool BlockingConnection::wait_for_arrivals(BlockingCall& call,
                                            const std::function<bool()>& or_else) {
     if (unread_.empty() && !standing_ && !closed_ && end_ != End::read &&
@@ -536,7 +536,7 @@ void BlockingConnection::on_lost(StreamSocket& socket, std::uint64_t arrived_byt
 
 void BlockingConnection::on_closed(StreamSocket&, const Closed& closed) {
     closed_ = closed;
-    // Behind what has been kept.
+    // These bytes follow the ones that were kept.
     dropped_bytes_ += std::exchange(missing_bytes_, 0);
 }
 

@@ -86,7 +86,7 @@ class BlockingCall {
     BlockingCall(BlockingEngine& engine, const BlockingLimits& limits,
                  std::function<std::uint64_t()> moved_bytes);
 
-    // Runs the loop until it is done. False: the time of the call is over before.
+    // Runs the loop until `done`. Returns false if the time of the call is over before.
     bool run_until(const std::function<bool()>& done) { return run_until(done, end_); }
     // The same, for `time` at most.
     bool run_for(std::chrono::milliseconds time, const std::function<bool()>& done);
@@ -236,7 +236,7 @@ class BlockingConnection final : private StreamSocket::Handler {
     bool send_canceled_ = false;
     std::optional<Received> received_; // the answer to direct_cookie
     std::optional<Closed> closed_;
-    std::unique_ptr<StreamSocket> socket_; // last: goes first
+    std::unique_ptr<StreamSocket> socket_; // last: destroyed first
 };
 
 } // namespace netio::stream::inline v0_2

@@ -75,18 +75,18 @@ class NETIO_EXPORT BlockingStream {
         StreamSocket::Options stream = {};
         std::string provider = "auto";
         bool open = false; // a listener's address: other machines may reach it
-        std::optional<ServerKeys::Options> keys{}; // of those a listener lets in; none: everybody
-        // Times must not be negative; more than a year is for ever. Of each call, however much it
-        // does; 0: no limit.
+        std::optional<ServerKeys::Options> keys{}; // of the peers that a listener accepts
+        // Times must not be negative; more than a year means no limit. The limit of each call,
+        // whatever it does; 0: no limit.
         std::chrono::milliseconds call_timeout{0};
         // Of a call while no byte moves and this process is not stopped; 0: no limit.
         std::chrono::milliseconds progress_timeout{0};
-        // The call that reports the end of the stream waits so long, once, and not beyond its
-        // call_timeout, until a peer that is closing knows that everything was read: it may be the
-        // last call. 0: not at all.
+        // The call that reports the end of the stream waits up to this time, once, and not beyond
+        // its call_timeout, until a peer that is closing knows that everything was read: it may be
+        // the last call. 0: it does not wait.
         std::chrono::milliseconds farewell_timeout{2'000};
-        // Told what happens at the listener and the streams it has accepted, or at the stream that
-        // connects: within their calls, on the thread that makes them. Outlives them. Null: nobody.
+        // Is notified of events of the listener and of the streams it has accepted, or of the
+        // stream that connects: within their calls, on the thread that makes them. Outlives them.
         Observer* observer = nullptr;
     };
 
@@ -100,7 +100,7 @@ class NETIO_EXPORT BlockingStream {
 
     // What there is, at least one byte; 0: the peer has ended the stream.
     std::size_t read(std::span<std::byte> memory);
-    // Fills the memory, or throws StreamError and takes nothing: the next read returns what had
+    // Fills the memory, or throws StreamError and consumes nothing: the next read returns what had
     // arrived.
     void read_exactly(std::span<std::byte> memory);
     // Returns when all of it is on its way, or, up to 64 KiB, when it was copied; that leaves in
@@ -118,10 +118,10 @@ class NETIO_EXPORT BlockingStream {
     static constexpr int no_descriptor = -1;
     Ready wait_for(int descriptor);
 
-    // No more writes; the peer reads the end of the stream behind the last byte. Does not wait.
+    // No more writes; the peer reads the end of the stream after the last byte. Does not wait.
     void shutdown_send();
     // shutdown_send(), and waits until the peer's side has received everything; but no longer than
-    // stream.session.close_timeout for a peer that takes nothing more, and than close_limit in all.
+    // stream.session.close_timeout for a peer that reads nothing more, and than close_limit in all.
     // However the connection ended, each close() reports the same: nothing, where that was in
     // order. What the peer still sends is not received any more.
     void close();

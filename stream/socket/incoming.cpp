@@ -10,8 +10,8 @@
 namespace netio::stream::inline v0_2 {
 namespace {
 
-// Bytes of a frame that a receive waits for are copied to it directly, not through the ring, if
-// there are at least so many; fewer bytes are collected in the ring for one receive.
+// If a frame has at least this many bytes for a waiting receive, they are copied to it directly and
+// not through the ring. Fewer bytes are collected in the ring for one receive.
 constexpr std::size_t worth_a_receive_bytes = 16 * 1024;
 
 } // namespace

@@ -71,7 +71,7 @@ class Outgoing {
     ProtocolError on_ack(std::uint64_t total_bytes) { return sender_->on_ack(total_bytes); }
     // Ring bytes that the peer's user has received.
     std::uint64_t acknowledged_bytes() const noexcept { return sender_->ring_acked_bytes(); }
-    // The peer has read so much of the ring that it may not acknowledge the rest.
+    // So little of the ring is unread that the peer may not acknowledge it.
     bool is_read() const noexcept { return sender_->is_ring_read(); }
     ProtocolError on_ring(const RemoteRing& ring);
     // This transfer, or a part of it, has left.

@@ -184,7 +184,7 @@ class StreamConnection final : private Session::Handler {
     TimePoint next_control_{}; // the next control message does not leave before
     Timer control_timer_;
     StallAwareTimer ring_due_; // the peer's ring, while opening
-    GracefulClose leave_;    // what must be sent, and read, before the session may close
+    GracefulClose leave_;      // what must be sent, and read, before the session may close
 };
 
 // The state of a StreamSocket beyond one connection: its options, the search for a route to the

@@ -34,16 +34,16 @@ namespace netio::stream::inline v0_2 {
 class NETIO_EXPORT IncomingStream {
   public:
     std::string peer_address() const;
-    // Of its key (netio/access/rights.hpp). Null: the listener has no keys, and it may do
-    // everything.
+    // The rights of the peer's key (netio/access/rights.hpp). Null if the listener has no keys: the
+    // peer may do everything.
     const access::Rights* rights() const noexcept;
     // Throws std::invalid_argument (options), and FabricError if this side lacks the means (no
     // memory, no descriptors, a device that refuses another endpoint), or if the peer has been
-    // answered. Let that out of on_incoming: the listener tells the peer, and the loop's observer.
+    // answered. Do not catch it in on_incoming: the listener notifies the peer and the observer.
     std::unique_ptr<StreamSocket> accept(StreamSocket::Options options,
                                          StreamSocket::Handler& handler);
-    // `why`: what the loop's observer is told. Whoever is neither accepted nor rejected is
-    // rejected without. Of a peer that has been answered it does nothing.
+    // `why`: for the loop's observer. A peer that is neither accepted nor rejected is rejected
+    // without a reason. For a peer that has been answered it does nothing.
     void reject(std::string why);
 
   private:
@@ -61,15 +61,15 @@ class NETIO_EXPORT StreamListener final {
   public:
     struct Options {
         AddressList addresses{};
-        bool open = false; // other machines may reach them, and whoever does may connect
-        std::shared_ptr<ServerKeys> keys{}; // of those who are let in; null: everybody
+        bool open = false;                  // any peer of other machines may connect
+        std::shared_ptr<ServerKeys> keys{}; // of the accepted peers; null: all
     };
 
     class Handler {
       public:
         virtual void on_incoming(IncomingStream& incoming) = 0;
-        // A peer was rejected for want of memory or descriptors here, as the loop's observer is
-        // told, too. May destroy the listener.
+        // A peer was rejected because memory or descriptors were short here. The loop's observer is
+        // notified as well. May destroy the listener.
         virtual void on_accept_failed(const std::string& /*peer_address*/,
                                       const FabricError& /*why*/) {}
 

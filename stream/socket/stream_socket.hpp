@@ -54,8 +54,8 @@ enum class Fill : std::uint8_t {
     all,  // when it is full, or the stream ends (MSG_WAITALL)
 };
 
-// Whether the peer writes into this side's memory: into the ring, and into receives that it is told
-// of. Else bytes come in frames, and are copied.
+// Whether the peer writes into this side's memory: into the ring, and into advertised receives.
+// Else bytes arrive in frames and are copied.
 enum class RemoteWrites : std::uint8_t {
     guarded, // where a device checks each write (RDMA), or the peer's key has the right `rma`
     // Everywhere. Over kernel sockets the peer can then write to any memory of the process. From a
@@ -119,9 +119,9 @@ class NETIO_EXPORT StreamSocket final {
         virtual void on_end_of_stream(StreamSocket& /*socket*/) {}
         // send() answered `again`, and would not now.
         virtual void on_writable(StreamSocket& /*socket*/) {}
-        // The connection is gone, so many bytes have arrived that no receive was there for, and
-        // this is the last occasion for one: what is not asked for here is dropped. A user who
-        // always has a receive posted is not asked; it gets everything that has arrived.
+        // The connection is gone, and arrived_bytes have arrived without a receive. This is the
+        // last occasion to post one: bytes without a receive are dropped. A user that always has a
+        // receive posted gets no such call; it receives everything that has arrived.
         virtual void on_lost(StreamSocket& /*socket*/, std::uint64_t /*arrived_bytes*/) {}
         // Outstanding sends and receives were completed before it. The socket may connect again.
         // orderly: the user of the peer has received everything that was handed to send() here.
@@ -148,20 +148,20 @@ class NETIO_EXPORT StreamSocket final {
     // again (receive_limit_count), closed. Legal also after the peer's end: it completes with 0.
     Status receive(const Slice& slice, Cookie cookie, Fill fill);
 
-    // No more sends; the peer sees the end of the stream behind the last byte. While connecting:
-    // the peer sees it at once when it is connected. Without a connection it does nothing.
+    // No more sends; the peer sees the end of the stream after the last byte. While connecting: the
+    // peer sees it as soon as it is connected. Without a connection it does nothing.
     void shutdown_send();
     // shutdown_send(), and the end as soon as everything was sent; on_closed(orderly) follows when
-    // the user of the peer has received it, or on_closed(unconfirmed) when it has taken nothing
-    // more for SessionOptions::close_timeout, or not everything within close_limit: what has not
+    // the user of the peer has received it, or on_closed(unconfirmed) when it has read nothing more
+    // for SessionOptions::close_timeout, or not everything within close_limit: what has not
     // left by then is canceled. What the peer still sends is not received any more.
     void close();
     // Ends at once: what is outstanding is canceled, then on_closed(local).
     void abort();
 
     bool is_connected() const noexcept;
-    // Together with its end of stream the peer has said that it takes nothing more either: it waits
-    // until this user has received everything, and on_closed follows.
+    // With its end of stream the peer has announced that it receives no more either: it waits until
+    // this user has received everything, and on_closed follows.
     bool peer_closes() const noexcept;
     // Bytes handed to send() that are not on their way yet.
     std::uint64_t queued_bytes() const noexcept;
@@ -185,7 +185,7 @@ class NETIO_EXPORT StreamSocket final {
     // Bytes that the oldest receive holds while it is not complete.
     std::uint64_t filled_bytes() const noexcept;
     // Moves the oldest receive to other memory of the same size, with the bytes that it holds.
-    // False: the peer writes to that memory itself, so the receive has to stay there.
+    // Returns false if the peer writes to that memory itself, so that the receive must stay there.
     bool move_receive(const Slice& to);
 
     std::unique_ptr<Impl> impl_;

@@ -33,7 +33,7 @@ TEST(ReceivedByteAudit, AcceptsOneMessageThatIsBeingRead) {
     EXPECT_FALSE(audit.is_exceeded(288 + 2 * (16 + 1'000'000), true));
 }
 
-TEST(ReceivedByteAudit, RejectsUnreportedBytesBeforeTheyCostMegabytes) {
+TEST(ReceivedByteAudit, RejectsUnreportedBytesBeforeTheyCostMuch) {
     ReceivedByteAudit audit{8};
     audit.on_receive_posted(4096);
     constexpr std::uint64_t packet_bytes = 16;

@@ -124,7 +124,7 @@ TEST_F(DeviceEventsOfAFake, MayBeDestroyedByWhoIsTold) {
     EXPECT_EQ(events_.size(), 1U);
 }
 
-TEST_F(DeviceEventsOfAFake, OfADeviceThatWasTakenOutEndWithoutALoopThatSpins) {
+TEST_F(DeviceEventsOfAFake, EndWithTheirDeviceWithoutASpinningLoop) {
     verbs_.gone = true;
     happens(IBV_EVENT_PORT_ERR, 1); // readable for ever
     loop_.run_once(TimePoint::max());

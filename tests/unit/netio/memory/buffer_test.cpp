@@ -35,7 +35,7 @@ class CountingDomain final : public MemoryDomain {
     };
 };
 
-TEST(RegisteredBufferDeathTest, ASliceThatLiesElsewhereIsCaughtBeforeAnythingIsSent) {
+TEST(RegisteredBufferDeathTest, AbortsOnASliceOutsideItsBuffer) {
     RegisteredBuffer buffer{100};
     const Slice whole = buffer.slice();
     const std::array<Slice, 2> twice{whole, Slice{.buffer = nullptr, .data = nullptr, .size = 0}};

@@ -73,7 +73,7 @@ TEST(Immediate, SurvivesTheJourney) {
     }
 }
 
-TEST(Immediate, RefusesAnEmptyTransferAndNewsOfTheRingWithADirectOne) {
+TEST(Immediate, RefusesEmptyTransfersAndRingBitsOfDirectOnes) {
     Immediate out;
     EXPECT_EQ(decode_immediate(0, out), DecodeError::bad_length); // R11
     EXPECT_EQ(decode_immediate(0x80000000U, out), DecodeError::bad_length);
@@ -344,7 +344,7 @@ TEST(Agreement, WhoTakesNoAdvertsIsServedThroughTheRingOrNamed) {
     EXPECT_THAT(std::string{misfit(improved_sender(0), direct, none)}, HasSubstr("no adverts"));
 }
 
-TEST(Agreement, AShortReceiveIsAdvertisedToAPeerThatSendsDirectlyOnly) {
+TEST(Agreement, AdvertisesShortReceivesToADirectOnlyPeer) {
     const ReceiverOptions options = improved_receiver(100);
     const Hello direct{.advert_limit_count = 1, .needs_adverts = true};
     EXPECT_GT(agreed(options, {.advert_limit_count = 1}, true).advert_threshold_bytes, 0U);
@@ -383,7 +383,7 @@ TEST(Agreement, ASenderFollowsThePeersRingAndTheProvider) {
         << "for the caller to refuse";
 }
 
-TEST(Agreement, WhatGoesThroughTheRingOfAPeerThatLendsNoMemoryFitsAFrame) {
+TEST(Agreement, RingTransfersInFramesFitOneFrame) {
     const SenderOptions options = improved_sender(0);
     const SenderOptions in_frames = agreed(options, Hello{}, 100, 1'000);
     EXPECT_EQ(in_frames.ring_transfer_limit_bytes, 1'000U);
@@ -393,7 +393,7 @@ TEST(Agreement, WhatGoesThroughTheRingOfAPeerThatLendsNoMemoryFitsAFrame) {
               options.ring_transfer_limit_bytes);
 }
 
-TEST(Agreement, InFramesShortSendsGatherAndShortReceivesNeedNoAdverts) {
+TEST(Agreement, InFramesShortSendsGatherWithoutAdverts) {
     const SenderOptions in_frames = agreed(improved_sender(0), Hello{}, 100, 1 << 20);
     EXPECT_EQ(in_frames.coalesce_limit_bytes, 64U * 1024);
     EXPECT_EQ(in_frames.direct_threshold_bytes, 64U * 1024);

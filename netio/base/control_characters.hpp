@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What in a text acts on a terminal, or cannot be seen. Pure.
+// Control characters and invisible characters in UTF-8 texts. Pure.
 
 #include <algorithm>
 #include <array>

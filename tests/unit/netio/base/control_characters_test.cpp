@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "netio/base/unseen.hpp"
+#include "netio/base/control_characters.hpp"
 
 #include <gtest/gtest.h>
 
