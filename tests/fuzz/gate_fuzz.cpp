@@ -111,7 +111,7 @@ class Conversation {
         return message;
     }
 
-    Gate gate_;
+    AuthServer gate_;
     AuthClient client_;
     TimePoint now_{};
     std::set<Message> made_;

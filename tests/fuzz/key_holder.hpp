@@ -6,6 +6,7 @@
 
 #include "netio/access/auth.hpp"
 #include "netio/access/frame_seal.hpp"
+#include "netio/base/check.hpp"
 #include "netio/session/handshake.hpp"
 
 #include <algorithm>
