@@ -3,7 +3,7 @@
 // The page codec: what it costs to put a message into a page, and to find it again.
 
 #include "netio/coalescing/page.hpp"
-#include "pubsub/core/page.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <benchmark/benchmark.h>
 

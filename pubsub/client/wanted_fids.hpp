@@ -4,8 +4,7 @@
 // Which fids have a subscriber at the moment, and how many subscribers there are: written by the
 // client's thread as its publish socket reports it, read and waited for by any thread.
 
-#include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_range_map.hpp"
+#include "pubsub/core/fid_set.hpp"
 
 #include <chrono>
 #include <condition_variable>

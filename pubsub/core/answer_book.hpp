@@ -5,7 +5,7 @@
 // whomever, and refused with the first that is; nobody waits beyond his time. No I/O, no threads.
 
 #include "netio/base/time.hpp"
-#include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/core/fid_set.hpp"
 
 #include <algorithm>
 #include <array>

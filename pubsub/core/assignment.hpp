@@ -9,7 +9,7 @@
 // and behind each of them everything here is true: it claims what it says now up to there, and what
 // it said before beyond. Only what differs is touched.
 
-#include "pubsub/core/fid_range_map.hpp"
+#include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/slow_policy.hpp"
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 
 #include "netio/base/export.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_range_map.hpp"
+#include "pubsub/core/fid_set.hpp"
 
 #include <cstddef>
 #include <initializer_list>

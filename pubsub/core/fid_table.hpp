@@ -5,7 +5,7 @@
 // users is inline. No I/O.
 
 #include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/page.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <cstdint>
 

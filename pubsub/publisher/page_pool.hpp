@@ -10,8 +10,8 @@
 #include "netio/loop/event_loop.hpp"
 #include "netio/memory/buffer.hpp"
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/page.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/wire.hpp"
 #include "pubsub/publisher/backpressure.hpp"
 #include "pubsub/publisher/subscription_table.hpp"
 

@@ -21,9 +21,8 @@
 #include "netio/memory/buffer.hpp"
 #include "netio/session/frames.hpp"
 #include "pubsub/core/fid_map.hpp"
-#include "pubsub/core/frames.hpp"
-#include "pubsub/core/page.hpp"
 #include "pubsub/core/publication_outcome.hpp"
+#include "pubsub/core/wire.hpp"
 #include "pubsub/publisher/backpressure.hpp"
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 #include "pubsub/core/fid_count_store.hpp"
 #include "pubsub/core/fid_map.hpp"
 #include "pubsub/core/fid_table.hpp"
-#include "pubsub/core/frames.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <compare>
 #include <cstddef>

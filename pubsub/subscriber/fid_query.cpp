@@ -5,8 +5,8 @@
 #include "netio/session/client_key.hpp"
 #include "netio/session/connector.hpp"
 #include "netio/session/session.hpp"
-#include "pubsub/core/fid_ranges.hpp"
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <algorithm>
 #include <array>

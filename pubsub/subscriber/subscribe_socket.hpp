@@ -43,7 +43,6 @@ class ClientKey;
 namespace netio::pubsub::inline v0_2 {
 
 class Continuity;
-class SubscriberCore;
 
 class NETIO_EXPORT SubscribeSocket final {
   public:
@@ -186,7 +185,11 @@ class NETIO_EXPORT SubscribeSocket final {
     const ArrivalCounter& arrivals() const noexcept;
 
   private:
-    std::unique_ptr<SubscriberCore> core_;
+    struct Impl;
+    // Checks the thread of the caller.
+    Impl& impl(const char* call = __builtin_FUNCTION()) const noexcept;
+
+    std::unique_ptr<Impl> impl_;
 };
 
 // Throws std::invalid_argument naming the option and what is allowed.

@@ -2,7 +2,7 @@
 
 // Headers, extensions and lists of frames: what is taken is written again as the same bytes.
 
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include "netio/messages/message_frames.hpp"
 #include "tests/fuzz/target.hpp"

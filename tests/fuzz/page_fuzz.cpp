@@ -5,7 +5,7 @@
 
 #include "netio/coalescing/page.hpp"
 
-#include "pubsub/core/page.hpp"
+#include "pubsub/core/wire.hpp"
 #include "tests/fuzz/target.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 // Fragments in any order and of any size: a message is whole, or it is refused.
 
-#include "pubsub/core/reassembly.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include "netio/coalescing/reassembly.hpp"
 #include "tests/fuzz/target.hpp"

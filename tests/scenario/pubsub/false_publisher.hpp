@@ -7,7 +7,7 @@
 #include "netio/base/frame.hpp"
 #include "netio/session/handshake.hpp"
 #include "netio/transport.hpp"
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 // One publisher and any number of subscribers on a test bed.
 
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
 #include "tests/support/test_bed.hpp"

@@ -2,7 +2,7 @@
 
 // Misbehaving peers hurt nobody but themselves. Strangers: strangers_test.cpp.
 
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 #include "tests/scenario/pubsub/fixture.hpp"
 #include "tests/scenario/pubsub/intruder.hpp"
 

@@ -3,7 +3,7 @@
 // Publish/subscribe on each level of protection, while keys change: every subscriber gets what it
 // would get without, and the totals are right.
 
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 #include "tests/scenario/pubsub/actors.hpp"
 #include "tests/support/protected_bed.hpp"
 

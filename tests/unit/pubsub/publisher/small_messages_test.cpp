@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pubsub/publisher/send_queue.hpp"
 
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 #include "tests/unit/pubsub/publisher/queue_peer.hpp"
 
 #include <gmock/gmock.h>

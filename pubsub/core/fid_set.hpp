@@ -1,19 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Values of ranges of fids: disjoint ranges, each with one; every call takes logarithmic time and
-// what it finds. Neighbours of equal value become one range. No I/O.
+// Sets of fids as lists of ranges (disjoint, not adjacent, ascending), and a map from such ranges
+// to values. No I/O.
 
 #include "pubsub/core/fid.hpp"
+#include "pubsub/core/fid_map.hpp"
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <map>
+#include <span>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
+// The set of all fids that any of the ranges has.
+std::vector<FidRange> normalised(std::span<const FidRange> ranges);
+// The fids of the set `from` that are not in `range`.
+std::vector<FidRange> without(std::span<const FidRange> from, const FidRange& range);
+// Whether a fid is in a set. Neighbouring ranges of the set may touch.
+bool contains(std::span<const FidRange> set, Fid fid);
+// The number of fids of a set; `limit` if it has more.
+std::size_t count_fids(std::span<const FidRange> set, std::size_t limit);
+
+// The difference and the intersection of two sets, whose neighbouring ranges may touch. Each
+// examines a range of either set a few times at most, and adds the number of examinations to
+// `steps`.
+std::vector<FidRange> without(std::span<const FidRange> from, std::span<const FidRange> set,
+                              std::size_t& steps);
+std::vector<FidRange> common(std::span<const FidRange> one, std::span<const FidRange> other,
+                             std::size_t& steps);
+
+// Calls visit(fid, value) for each entry of a map whose fid is in the set, in no order. It examines
+// either the fids of the set or the slots of the map, whichever are fewer. That is decided for the
+// whole set, because each range alone may be as wide as the map is large. Adds the number of
+// examinations to `steps`.
+template <typename Value, typename Visit>
+void visit_within(const FidMap<Value>& map, std::span<const FidRange> set, std::size_t& steps,
+                  Visit visit) {
+    const std::size_t fids = count_fids(set, map.places());
+    steps += fids;
+    if (fids == map.places()) {
+        map.for_each([&](Fid fid, const Value& value) {
+            if (contains(set, fid)) visit(fid, value);
+        });
+        return;
+    }
+    for (const FidRange& range : set) {
+        const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
+        for (std::uint64_t i = 0; i <= width; ++i) {
+            const Fid fid{to_integer(range.first) + i};
+            if (const Value* const value = map.find(fid)) visit(fid, *value);
+        }
+    }
+}
+
+// Maps disjoint ranges of fids to values. Each call takes logarithmic time plus the size of its
+// result. Neighbours of equal value become one range.
 template <typename Value>
 class FidRangeMap {
   public:
@@ -24,7 +70,7 @@ class FidRangeMap {
         friend bool operator==(const Piece&, const Piece&) = default;
     };
 
-    // Whatever was there before.
+    // Replaces what the range had.
     void assign(const FidRange& range, const Value& value) {
         erase(range);
         FidRange whole = range;
@@ -59,7 +105,7 @@ class FidRangeMap {
         return fid <= held.last ? &held.value : nullptr;
     }
 
-    // What there is of a range, cut to it, ascending.
+    // The entries that overlap a range, cut to it, ascending.
     std::vector<Piece> pieces(const FidRange& range) const {
         std::vector<Piece> list;
         for (auto at = first_in(range); at != ranges_.end() && at->first <= range.last; ++at) {
@@ -110,7 +156,7 @@ class FidRangeMap {
         if (at != ranges_.begin() && std::prev(at)->second.last >= range.first) --at;
         return at;
     }
-    // A range that goes over this fid becomes two.
+    // Cuts the range that has this fid and the one before it into two.
     void split_at(Fid fid) {
         auto at = ranges_.lower_bound(fid);
         if (at == ranges_.begin()) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/subscription_book.hpp"
+#include "pubsub/core/subscription_state.hpp"
 
 #include "netio/base/check.hpp"
-#include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/core/fid_set.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,18 +10,18 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-void SubscriptionBook::subscribe(std::span<const FidRange> ranges, Policy policy) {
+void SubscriptionState::subscribe(std::span<const FidRange> ranges, Policy policy) {
     if (ranges_per_request_ > 0) return ask(true, ranges, policy);
     for (const FidRange& range : ranges)
         wanted_.assign(range, {.policy = policy, .request = 0});
 }
 
-void SubscriptionBook::unsubscribe(const FidRange& range) {
+void SubscriptionState::unsubscribe(const FidRange& range) {
     if (ranges_per_request_ > 0) return ask(false, {&range, 1}, {});
     wanted_.erase(range);
 }
 
-void SubscriptionBook::ask(bool subscribe, std::span<const FidRange> ranges, Policy policy) {
+void SubscriptionState::ask(bool subscribe, std::span<const FidRange> ranges, Policy policy) {
     while (!ranges.empty()) {
         const auto part = ranges.first(std::min(ranges_per_request_, ranges.size()));
         ranges = ranges.subspan(part.size());
@@ -42,7 +42,7 @@ void SubscriptionBook::ask(bool subscribe, std::span<const FidRange> ranges, Pol
     }
 }
 
-void SubscriptionBook::begin(std::size_t ranges_per_request) {
+void SubscriptionState::begin(std::size_t ranges_per_request) {
     NETIO_CHECK(ranges_per_request > 0);
     end();
     ranges_per_request_ = ranges_per_request;
@@ -53,24 +53,24 @@ void SubscriptionBook::begin(std::size_t ranges_per_request) {
     for (const auto& [policy, ranges] : by_policy)
         ask(true, normalised(ranges), policy);
     for (Pending& pending : unsent_)
-        pending.before.clear(); // nothing of it was granted here
+        pending.before.clear(); // this connection has granted nothing yet
 }
 
-void SubscriptionBook::end() {
+void SubscriptionState::end() {
     granted_.clear();
     unsent_.clear();
     asked_.clear();
     ranges_per_request_ = 0;
 }
 
-void SubscriptionBook::sent() {
+void SubscriptionState::sent() {
     const std::uint32_t number = unsent_.front().request.number;
     asked_.emplace(number, std::move(unsent_.front()));
     unsent_.pop_front();
 }
 
-std::optional<SubscriptionBook::Request>
-SubscriptionBook::answered(const SubscriptionAnswer& answer) {
+std::optional<SubscriptionState::Request>
+SubscriptionState::answered(const SubscriptionAnswer& answer) {
     auto node = asked_.extract(answer.request);
     if (node.empty()) return std::nullopt;
     Pending& pending = node.mapped();
@@ -89,7 +89,7 @@ SubscriptionBook::answered(const SubscriptionAnswer& answer) {
             continue;
         }
         granted_.erase(range);
-        // An earlier request to the same effect may have been refused meanwhile.
+        // An earlier unsubscribe request for it may have been refused in the meantime.
         for (const Wishes::Piece& piece : look_at(wanted_, range))
             if (piece.value.request < pending.request.number) wanted_.erase(piece.range);
     }
@@ -97,10 +97,10 @@ SubscriptionBook::answered(const SubscriptionAnswer& answer) {
     return std::move(pending.request);
 }
 
-// A wish that nothing is asked for any more needs no number, and so becomes one with its
-// neighbours. Not where an earlier request waits yet: its answer would not be told from a later
-// wish.
-void SubscriptionBook::settle(const Request& request) {
+// Clears the request number of wishes that have their final answer, so that they merge with their
+// neighbours. Not while an earlier request is outstanding: its answer could not be distinguished
+// from one to a later wish.
+void SubscriptionState::settle(const Request& request) {
     if (!request.subscribe) return;
     if (!asked_.empty() && asked_.begin()->first < request.number) return;
     for (const FidRange& range : request.ranges) {
@@ -111,16 +111,16 @@ void SubscriptionBook::settle(const Request& request) {
     }
 }
 
-const SubscriptionBook::Request* SubscriptionBook::awaited(std::uint32_t number) const {
+const SubscriptionState::Request* SubscriptionState::awaited(std::uint32_t number) const {
     const auto found = asked_.find(number);
     if (found == asked_.end() || !found->second.request.subscribe) return nullptr;
     return &found->second.request;
 }
 
-// What is granted stays granted, so it is wanted as it was before. Later requests about the same
-// fids stand.
-void SubscriptionBook::refuse(const Pending& pending) {
-    FidRangeMap<std::monostate> open; // what the request has decided
+// Restores the wishes before the request for the fids that are still granted. Later requests for the
+// same fids remain in effect.
+void SubscriptionState::refuse(const Pending& pending) {
+    FidRangeMap<std::monostate> open; // the fids for which the request was the last one
     for (const FidRange& range : pending.request.ranges) {
         if (!pending.request.subscribe) {
             for (const FidRange& absent : wanted_.absent(range))
@@ -139,8 +139,8 @@ void SubscriptionBook::refuse(const Pending& pending) {
                 wanted_.assign(granted.range, former.value);
 }
 
-void SubscriptionBook::ask_one_by_one(const Pending& pending) {
-    std::vector<FidRange> open; // what no later request was about
+void SubscriptionState::ask_one_by_one(const Pending& pending) {
+    std::vector<FidRange> open; // the fids without a later request
     for (const FidRange& range : pending.request.ranges) {
         for (const Wishes::Piece& piece : look_at(wanted_, range))
             if (piece.value.request == pending.request.number) open.push_back(piece.range);
@@ -150,7 +150,7 @@ void SubscriptionBook::ask_one_by_one(const Pending& pending) {
         ask(pending.request.subscribe, {&range, 1}, pending.request.policy);
 }
 
-std::vector<FidRange> SubscriptionBook::leaving() const {
+std::vector<FidRange> SubscriptionState::leaving() const {
     std::vector<FidRange> ranges;
     const auto add = [&](const Request& request) {
         if (request.subscribe) return;
@@ -163,7 +163,7 @@ std::vector<FidRange> SubscriptionBook::leaving() const {
     return normalised(ranges);
 }
 
-std::vector<FidRange> SubscriptionBook::wanted() const {
+std::vector<FidRange> SubscriptionState::wanted() const {
     std::vector<FidRange> ranges;
     wanted_.for_each([&](const FidRange& range, const Wish&) { ranges.push_back(range); });
     return normalised(ranges);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include "netio/base/check.hpp"
 
@@ -178,6 +178,17 @@ std::optional<std::vector<FidCount>> decode_counts(std::span<const std::byte> bo
             {.fid = load<Fid>(body.data()), .count = load<std::uint64_t>(body.data() + 8)});
     }
     return counts;
+}
+
+Reassembly::Outcome Reassembly::take(const FragmentExtension& fragment,
+                                     std::span<const std::byte> bytes) {
+    const bool first = !bytes_.in_progress();
+    const bool same = first || (fragment.fid == current_.fid &&
+                                fragment.message_number == current_.message_number &&
+                                fragment.status == current_.status);
+    if (!same) return Outcome::out_of_order;
+    if (first) current_ = fragment;
+    return bytes_.take({.offset = fragment.offset, .total = fragment.total}, bytes);
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a publisher's frames bring: messages, gaps, totals, positions, and the account of them. A
-// frame that breaks the protocol is refused, and so is what was never subscribed to: a peer decides
-// neither what the user is given nor how much is remembered of it. No I/O.
+// Decodes the frames of a publisher (messages, gaps, totals, positions) and counts what arrives. It
+// rejects a frame that breaks the protocol, and fids that were never subscribed to, so that a peer
+// controls neither what the user receives nor how much memory its counters need. No I/O.
 
 #include "pubsub/core/arrival_counter.hpp"
 #include "pubsub/core/continuity.hpp"
-#include "pubsub/core/fid_ranges.hpp"
-#include "pubsub/core/frames.hpp"
-#include "pubsub/core/page.hpp"
-#include "pubsub/core/reassembly.hpp"
-#include "pubsub/core/subscription_book.hpp"
+#include "pubsub/core/fid_set.hpp"
+#include "pubsub/core/subscription_state.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,49 +21,48 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class Intake {
+class FrameReceiver {
   public:
     enum class Outcome : std::uint8_t {
-        malformed, // behind what the sink was given
+        malformed, // after what was passed to the sink
         too_many_fids,
-        no_memory, // for a message that came in fragments
+        no_memory, // to reassemble a fragmented message
         taken,
-        left,   // the sink did not want what follows in the frame: rest()
-        totals, // taken, and now the publisher has told all its totals
+        left,   // the sink stopped before the end of the frame: rest()
+        totals, // taken; it was the last part of the totals
     };
 
     struct Limits {
         std::size_t largest_message_bytes = 0;
-        std::size_t fids = SIZE_MAX; // that have an account
+        std::size_t fids = SIZE_MAX; // with counters
     };
-    // It goes on where the continuity is; without one it begins anew.
-    explicit Intake(Limits limits, std::shared_ptr<Continuity> continuity = {})
+    // Resumes at the positions of `continuity`; nullptr: none.
+    explicit FrameReceiver(Limits limits, std::shared_ptr<Continuity> continuity = {})
         : continuity_{continuity ? std::move(continuity) : std::make_shared<Continuity>()},
           reassembly_{limits.largest_message_bytes}, fid_limit_{limits.fids} {}
 
-    // All frames but answers. sink.take_message(fid, bytes, status) and sink.take_gap(fid, count)
-    // return whether to go on; if not, sink.is_gone() says whether this object still is.
-    // sink.take_change(change) and sink.take_missed(fid, count), between connections, return
-    // whether anything is wanted at all.
+    // Takes each frame except answers. sink.take_message(fid, bytes, status) and
+    // sink.take_gap(fid, count) return whether to continue; if not, sink.is_gone() returns whether
+    // this object was destroyed. sink.take_change(change) and sink.take_missed(fid, count), which
+    // follow a reconnection, return false if the sink is destroyed or closed.
     struct Frame {
         std::uint8_t kind = 0;
         std::uint8_t flags = 0;
         std::span<const std::byte> body;
-        bool continued = false; // the body is the rest that was left
+        bool continued = false; // the body is the rest() of a frame
     };
     template <typename Sink>
-    Outcome take(const Frame& frame, const SubscriptionBook& book, Sink& sink);
-    // The end of the body of which something was left. It comes as a frame of its own, before any
-    // other.
+    Outcome take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
+    // The part of the body that was left. The caller passes it as the next frame.
     std::span<const std::byte> rest() const noexcept { return rest_; }
 
-    // Half a message does not survive its connection.
+    // Discards an incomplete message of the last connection.
     void begin_connection() {
         reassembly_.abandon();
         arrivals_.forget_all();
         continuity_->begin_connection();
     }
-    // `in_order`: as Continuity's.
+    // `in_order`: as in Continuity.
     void end_connection(bool in_order) {
         reassembly_.abandon();
         continuity_->end_connection(arrivals_, in_order);
@@ -78,39 +75,39 @@ class Intake {
 
     const ArrivalCounter& arrivals() const noexcept { return arrivals_; }
     const FramesSeen& seen() const noexcept { return seen_; }
-    // Of the publish socket; 0: it has not said.
+    // Of the publish socket; 0: not known.
     std::uint64_t instance() const noexcept { return continuity_->instance(); }
     const std::shared_ptr<Continuity>& continuity() const noexcept { return continuity_; }
 
   private:
-    // nullptr: nobody asked for it, or it is one too many. Whoever has an account was asked for.
-    Arrivals* account_of(Fid fid, const SubscriptionBook& book) {
-        if (Arrivals* const account = arrivals_.find(fid)) return account;
-        if (!book.grants(fid) || arrivals_.fids().size() >= fid_limit_) return nullptr;
+    // The counters of a fid. nullptr: it was not subscribed to, or fid_limit_ is reached.
+    Arrivals* counters_of(Fid fid, const SubscriptionState& subscriptions) {
+        if (Arrivals* const counters = arrivals_.find(fid)) return counters;
+        if (!subscriptions.grants(fid) || arrivals_.fids().size() >= fid_limit_) return nullptr;
         return &arrivals_.of(fid);
     }
-    // Why a fid has no account.
-    static Outcome refused(Fid fid, const SubscriptionBook& book) {
-        return book.grants(fid) ? Outcome::too_many_fids : Outcome::malformed;
+    // The reason why a fid has no counters.
+    static Outcome refused(Fid fid, const SubscriptionState& subscriptions) {
+        return subscriptions.grants(fid) ? Outcome::too_many_fids : Outcome::malformed;
     }
     template <typename Sink>
     Outcome deliver(Fid fid, std::span<const std::byte> message, std::uint8_t status,
-                    const SubscriptionBook& book, Sink& sink) {
-        Arrivals* const account = account_of(fid, book);
-        if (account == nullptr) return refused(fid, book);
-        arrivals_.add(*account, message.size());
+                    const SubscriptionState& subscriptions, Sink& sink) {
+        Arrivals* const counters = counters_of(fid, subscriptions);
+        if (counters == nullptr) return refused(fid, subscriptions);
+        arrivals_.add(*counters, message.size());
         sink.take_message(fid, message, status);
         return Outcome::taken;
     }
     template <typename Sink>
-    Outcome take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink);
+    Outcome take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
     template <typename Sink>
-    Outcome take_gaps(std::span<const std::byte> body, const SubscriptionBook& book, Sink& sink);
+    Outcome take_gaps(std::span<const std::byte> body, const SubscriptionState& subscriptions, Sink& sink);
     template <typename Sink>
-    Outcome take_positions(std::span<const std::byte> body, const SubscriptionBook& book,
+    Outcome take_positions(std::span<const std::byte> body, const SubscriptionState& subscriptions,
                            Sink& sink);
     Outcome take_totals(std::uint8_t flags, std::span<const std::byte> body,
-                        const SubscriptionBook& book);
+                        const SubscriptionState& subscriptions);
 
     ArrivalCounter arrivals_;
     std::shared_ptr<Continuity> continuity_;
@@ -118,15 +115,16 @@ class Intake {
     std::size_t fid_limit_;
     FramesSeen seen_;
     std::span<const std::byte> rest_;
-    Fid last_{}; // of the page of which something was left
+    Fid last_{}; // the fid of the last message before rest_
 };
 
 template <typename Sink>
-Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
+FrameReceiver::Outcome FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink) {
     (frame.flags == gathered_flag ? seen_.gathered : seen_.pages) = true;
-    // A fid's messages often come in a row. No call that the sink can make touches an account.
+    // Caches the counters, because messages of a fid often follow one another. No call that the
+    // sink can make changes them.
     Fid last{};
-    Arrivals* account = nullptr;
+    Arrivals* counters = nullptr;
     bool refuses = false;
     bool enough = false;
     bool left = false;
@@ -136,14 +134,14 @@ Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& bo
             left = true;
             return false;
         }
-        if (account == nullptr || fid != last) {
-            account = account_of(last = fid, book);
-            if (account == nullptr) {
+        if (counters == nullptr || fid != last) {
+            counters = counters_of(last = fid, subscriptions);
+            if (counters == nullptr) {
                 refuses = true;
                 return false;
             }
         }
-        arrivals_.add(*account, message.size());
+        arrivals_.add(*counters, message.size());
         end = message.data() + message.size();
         enough = !sink.take_message(fid, message, status);
         return !enough || !sink.is_gone();
@@ -155,18 +153,18 @@ Intake::Outcome Intake::take_page(const Frame& frame, const SubscriptionBook& bo
         last_ = last;
         return Outcome::left;
     }
-    if (refuses) return refused(last, book);
+    if (refuses) return refused(last, subscriptions);
     return sound ? Outcome::taken : Outcome::malformed;
 }
 
 template <typename Sink>
-Intake::Outcome Intake::take_gaps(std::span<const std::byte> body, const SubscriptionBook& book,
+FrameReceiver::Outcome FrameReceiver::take_gaps(std::span<const std::byte> body, const SubscriptionState& subscriptions,
                                   Sink& sink) {
     const auto gaps = decode_counts(body);
     if (!gaps) return Outcome::malformed;
     for (std::size_t i = 0; i < gaps->size(); ++i) {
         const FidCount gap = (*gaps)[i];
-        if (account_of(gap.fid, book) == nullptr) return refused(gap.fid, book);
+        if (counters_of(gap.fid, subscriptions) == nullptr) return refused(gap.fid, subscriptions);
         arrivals_.add_missed(gap.fid, gap.count);
         if (sink.take_gap(gap.fid, gap.count)) continue;
         if (sink.is_gone() || i + 1 == gaps->size()) break;
@@ -177,12 +175,12 @@ Intake::Outcome Intake::take_gaps(std::span<const std::byte> body, const Subscri
 }
 
 template <typename Sink>
-Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
-                                       const SubscriptionBook& book, Sink& sink) {
+FrameReceiver::Outcome FrameReceiver::take_positions(std::span<const std::byte> body,
+                                       const SubscriptionState& subscriptions, Sink& sink) {
     const auto extension = decode_positions(body);
     if (!extension || extension->instance == 0) return Outcome::malformed;
     const auto positions = decode_counts(body.subspan(positions_extension_bytes));
-    const SubscriptionBook::Request* const request = book.awaited(extension->request);
+    const SubscriptionState::Request* const request = subscriptions.awaited(extension->request);
     if (!positions || request == nullptr) return Outcome::malformed;
     const std::vector<FidRange> asked = normalised(request->ranges);
     if (const auto change = continuity_->meet(extension->instance)) {
@@ -191,7 +189,7 @@ Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
     for (const FidCount& position : *positions) {
         const Fid fid = position.fid;
         if (!contains(asked, fid)) return Outcome::malformed;
-        if (book.grants(fid)) continue; // only its policy changes
+        if (subscriptions.grants(fid)) continue; // the request changes only its policy
         if (continuity_->fids() >= fid_limit_ && !continuity_->knows(fid)) {
             return Outcome::too_many_fids;
         }
@@ -202,24 +200,24 @@ Intake::Outcome Intake::take_positions(std::span<const std::byte> body,
 }
 
 template <typename Sink>
-Intake::Outcome Intake::take(const Frame& frame, const SubscriptionBook& book, Sink& sink) {
+FrameReceiver::Outcome FrameReceiver::take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink) {
     const auto [kind, flags, body, continued] = frame;
-    if (kind == totals_kind) return take_totals(flags, body, book);
+    if (kind == totals_kind) return take_totals(flags, body, subscriptions);
     if (kind == positions_kind) {
-        return flags <= more_flag ? take_positions(body, book, sink) : Outcome::malformed;
+        return flags <= more_flag ? take_positions(body, subscriptions, sink) : Outcome::malformed;
     }
-    // A fragmented message is not interrupted by another one; gaps may come between.
+    // Gaps may come between the fragments of a message; another message may not.
     const bool interrupts = kind == page_kind || kind == message_kind;
     const std::uint8_t allowed = kind == page_kind ? gathered_flag : 0;
     if (flags > allowed || (interrupts && reassembly_.in_progress())) return Outcome::malformed;
-    if (kind == page_kind) return take_page(frame, book, sink);
-    if (kind == gap_kind) return take_gaps(body, book, sink);
+    if (kind == page_kind) return take_page(frame, subscriptions, sink);
+    if (kind == gap_kind) return take_gaps(body, subscriptions, sink);
     if (kind == message_kind) {
         seen_.messages = true;
         const auto extension = decode_message(body);
         if (!extension) return Outcome::malformed;
         return deliver(extension->fid, body.subspan(message_extension_bytes), extension->status,
-                       book, sink);
+                       subscriptions, sink);
     }
     if (kind != fragment_kind) return Outcome::malformed;
     seen_.fragments = true;
@@ -229,7 +227,20 @@ Intake::Outcome Intake::take(const Frame& frame, const SubscriptionBook& book, S
     if (outcome == Reassembly::Outcome::incomplete) return Outcome::taken;
     if (outcome == Reassembly::Outcome::no_memory) return Outcome::no_memory;
     if (outcome != Reassembly::Outcome::complete) return Outcome::malformed;
-    return deliver(fragment->fid, reassembly_.message(), fragment->status, book, sink);
+    return deliver(fragment->fid, reassembly_.message(), fragment->status, subscriptions, sink);
+}
+
+inline FrameReceiver::Outcome FrameReceiver::take_totals(std::uint8_t flags, std::span<const std::byte> body,
+                                    const SubscriptionState& subscriptions) {
+    const auto totals = decode_counts(body);
+    if (!totals || flags > more_flag || arrivals_.complete()) return Outcome::malformed;
+    for (const FidCount& total : *totals) {
+        if (counters_of(total.fid, subscriptions) == nullptr) return refused(total.fid, subscriptions);
+        arrivals_.expect(total);
+    }
+    if (flags == more_flag) return Outcome::taken;
+    arrivals_.complete_books();
+    return Outcome::totals;
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a subscriber wants, what it has asked its publisher for, and what it was granted: three sets
-// of fids that differ as long as an answer is on its way. The last word about a fid counts; what is
-// refused is as if it had never been asked for. No I/O.
+// The subscriptions of one subscriber: the fids that it wants, has requested from its publisher, and
+// was granted. The three sets differ while an answer is outstanding. The last request for a fid
+// counts; a refused request has no effect. No I/O.
 
 #include "pubsub/core/fid.hpp"
-#include "pubsub/core/fid_range_map.hpp"
-#include "pubsub/core/frames.hpp"
+#include "pubsub/core/fid_set.hpp"
 #include "pubsub/core/slow_policy.hpp"
+#include "pubsub/core/wire.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class SubscriptionBook {
+class SubscriptionState {
   public:
-    using Policy = std::optional<SlowPolicy>; // none: the publisher's own
+    using Policy = std::optional<SlowPolicy>; // nullopt: the policy of the publisher
 
     struct Request {
         std::uint32_t number = 0;
@@ -35,38 +35,38 @@ class SubscriptionBook {
     void subscribe(std::span<const FidRange> ranges, Policy policy);
     void unsubscribe(const FidRange& range);
 
-    // A connection begins: all that is wanted is asked for, so many ranges in a request.
+    // A connection begins: requests all wanted fids, with up to `ranges_per_request` each.
     void begin(std::size_t ranges_per_request);
-    // It has ended: nothing is granted, no answer comes.
+    // The connection has ended: nothing is granted and no answer follows.
     void end();
 
-    // The next request that has not been sent, until sent(); nullptr: none.
+    // The request to send next, until sent() is called; nullptr: none.
     const Request* next() const noexcept {
         return unsent_.empty() ? nullptr : &unsent_.front().request;
     }
     void sent();
-    // The publisher's answer; nothing: to a request that was not made. Where several ranges are not
-    // permitted together, each is asked for alone, and there is nothing to tell: no ranges.
+    // Takes an answer of the publisher and returns its request; `nullopt` if there is no such
+    // request. If several ranges are not permitted together, each is requested alone, and the
+    // returned request has no ranges.
     std::optional<Request> answered(const SubscriptionAnswer& answer);
 
     // Whether the publisher may send messages of this fid.
     bool grants(Fid fid) const { return granted_.find(fid) != nullptr; }
-    // The subscription with this number, if it waits for its answer.
+    // The subscribe request with this number, if its answer is outstanding; else nullptr.
     const Request* awaited(std::uint32_t number) const;
-    // Unsubscribed from, and without an answer.
+    // The ranges of unsubscribe requests without an answer.
     std::vector<FidRange> leaving() const;
     bool empty() const noexcept { return wanted_.empty(); }
     std::vector<FidRange> wanted() const; // disjoint, not adjacent, ascending
-    // What it is kept as: neighbours of one policy are one range once they are granted.
+    // Number of stored ranges. Granted neighbours with the same policy are one range.
     std::size_t wanted_count() const noexcept { return wanted_.size(); }
-    // How many ranges have been looked at for requests and answers so far: what they have cost.
+    // The number of ranges examined for requests and answers, as a measure of their cost.
     std::size_t steps() const noexcept { return steps_; }
 
   private:
     struct Wish {
         Policy policy;
-        // The last one that asked for it; 0: none yet, or one whose answer has come, after those of
-        // all before it.
+        // The last request for it. 0: none yet, or it and all earlier requests were answered.
         std::uint32_t request = 0;
 
         friend bool operator==(const Wish&, const Wish&) = default;
@@ -74,10 +74,10 @@ class SubscriptionBook {
     using Wishes = FidRangeMap<Wish>;
     struct Pending {
         Request request;
-        std::vector<Wishes::Piece> before; // what was wanted of its ranges until then
+        std::vector<Wishes::Piece> before; // the wishes for its ranges before it
     };
 
-    // What a map has of a range.
+    // The entries of a map in a range, counted in steps_.
     template <typename Value>
     auto look_at(const FidRangeMap<Value>& map, const FidRange& range) {
         auto pieces = map.pieces(range);
@@ -93,7 +93,7 @@ class SubscriptionBook {
     FidRangeMap<std::monostate> granted_;
     std::deque<Pending> unsent_;
     std::map<std::uint32_t, Pending> asked_;
-    std::size_t ranges_per_request_ = 0; // 0: there is no connection
+    std::size_t ranges_per_request_ = 0; // 0: not connected
     std::uint32_t last_request_ = 0;
     std::size_t steps_ = 0;
 };

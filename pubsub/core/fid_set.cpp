@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/fid_ranges.hpp"
+#include "pubsub/core/fid_set.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -8,8 +8,9 @@
 namespace netio::pubsub::inline v0_2 {
 namespace {
 
-// The first range from `at` on that does not end in front of `fid`: quickly where it is near, and
-// in logarithmic time where it is far, so that a short set costs little beside a long one.
+// The index of the first range at or after `at` that does not end before `fid`. Galloping search:
+// the cost grows with the logarithm of the distance, so that a short set is cheap to intersect with
+// a long one.
 std::size_t seek(std::span<const FidRange> set, std::size_t at, Fid fid, std::size_t& steps) {
     std::size_t reach = 1;
     while (at + reach < set.size() && set[at + reach - 1].last < fid) {
@@ -38,7 +39,7 @@ std::vector<FidRange> normalised(std::span<const FidRange> ranges) {
         std::ranges::sort(sorted, {}, &FidRange::first);
     std::vector<FidRange> set;
     for (const FidRange& range : sorted) {
-        // Written so that the last fid has no successor.
+        // Compared without the successor of `last`, which the largest fid does not have.
         const bool joins =
             !set.empty() && (range.first <= set.back().last ||
                              to_integer(range.first) - 1 == to_integer(set.back().last));
@@ -76,7 +77,7 @@ bool contains(std::span<const FidRange> set, Fid fid) {
 std::size_t count_fids(std::span<const FidRange> set, std::size_t limit) {
     std::size_t count = 0;
     for (const FidRange& range : set) {
-        // Written so that the number of all fids, which is no number, does not come up.
+        // The number of all fids, 2^64, does not fit into the type.
         const std::uint64_t width = to_integer(range.last) - to_integer(range.first);
         if (width >= limit - count) return limit;
         count += static_cast<std::size_t>(width) + 1;
@@ -98,7 +99,7 @@ std::vector<FidRange> without(std::span<const FidRange> from, std::span<const Fi
             if (left.first < set[at].first)
                 rest.push_back({.first = left.first, .last = Fid{to_integer(set[at].first) - 1}});
             any = set[at].last < old.last;
-            if (!any) break; // it may go over the next one, too
+            if (!any) break; // it may overlap the next one, too
             left.first = Fid{to_integer(set[at].last) + 1};
         }
         if (any) rest.push_back(left);
@@ -118,7 +119,7 @@ std::vector<FidRange> common(std::span<const FidRange> one, std::span<const FidR
             ++steps;
             both.push_back({.first = std::max(other[at].first, range.first),
                             .last = std::min(other[at].last, range.last)});
-            if (other[at].last >= range.last) break; // it may go over the next one, too
+            if (other[at].last >= range.last) break; // it may overlap the next one, too
         }
     }
     return both;
