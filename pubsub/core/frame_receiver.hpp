@@ -102,7 +102,8 @@ class FrameReceiver {
     template <typename Sink>
     Outcome take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink);
     template <typename Sink>
-    Outcome take_gaps(std::span<const std::byte> body, const SubscriptionState& subscriptions, Sink& sink);
+    Outcome take_gaps(std::span<const std::byte> body, const SubscriptionState& subscriptions,
+                      Sink& sink);
     template <typename Sink>
     Outcome take_positions(std::span<const std::byte> body, const SubscriptionState& subscriptions,
                            Sink& sink);
@@ -119,7 +120,8 @@ class FrameReceiver {
 };
 
 template <typename Sink>
-FrameReceiver::Outcome FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink) {
+FrameReceiver::Outcome
+FrameReceiver::take_page(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink) {
     (frame.flags == gathered_flag ? seen_.gathered : seen_.pages) = true;
     // Caches the counters, because messages of a fid often follow one another. No call that the
     // sink can make changes them.
@@ -158,8 +160,9 @@ FrameReceiver::Outcome FrameReceiver::take_page(const Frame& frame, const Subscr
 }
 
 template <typename Sink>
-FrameReceiver::Outcome FrameReceiver::take_gaps(std::span<const std::byte> body, const SubscriptionState& subscriptions,
-                                  Sink& sink) {
+FrameReceiver::Outcome FrameReceiver::take_gaps(std::span<const std::byte> body,
+                                                const SubscriptionState& subscriptions,
+                                                Sink& sink) {
     const auto gaps = decode_counts(body);
     if (!gaps) return Outcome::malformed;
     for (std::size_t i = 0; i < gaps->size(); ++i) {
@@ -176,7 +179,8 @@ FrameReceiver::Outcome FrameReceiver::take_gaps(std::span<const std::byte> body,
 
 template <typename Sink>
 FrameReceiver::Outcome FrameReceiver::take_positions(std::span<const std::byte> body,
-                                       const SubscriptionState& subscriptions, Sink& sink) {
+                                                     const SubscriptionState& subscriptions,
+                                                     Sink& sink) {
     const auto extension = decode_positions(body);
     if (!extension || extension->instance == 0) return Outcome::malformed;
     const auto positions = decode_counts(body.subspan(positions_extension_bytes));
@@ -200,7 +204,8 @@ FrameReceiver::Outcome FrameReceiver::take_positions(std::span<const std::byte> 
 }
 
 template <typename Sink>
-FrameReceiver::Outcome FrameReceiver::take(const Frame& frame, const SubscriptionState& subscriptions, Sink& sink) {
+FrameReceiver::Outcome FrameReceiver::take(const Frame& frame,
+                                           const SubscriptionState& subscriptions, Sink& sink) {
     const auto [kind, flags, body, continued] = frame;
     if (kind == totals_kind) return take_totals(flags, body, subscriptions);
     if (kind == positions_kind) {
@@ -230,12 +235,14 @@ FrameReceiver::Outcome FrameReceiver::take(const Frame& frame, const Subscriptio
     return deliver(fragment->fid, reassembly_.message(), fragment->status, subscriptions, sink);
 }
 
-inline FrameReceiver::Outcome FrameReceiver::take_totals(std::uint8_t flags, std::span<const std::byte> body,
-                                    const SubscriptionState& subscriptions) {
+inline FrameReceiver::Outcome FrameReceiver::take_totals(std::uint8_t flags,
+                                                         std::span<const std::byte> body,
+                                                         const SubscriptionState& subscriptions) {
     const auto totals = decode_counts(body);
     if (!totals || flags > more_flag || arrivals_.complete()) return Outcome::malformed;
     for (const FidCount& total : *totals) {
-        if (counters_of(total.fid, subscriptions) == nullptr) return refused(total.fid, subscriptions);
+        if (counters_of(total.fid, subscriptions) == nullptr)
+            return refused(total.fid, subscriptions);
         arrivals_.expect(total);
     }
     if (flags == more_flag) return Outcome::taken;

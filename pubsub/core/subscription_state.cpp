@@ -117,8 +117,8 @@ const SubscriptionState::Request* SubscriptionState::awaited(std::uint32_t numbe
     return &found->second.request;
 }
 
-// Restores the wishes before the request for the fids that are still granted. Later requests for the
-// same fids remain in effect.
+// Restores the wishes before the request for the fids that are still granted. Later requests for
+// the same fids remain in effect.
 void SubscriptionState::refuse(const Pending& pending) {
     FidRangeMap<std::monostate> open; // the fids for which the request was the last one
     for (const FidRange& range : pending.request.ranges) {

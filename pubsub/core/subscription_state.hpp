@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The subscriptions of one subscriber: the fids that it wants, has requested from its publisher, and
-// was granted. The three sets differ while an answer is outstanding. The last request for a fid
+// The subscriptions of one subscriber: the fids that it wants, has requested from its publisher,
+// and was granted. The three sets differ while an answer is outstanding. The last request for a fid
 // counts; a refused request has no effect. No I/O.
 
 #include "pubsub/core/fid.hpp"

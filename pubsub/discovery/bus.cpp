@@ -4,10 +4,10 @@
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/never_destroyed.hpp"
 #include "netio/base/option_check.hpp"
-#include "pubsub/discovery/board_thread.hpp"
-#include "pubsub/discovery/bus_reader.hpp"
-#include "pubsub/discovery/bus_writer.hpp"
-#include "pubsub/discovery/directory_board.hpp"
+#include "pubsub/discovery/directory_registry.hpp"
+#include "pubsub/discovery/registry_reader.hpp"
+#include "pubsub/discovery/registry_thread.hpp"
+#include "pubsub/discovery/registry_writer.hpp"
 
 #include <array>
 #include <mutex>
@@ -21,19 +21,19 @@ namespace {
 
 class BusDiscovery final : public Discovery {
   public:
-    BusDiscovery(EventLoop& loop, std::unique_ptr<Board> board, const BusOptions& options)
-        : loop_{loop}, board_{std::move(board)}, options_{options} {}
+    BusDiscovery(EventLoop& loop, std::unique_ptr<Board> registry, const BusOptions& options)
+        : loop_{loop}, registry_{std::move(registry)}, options_{options} {}
     ~BusDiscovery() override {
         if (destroyed_ != nullptr) *destroyed_ = true;
     }
 
     void watch(Handler& handler) override {
-        if (board_ == nullptr) throw std::logic_error{"Discovery::watch is called twice"};
+        if (registry_ == nullptr) throw std::logic_error{"Discovery::watch is called twice"};
         handler_ = &handler;
         thread_.emplace(
-            loop_, std::move(board_),
-            [mail = mail_, options = options_](BoardThread::Place& place) {
-                read(place, *mail, options);
+            loop_, std::move(registry_),
+            [mail = mail_, options = options_](RegistryThread::Shared& shared) {
+                read(shared, *mail, options);
             },
             [this] { return take(); });
     }
@@ -42,24 +42,24 @@ class BusDiscovery final : public Discovery {
   private:
     struct Mail {
         std::mutex mutex;
-        BusNews news;
+        RegistryNews news;
     };
 
-    static void read(BoardThread::Place& place, Mail& mail, const BusOptions& options) {
-        BusReader reader{options.lease, options.publisher_limit};
-        while (!place.ended()) {
-            reader.look(place.board(), Clock::now());
-            BusNews news = reader.take_news();
+    static void read(RegistryThread::Shared& shared, Mail& mail, const BusOptions& options) {
+        RegistryReader reader{options.lease, options.publisher_limit};
+        while (!shared.ended()) {
+            reader.look(shared.registry(), Clock::now());
+            RegistryNews news = reader.take_news();
             if (!news.empty()) {
                 const std::lock_guard lock{mail.mutex};
                 mail.news.add(std::move(news));
-                place.tell();
+                shared.notify();
             }
-            place.board().wait(reader.next_expiry());
+            shared.registry().wait(reader.next_expiry());
         }
     }
 
-    // A handler may destroy this, or go.
+    // A handler may destroy this, or call unwatch().
     bool take() {
         {
             const std::lock_guard lock{mail_->mutex};
@@ -89,25 +89,25 @@ class BusDiscovery final : public Discovery {
     }
 
     EventLoop& loop_;
-    std::unique_ptr<Board> board_; // until watch()
+    std::unique_ptr<Board> registry_; // until watch()
     BusOptions options_;
     Handler* handler_ = nullptr;
     std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
-    BusNews news_; // taken, and not yet told
+    RegistryNews news_; // taken, and not yet reported
     bool* destroyed_ = nullptr;
-    std::optional<BoardThread> thread_;
+    std::optional<RegistryThread> thread_;
 };
 
 class BusAnnouncer final : public Announcer {
   public:
-    BusAnnouncer(EventLoop& loop, std::unique_ptr<Board> board, const Announcement& announcement,
+    BusAnnouncer(EventLoop& loop, std::unique_ptr<Board> registry, const Announcement& announcement,
                  Handler& handler, const BusOptions& options)
-        : handler_{handler}, thread_{
-                                 loop, std::move(board),
-                                 [mail = mail_, announcement, options](BoardThread::Place& place) {
-                                     keep(place, *mail, announcement, options);
-                                 },
-                                 [this] { return take(); }} {}
+        : handler_{handler}, thread_{loop, std::move(registry),
+                                     [mail = mail_, announcement,
+                                      options](RegistryThread::Shared& shared) {
+                                         keep(shared, *mail, announcement, options);
+                                     },
+                                     [this] { return take(); }} {}
     ~BusAnnouncer() override {
         if (destroyed_ != nullptr) *destroyed_ = true;
     }
@@ -125,40 +125,41 @@ class BusAnnouncer final : public Announcer {
     struct Mail {
         std::mutex mutex;
         std::optional<Announcement> update;
-        std::vector<std::string> troubles; // up to Complaints::limit
-        bool written = false;              // since it was told
+        std::vector<std::string> troubles; // up to RateLimitedWarnings::limit
+        bool written = false;              // since the last report
     };
 
-    static void keep(BoardThread::Place& place, Mail& mail, const Announcement& announcement,
+    static void keep(RegistryThread::Shared& shared, Mail& mail, const Announcement& announcement,
                      const BusOptions& options) {
-        BusWriter writer{announcement, options.lease};
+        RegistryWriter writer{announcement, options.lease};
         bool was_written = false;
-        while (!place.ended()) {
+        while (!shared.ended()) {
             const TimePoint now = Clock::now();
             std::optional<Announcement> update;
             {
                 const std::lock_guard lock{mail.mutex};
                 update = std::exchange(mail.update, {});
             }
-            if (update) writer.say(std::move(*update));
-            writer.refresh(place.board(), now);
-            tell(place, mail, writer.take_troubles());
+            if (update) writer.update(std::move(*update));
+            writer.refresh(shared.registry(), now);
+            report(shared, mail, writer.take_troubles());
             if (writer.is_written() && !std::exchange(was_written, true)) {
                 const std::lock_guard lock{mail.mutex};
                 mail.written = true;
-                place.tell();
+                shared.notify();
             }
-            place.board().wait(now + options.lease / 3);
+            shared.registry().wait(now + options.lease / 3);
         }
-        writer.withdraw(place.board());
+        writer.withdraw(shared.registry());
     }
-    static void tell(BoardThread::Place& place, Mail& mail, std::vector<std::string> troubles) {
+    static void report(RegistryThread::Shared& shared, Mail& mail,
+                       std::vector<std::string> troubles) {
         if (troubles.empty()) return;
         const std::lock_guard lock{mail.mutex};
         for (std::string& trouble : troubles)
-            if (mail.troubles.size() < Complaints::limit)
+            if (mail.troubles.size() < RateLimitedWarnings::limit)
                 mail.troubles.push_back(std::move(trouble));
-        place.tell();
+        shared.notify();
     }
 
     bool take() {
@@ -182,7 +183,7 @@ class BusAnnouncer final : public Announcer {
     Handler& handler_;
     std::shared_ptr<Mail> mail_ = std::make_shared<Mail>();
     bool* destroyed_ = nullptr;
-    BoardThread thread_;
+    RegistryThread thread_;
 };
 
 void check(const BusOptions& options) {
@@ -195,7 +196,7 @@ void check(const BusOptions& options) {
     require_between("publisher_limit", options.publisher_limit, 1, 1'000'000);
 }
 
-// The kinds that were added.
+// The kinds of add_bus_kind().
 struct BusKinds {
     static BusKinds& of_the_process() {
         static NeverDestroyed<BusKinds> kinds;
@@ -205,7 +206,7 @@ struct BusKinds {
     std::vector<BusKind> list;
 };
 
-std::unique_ptr<Board> open_board(std::string_view where, const BusOptions& options) {
+std::unique_ptr<Board> open_registry(std::string_view where, const BusOptions& options) {
     check(options);
     BusKinds& kinds = BusKinds::of_the_process();
     const std::lock_guard lock{kinds.mutex};
@@ -218,21 +219,24 @@ std::unique_ptr<Board> open_board(std::string_view where, const BusOptions& opti
         where.find("://") != std::string_view::npos) {
         throw std::invalid_argument{"'" + std::string{where} + "' is no bus; allowed: " + allowed};
     }
-    return std::make_unique<DirectoryBoard>(std::string{where}, options.poll);
+    return std::make_unique<DirectoryRegistry>(std::string{where}, options.poll);
 }
 
 } // namespace
 
+Discovery::~Discovery() = default;
+Announcer::~Announcer() = default;
+
 std::unique_ptr<Discovery> open_bus(EventLoop& loop, std::string_view where, BusOptions options) {
-    return std::make_unique<BusDiscovery>(loop, open_board(where, options), options);
+    return std::make_unique<BusDiscovery>(loop, open_registry(where, options), options);
 }
 
 std::unique_ptr<Announcer> announce(EventLoop& loop, std::string_view where,
                                     const Announcement& announcement, Announcer::Handler& handler,
                                     BusOptions options) {
-    static_cast<void>(to_text(announcement)); // it keeps all limits
-    return std::make_unique<BusAnnouncer>(loop, open_board(where, options), announcement, handler,
-                                          options);
+    static_cast<void>(to_text(announcement)); // checks all limits
+    return std::make_unique<BusAnnouncer>(loop, open_registry(where, options), announcement,
+                                          handler, options);
 }
 
 void add_bus_kind(const BusKind& kind) {

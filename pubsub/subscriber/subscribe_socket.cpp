@@ -20,9 +20,9 @@ namespace netio::pubsub::inline v0_2 {
 
 namespace {
 
-// Sends the requests of a SubscriptionState and the answer to the totals. The session copies a short
-// request; a long one uses one of a few slots of registered memory, which bound the memory however
-// many requests wait.
+// Sends the requests of a SubscriptionState and the answer to the totals. The session copies a
+// short request; a long one uses one of a few slots of registered memory, which bound the memory
+// however many requests wait.
 class RequestQueue {
   public:
     // `positions`: requests the positions before each answer.
@@ -213,8 +213,8 @@ void validate(const SubscribeSocket::Options& options) {
 
 struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Session::Handler,
                                                                    private Connector::Handler {
-    Impl(Transport& the_transport, Options its_options, SubscribeSocket::Handler& the_handler,
-         SubscribeSocket& the_socket);
+    Impl(Transport & the_transport, Options its_options, SubscribeSocket::Handler & the_handler,
+         SubscribeSocket & the_socket);
     ~Impl();
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;
@@ -225,7 +225,9 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
     void abort();
     void pause();
     void resume();
-    bool is_connected() const noexcept { return session && session->is_open(); }
+    bool is_connected() const noexcept {
+        return session && session->is_open();
+    }
 
     struct Sink; // passes what the receiver finds to the handler
 
@@ -241,12 +243,12 @@ struct [[gnu::visibility("hidden")]] SubscribeSocket::Impl final : private Sessi
 
     void on_route(const Session::Target& route) override;
     void on_connect_failed(const Closed& closed) override;
-    void on_open(Session& opened) override;
-    void on_frame(Session& from, const IncomingFrame& frame) override;
-    void on_sent(Session& from, Cookie cookie, Completion::Outcome outcome) override;
-    void on_writable(Session& writable) override;
-    void on_closed(Session& over, const Closed& closed) override;
-    FrameReceiver::Outcome take_answer(Session& from, std::span<const std::byte> body);
+    void on_open(Session & opened) override;
+    void on_frame(Session & from, const IncomingFrame& frame) override;
+    void on_sent(Session & from, Cookie cookie, Completion::Outcome outcome) override;
+    void on_writable(Session & writable) override;
+    void on_closed(Session & over, const Closed& closed) override;
+    FrameReceiver::Outcome take_answer(Session & from, std::span<const std::byte> body);
 
     SubscribeSocket& socket;
     Transport& transport;
@@ -307,8 +309,10 @@ SubscribeSocket::Impl::Impl(Transport& the_transport, Options its_options,
                   .back_off = {.first = options.retry_interval,
                                .limit = std::max(options.retry_interval, options.retry_limit),
                                .seed = transport.draw_number()}}},
-      connector{transport, *this, options.session.connect_timeout},
-      retry_timer{transport.loop(), [this] { retry(); }},
+      connector{transport, *this, options.session.connect_timeout}, retry_timer{transport.loop(),
+                                                                                [this] {
+                                                                                    retry();
+                                                                                }},
       silence{transport,
               {.after = options.silence_hint,
                .query = {.publisher = options.publisher,
@@ -432,8 +436,7 @@ void SubscribeSocket::Impl::conclude(const Closed& closed) {
     Closed last = closed;
     const RetryRule::Wishes wishes{.any = !subscriptions.empty(),
                                    .totals = receiver.arrivals().complete()};
-    const RetryRule::Next next =
-        closing ? RetryRule::Next::nothing : retry_rule.next(last, wishes);
+    const RetryRule::Next next = closing ? RetryRule::Next::nothing : retry_rule.next(last, wishes);
     const bool retrying = next != RetryRule::Next::nothing;
     if (retrying) {
         retry_timer.start(retry_rule.wait(next));
@@ -479,7 +482,8 @@ void SubscribeSocket::Impl::on_writable(Session& writable) {
 // --- fids that are not published ------------------------------------------------------------
 
 // Examines each fid of a small range; of a large range only whether any fid has arrived. Returns
-// nothing if very many fids have arrived, because the search would take too much of the loop's turn.
+// nothing if very many fids have arrived, because the search would take too much of the loop's
+// turn.
 std::vector<FidRange> SubscribeSocket::Impl::silent_ranges(std::size_t limit) const {
     constexpr std::size_t looked_at = 65536; // fids, and ranges
     constexpr std::uint64_t small_range = 256;

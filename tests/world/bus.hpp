@@ -5,9 +5,9 @@
 // reader and writer, over a way that may be cut off. Nobody but them judges a lease.
 
 #include "netio/loop/event_loop.hpp"
-#include "pubsub/discovery/bus_reader.hpp"
-#include "pubsub/discovery/bus_writer.hpp"
 #include "pubsub/discovery/discovery.hpp"
+#include "pubsub/discovery/registry_reader.hpp"
+#include "pubsub/discovery/registry_writer.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -88,7 +88,7 @@ class BusPlace {
 
     EventLoop& loop_;
     BusView& view_;
-    pubsub::BusWriter writer_;
+    pubsub::RegistryWriter writer_;
     Timer due_;
 };
 
@@ -109,7 +109,7 @@ class BusWatch final : public pubsub::Discovery {
         if (handler_ == nullptr) return;
         reader_.look(view_, loop_.now());
         due_.start(bus_lease / 6);
-        pubsub::BusNews news = reader_.take_news();
+        pubsub::RegistryNews news = reader_.take_news();
         for (const std::string& trouble : news.troubles)
             if (handler_ != nullptr) handler_->on_trouble(trouble);
         for (const auto& [name, announcement] : news.publishers) {
@@ -125,7 +125,7 @@ class BusWatch final : public pubsub::Discovery {
     EventLoop& loop_;
     BusView& view_;
     Handler* handler_ = nullptr;
-    pubsub::BusReader reader_{bus_lease, 64};
+    pubsub::RegistryReader reader_{bus_lease, 64};
     Timer due_;
 };
 

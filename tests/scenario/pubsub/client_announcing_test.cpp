@@ -4,7 +4,7 @@
 // a bus of a kind of its own, a directory that counts who opens it; also for the thread sanitizer.
 
 #include "pubsub/discovery/bus.hpp"
-#include "pubsub/discovery/directory_board.hpp"
+#include "pubsub/discovery/directory_registry.hpp"
 #include "tests/scenario/pubsub/clients.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -45,8 +45,8 @@ void add_counted_kind() {
                         const BusOptions& options) -> std::unique_ptr<Board> {
                  if (refuses) throw std::runtime_error{"the board is closed"};
                  ++opened;
-                 return std::make_unique<DirectoryBoard>(std::string{where.substr(scheme.size())},
-                                                         options.poll);
+                 return std::make_unique<DirectoryRegistry>(
+                     std::string{where.substr(scheme.size())}, options.poll);
              },
              .spelling = "counted://FOLDER"});
         return true;

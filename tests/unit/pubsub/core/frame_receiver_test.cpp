@@ -234,14 +234,14 @@ TEST_F(FrameReceiverTest, TheRestOfAPageGoesOnWithTheFidThatWasLast) {
     ASSERT_EQ(take(page_kind, body), Outcome::left);
     const std::size_t left = receiver.rest().size();
     sink.limit = 3;
-    ASSERT_EQ(
-        receiver.take({.kind = page_kind, .body = receiver.rest(), .continued = true}, subscriptions, sink),
-        Outcome::left);
+    ASSERT_EQ(receiver.take({.kind = page_kind, .body = receiver.rest(), .continued = true},
+                            subscriptions, sink),
+              Outcome::left);
     EXPECT_LT(receiver.rest().size(), left);
     sink.limit = SIZE_MAX;
-    EXPECT_EQ(
-        receiver.take({.kind = page_kind, .body = receiver.rest(), .continued = true}, subscriptions, sink),
-        Outcome::taken);
+    EXPECT_EQ(receiver.take({.kind = page_kind, .body = receiver.rest(), .continued = true},
+                            subscriptions, sink),
+              Outcome::taken);
     EXPECT_THAT(sink.messages, ElementsAre("0x1:5", "0x2:5", "0x2:5", "0x2:5", "0x3:5"));
     EXPECT_EQ(receiver.arrivals().messages(), 5U);
 }
@@ -253,8 +253,9 @@ TEST_F(FrameReceiverTest, TheRestOfSomeGapsIsCountedWhenItIsTaken) {
     EXPECT_EQ(receiver.arrivals().missed(), 5U);
     sink.limit = SIZE_MAX;
     const std::vector<std::byte> rest{receiver.rest().begin(), receiver.rest().end()};
-    EXPECT_EQ(receiver.take({.kind = gap_kind, .body = rest, .continued = true}, subscriptions, sink),
-              Outcome::taken);
+    EXPECT_EQ(
+        receiver.take({.kind = gap_kind, .body = rest, .continued = true}, subscriptions, sink),
+        Outcome::taken);
     EXPECT_THAT(sink.gaps, ElementsAre("0x1:5", "0x2:6", "0x3:7"));
     EXPECT_EQ(receiver.arrivals().missed(), 18U);
 }
@@ -291,9 +292,9 @@ TEST_F(FrameReceiverTest, PositionsAreTakenOfWhatWasAskedForAndIsNotAnswered) {
 // A user asks for ranges in any order, and some of them lie in others; positions come in no order.
 TEST_F(FrameReceiverTest, PositionsAreTakenOfRangesInWhicheverOrderTheyWereAskedFor) {
     subscriptions.subscribe(std::vector{FidRange{.first = Fid{40}, .last = Fid{49}},
-                               FidRange{.first = Fid{20}, .last = Fid{29}},
-                               FidRange{.first = Fid{21}, .last = Fid{21}}},
-                   {});
+                                        FidRange{.first = Fid{20}, .last = Fid{29}},
+                                        FidRange{.first = Fid{21}, .last = Fid{21}}},
+                            {});
     const std::uint32_t number = subscriptions.next()->number;
     subscriptions.sent();
     for (const std::uint64_t fid : {49U, 20U, 21U, 40U, 29U})
@@ -359,9 +360,11 @@ class FrameReceiverReconnection : public testing::Test {
     }
     void answer(std::uint32_t request) {
         const SubscriptionState::Request answered =
-            subscriptions.answered({.request = request, .result = SubscriptionResult::accepted}).value();
+            subscriptions.answered({.request = request, .result = SubscriptionResult::accepted})
+                .value();
         for (const FidRange& range : answered.ranges)
-            answered.subscribe ? receiver.begin_subscription(range) : receiver.end_subscription(range);
+            answered.subscribe ? receiver.begin_subscription(range)
+                               : receiver.end_subscription(range);
     }
     void disconnect() {
         receiver.end_connection(false);
@@ -465,7 +468,7 @@ TEST_F(FrameReceiverReconnection, EachHasItsAccountsAndItsTotals) {
     const std::vector<std::byte> none;
     for (int i = 0; i < 2; ++i) {
         answer(connect());
-        EXPECT_TRUE(receiver.arrivals().asked_fids().empty());
+        EXPECT_TRUE(receiver.arrivals().fids().empty());
         EXPECT_FALSE(receiver.arrivals().complete());
         EXPECT_EQ(take(page_kind, page(Fid{1}, 3)), Outcome::taken);
         EXPECT_EQ(take(totals_kind, none), Outcome::totals);
@@ -496,8 +499,8 @@ TEST_F(FrameReceiverReconnection, FidZeroIsAFidAsAnyOther) {
     answer(connect());
     EXPECT_EQ(take(page_kind, page(Fid{0}, 2)), Outcome::taken);
     EXPECT_THAT(sink.messages, ElementsAre(Fid{0}, Fid{0}));
-    ASSERT_NE(receiver.arrivals().asked_fids().find(Fid{0}), nullptr);
-    EXPECT_EQ(receiver.arrivals().asked_fids().find(Fid{0})->messages, 2U);
+    ASSERT_NE(receiver.arrivals().fids().find(Fid{0}), nullptr);
+    EXPECT_EQ(receiver.arrivals().fids().find(Fid{0})->messages, 2U);
 }
 
 TEST_F(FrameReceiverReconnection, AMessageInAFrameOfItsOwnIsSeenAsSuch) {

@@ -3,7 +3,7 @@
 
 #include "pubsub/discovery/bus.hpp"
 
-#include "pubsub/discovery/directory_board.hpp"
+#include "pubsub/discovery/directory_registry.hpp"
 #include "tests/support/sim_discovery.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -160,7 +160,7 @@ TEST_F(Bus, AKilledPublisherIsGoneAfterItsLease) {
 
 // Counted by the readings of the directory: one finds all.
 TEST_F(Bus, TenThousandFidsOfTwoHundredPublishersAreFoundByTheFirstLook) {
-    DirectoryBoard board{where(), seconds{1}};
+    DirectoryRegistry board{where(), seconds{1}};
     for (std::uint64_t publisher = 0; publisher < 200; ++publisher) {
         Announcement one = of("p" + std::to_string(publisher));
         for (std::uint64_t fid = 0; fid < 50; ++fid) {
@@ -214,7 +214,7 @@ TEST_F(Bus, WhatIsNoFileUnderItsNameKeepsNoPublisherOff) {
 
 // There is no other news: what is left comes without any.
 TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
-    DirectoryBoard board{where(), seconds{1}};
+    DirectoryRegistry board{where(), seconds{1}};
     for (const char* name : {"a", "b", "c"})
         board.put(name, to_text(of(name)));
     listener.takes = 2 * EventLoop::Options{}.turn_limit;
@@ -232,7 +232,7 @@ TEST_F(Bus, WhatATurnHasNoTimeToTellTheNextOnesDo) {
 }
 
 TEST_F(Bus, AHandlerMayEndTheBus) {
-    DirectoryBoard board{where(), seconds{1}};
+    DirectoryRegistry board{where(), seconds{1}};
     for (const char* name : {"a", "b", "c"})
         board.put(name, to_text(of(name)));
     auto bus = open_bus(loop, where(), quick);

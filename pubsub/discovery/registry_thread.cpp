@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/discovery/board_thread.hpp"
+#include "pubsub/discovery/registry_thread.hpp"
 
 #include "netio/base/destruction_watch.hpp"
 #include "netio/base/signals_blocked.hpp"
@@ -22,31 +22,32 @@ bool readable_within(int descriptor, std::chrono::milliseconds time) {
 
 } // namespace
 
-BoardThread::BoardThread(EventLoop& loop, std::unique_ptr<Board> board, Work work,
-                         std::function<bool()> take)
-    : loop_{loop}, place_{std::make_shared<Place>(std::move(board))}, take_{std::move(take)},
-      thread_{new std::thread{start_without_signals([place = place_, run = std::move(work)] {
-          run(*place);
-          place->done_.call();
+RegistryThread::RegistryThread(EventLoop& loop, std::unique_ptr<Board> registry, Work work,
+                               std::function<bool()> take)
+    : loop_{loop}, shared_{std::make_shared<Shared>(std::move(registry))}, take_{std::move(take)},
+      thread_{new std::thread{start_without_signals([shared = shared_, run = std::move(work)] {
+          run(*shared);
+          shared->done_.call();
       })}} {
     loop_.add(*this);
 }
 
-BoardThread::~BoardThread() {
+RegistryThread::~RegistryThread() {
     if (destroyed_ != nullptr) *destroyed_ = true;
-    if (!loop_.may_destroy("Discovery or Announcer")) return; // the thread is the parent's
+    if (!loop_.may_destroy("Discovery or Announcer"))
+        return; // the thread belongs to the parent process
     loop_.remove(*this);
-    place_->ended_ = true;
-    place_->board().interrupt();
-    if (readable_within(place_->done_.descriptor(), end_wait)) {
+    shared_->ended_ = true;
+    shared_->registry().interrupt();
+    if (readable_within(shared_->done_.descriptor(), end_wait)) {
         thread_->join();
     } else {
         thread_->detach();
     }
 }
 
-std::size_t BoardThread::drain(std::size_t) {
-    place_->news_.answer();
+std::size_t RegistryThread::drain(std::size_t) {
+    shared_->news_.answer();
     const DestructionWatch watch{destroyed_};
     const auto take = take_; // it may destroy this
     const bool more = take();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A board that is a directory: each text a file NAME.netio, replaced as a whole. Inotify tells what
-// changes on this machine; what others change on a shared file system is seen when all is looked
-// at, once each `poll`.
+// A registry in a directory: each text is a file NAME.netio, which is replaced as a whole. Inotify
+// reports changes by this machine. Changes by other machines on a shared file system are found when
+// the whole directory is read, once per `poll`.
 
 #include "pubsub/discovery/board.hpp"
-#include "pubsub/discovery/wake_up.hpp"
+#include "pubsub/discovery/registry_thread.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -17,16 +17,17 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class DirectoryBoard final : public Board {
+class DirectoryRegistry final : public Board {
   public:
-    // What nobody has written for so long was left by a crash, by the file server's clock alone.
+    // A file that was not written for this time, by the clock of the file server, was left by a
+    // crash.
     static constexpr std::chrono::hours leftover_age{1};
-    static constexpr std::size_t file_limit = 65536; // of others are passed over
+    static constexpr std::size_t file_limit = 65536; // further files are ignored
 
     enum class Notice : std::uint8_t { inotify, none };
-    DirectoryBoard(std::string path, std::chrono::milliseconds poll,
-                   Notice notice = Notice::inotify);
-    ~DirectoryBoard() override;
+    DirectoryRegistry(std::string path, std::chrono::milliseconds poll,
+                      Notice notice = Notice::inotify);
+    ~DirectoryRegistry() override;
 
     void put(const std::string& name, const std::string& text) override;
     bool keep(const std::string&) override { return false; }
@@ -37,7 +38,7 @@ class DirectoryBoard final : public Board {
     void interrupt() noexcept override { wake_up_.call(); }
 
   private:
-    // By which a file is known not to have changed.
+    // Equal stamps mean that a file has not changed.
     struct Stamp {
         std::uint64_t inode = 0;
         std::int64_t bytes = 0;
@@ -58,14 +59,14 @@ class DirectoryBoard final : public Board {
     std::string path_;
     std::chrono::milliseconds poll_;
     Notice notice_;
-    std::string temporary_tag_; // of this board, on all machines
+    std::string temporary_tag_; // of this object, unique on all machines
     bool swept_ = false;
     int inotify_ = -1;
     int watch_ = -1;
-    std::set<std::string> touched_; // names, by inotify
+    std::set<std::string> touched_; // names that inotify reported
     std::map<std::string, Stamp> known_;
-    bool all_next_ = true;                        // inotify has not seen everything
-    TimePoint next_full_look_ = TimePoint::max(); // nobody looks
+    bool all_next_ = true;                        // inotify may have missed changes
+    TimePoint next_full_look_ = TimePoint::max(); // look() was not called
     WakeUp wake_up_;
 };
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a publisher's word on a board is while it changes, fails or stands behind another's; and
-// what waits to be told of a bus.
+#include "pubsub/discovery/registry_writer.hpp"
 
-#include "pubsub/discovery/bus_reader.hpp"
-#include "pubsub/discovery/bus_writer.hpp"
-#include "pubsub/discovery/directory_board.hpp"
+#include "pubsub/discovery/directory_registry.hpp"
+#include "pubsub/discovery/registry_reader.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <gmock/gmock.h>
@@ -18,11 +16,55 @@ namespace netio::pubsub {
 namespace {
 
 using std::chrono::seconds;
+
+constexpr TimePoint start{seconds{1000}};
+
+std::optional<Announcement> standing(std::uint64_t instance, std::uint64_t counter) {
+    return Announcement{.name = "a", .instance = instance, .counter = counter};
+}
+
+TEST(NameLease, ANewPublisherTakesTheNameFromWhatItsPredecessorLeft) {
+    NameLease claim{2, seconds{10}};
+    EXPECT_TRUE(claim.may_write(standing(1, 9), false, start));
+    EXPECT_TRUE(claim.may_write(standing(2, 1), false, start));
+}
+
+TEST(NameLease, TheOneThatWasThereStandsBackBehindALaterOne) {
+    NameLease claim{1, seconds{10}};
+    EXPECT_TRUE(claim.may_write({}, false, start));
+    EXPECT_FALSE(claim.may_write(standing(2, 1), false, start));
+    EXPECT_FALSE(claim.may_write(standing(2, 2), false, start + seconds{9}));
+    EXPECT_FALSE(claim.may_write(standing(2, 2), false, start + seconds{18}));
+}
+
+TEST(NameLease, ItComesBackWhenTheOtherDoesNotLiveAnyMore) {
+    NameLease claim{1, seconds{10}};
+    claim.may_write({}, false, start);
+    claim.may_write(standing(2, 1), false, start);
+    EXPECT_TRUE(claim.may_write(standing(2, 1), false, start + seconds{10}));
+}
+
+TEST(NameLease, ItComesBackWhenTheOtherHasWithdrawn) {
+    NameLease claim{1, seconds{10}};
+    claim.may_write({}, false, start);
+    claim.may_write(standing(2, 1), false, start);
+    EXPECT_TRUE(claim.may_write({}, false, start + seconds{1}));
+}
+
+// Its text does not change there, and it may be its predecessor's that is read again.
+TEST(NameLease, WhereTheBoardEndsLeasesItComesBackWhenNothingStandsThere) {
+    NameLease claim{1, seconds{10}};
+    claim.may_write({}, true, start);
+    EXPECT_FALSE(claim.may_write(standing(2, 1), true, start));
+    EXPECT_FALSE(claim.may_write(standing(2, 1), true, start + seconds{60}));
+    EXPECT_TRUE(claim.may_write({}, true, start + seconds{61}));
+    NameLease later{3, seconds{10}};
+    EXPECT_TRUE(later.may_write(standing(1, 1), true, start)) << "what its predecessor left";
+}
+
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr TimePoint start{seconds{1000}};
 
 // Texts under names; what is to fail is said.
 class BoardOfTexts final : public Board {
@@ -54,14 +96,14 @@ class AnnouncementOnABoard : public testing::Test {
     Announcement standing() { return parse_announcement(board.texts.at("a")); }
 
     BoardOfTexts board;
-    BusWriter writer{{.name = "a", .instance = 1}, seconds{7}};
+    RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
 };
 
 TEST_F(AnnouncementOnABoard, KeepsItsNameItsLeaseAndItsCounterWhateverIsSaidAnew) {
     writer.refresh(board, start);
     EXPECT_EQ(standing().lease, seconds{7});
     EXPECT_EQ(standing().counter, 1U);
-    writer.say(
+    writer.update(
         {.name = "b", .instance = 2, .counter = 99, .mode = "buffered", .lease = seconds{60}});
     writer.refresh(board, start);
     EXPECT_THAT(board.texts, SizeIs(1));
@@ -75,7 +117,7 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
     EXPECT_FALSE(writer.is_written());
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
-    writer.say({.mode = "buffered"});
+    writer.update({.mode = "buffered"});
     EXPECT_FALSE(writer.is_written()) << "what it says now does not";
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
@@ -85,7 +127,7 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
     board.refusal.clear();
     writer.refresh(board, start);
     EXPECT_TRUE(writer.is_written());
-    BusWriter later{{.name = "a", .instance = 2}, seconds{7}};
+    RegistryWriter later{{.name = "a", .instance = 2}, seconds{7}};
     later.refresh(board, start);
     writer.refresh(board, start);
     EXPECT_FALSE(writer.is_written()) << "another one has its name";
@@ -95,9 +137,9 @@ TEST_F(AnnouncementOnABoard, StandsThereOnlyAsLongAsItDoes) {
 // A directory takes nothing away by itself: who has died is found out by its silence.
 TEST(AnnouncementInADirectory, TakesItsNameBackWhenWhoeverHadItHasBeenSilentForItsLease) {
     const netio::test::TemporaryFolder folder;
-    DirectoryBoard board{folder.path().string(), seconds{3600}};
-    BusWriter writer{{.name = "a", .instance = 1}, seconds{7}};
-    BusWriter other{{.name = "a", .instance = 2}, seconds{7}};
+    DirectoryRegistry board{folder.path().string(), seconds{3600}};
+    RegistryWriter writer{{.name = "a", .instance = 1}, seconds{7}};
+    RegistryWriter other{{.name = "a", .instance = 2}, seconds{7}};
     writer.refresh(board, start);
     other.refresh(board, start);
     writer.refresh(board, start + seconds{1});
@@ -112,7 +154,7 @@ TEST_F(AnnouncementOnABoard, IsWrittenAgainWhereItsLastWordFailed) {
     writer.refresh(board, start);
     writer.refresh(board, start);
     EXPECT_EQ(board.puts, 1);
-    writer.say({.mode = "buffered"});
+    writer.update({.mode = "buffered"});
     board.refusal = "it is full";
     writer.refresh(board, start);
     board.refusal.clear();
@@ -128,9 +170,9 @@ TEST_F(AnnouncementOnABoard, TellsNoMoreOfItsTroublesAtOnceThanTheLimit) {
             writer.refresh(board, now);
         }
     };
-    fail(Complaints::limit + 10, start);
+    fail(RateLimitedWarnings::limit + 10, start);
     fail(10, start + seconds{60});
-    EXPECT_THAT(writer.take_troubles(), SizeIs(Complaints::limit));
+    EXPECT_THAT(writer.take_troubles(), SizeIs(RateLimitedWarnings::limit));
     EXPECT_THAT(writer.take_troubles(), IsEmpty());
     fail(2, start + seconds{120});
     EXPECT_THAT(writer.take_troubles(),
@@ -138,17 +180,17 @@ TEST_F(AnnouncementOnABoard, TellsNoMoreOfItsTroublesAtOnceThanTheLimit) {
                             "1; new subscribers may not find this publisher"));
 }
 
-BusNews news_of(std::vector<std::string> troubles) {
-    BusNews news;
+RegistryNews news_of(std::vector<std::string> troubles) {
+    RegistryNews news;
     news.troubles = std::move(troubles);
     return news;
 }
 
-TEST(BusNews, TheLastWordAboutEachPublisherCounts) {
-    BusNews news;
+TEST(RegistryNews, TheLastWordAboutEachPublisherCounts) {
+    RegistryNews news;
     news.publishers["a"] = Announcement{.name = "a", .mode = "buffered"};
     news.publishers["b"] = std::nullopt;
-    BusNews later;
+    RegistryNews later;
     later.publishers["b"] = Announcement{.name = "b"};
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
@@ -156,10 +198,10 @@ TEST(BusNews, TheLastWordAboutEachPublisherCounts) {
     EXPECT_TRUE(news.publishers.at("b").has_value());
 }
 
-TEST(BusNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
-    BusNews news;
+TEST(RegistryNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
+    RegistryNews news;
     EXPECT_TRUE(news.empty());
-    BusNews first;
+    RegistryNews first;
     first.caught_up = true;
     news.add(std::move(first));
     EXPECT_FALSE(news.empty());
@@ -167,15 +209,15 @@ TEST(BusNews, ThatAllHasBeenReadOnceStaysToldWhateverFollows) {
     EXPECT_TRUE(news.caught_up);
 }
 
-TEST(BusNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
-    BusNews news = news_of(std::vector<std::string>(Complaints::limit - 2, "old"));
+TEST(RegistryNews, TroublesThatNobodyTakesAreNoMoreThanTheLimit) {
+    RegistryNews news = news_of(std::vector<std::string>(RateLimitedWarnings::limit - 2, "old"));
     news.add(news_of({"one", "two"}));
-    EXPECT_THAT(news.troubles, SizeIs(Complaints::limit));
+    EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
     EXPECT_EQ(news.troubles.back(), "two");
-    BusNews later = news_of({"three"});
+    RegistryNews later = news_of({"three"});
     later.publishers["a"] = std::nullopt;
     news.add(std::move(later));
-    EXPECT_THAT(news.troubles, SizeIs(Complaints::limit));
+    EXPECT_THAT(news.troubles, SizeIs(RateLimitedWarnings::limit));
     EXPECT_THAT(news.publishers, SizeIs(1)) << "who is there is told all the same";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/discovery/board_thread.hpp"
+#include "pubsub/discovery/registry_thread.hpp"
 
 #include <gtest/gtest.h>
 
@@ -34,18 +34,18 @@ class LentBoard final : public NoBoard {
 
 // A signal whose handler belongs to the program must not run beside it, on a thread that it does
 // not know.
-TEST(BoardThread, TakesNoneOfTheProgramsSignals) {
+TEST(RegistryThread, TakesNoneOfTheProgramsSignals) {
     sigset_t before{};
     ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &before), 0);
     std::promise<sigset_t> seen;
     EventLoop loop;
-    const BoardThread thread{loop, std::make_unique<NoBoard>(),
-                             [&seen](BoardThread::Place&) {
-                                 sigset_t blocked{};
-                                 ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-                                 seen.set_value(blocked);
-                             },
-                             [] { return false; }};
+    const RegistryThread thread{loop, std::make_unique<NoBoard>(),
+                                [&seen](RegistryThread::Shared&) {
+                                    sigset_t blocked{};
+                                    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+                                    seen.set_value(blocked);
+                                },
+                                [] { return false; }};
     const sigset_t blocked = seen.get_future().get();
     sigset_t after{};
     ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &after), 0);
@@ -57,20 +57,21 @@ TEST(BoardThread, TakesNoneOfTheProgramsSignals) {
 }
 
 // A file server does not answer, for instance.
-TEST(BoardThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
+TEST(RegistryThread, WhoseWorkDoesNotEndIsLeftAloneWithItsBoard) {
     std::promise<void> gone;
     std::promise<void> go_on;
     bool has_ended = false;
     {
         EventLoop loop;
         std::promise<void> begun;
-        const BoardThread thread{loop, std::make_unique<LentBoard>(gone),
-                                 [&, may_go = go_on.get_future().share()](BoardThread::Place&) {
-                                     begun.set_value();
-                                     may_go.get();
-                                     has_ended = true;
-                                 },
-                                 [] { return false; }};
+        const RegistryThread thread{
+            loop, std::make_unique<LentBoard>(gone),
+            [&, may_go = go_on.get_future().share()](RegistryThread::Shared&) {
+                begun.set_value();
+                may_go.get();
+                has_ended = true;
+            },
+            [] { return false; }};
         begun.get_future().get();
     }
     std::future<void> is_gone = gone.get_future();

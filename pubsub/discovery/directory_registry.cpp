@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/discovery/directory_board.hpp"
+#include "pubsub/discovery/directory_registry.hpp"
 
 #include "pubsub/discovery/announcement.hpp"
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view suffix = ".netio";
 constexpr std::chrono::milliseconds longest_wait{60'000};
-constexpr std::string_view temporary_suffix = ".netio-tmp"; // behind a dot, a name and a tag
+constexpr std::string_view temporary_suffix = ".netio-tmp"; // after a dot, a name and a tag
 
 class File {
   public:
@@ -35,7 +35,7 @@ class File {
     File& operator=(const File&) = delete;
 
     int get() const noexcept { return descriptor_; }
-    // A file server tells only here what it could not write.
+    // A file server may report a failed write only here.
     bool close() noexcept { return ::close(std::exchange(descriptor_, -1)) == 0; }
 
   private:
@@ -47,7 +47,7 @@ std::string random_tag() {
     return std::to_string(source()) + std::to_string(source());
 }
 
-// The publisher whose file it is; empty: none.
+// The name of the publisher of a file; empty: not an announcement.
 std::string_view name_of(std::string_view file) {
     if (!file.ends_with(suffix)) return {};
     const std::string_view name = file.substr(0, file.size() - suffix.size());
@@ -58,7 +58,8 @@ std::string_view name_of(std::string_view file) {
     throw BoardError{what + ": " + std::generic_category().message(error)};
 }
 
-// Whatever lies there: no pipe holds the reader up, no device, no file without an end.
+// Reads regular files up to the limit only, so that no pipe, device or endless file blocks the
+// reader.
 std::string read_whole(int directory, const std::string& file) {
     const File opened{::openat(directory, file.c_str(),
                                O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)};
@@ -84,7 +85,7 @@ std::string read_whole(int directory, const std::string& file) {
     return text;
 }
 
-// It calls visit(name of the file) for each.
+// Calls visit(name of the file) for each file.
 template <typename Visit>
 void for_each_file(int directory, Visit visit) {
     const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,20 +109,21 @@ void for_each_file(int directory, Visit visit) {
 
 } // namespace
 
-DirectoryBoard::DirectoryBoard(std::string path, std::chrono::milliseconds poll, Notice notice)
+DirectoryRegistry::DirectoryRegistry(std::string path, std::chrono::milliseconds poll,
+                                     Notice notice)
     : path_{std::move(path)}, poll_{poll}, notice_{notice}, temporary_tag_{random_tag()} {}
 
-DirectoryBoard::~DirectoryBoard() {
+DirectoryRegistry::~DirectoryRegistry() {
     if (inotify_ >= 0) ::close(inotify_);
 }
 
-int DirectoryBoard::open_directory() const {
+int DirectoryRegistry::open_directory() const {
     return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 // --- publishers -----------------------------------------------------------------------------
 
-void DirectoryBoard::put(const std::string& name, const std::string& text) {
+void DirectoryRegistry::put(const std::string& name, const std::string& text) {
     int opened = open_directory();
     if (opened < 0 && errno == ENOENT && ::mkdir(path_.c_str(), 0777) == 0)
         opened = open_directory();
@@ -132,8 +134,8 @@ void DirectoryBoard::put(const std::string& name, const std::string& text) {
     if (!std::exchange(swept_, true)) sweep(directory.get(), file);
 }
 
-void DirectoryBoard::write_whole(int directory, const std::string& file,
-                                 const std::string& text) const {
+void DirectoryRegistry::write_whole(int directory, const std::string& file,
+                                    const std::string& text) const {
     const std::string temporary = "." + file + "." + temporary_tag_ + std::string{temporary_suffix};
     const auto give_up = [&](int error) {
         ::unlinkat(directory, temporary.c_str(), 0);
@@ -152,10 +154,9 @@ void DirectoryBoard::write_whole(int directory, const std::string& file,
     if (::renameat(directory, temporary.c_str(), directory, file.c_str()) != 0) give_up(errno);
 }
 
-// What a crash left behind would be read by everybody for ever. Both times are the file server's,
-// so that it does not matter what this machine takes for the time. It is for order only: whatever
-// fails here may stay.
-void DirectoryBoard::sweep(int directory, const std::string& own_file) const {
+// Removes files that a crash left behind, which every reader would read for ever. Both times are of
+// the file server, so that the clock of this machine does not matter. Errors are ignored.
+void DirectoryRegistry::sweep(int directory, const std::string& own_file) const {
     struct stat own {};
     if (::fstatat(directory, own_file.c_str(), &own, AT_SYMLINK_NOFOLLOW) != 0) return;
     const auto oldest = own.st_mtim.tv_sec - std::chrono::seconds{leftover_age}.count();
@@ -166,7 +167,7 @@ void DirectoryBoard::sweep(int directory, const std::string& own_file) const {
             return false;
         if (file.starts_with('.')) return file.ends_with(temporary_suffix);
         if (name_of(file).empty()) return false;
-        try { // nobody else's file
+        try { // removes only announcements
             return parse_announcement(read_whole(directory, file)).name == name_of(file);
         } catch (const std::runtime_error&) {
             return false;
@@ -176,25 +177,25 @@ void DirectoryBoard::sweep(int directory, const std::string& own_file) const {
         for_each_file(directory, [&](const std::string& file) {
             if (is_left_over(file)) ::unlinkat(directory, file.c_str(), 0);
         });
-    } catch (const BoardError&) { // the next publisher sweeps
+    } catch (const BoardError&) { // the next publisher tries again
         return;
     }
 }
 
-std::optional<std::string> DirectoryBoard::get(const std::string& name) {
+std::optional<std::string> DirectoryRegistry::get(const std::string& name) {
     const File directory{open_directory()};
     const std::string file = name + std::string{suffix};
     struct stat status {};
     if (directory.get() < 0 ||
         ::fstatat(directory.get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
         return {};
-    // Nobody's announcement, and what is put takes its place.
+    // Not an announcement; put() replaces it.
     if (!S_ISREG(status.st_mode) || status.st_size > static_cast<off_t>(announcement_bytes_limit))
         return {};
     return read_whole(directory.get(), file);
 }
 
-void DirectoryBoard::remove(const std::string& name) {
+void DirectoryRegistry::remove(const std::string& name) {
     const std::string file = path_ + "/" + name + std::string{suffix};
     if (::unlink(file.c_str()) != 0 && errno != ENOENT)
         fail("cannot withdraw from '" + path_ + "'", errno);
@@ -202,7 +203,7 @@ void DirectoryBoard::remove(const std::string& name) {
 
 // --- readers --------------------------------------------------------------------------------
 
-void DirectoryBoard::look(Visitor& visitor) {
+void DirectoryRegistry::look(Visitor& visitor) {
     take_inotify_events();
     const TimePoint now = Clock::now();
     const File directory{open_directory()};
@@ -219,14 +220,14 @@ void DirectoryBoard::look(Visitor& visitor) {
             look_at(directory.get(), name, visitor);
         return;
     }
-    watch_directory(); // first, so that nothing changes between
+    watch_directory(); // before reading, so that no change is missed
     next_full_look_ = now + poll_;
-    all_next_ = true; // unless it succeeds
+    all_next_ = true; // until the reading succeeds
     look_at_all(directory.get(), visitor);
     all_next_ = false;
 }
 
-void DirectoryBoard::look_at_all(int directory, Visitor& visitor) {
+void DirectoryRegistry::look_at_all(int directory, Visitor& visitor) {
     std::set<std::string> names;
     bool too_many = false;
     try {
@@ -247,17 +248,17 @@ void DirectoryBoard::look_at_all(int directory, Visitor& visitor) {
                               " announcements: the others are passed over");
     }
     for (const auto& [name, stamp] : std::map{known_})
-        names.insert(name); // it may have gone
+        names.insert(name); // its file may be gone
     for (const std::string& name : names)
         look_at(directory, name, visitor);
 }
 
-void DirectoryBoard::look_at(int directory, const std::string& name, Visitor& visitor) {
+void DirectoryRegistry::look_at(int directory, const std::string& name, Visitor& visitor) {
     const std::string file = name + std::string{suffix};
     struct stat status {};
     if (::fstatat(directory, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT && known_.erase(name) > 0) visitor.on_removed(name);
-        return; // any other error is one of the next look, too, or over by then
+        return; // another error is found again by the next look, or is over then
     }
     const Stamp stamp{.inode = status.st_ino,
                       .bytes = status.st_size,
@@ -276,19 +277,19 @@ void DirectoryBoard::look_at(int directory, const std::string& name, Visitor& vi
     }
 }
 
-// Without inotify, or where it cannot watch, the poll finds everything.
-void DirectoryBoard::watch_directory() {
+// Without inotify, the poll finds all changes.
+void DirectoryRegistry::watch_directory() {
     if (notice_ == Notice::none) return;
     if (inotify_ < 0) inotify_ = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (inotify_ < 0) return;
-    // The same directory keeps its watch; another one of that path gets one.
+    // Returns the same watch for the same directory; a new one if the path names another directory.
     const int watch = ::inotify_add_watch(inotify_, path_.c_str(),
                                           IN_MOVED_TO | IN_CLOSE_WRITE | IN_DELETE | IN_ONLYDIR);
     if (watch_ >= 0 && watch >= 0 && watch != watch_) ::inotify_rm_watch(inotify_, watch_);
     watch_ = watch;
 }
 
-void DirectoryBoard::take_inotify_events() {
+void DirectoryRegistry::take_inotify_events() {
     if (inotify_ < 0) return;
     alignas(inotify_event) std::array<char, 16384> events;
     for (;;) {
@@ -308,7 +309,7 @@ void DirectoryBoard::take_inotify_events() {
     }
 }
 
-void DirectoryBoard::wait(TimePoint until) {
+void DirectoryRegistry::wait(TimePoint until) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         std::min(until, next_full_look_) - Clock::now());
     const auto time = std::clamp<std::int64_t>(left.count(), 0, longest_wait.count());

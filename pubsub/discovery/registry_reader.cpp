@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/discovery/lease_tracker.hpp"
+#include "pubsub/discovery/registry_reader.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+
 namespace {
 
-// What it takes in memory, but for what does not depend on what it says.
+// The memory that depends on the contents of the announcement.
 std::size_t bytes_of(const Announcement& announcement) {
     std::size_t bytes = announcement.fids.size() * sizeof(AnnouncedFids);
     for (const AnnouncedFids& each : announcement.fids)
@@ -17,14 +19,14 @@ std::size_t bytes_of(const Announcement& announcement) {
 
 } // namespace
 
-bool LeaseTracker::has_place(const Announcement& announcement, std::size_t in_its_place) const {
-    return bytes_ - in_its_place + bytes_of(announcement) <= bytes_limit_;
+bool LeaseTracker::fits(const Announcement& announcement, std::size_t replaced_bytes) const {
+    return bytes_ - replaced_bytes + bytes_of(announcement) <= bytes_limit_;
 }
 
 LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint now) {
     const auto known = held_.find(announcement.name);
     if (known == held_.end()) {
-        if (alive_ >= limit_ || !has_place(announcement, 0)) return refuse();
+        if (alive_ >= limit_ || !fits(announcement, 0)) return refuse();
         ++alive_;
         bytes_ += bytes_of(announcement);
         held_.emplace(announcement.name, Held{.last = announcement, .moved = now});
@@ -44,7 +46,7 @@ LeaseTracker::Seen LeaseTracker::saw(const Announcement& announcement, TimePoint
 
 LeaseTracker::Seen LeaseTracker::take(Held& held, const Announcement& announcement, TimePoint now) {
     const std::size_t before = held.alive ? bytes_of(held.last) : 0;
-    held.refused = (!held.alive && alive_ >= limit_) || !has_place(announcement, before);
+    held.refused = (!held.alive && alive_ >= limit_) || !fits(announcement, before);
     if (held.refused) return refuse();
     if (bytes_of(announcement) < before) full_ = false;
     bytes_ += bytes_of(announcement) - before;
@@ -88,7 +90,7 @@ std::vector<std::string> LeaseTracker::expire(TimePoint now) {
         --alive_;
         bytes_ -= bytes_of(held.last);
         gone.push_back(name);
-        // All that is needed to know it again.
+        // Keeps what is needed to recognise it.
         held.last = {.name = name, .instance = held.last.instance, .counter = held.last.counter};
     }
     return gone;
@@ -104,6 +106,78 @@ TimePoint LeaseTracker::next_expiry() const {
     for (const auto& [name, held] : held_)
         if (held.alive) next = std::min(next, end_of(held));
     return next;
+}
+
+void RegistryNews::add(RegistryNews&& later) {
+    for (auto& [name, announcement] : later.publishers)
+        publishers.insert_or_assign(name, std::move(announcement));
+    caught_up = caught_up || later.caught_up;
+    if (troubles.size() + later.troubles.size() > RateLimitedWarnings::limit) return;
+    troubles.insert(troubles.end(), std::make_move_iterator(later.troubles.begin()),
+                    std::make_move_iterator(later.troubles.end()));
+}
+
+void RegistryReader::look(Board& registry, TimePoint now) {
+    now_ = now;
+    try {
+        registry.look(*this);
+    } catch (const BoardError& error) {
+        warn(std::string{error.what()} +
+             (was_read_ ? "; who was there is taken to be there still" : ""));
+        tracker_.excuse_all(now);
+        return;
+    }
+    if (!std::exchange(was_read_, true)) news_.caught_up = true;
+    for (const std::string& name : tracker_.expire(now))
+        news_.publishers.insert_or_assign(name, std::nullopt);
+}
+
+RegistryNews RegistryReader::take_news() {
+    return std::exchange(news_, {});
+}
+
+void RegistryReader::on_text(const std::string& name, const std::string& text) {
+    Announcement announcement;
+    try {
+        announcement = parse_announcement(text);
+        if (announcement.name != name)
+            throw AnnouncementError{"name: it is '" + announcement.name + "'"};
+    } catch (const AnnouncementError& error) {
+        return warn("the announcement '" + name + "' is passed over: " + error.what());
+    }
+    switch (tracker_.saw(announcement, now_)) {
+    case LeaseTracker::Seen::found:
+    case LeaseTracker::Seen::changed:
+        news_.publishers.insert_or_assign(name, std::move(announcement));
+        break;
+    case LeaseTracker::Seen::contested:
+        warn("two publishers have the name '" + name + "'; one is on host '" + announcement.host +
+             "', process " + std::to_string(announcement.pid) + ", and is passed over");
+        break;
+    case LeaseTracker::Seen::refused:
+        warn("more than " + std::to_string(publisher_limit_) +
+             " publishers, or more is said of them than is kept: the others are passed over");
+        break;
+    case LeaseTracker::Seen::alive:
+    case LeaseTracker::Seen::stale:
+        break;
+    }
+}
+
+bool RegistryReader::on_kept(const std::string& name) {
+    return tracker_.keep(name, now_);
+}
+
+void RegistryReader::on_removed(const std::string& name) {
+    if (tracker_.withdrawn(name)) news_.publishers.insert_or_assign(name, std::nullopt);
+}
+
+void RegistryReader::on_unreadable(const std::string& what) {
+    warn(what);
+}
+
+void RegistryReader::warn(const std::string& trouble) {
+    if (auto line = warnings_.line_for(trouble, now_)) news_.troubles.push_back(std::move(*line));
 }
 
 } // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The thread that does the I/O of a registry.
+
+#include "netio/loop/event_loop.hpp"
+#include "netio/loop/process.hpp"
+#include "pubsub/discovery/board.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace netio::pubsub::inline v0_2 {
+
+// A descriptor that one thread makes readable for another.
+class WakeUp {
+  public:
+    WakeUp() : descriptor_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
+        if (descriptor_ < 0) throw std::system_error{errno, std::system_category(), "eventfd"};
+    }
+    ~WakeUp() { ::close(descriptor_); }
+    WakeUp(const WakeUp&) = delete;
+    WakeUp& operator=(const WakeUp&) = delete;
+
+    int descriptor() const noexcept { return descriptor_; }
+    void call() noexcept {
+        const std::uint64_t one = 1;
+        [[maybe_unused]] const auto written = ::write(descriptor_, &one, sizeof one);
+    }
+    void answer() noexcept {
+        std::uint64_t count = 0;
+        [[maybe_unused]] const auto got = ::read(descriptor_, &count, sizeof count);
+    }
+
+  private:
+    int descriptor_;
+};
+
+// A registry on a thread of its own, and its news for the loop. The state that both threads use is
+// kept alive by the work while it runs. If the work does not end in time, because a file server
+// does not answer, the thread is detached.
+class RegistryThread final : private EventSource {
+  public:
+    // How long the destructor waits for the work to end.
+    static constexpr std::chrono::seconds end_wait{2};
+
+    // What the work uses.
+    class Shared {
+      public:
+        explicit Shared(std::unique_ptr<Board> registry) : registry_{std::move(registry)} {}
+        Board& registry() noexcept { return *registry_; }
+        bool ended() const noexcept { return ended_; }
+        // Wakes the loop, which calls `take`.
+        void notify() noexcept { news_.call(); }
+
+      private:
+        friend class RegistryThread;
+        std::unique_ptr<Board> registry_;
+        std::atomic<bool> ended_{false};
+        WakeUp news_;
+        WakeUp done_;
+    };
+    using Work = std::function<void(Shared&)>;
+
+    // `take` runs in the loop after notify(). It returns whether news is left for the next turn,
+    // and may destroy this. Throws std::system_error.
+    RegistryThread(EventLoop& loop, std::unique_ptr<Board> registry, Work work,
+                   std::function<bool()> take);
+    ~RegistryThread() override;
+
+    // Ends Board::wait().
+    void interrupt() noexcept {
+        loop_.check_caller("Announcer", "update");
+        shared_->registry().interrupt();
+    }
+
+  private:
+    int wait_fd() const noexcept override { return shared_->news_.descriptor(); }
+    std::size_t drain(std::size_t budget) override;
+    bool may_sleep() override { return !more_; }
+
+    EventLoop& loop_;
+    std::shared_ptr<Shared> shared_;
+    std::function<bool()> take_;
+    bool more_ = false;
+    bool* destroyed_ = nullptr;
+    ProcessOwned<std::thread> thread_;
+};
+
+} // namespace netio::pubsub::inline v0_2

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The writing side of a registry: one announcement under a name.
+
+#include "pubsub/discovery/registry_reader.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+// Decides whether a publisher may write under its name. At its start it takes the name from
+// whatever its predecessor left. If it finds another instance later, that one started later: it
+// waits until the lease of the other instance ends, so that the two never alternate. If the
+// registry itself ends leases, that is when no announcement is stored any more.
+class NameLease {
+  public:
+    NameLease(std::uint64_t instance, Duration lease) : instance_{instance}, other_{lease, 1} {}
+
+    // `there`: what is stored under the name now. `lives`: the registry itself ends leases, so that
+    // the owner of `there` is alive.
+    bool may_write(const std::optional<Announcement>& there, bool lives, TimePoint now) {
+        if (!there || there->instance == instance_ || !taken_) {
+            if (there && there->instance != instance_) other_.saw(*there, now);
+            taken_ = true;
+            return true;
+        }
+        other_.saw(*there, now);
+        other_.expire(now);
+        return !lives && other_.alive() == 0;
+    }
+
+  private:
+    std::uint64_t instance_;
+    bool taken_ = false;
+    LeaseTracker other_;
+};
+
+// Keeps one announcement in a registry: writes it again with a moved counter, retries after an
+// error, and withdraws it at the end. Does no I/O except through the registry; has no clock.
+class RegistryWriter {
+  public:
+    RegistryWriter(Announcement announcement, std::chrono::milliseconds lease)
+        : announcement_{std::move(announcement)}, lease_{announcement_.instance, lease} {
+        announcement_.lease = lease;
+    }
+
+    // Replaces the announcement from the next refresh on, except its name and instance.
+    void update(Announcement announcement);
+    // These do not throw: errors become warnings.
+    void refresh(Board& registry, TimePoint now);
+    void withdraw(Board& registry);
+    std::vector<std::string> take_troubles();
+    // The current announcement is stored.
+    bool is_written() const noexcept { return written_; }
+
+  private:
+    std::optional<Announcement> stored(Board& registry) const;
+    void warn(const std::string& trouble, TimePoint now);
+
+    Announcement announcement_;
+    NameLease lease_;
+    bool written_ = false;
+    RateLimitedWarnings warnings_;
+    std::vector<std::string> troubles_; // limited by warnings_
+};
+
+} // namespace netio::pubsub::inline v0_2
