@@ -43,8 +43,6 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class ClientThread;
-
 class NETIO_EXPORT Client final {
   public:
     // On the client's thread; the bytes are valid during the call. It may call the client, but for
@@ -215,8 +213,9 @@ class NETIO_EXPORT Client final {
     std::vector<Endpoint> endpoints() const;
 
   private:
+    struct Impl;
     static constexpr char type[] = "Client";
-    ProcessBound<ClientThread, type> thread_;
+    ProcessBound<Impl, type> impl_;
 };
 
 } // namespace netio::pubsub::inline v0_2

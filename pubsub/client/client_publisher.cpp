@@ -3,15 +3,15 @@
 
 #include "pubsub/core/fid_set.hpp"
 
-#include <unistd.h>
-
 #include <exception>
+#include <unistd.h>
 #include <utility>
 
 namespace netio::pubsub::inline v0_2 {
+
 namespace {
 
-// What others find it at: an address that stands for all is this host.
+// The address for subscribers: a wildcard address is replaced by the name of this host.
 std::string announced_address(Endpoint endpoint) {
     std::string& host = endpoint.address.host;
     if (host == "0.0.0.0" || host == "::") host = this_host();
@@ -22,17 +22,18 @@ std::string announced_address(Endpoint endpoint) {
 
 ClientPublisher::ClientPublisher(Transport& transport,
                                  const BufferedPublishSocket::Options& options,
-                                 std::size_t queue_bytes, std::string bus, Calls calls)
-    : loop_{transport.loop()}, outbox_{queue_bytes}, calls_{std::move(calls)},
-      errand_{calls_.post, [this] { drain(); }}, go_on_{loop_, [this] { drain(); }},
-      wait_{loop_,
-            {.timeout = options.publisher.close_timeout, .in_all = options.publisher.close_limit},
-            [this] { give_up(); }},
+                                 std::size_t queue_bytes, std::string bus, const ClientCalls& calls)
+    : loop_{transport.loop()}, queue_{queue_bytes}, calls_{calls}, drain_{calls.post,
+                                                                          [this] { drain(); }},
+      continue_{loop_, [this] { drain(); }}, wait_{loop_,
+                                                   {.timeout = options.publisher.close_timeout,
+                                                    .in_all = options.publisher.close_limit},
+                                                   [this] { give_up(); }},
       socket_{transport, options, static_cast<Publisher::Handler&>(*this)},
       endpoints_{socket_.endpoints()},
       parameters_{{"page_size", std::to_string(options.page_bytes)},
                   {"largest_message", std::to_string(options.publisher.largest_message_bytes)}},
-      announced_{.bus = std::move(bus)}, announce_{calls_.post, [this] { announce_next(); }} {
+      announced_{.bus = std::move(bus)}, announce_{calls.post, [this] { announce_next(); }} {
     if (options.publisher.owned) owned_ = normalised(*options.publisher.owned);
 }
 
@@ -40,39 +41,39 @@ Status ClientPublisher::publish(Fid fid, std::span<const std::byte> message, std
     if (owned_ && !contains(*owned_, fid)) return Status::not_owned;
     if (message.size() > socket_.message_limit()) return Status::too_large;
     const Status put =
-        outbox_.put({.fid = fid, .status = status, .bytes = {message.begin(), message.end()}});
+        queue_.put({.fid = fid, .status = status, .bytes = {message.begin(), message.end()}});
     if (put != Status::ok) return put;
-    // Also where nobody wants it: what a subscriber misses while it is away is counted.
-    errand_.ask();
+    // Published without subscribers too, so that a subscriber that is away learns of its losses.
+    drain_.request();
     return wanted_.has(fid) ? Status::ok : Status::no_subscribers;
 }
 
 void ClientPublisher::drain() {
-    wait_.on_progress(); // whoever calls, but close(): somebody has taken something
-    using Drained = FidOutbox::Drained;
-    const Drained drained = outbox_.drain([this](const Publication& item) { return publish(item); },
-                                          [this] { return loop_.time_is_up(); });
+    wait_.on_progress(); // except from close(), a subscriber has taken something
+    using Drained = ClientPublishQueue::Drained;
+    const Drained drained = queue_.drain([this](const Publication& item) { return publish(item); },
+                                         [this] { return loop_.time_is_up(); });
     if (drained == Drained::time_is_up) {
-        go_on_.start(Duration::zero());
+        continue_.start(Duration::zero());
     } else if (drained == Drained::all && closing_) {
         wait_.end();
         socket_.close();
     } // else on_writable follows
 }
 
-// The socket goes on to wait for those who want what it has, and judges each by itself.
+// The socket still waits for subscribers to take what it has, and judges each by itself.
 void ClientPublisher::give_up() {
     const std::string why = wait_.verdict();
     wait_.end();
-    go_on_.cancel();
-    const std::size_t left = outbox_.give_up();
+    continue_.cancel();
+    const std::size_t left = queue_.discard();
     unpublished_.fetch_add(left, std::memory_order_relaxed);
-    calls_.tell("not published: " + std::to_string(left) +
-                " messages; those who hold them up have " + why);
+    calls_.report("not published: " + std::to_string(left) +
+                  " messages; those who hold them up have " + why);
     socket_.close();
 }
 
-// False: not yet.
+// False: no space yet.
 bool ClientPublisher::publish(const Publication& item) {
     const Status status = socket_.publish(item.fid, item.bytes, item.status);
     if (status == Status::again) return false;
@@ -95,7 +96,7 @@ void ClientPublisher::announce(Announcement announcement) {
         const std::lock_guard lock{announced_.mutex};
         announced_.next = std::move(announcement);
     }
-    announce_.ask();
+    announce_.request();
 }
 
 void ClientPublisher::announce_next() {
@@ -113,7 +114,7 @@ void ClientPublisher::announce_next() {
             pubsub::announce(loop_, announced_.bus, *next, static_cast<Announcer::Handler&>(*this));
         announced_.name = next->name;
     } catch (const std::exception& error) {
-        calls_.tell(std::string{"it is not announced: "} + error.what());
+        calls_.report(std::string{"it is not announced: "} + error.what());
     }
 }
 

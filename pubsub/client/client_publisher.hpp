@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where a client publishes: a bounded queue that any thread fills, the socket of the client's
-// thread, and its place on a bus.
+// The publishing part of a client: a bounded queue that any thread fills, a publish socket on the
+// client's thread, and the announcement of the socket on a bus.
 
 #include "netio/session/drain_timer.hpp"
 #include "pubsub/client/client.hpp"
-#include "pubsub/client/errand.hpp"
-#include "pubsub/client/fid_outbox.hpp"
-#include "pubsub/client/wanted_fids.hpp"
+#include "pubsub/client/client_queues.hpp"
 #include "pubsub/discovery/bus.hpp"
 #include "pubsub/discovery/discovery.hpp"
 
@@ -16,7 +14,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,26 +26,19 @@ namespace netio::pubsub::inline v0_2 {
 
 class ClientPublisher final : private Publisher::Handler, private Announcer::Handler {
   public:
-    // On the client's thread, but for `post`; `ended` after close().
-    struct Calls {
-        PostErrand post;
-        std::function<void(const std::string&)> tell; // a line for people
-        std::function<void()> ended;
-    };
-    // `bus`: that it is announced on, if it is. Throws what the socket throws.
+    // `bus`: to announce on; may be empty. Throws what the socket throws.
     ClientPublisher(Transport& transport, const BufferedPublishSocket::Options& options,
-                    std::size_t queue_bytes, std::string bus, Calls calls);
+                    std::size_t queue_bytes, std::string bus, const ClientCalls& calls);
 
-    // Any thread. As Client's.
+    // Any thread, as the functions of Client.
     Status publish(Fid fid, std::span<const std::byte> message, std::uint8_t status);
     bool wait_for_subscribers(std::size_t count, std::chrono::milliseconds timeout) const {
         return wanted_.wait_for_subscribers(count, timeout);
     }
     void take_no_more() {
-        outbox_.close();
+        queue_.close();
         wanted_.end();
     }
-    // As Client's.
     void announce(Announcement announcement);
     const std::vector<Endpoint>& endpoints() const noexcept { return endpoints_; }
     std::uint64_t published() const noexcept { return published_.load(std::memory_order_relaxed); }
@@ -56,15 +46,15 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
         return unpublished_.load(std::memory_order_relaxed);
     }
 
-    // The client's thread. In order, with what waits, as far as there is room for it in time.
+    // The client's thread. Publishes what is queued, as far as there is space in time, and closes.
     void close();
     bool is_over() const noexcept { return over_; }
 
   private:
     struct Announced {
-        const std::uint64_t instance = draw_instance(); // for all of its life
+        const std::uint64_t instance = draw_instance(); // the same for all announcements
         const std::string bus;
-        std::mutex mutex; // of the next one
+        std::mutex mutex; // of `next`
         std::optional<Announcement> next;
         std::string name;
         std::unique_ptr<Announcer> announcer;
@@ -82,32 +72,32 @@ class ClientPublisher final : private Publisher::Handler, private Announcer::Han
         wanted_.unsubscribe(peer.id, range);
     }
     void on_writable(Publisher&) override {
-        outbox_.wake();
+        queue_.wake();
         drain();
     }
     void on_closed(Publisher&, const Closed&) override {
         over_ = true;
         calls_.ended();
     }
-    void on_trouble(const std::string& what) override { calls_.tell(what); }
+    void on_trouble(const std::string& what) override { calls_.report(what); }
 
     EventLoop& loop_;
     std::optional<std::vector<FidRange>> owned_;
-    FidOutbox outbox_;
+    ClientPublishQueue queue_;
     WantedFids wanted_;
-    Calls calls_;
-    Errand errand_;
-    Timer go_on_;
-    DrainTimeout wait_; // at the end, for room
+    ClientCalls calls_;
+    CoalescedTask drain_;
+    Timer continue_;
+    DrainTimeout wait_; // for space, after close()
     bool closing_ = false;
     bool over_ = false;
     std::atomic<std::uint64_t> published_{0};
-    std::atomic<std::uint64_t> unpublished_{0}; // of what was taken
+    std::atomic<std::uint64_t> unpublished_{0}; // discarded from the queue
     BufferedPublishSocket socket_;
     std::vector<Endpoint> endpoints_;
-    std::map<std::string, std::string> parameters_; // that are announced
+    std::map<std::string, std::string> parameters_; // to be announced
     Announced announced_;
-    Errand announce_;
+    CoalescedTask announce_;
 };
 
 } // namespace netio::pubsub::inline v0_2

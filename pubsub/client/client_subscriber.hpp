@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a client subscribes to: who waits for which answer, and where messages go.
+// The subscribing part of a client: its subscriptions, the calls that wait for their answers, and
+// the queue for messages.
 
 #include "pubsub/client/client.hpp"
-#include "pubsub/client/errand.hpp"
+#include "pubsub/client/client_queues.hpp"
 #include "pubsub/client/message_queue.hpp"
-#include "pubsub/core/answer_book.hpp"
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,29 +20,23 @@ namespace netio::pubsub::inline v0_2 {
 
 class ClientSubscriber final : private Subscriptions::Handler {
   public:
-    // On the client's thread, but for `post`; `ended` after close().
-    struct Calls {
-        PostErrand post;
-        std::function<void(const std::string&)> tell; // a line for people
-        std::function<void()> ended;
-    };
-    // The options outlive it. Throws std::invalid_argument: one of them.
+    // The options must outlive it. Throws std::invalid_argument: an option.
     ClientSubscriber(EventLoop& loop, const Client::Options& options, Client::Events events,
-                     Calls calls);
-    // If there is anybody to ask. Throws what Subscriptions and the bus do.
+                     const ClientCalls& calls);
+    // Does nothing without publishers and a bus. Throws what Subscriptions and the bus throw.
     void open(Transport& transport);
 
     // Any thread.
     MessageQueue& queue() noexcept { return queue_; }
     void add_to(Client::Counters& counters) const;
 
-    // The client's thread. The answer is `pending` when it has not come until `end`.
-    void ask(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
-             const Client::OnAnswer& answer, TimePoint end);
+    // The client's thread. The answer is `pending` if it has not come until `end`.
+    void subscribe(const std::vector<FidRange>& fids, std::optional<SlowPolicy> policy,
+                   const Client::OnAnswer& answer, TimePoint end);
     void unsubscribe(const FidRange& fids);
     void close();
     bool is_over() const noexcept { return over_; }
-    // Nothing comes any more, whether it is over or not.
+    // Ends at once: no message follows.
     void end();
 
   private:
@@ -57,9 +50,9 @@ class ClientSubscriber final : private Subscriptions::Handler {
     };
 
     void drop_expired();
-    // Nothing more is to come until there is room.
-    void hold_up();
-    void go_on();
+    // Pauses the subscriptions until the queue has space.
+    void pause();
+    void resume();
     void leave();
     void add_missed(Fid fid, std::uint64_t count);
     void put(Fid fid, std::span<const std::byte> message, std::uint8_t status);
@@ -92,16 +85,16 @@ class ClientSubscriber final : private Subscriptions::Handler {
 
     const Client::Options& options_;
     Client::Events events_;
-    Calls calls_;
-    Errand resume_;
-    AnswerBook<Client::OnAnswer> answers_;
+    ClientCalls calls_;
+    CoalescedTask resume_;
+    PendingSubscribes<Client::OnAnswer> pending_;
     Timer first_expires_;
     MessageQueue queue_;
     Counted counted_;
     Timer turn_end_;
-    Timer patience_;
+    Timer disconnect_; // if the queue stays full
     bool closing_ = false;
-    bool left_ = false; // the publishers: nobody read what they sent
+    bool left_ = false; // the publishers, because the queue stayed full
     bool over_ = true;
     std::unique_ptr<Discovery> bus_;
     std::unique_ptr<Subscriptions> subscriptions_;

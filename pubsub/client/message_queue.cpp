@@ -15,8 +15,8 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<void()> go_on)
-    : filler_{options}, mailbox_{options.limit}, go_on_{std::move(go_on)},
+MessageQueue::MessageQueue(const BatchFiller::Options& options, std::function<void()> resume)
+    : filler_{options}, mailbox_{options.limit}, resume_{std::move(resume)},
       fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
     if (fd_ < 0) throw FabricError{{errno, std::system_category()}, "cannot create an eventfd"};
 }
@@ -27,8 +27,8 @@ MessageQueue::~MessageQueue() {
 
 // --- the client's thread --------------------------------------------------------------------
 
-bool MessageQueue::put_with_care(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-    // Whoever drops, or keeps the newest, looks once a turn whether he has to.
+bool MessageQueue::put_slow(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+    // With drop and newest, looks at the mailbox once per turn of the loop.
     if (filler_.is_full() && !filler_.blocks() && !std::exchange(has_looked_, true)) {
         const std::lock_guard lock{mutex_};
         filler_.look(mailbox_.load());
@@ -48,11 +48,11 @@ bool MessageQueue::hand_over() {
     const bool was_empty = mailbox_.empty();
     do {
         if (!filler_.batch().empty()) mailbox_.exchange(filler_.batch());
-        filler_.look(mailbox_.load()); // which may find room for what was kept
+        filler_.look(mailbox_.load()); // which may append conflated messages
     } while (!filler_.batch().empty());
     if (was_empty && !mailbox_.empty()) {
         static_cast<void>(::eventfd_write(fd_, 1));
-        something_.notify_all();
+        changed_.notify_all();
     }
     if (filler_.keeps() || (filler_.is_full() && filler_.blocks())) stopped_ = true;
     return !(stopped_ && filler_.blocks());
@@ -63,30 +63,30 @@ void MessageQueue::end() {
     hand_over();
     const std::lock_guard lock{mutex_};
     ended_ = true;
-    something_.notify_all();
+    changed_.notify_all();
 }
 
 // --- any thread -----------------------------------------------------------------------------
 
 void MessageQueue::wait_for_end() {
     std::unique_lock lock{mutex_};
-    something_.wait(lock, [this] { return ended_; });
+    changed_.wait(lock, [this] { return ended_; });
 }
 
-void MessageQueue::go_on_if_there_is_room() {
+void MessageQueue::resume_if_space() {
     if (stopped_ && mailbox_.has_room()) {
         stopped_ = false;
-        go_on_();
+        resume_();
     }
 }
 
 template <typename Take>
 std::size_t MessageQueue::poll(Take take, std::chrono::milliseconds timeout) {
     std::unique_lock lock{mutex_};
-    go_on_if_there_is_room();
+    resume_if_space();
     if (timeout.count() > 0) {
-        something_.wait_for(lock, std::min(timeout, longest_time),
-                            [this] { return ended_ || !mailbox_.empty(); });
+        changed_.wait_for(lock, std::min(timeout, longest_time),
+                          [this] { return ended_ || !mailbox_.empty(); });
     }
     const bool was_empty = mailbox_.empty();
     const std::size_t taken = take();
@@ -94,7 +94,7 @@ std::size_t MessageQueue::poll(Take take, std::chrono::milliseconds timeout) {
         eventfd_t count = 0;
         static_cast<void>(::eventfd_read(fd_, &count));
     }
-    go_on_if_there_is_room();
+    resume_if_space();
     return taken;
 }
 

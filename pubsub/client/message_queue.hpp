@@ -1,41 +1,267 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Hands messages from a client's thread to all others: a Mailbox with a lock, somebody who waits,
-// and a descriptor for those with a loop of their own. The lock is taken once for a batch.
+// The messages of a client that wait for poll(): collected in batches on the client's thread, taken
+// by any other.
 
-#include "pubsub/core/batch_filler.hpp"
-#include "pubsub/core/mailbox.hpp"
+#include "pubsub/core/conflation.hpp"
+#include "pubsub/core/fid_map.hpp"
+#include "pubsub/core/message.hpp"
+#include "pubsub/core/message_batch.hpp"
+#include "pubsub/core/slow_policy.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace netio::pubsub::inline v0_2 {
 
+// Batches of messages that wait for a reader. A filled batch is handed over as a whole, and the
+// memory of a read batch is reused. No I/O, no threads: the caller locks.
+class Mailbox {
+  public:
+    // What is queued, or a limit of it.
+    struct Load {
+        std::size_t messages = 0;
+        std::size_t bytes = 0;
+    };
+    explicit Mailbox(const Load& limit) noexcept : limit_{limit} {}
+
+    // Takes a batch with at least one message, and returns an empty one in its place.
+    void exchange(MessageBatch& batch) {
+        load_.messages += batch.size();
+        load_.bytes += batch.bytes();
+        if (!waiting_.empty() && is_small(batch) && is_small(waiting_.back())) {
+            for (const MessageBatch::Item item : batch)
+                waiting_.back().append(item);
+            return batch.clear();
+        }
+        waiting_.push_back(std::exchange(batch, take_spare()));
+    }
+    // Moves the oldest batch into `batch`, whose memory is reused. Returns the number of messages.
+    std::size_t take(MessageBatch& batch) {
+        batch.clear();
+        if (waiting_.empty()) return 0;
+        std::swap(batch, waiting_.front());
+        keep(std::move(waiting_.front()));
+        waiting_.pop_front();
+        load_.messages -= batch.size();
+        load_.bytes -= batch.bytes();
+        return batch.size();
+    }
+    // Appends copies of up to `at_most` messages.
+    std::size_t take(std::vector<Message>& out, std::size_t at_most) {
+        std::size_t taken = 0;
+        while (taken < at_most && !waiting_.empty()) {
+            MessageBatch& front = waiting_.front();
+            const std::size_t count = std::min(at_most - taken, front.size());
+            load_.bytes -= front.bytes();
+            for (std::size_t i = 0; i < count; ++i) {
+                const MessageBatch::Item item = front[i];
+                out.push_back({.fid = item.fid,
+                               .status = item.status,
+                               .missed = item.missed,
+                               .is_gap = item.is_gap,
+                               .bytes = {item.bytes.begin(), item.bytes.end()}});
+            }
+            front.drop_front(count);
+            load_.bytes += front.bytes();
+            load_.messages -= count;
+            taken += count;
+            if (!front.empty()) continue;
+            keep(std::move(front));
+            waiting_.pop_front();
+        }
+        return taken;
+    }
+
+    const Load& load() const noexcept { return load_; }
+    bool empty() const noexcept { return waiting_.empty(); }
+    // At least half of the limit is free. Prevents pausing and resuming for each message.
+    bool has_room() const noexcept {
+        return load_.messages <= limit_.messages / 2 && load_.bytes <= limit_.bytes / 2;
+    }
+
+  private:
+    static bool is_small(const MessageBatch& batch) noexcept {
+        return batch.size() <= 256 && batch.bytes() <= std::size_t{32} << 10;
+    }
+
+    static constexpr std::size_t spare_bytes = std::size_t{1} << 20; // of each batch
+
+    MessageBatch take_spare() {
+        if (spare_.empty()) return {};
+        MessageBatch batch = std::move(spare_.back());
+        spare_.pop_back();
+        spare_capacity_ -= batch.capacity();
+        return batch;
+    }
+    void keep(MessageBatch batch) {
+        // Keeps up to half of the limit, because the kernel maps and clears memory that is
+        // allocated anew for each batch.
+        const std::size_t capacity = batch.capacity();
+        if (capacity == 0 || capacity > spare_bytes) return;
+        if (spare_capacity_ + capacity > limit_.bytes / 2) return;
+        spare_capacity_ += capacity;
+        batch.clear();
+        spare_.push_back(std::move(batch));
+    }
+
+    Load limit_;
+    Load load_;
+    std::deque<MessageBatch> waiting_;
+    std::vector<MessageBatch> spare_; // the last one is reused first
+    std::size_t spare_capacity_ = 0;
+};
+
+// Collects messages for a Mailbox, so that many need one lock, and applies the policy when it is
+// full. It knows the load of the mailbox at the last look; since then it can only have decreased.
+// No I/O, no threads.
+class BatchFiller {
+  public:
+    struct Options {
+        Mailbox::Load limit;
+        SlowPolicy when_full = SlowPolicy::block; // disconnect acts as block here
+    };
+    explicit BatchFiller(const Options& options) : options_{options}, newest_{options.limit.bytes} {
+        look({});
+    }
+
+    // The current load of the mailbox. Appends conflated messages to the batch as far as there is
+    // space, so that no newer message of their fids precedes them.
+    void look(const Mailbox::Load& load) {
+        seen_ = load;
+        if (!newest_.empty() && !is_full()) take_kept(false);
+        const Mailbox::Load& limit = options_.limit;
+        calm_ = {.messages = std::min(batch_messages,
+                                      limit.messages - std::min(limit.messages, load.messages)),
+                 .bytes = std::min(batch_bytes, limit.bytes - std::min(limit.bytes, load.bytes))};
+    }
+    // The fast path: there is space, no losses are to be reported, and afterwards the batch is
+    // neither full nor due. False: not so, and the message was not taken.
+    bool put_fast(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        if (missing_ > 0 || batch_.size() + 1 >= calm_.messages ||
+            batch_.bytes() + bytes.size() >= calm_.bytes) {
+            return false;
+        }
+        batch_.append({.fid = fid, .status = status, .missed = 0, .bytes = bytes});
+        return true;
+    }
+    // The mailbox is full with this batch, as far as known.
+    bool is_full() const noexcept {
+        return seen_.messages + batch_.size() >= options_.limit.messages ||
+               seen_.bytes + batch_.bytes() >= options_.limit.bytes;
+    }
+    bool blocks() const noexcept {
+        return options_.when_full == SlowPolicy::block ||
+               options_.when_full == SlowPolicy::disconnect;
+    }
+
+    // False: the message was dropped, or with `newest` conflated until there is space. With `block`
+    // a message is taken even if the mailbox is full, because it cannot be refused.
+    bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        if (!blocks() && is_full()) {
+            options_.when_full == SlowPolicy::newest ? keep(fid, bytes, status) : drop(fid);
+            return false;
+        }
+        append(fid, bytes, status);
+        return true;
+    }
+    // Dropped messages of all fids since the construction.
+    std::uint64_t dropped() const noexcept { return dropped_; }
+    // Conflated messages wait here.
+    bool keeps() const noexcept { return newest_.has_messages(); }
+    // `count` messages were lost before the next one of this fid.
+    void add_missed(Fid fid, std::uint64_t count) {
+        missed_[fid] += count;
+        missing_ += count;
+    }
+    // No message follows: appends conflated messages and unreported losses beyond the limit.
+    void put_rest() {
+        take_kept(true);
+        missed_.for_each([this](Fid fid, std::uint64_t count) {
+            batch_.append({.fid = fid, .missed = count, .is_gap = true, .bytes = {}});
+        });
+        missed_.clear();
+        missing_ = 0;
+    }
+    // The batch is large enough to be handed over.
+    bool is_due() const noexcept {
+        return batch_.size() >= batch_messages || batch_.bytes() >= batch_bytes;
+    }
+    MessageBatch& batch() noexcept { return batch_; }
+
+  private:
+    static constexpr std::size_t batch_messages = 2048;
+    static constexpr std::size_t batch_bytes = std::size_t{256} << 10;
+
+    void append(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        std::uint64_t missed = 0;
+        if (missing_ > 0) {
+            if (const std::uint64_t* const found = missed_.find(fid)) {
+                missing_ -= missed = *found;
+                missed_.erase(fid);
+            }
+        }
+        batch_.append({.fid = fid, .status = status, .missed = missed, .bytes = bytes});
+    }
+    void drop(Fid fid) {
+        add_missed(fid, 1);
+        ++dropped_;
+    }
+    void keep(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
+        dropped_ += newest_.put(fid, {&bytes, 1}, status).size();
+        calm_ = {}; // no fast path until the next look
+    }
+    void take_kept(bool all) {
+        for (const FidCount& missed : newest_.take_missed())
+            add_missed(missed.fid, missed.count);
+        while (newest_.has_messages() && (all || !is_full())) {
+            const ConflationStore::Message& message = newest_.front();
+            append(message.fid, message.bytes, message.status);
+            newest_.pop_front();
+        }
+    }
+
+    Options options_;
+    ConflationStore newest_; // with `newest`: the last message of each fid; has its own limit
+    Mailbox::Load seen_;
+    Mailbox::Load calm_; // below it a batch is neither full nor due
+    MessageBatch batch_;
+    FidMap<std::uint64_t> missed_; // not reported yet
+    std::uint64_t missing_ = 0;    // of all fids
+    std::uint64_t dropped_ = 0;
+};
+
+// Hands messages from the client's thread to all others: a Mailbox with a lock, a condition to wait
+// for, and a descriptor for event loops. The lock is taken once per batch.
 class MessageQueue {
   public:
-    // `go_on`: asks for more, from any thread.
-    MessageQueue(const BatchFiller::Options& options, std::function<void()> go_on);
+    // `resume` requests more messages; called from any thread.
+    MessageQueue(const BatchFiller::Options& options, std::function<void()> resume);
     ~MessageQueue();
     MessageQueue(const MessageQueue&) = delete;
     MessageQueue& operator=(const MessageQueue&) = delete;
 
-    // The client's thread. False: nothing more should come until `go_on`. What was put is there for
-    // others after hand_over(), which is due at the end of the loop's turn, and behind `go_on`.
+    // The client's thread. False: no more messages should follow until `resume`. Other threads see
+    // the messages after hand_over(), which is due at the end of the loop's turn, and after
+    // `resume`.
     bool put(Fid fid, std::span<const std::byte> bytes, std::uint8_t status) {
-        return filler_.put_calmly(fid, bytes, status) || put_with_care(fid, bytes, status);
+        return filler_.put_fast(fid, bytes, status) || put_slow(fid, bytes, status);
     }
-    // So many of this fid are missing here.
+    // `count` messages of this fid were lost here.
     void add_missed(Fid fid, std::uint64_t count) { filler_.add_missed(fid, count); }
     bool hand_over();
-    // Nothing more will come. What is missing and has not been told yet is.
+    // No message follows. Unreported losses are queued.
     void end();
     void wait_for_end();
 
@@ -47,23 +273,23 @@ class MessageQueue {
     std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
   private:
-    bool put_with_care(Fid fid, std::span<const std::byte> bytes, std::uint8_t status);
+    bool put_slow(Fid fid, std::span<const std::byte> bytes, std::uint8_t status);
     template <typename Take>
     std::size_t poll(Take take, std::chrono::milliseconds timeout);
-    void go_on_if_there_is_room();
+    void resume_if_space();
 
-    // The client's thread's own.
+    // Used by the client's thread only.
     BatchFiller filler_;
     bool has_looked_ = false; // in this turn
     std::atomic<std::uint64_t> dropped_{0};
 
     std::mutex mutex_; // of what follows
-    std::condition_variable something_;
+    std::condition_variable changed_;
     Mailbox mailbox_;
-    std::function<void()> go_on_;
-    bool stopped_ = false; // somebody waits for room
+    std::function<void()> resume_;
+    bool stopped_ = false; // the client waits for space
     bool ended_ = false;
-    int fd_; // readable while something waits
+    int fd_; // readable while messages are queued
 };
 
 } // namespace netio::pubsub::inline v0_2

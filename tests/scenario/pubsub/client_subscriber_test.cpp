@@ -50,14 +50,14 @@ class SubscribingClient : public PubSubScenario {
     void make() {
         subscriber = std::make_unique<ClientSubscriber>(
             loop(), options, Client::Events{},
-            ClientSubscriber::Calls{
+            ClientCalls{
                 .post = [this](auto task) { return loop().post(std::move(task)); },
-                .tell = [this](const std::string& line) { events.push_back(line); },
+                .report = [this](const std::string& line) { events.push_back(line); },
                 .ended = [this] { ++ended; }});
         subscriber->open(transport());
     }
     void ask(const FidRange& fids) {
-        subscriber->ask(
+        subscriber->subscribe(
             {fids}, {}, [this](Answer answer) { answers.push_back(answer); }, TimePoint::max());
     }
     // Messages of a page each, until the publisher has no room for more.

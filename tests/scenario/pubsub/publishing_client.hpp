@@ -21,9 +21,9 @@ class PublishingClientScenario : public PubSubScenario {
         options.page_count = 8;
         publisher = std::make_unique<ClientPublisher>(
             transport(), options, queue_bytes, std::string{},
-            ClientPublisher::Calls{
+            ClientCalls{
                 .post = [this](auto task) { return loop().post(std::move(task)); },
-                .tell = [this](const std::string& line) { told.push_back(line); },
+                .report = [this](const std::string& line) { told.push_back(line); },
                 .ended = [this] { ++ended; }});
         address = publisher->endpoints().front().address;
     }

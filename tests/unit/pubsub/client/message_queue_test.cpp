@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's thread and others at one queue, one call after the other.
-
 #include "pubsub/client/message_queue.hpp"
 
 #include "netio/base/time.hpp"
@@ -10,19 +8,461 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstring>
 #include <future>
+#include <map>
 #include <memory>
 #include <poll.h>
+#include <random>
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace netio::pubsub {
 namespace {
 
+using testing::ElementsAre;
+
+constexpr std::array<std::byte, 10> ten{};
+
+MessageBatch batch_of(std::size_t messages, std::size_t size = 10) {
+    MessageBatch batch;
+    const std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < messages; ++i)
+        batch.append({.fid = Fid{i}, .status = 1, .missed = 2, .is_gap = true, .bytes = bytes});
+    return batch;
+}
+
+std::vector<std::uint64_t> fids_of(const MessageBatch& batch) {
+    std::vector<std::uint64_t> fids;
+    for (const MessageBatch::Item item : batch)
+        fids.push_back(to_integer(item.fid));
+    return fids;
+}
+
+TEST(MessageBatch, HasWhatWasAppendedAndWhatIsLeftOfIt) {
+    MessageBatch batch;
+    EXPECT_EQ(batch.bytes(), 0U);
+    const std::array<std::byte, 2> two{std::byte{7}, std::byte{8}};
+    batch.append({.fid = Fid{1}, .status = 3, .missed = 4, .bytes = ten});
+    batch.append({.fid = Fid{2}, .status = 0, .missed = 0, .bytes = {}});
+    batch.append({.fid = Fid{3}, .status = 5, .missed = 0, .bytes = two});
+    EXPECT_EQ(batch.size(), 3U);
+    EXPECT_EQ(batch.bytes(), 12U);
+    EXPECT_EQ(batch[0].status, 3);
+    EXPECT_EQ(batch[0].missed, 4U);
+    batch.drop_front(2);
+    EXPECT_THAT(fids_of(batch), ElementsAre(3));
+    EXPECT_EQ(batch.bytes(), 2U);
+    EXPECT_THAT(batch[0].bytes, ElementsAre(std::byte{7}, std::byte{8}));
+    batch.drop_front(1);
+    EXPECT_TRUE(batch.empty());
+    EXPECT_EQ(batch.bytes(), 0U);
+    const std::size_t capacity = batch.capacity();
+    batch.clear();
+    EXPECT_EQ(batch.capacity(), capacity) << "its memory is used again";
+}
+
+TEST(Mailbox, BatchesAreTakenInOrderWholeOrInPart) {
+    Mailbox box{{.messages = 5000, .bytes = 1000000}};
+    MessageBatch batch = batch_of(300);
+    box.exchange(batch);
+    EXPECT_TRUE(batch.empty());
+    batch = batch_of(2);
+    box.exchange(batch);
+    EXPECT_EQ(box.load().messages, 302U);
+    EXPECT_EQ(box.load().bytes, 3020U);
+    std::vector<Message> out;
+    EXPECT_EQ(box.take(out, 298), 298U);
+    EXPECT_EQ(out[297].fid, Fid{297});
+    EXPECT_EQ(out[297].status, 1);
+    EXPECT_EQ(out[297].missed, 2U);
+    EXPECT_TRUE(out[297].is_gap);
+    EXPECT_EQ(out[297].bytes.size(), 10U);
+    MessageBatch taken;
+    EXPECT_EQ(box.take(taken), 2U) << "the rest of the first";
+    EXPECT_THAT(fids_of(taken), ElementsAre(298, 299));
+    EXPECT_EQ(box.load().messages, 2U);
+    EXPECT_EQ(box.take(out, 9), 2U);
+    EXPECT_TRUE(box.empty());
+    EXPECT_EQ(box.load().bytes, 0U);
+    EXPECT_EQ(box.take(taken), 0U);
+    EXPECT_TRUE(taken.empty()) << "what was read is not read again";
+}
+
+TEST(Mailbox, SmallBatchesBecomeOneSoThatAFewMessagesATurnCostLittle) {
+    Mailbox box{{.messages = 5000, .bytes = 1000000}};
+    for (int turn = 0; turn < 100; ++turn) {
+        MessageBatch batch = batch_of(2);
+        box.exchange(batch);
+    }
+    MessageBatch taken;
+    EXPECT_EQ(box.take(taken), 200U);
+    EXPECT_TRUE(box.empty());
+}
+
+TEST(Mailbox, HasRoomAgainWhenHalfOfItIsFree) {
+    Mailbox box{{.messages = 4, .bytes = 1000}};
+    MessageBatch batch = batch_of(4);
+    box.exchange(batch);
+    std::vector<Message> out;
+    EXPECT_FALSE(box.has_room());
+    box.take(out, 1);
+    EXPECT_FALSE(box.has_room());
+    box.take(out, 1);
+    EXPECT_TRUE(box.has_room());
+    batch = batch_of(1, 600);
+    box.exchange(batch);
+    EXPECT_FALSE(box.has_room()) << "of bytes";
+}
+
+TEST(Mailbox, MemoryThatHasBeenReadIsUsedAgainUpToHalfOfWhatMayWait) {
+    constexpr std::size_t half = 500000;
+    Mailbox box{{.messages = 100000, .bytes = 2 * half}};
+    for (int i = 0; i < 20; ++i) {
+        MessageBatch batch = batch_of(300, 100);
+        box.exchange(batch);
+        EXPECT_EQ(batch.capacity(), 0U);
+    }
+    MessageBatch taken;
+    while (box.take(taken) > 0) {
+    }
+    const std::size_t each = batch_of(300, 100).capacity();
+    std::size_t again = 0;
+    for (int i = 0; i < 20; ++i) {
+        MessageBatch batch = batch_of(300, 100);
+        box.exchange(batch);
+        again += batch.capacity();
+    }
+    EXPECT_LE(again, half);
+    EXPECT_GT(again, half - each);
+}
+
+TEST(BatchFiller, WhoBlocksIsFullAndLosesNothing) {
+    BatchFiller filler{{.limit = {.messages = 3, .bytes = 1000}}};
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_FALSE(filler.is_full());
+    filler.look({.messages = 2, .bytes = 20});
+    EXPECT_TRUE(filler.is_full()) << "with what waits";
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0)) << "it was on its way";
+    EXPECT_EQ(filler.batch().size(), 2U);
+    filler.look({.messages = 0, .bytes = 985});
+    EXPECT_TRUE(filler.is_full()) << "of bytes";
+}
+
+TEST(BatchFiller, IsDueWithManyMessagesOrManyBytes) {
+    BatchFiller filler{{.limit = {.messages = 1000000, .bytes = 1000000000}}};
+    std::size_t many = 0;
+    for (; !filler.is_due(); ++many)
+        filler.put(Fid{1}, {}, 0);
+    EXPECT_GT(many, 1000U);
+    filler.batch().clear();
+    filler.put(Fid{1}, std::vector<std::byte>(1000000), 0);
+    EXPECT_TRUE(filler.is_due());
+}
+
+// Put by put, with every limit that a batch may meet.
+TEST(BatchFiller, TheQuickWayTakesNothingThatTheOtherWouldTellOf) {
+    const std::vector<std::byte> bytes(100);
+    for (const std::size_t limit : {1U, 2U, 3U, 50U, 1000000U}) {
+        for (const std::size_t size : {0U, 1U, 100U}) {
+            for (const SlowPolicy policy :
+                 {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::newest}) {
+                const BatchFiller::Options options{.limit = {.messages = limit, .bytes = 4 * limit},
+                                                   .when_full = policy};
+                BatchFiller quick{options};
+                BatchFiller plain{options};
+                for (std::size_t i = 0; i < 3000; ++i) {
+                    if (i % 1000 == 999) {
+                        quick.batch().clear();
+                        plain.batch().clear();
+                        const Mailbox::Load load{.messages = i / 1000, .bytes = i / 1000};
+                        quick.look(load);
+                        plain.look(load);
+                    }
+                    const std::span<const std::byte> message{bytes.data(), size};
+                    const bool put = plain.put(Fid{i % 3}, message, 0);
+                    if (quick.put_fast(Fid{i % 3}, message, 0)) {
+                        ASSERT_TRUE(put && !plain.is_full() && !plain.is_due());
+                        const MessageBatch& all = plain.batch();
+                        ASSERT_EQ(all[all.size() - 1].missed, 0U);
+                    } else {
+                        ASSERT_EQ(quick.put(Fid{i % 3}, message, 0), put);
+                    }
+                    ASSERT_EQ(quick.batch().size(), plain.batch().size());
+                    ASSERT_EQ(quick.batch().bytes(), plain.batch().bytes());
+                }
+            }
+        }
+    }
+}
+
+TEST(MessageBatch, OneThatWasMovedFromIsEmptyAndMayBeFilled) {
+    MessageBatch batch = batch_of(300);
+    batch.drop_front(7);
+    MessageBatch other = std::move(batch);
+    EXPECT_TRUE(batch.empty()); // NOLINT: that is what it says
+    EXPECT_EQ(batch.bytes(), 0U);
+    EXPECT_EQ(other.size(), 293U);
+    const std::array<std::byte, 3> bytes{};
+    batch.append({.fid = Fid{5}, .bytes = bytes});
+    other = std::move(batch);
+    ASSERT_EQ(other.size(), 1U);
+    EXPECT_EQ(other[0].fid, Fid{5});
+    EXPECT_EQ(other[0].bytes.size(), 3U);
+}
+
+TEST(BatchFiller, WhatIsDroppedIsToldWithTheNextMessageOfItsFid) {
+    BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::drop}};
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
+    EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
+    EXPECT_FALSE(filler.put(Fid{1}, ten, 0));
+    for (const auto& [fid, missed] : {std::pair{1U, 2U}, {1U, 0U}, {2U, 1U}, {2U, 0U}}) {
+        filler.batch().clear(); // it was handed over, and read
+        ASSERT_TRUE(filler.put(Fid{fid}, ten, 7));
+        EXPECT_EQ(filler.batch()[0].missed, missed) << "it is told once";
+        EXPECT_EQ(filler.batch()[0].status, 7);
+    }
+}
+
+TEST(BatchFiller, ReportsLossesWithTheNextMessageOfTheFidOrAtTheEnd) {
+    BatchFiller filler{{.limit = {.messages = 2, .bytes = 1000}, .when_full = SlowPolicy::drop}};
+    filler.add_missed(Fid{1}, 7);
+    filler.add_missed(Fid{2}, 5);
+    EXPECT_FALSE(filler.put_fast(Fid{3}, ten, 0)) << "something is to be told";
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_EQ(filler.batch()[0].missed, 7U);
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 0));
+    EXPECT_EQ(filler.batch()[1].missed, 0U);
+    EXPECT_FALSE(filler.put(Fid{2}, ten, 0));
+    filler.put_rest();
+    ASSERT_EQ(filler.batch().size(), 3U) << "though it is full";
+    EXPECT_TRUE(filler.batch()[2].is_gap);
+    EXPECT_EQ(filler.batch()[2].fid, Fid{2});
+    EXPECT_EQ(filler.batch()[2].missed, 6U);
+    filler.put_rest();
+    EXPECT_EQ(filler.batch().size(), 3U) << "once";
+}
+
+// What a reader has taken of a fid, or was told missing, is what was put of it, in order.
+class FidBooks {
+  public:
+    std::uint64_t next_put(Fid fid) { return put_[fid]++; }
+    void take(const MessageBatch::Item& item) {
+        std::uint64_t& taken = taken_[item.fid];
+        taken += item.missed;
+        missed_ += item.missed;
+        if (item.is_gap) return;
+        ASSERT_EQ(item.bytes.size(), sizeof taken);
+        ASSERT_EQ(std::memcmp(item.bytes.data(), &taken, sizeof taken), 0) << to_string(item.fid);
+        ++taken;
+    }
+    void expect_complete() const { EXPECT_EQ(taken_, put_); }
+    std::uint64_t missed() const { return missed_; }
+
+  private:
+    std::map<Fid, std::uint64_t> put_;
+    std::map<Fid, std::uint64_t> taken_;
+    std::uint64_t missed_ = 0;
+};
+
+TEST(BatchFiller, WhateverThePolicyEachMessageIsTakenOrToldMissingInOrder) {
+    for (const SlowPolicy policy : {SlowPolicy::block, SlowPolicy::drop, SlowPolicy::newest}) {
+        std::mt19937 random{4711};
+        const Mailbox::Load limit{.messages = 7,
+                                  .bytes = 2000}; // ConflationStore counts 128 more each
+        BatchFiller filler{{.limit = limit, .when_full = policy}};
+        Mailbox box{limit};
+        FidBooks books;
+        std::uint64_t puts = 0;
+        const auto hand_over = [&] {
+            do {
+                if (!filler.batch().empty()) box.exchange(filler.batch());
+                filler.look(box.load());
+            } while (!filler.batch().empty());
+        };
+        const auto read = [&] {
+            MessageBatch batch;
+            box.take(batch);
+            for (const MessageBatch::Item item : batch)
+                books.take(item);
+        };
+        for (int step = 0; step < 20000 && !testing::Test::HasFatalFailure(); ++step) {
+            const auto what = random() % 100;
+            if (what < 80) {
+                const Fid fid{random() % 20};
+                const std::uint64_t number = books.next_put(fid);
+                const auto bytes = std::as_bytes(std::span{&number, 1});
+                ++puts;
+                if (!filler.put_fast(fid, bytes, 0)) filler.put(fid, bytes, 0);
+            } else if (what < 95) {
+                hand_over();
+            } else {
+                read();
+            }
+        }
+        EXPECT_EQ(filler.dropped() > 0, policy != SlowPolicy::block);
+        filler.put_rest();
+        if (!filler.batch().empty()) box.exchange(filler.batch());
+        while (!box.empty())
+            read();
+        books.expect_complete();
+        EXPECT_EQ(books.missed(), filler.dropped());
+        EXPECT_GT(puts, 10000U);
+    }
+}
+
+TEST(BatchFiller, TheNewestOfEachFidIsKeptUntilThereIsRoom) {
+    BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = SlowPolicy::newest}};
+    EXPECT_TRUE(filler.put(Fid{1}, ten, 1));
+    for (std::uint8_t status = 2; status <= 4; ++status) {
+        EXPECT_FALSE(filler.put(Fid{1}, ten, status));
+        EXPECT_FALSE(filler.put(Fid{2}, ten, status));
+    }
+    EXPECT_TRUE(filler.keeps());
+    EXPECT_EQ(filler.dropped(), 4U);
+    for (const auto& [fid, missed] : {std::pair{1U, 2U}, {2U, 2U}}) {
+        filler.batch().clear(); // it was handed over, and read
+        filler.look({});
+        ASSERT_EQ(filler.batch().size(), 1U);
+        EXPECT_EQ(filler.batch()[0].fid, Fid{fid});
+        EXPECT_EQ(filler.batch()[0].status, 4) << "the last";
+        EXPECT_EQ(filler.batch()[0].missed, missed);
+    }
+    EXPECT_FALSE(filler.keeps());
+}
+
+using testing::SizeIs;
+
+void fill(MessageBatch& batch, std::size_t messages, std::size_t size) {
+    const std::vector<std::byte> bytes(size);
+    for (std::size_t i = 0; i < messages; ++i)
+        batch.append({.fid = Fid{i}, .bytes = bytes});
+}
+void send(Mailbox& box, std::size_t messages, std::size_t size) {
+    MessageBatch batch;
+    fill(batch, messages, size);
+    box.exchange(batch);
+}
+
+TEST(MailboxRules, WhoAsksForSoManyMessagesGetsNoMore) {
+    Mailbox box{{.messages = 1000, .bytes = 100000}};
+    send(box, 5, 10);
+    std::vector<Message> out;
+    EXPECT_EQ(box.take(out, 0), 0U);
+    EXPECT_THAT(out, SizeIs(0));
+    EXPECT_EQ(box.take(out, 2), 2U);
+    EXPECT_THAT(out, SizeIs(2));
+    EXPECT_EQ(box.take(out, 9), 3U);
+    EXPECT_THAT(out, SizeIs(5));
+    EXPECT_EQ(out.back().fid, Fid{4});
+}
+
+TEST(MailboxRules, HasRoomIfHalfOfTheMessagesAndHalfOfTheBytesAreFree) {
+    Mailbox box{{.messages = 100, .bytes = 1000}};
+    send(box, 1, 500);
+    EXPECT_TRUE(box.has_room());
+    send(box, 1, 1);
+    EXPECT_FALSE(box.has_room()) << "two messages, but too many bytes";
+    Mailbox other{{.messages = 100, .bytes = 1000}};
+    send(other, 50, 1);
+    EXPECT_TRUE(other.has_room());
+    send(other, 1, 1);
+    EXPECT_FALSE(other.has_room()) << "a few bytes, but too many messages";
+}
+
+TEST(MailboxRules, FewMessagesThatAreLargeAreNotCopiedToThoseThatWait) {
+    Mailbox box{{.messages = 1000, .bytes = std::size_t{1} << 20}};
+    send(box, 2, std::size_t{64} << 10);
+    send(box, 1, 10);
+    send(box, 1, std::size_t{64} << 10);
+    MessageBatch taken;
+    EXPECT_EQ(box.take(taken), 2U);
+    EXPECT_EQ(box.take(taken), 1U);
+    EXPECT_EQ(box.take(taken), 1U);
+}
+
+// Else a client that runs for a day allocates for each batch, or has a batch that only grows.
+TEST(MailboxRules, TheSameMemoryGoesRoundForEver) {
+    for (const bool in_batches : {true, false}) {
+        Mailbox box{{.messages = 100000, .bytes = 1000000}};
+        MessageBatch filled;
+        MessageBatch read;
+        std::vector<Message> out;
+        std::size_t capacity = 0;
+        for (int turn = 0; turn < 100; ++turn) {
+            fill(filled, 300, 100);
+            if (turn == 0) capacity = filled.capacity();
+            ASSERT_EQ(filled.capacity(), capacity) << turn;
+            box.exchange(filled);
+            ASSERT_TRUE(filled.empty());
+            ASSERT_EQ(filled.capacity(), turn < (in_batches ? 3 : 2) ? 0 : capacity) << turn;
+            // One is always under way, so that the next is not the one that was just read.
+            if (turn > 0) {
+                ASSERT_EQ(in_batches ? box.take(read) : box.take(out, 300), 300U);
+            }
+            out.clear();
+        }
+    }
+}
+
+TEST(MailboxRules, ABatchThatHasGrownVeryLargeIsNotKept) {
+    Mailbox box{{.messages = 100000, .bytes = std::size_t{16} << 20}};
+    for (const std::size_t size : {std::size_t{3} << 20, std::size_t{100} << 10}) {
+        MessageBatch batch;
+        fill(batch, 1, size);
+        box.exchange(batch);
+        std::vector<Message> out;
+        ASSERT_EQ(box.take(out, 1), 1U);
+        fill(batch, 1, 1);
+        box.exchange(batch);
+        EXPECT_EQ(batch.capacity() > 0, size < std::size_t{1} << 20) << size;
+        ASSERT_EQ(box.take(out, 1), 1U);
+    }
+}
+
+// What is put without a question leaves room for one more at least, and the batch not due.
+TEST(BatchFillerRules, TheQuickWayGoesUpToTheMessageThatFillsTheBatch) {
+    for (const std::size_t size : {std::size_t{0}, std::size_t{64} << 10}) {
+        BatchFiller filler{{.limit = {.messages = 1000000, .bytes = 1000000000}}};
+        const std::vector<std::byte> bytes(size);
+        std::size_t put = 0;
+        while (filler.put_fast(Fid{1}, bytes, 0))
+            ++put;
+        EXPECT_GE(put, 3U);
+        EXPECT_EQ(filler.batch().size(), put);
+        EXPECT_FALSE(filler.is_due());
+        EXPECT_TRUE(filler.put(Fid{1}, bytes, 0));
+        EXPECT_TRUE(filler.is_due()) << "with the next one";
+    }
+}
+
+TEST(BatchFillerRules, ItIsFullWithTheLastByteOfItsLimit) {
+    BatchFiller filler{{.limit = {.messages = 1000, .bytes = 1000}}};
+    filler.look({.messages = 1, .bytes = 990});
+    const std::vector<std::byte> bytes(10);
+    filler.put(Fid{1}, std::span{bytes}.first(9), 0);
+    EXPECT_FALSE(filler.is_full());
+    filler.put(Fid{1}, std::span{bytes}.first(1), 0);
+    EXPECT_TRUE(filler.is_full());
+}
+
+TEST(BatchFillerRules, WhoWouldBeDisconnectedIsWaitedForHere) {
+    for (const SlowPolicy policy : slow_policies) {
+        BatchFiller filler{{.limit = {.messages = 1, .bytes = 1000}, .when_full = policy}};
+        EXPECT_EQ(filler.blocks(), !may_miss(policy));
+        EXPECT_TRUE(filler.put(Fid{1}, {}, 0));
+        EXPECT_EQ(filler.put(Fid{1}, {}, 0), !may_miss(policy)) << "though it is full";
+        EXPECT_EQ(filler.dropped(), policy == SlowPolicy::drop ? 1U : 0U);
+    }
+}
+
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr milliseconds none{0};

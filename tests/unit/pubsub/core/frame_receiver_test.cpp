@@ -454,7 +454,7 @@ TEST_F(FrameReceiverReconnection, WhatWasUnsubscribedFromIsNotMissed) {
     EXPECT_THAT(sink.missed, IsEmpty());
 }
 
-TEST_F(FrameReceiverReconnection, PositionsThatAreNoListOrAnswerNoSubscriptionAreRefused) {
+TEST_F(FrameReceiverReconnection, RejectsMalformedAndUnrequestedPositions) {
     const std::uint32_t request = connect();
     std::vector<std::byte> torn(positions_extension_bytes + fid_count_bytes - 1);
     encode(PositionsExtension{.instance = 77, .request = request}, torn);
