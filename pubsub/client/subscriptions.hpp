@@ -37,8 +37,6 @@
 
 namespace netio::pubsub::inline v0_2 {
 
-class SubscriptionsCore;
-
 class NETIO_EXPORT Subscriptions final {
   public:
     struct Options {
@@ -98,8 +96,8 @@ class NETIO_EXPORT Subscriptions final {
         virtual void on_publisher_changed(Subscriptions&, const Source&, const PublisherChange&) {}
         virtual void on_nothing_published(Subscriptions&, const Source&, const FidQuery::Near&) {}
         virtual void on_closed(Subscriptions&, const Source&, const Ending&) {}
-        // Two publishers announce the same fids; once for what an announcement changes, and of as
-        // many owners as Assignment::contest_limit says.
+        // Two publishers announce the same fids; once for what an announcement changes, and of up
+        // to 32 owners.
         virtual void on_contest(Subscriptions&, const Contest&) {}
         // With the bus; a line for people. Data goes on.
         virtual void on_trouble(Subscriptions&, const std::string& /*what*/) {}
@@ -157,7 +155,11 @@ class NETIO_EXPORT Subscriptions final {
     void for_each(const std::function<void(const Source&, SubscribeSocket&)>& visit);
 
   private:
-    std::unique_ptr<SubscriptionsCore> core_;
+    struct Impl;
+    // Checks the thread of the caller.
+    Impl& impl(const char* call = __builtin_FUNCTION()) const noexcept;
+
+    std::unique_ptr<Impl> impl_;
 };
 
 } // namespace netio::pubsub::inline v0_2

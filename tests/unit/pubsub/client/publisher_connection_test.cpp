@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/client/announced_process.hpp"
+#include "pubsub/client/publisher_connection.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/client/source_connection.hpp"
+#include "pubsub/client/publisher_connection.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +12,7 @@ void add_row(ArrivedFigures& sum, Fid, const Account::Row& row) {
     sum.missed += row.lost;
 }
 
-void SourceConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
+void PublisherConnection::open(Transport& transport, const SubscribeSocket::Options& options) {
     finished_ = false;
     if (socket_) return;
     account_.limit_fids(options.fid_limit);
@@ -26,7 +26,7 @@ void SourceConnection::open(Transport& transport, const SubscribeSocket::Options
                                                 static_cast<SubscribeSocket::Handler&>(*this));
 }
 
-void SourceConnection::leave(std::size_t further) {
+void PublisherConnection::leave(std::size_t further) {
     first_ = (first_ + further) % addresses_.size();
     if (!socket_) return;
     account_.end_connection(socket_->arrivals());
@@ -43,8 +43,8 @@ void SourceConnection::leave(std::size_t further) {
     socket_.reset();
 }
 
-void SourceConnection::become(SourceId id, const std::string& name,
-                              std::vector<std::string> addresses) {
+void PublisherConnection::become(PublisherId id, const std::string& name,
+                                 std::vector<std::string> addresses) {
     id_ = id;
     source_ = {.name = name, .address = addresses.front()};
     addresses_ = std::move(addresses);
@@ -52,24 +52,24 @@ void SourceConnection::become(SourceId id, const std::string& name,
     moved_ = is_to_be_told();
 }
 
-std::shared_ptr<Continuity> SourceConnection::continuity() const {
+std::shared_ptr<Continuity> PublisherConnection::continuity() const {
     return socket_ ? socket_->continuity() : past_.continuity;
 }
 
-void SourceConnection::forget(const FidRange& range) {
-    // What it has may be another's by now, so nobody has unsubscribed here.
+void PublisherConnection::forget(const FidRange& range) {
+    // Another publisher may own the fids by now, so that this socket is still subscribed.
     if (is_to_be_told()) socket_->unsubscribe(range);
-    if (const auto books = continuity()) books->forget_tails(range);
+    if (const auto positions = continuity()) positions->forget_tails(range);
 }
 
-std::size_t SourceConnection::known_fids() const noexcept {
+std::size_t PublisherConnection::known_fids() const noexcept {
     const std::size_t reached = past_.continuity ? past_.continuity->fids() : 0;
     return std::max(reached, account_.fids().size());
 }
 
-Subscriptions::Told SourceConnection::told() const {
-    const auto books = continuity();
-    const std::uint64_t open_tails = books && books->has_open_tail() ? 1 : 0;
+Subscriptions::Told PublisherConnection::told() const {
+    const auto positions = continuity();
+    const std::uint64_t open_tails = positions && positions->has_open_tail() ? 1 : 0;
     Subscriptions::Told told{.source = source_,
                              .connected = is_connected(),
                              .provider = provider_,
@@ -87,7 +87,7 @@ Subscriptions::Told SourceConnection::told() const {
     return told;
 }
 
-SourceFigures SourceConnection::figures() const {
+SourceFigures PublisherConnection::figures() const {
     SourceFigures figures{.name = source_.name,
                           .messages = past_.sums.messages,
                           .bytes = past_.sums.bytes,
@@ -105,8 +105,8 @@ SourceFigures SourceConnection::figures() const {
     return figures;
 }
 
-void SourceConnection::add_to(SubscriptionsSnapshot& snapshot,
-                              ShownFids<ArrivedFigures>& shown) const {
+void PublisherConnection::add_to(SubscriptionsSnapshot& snapshot,
+                                 ShownFids<ArrivedFigures>& shown) const {
     if (!socket_ && !was_connected()) return;
     snapshot.sources.push_back(figures());
     shown.add(account_.fids(), add_row);
@@ -118,78 +118,78 @@ void SourceConnection::add_to(SubscriptionsSnapshot& snapshot,
             sum.bytes += arrived.bytes;
             sum.missed += now.missed(fid);
         });
-        fids = std::max(fids, now.fids().size()); // mostly the same ones again
+        fids = std::max(fids, now.fids().size()); // mostly the same fids
     }
     snapshot.fid_count += fids;
 }
 
-// --- what the socket tells ------------------------------------------------------------------
+// --- events of the socket -------------------------------------------------------------------
 
-void SourceConnection::on_connected(SubscribeSocket& socket) {
+void PublisherConnection::on_connected(SubscribeSocket& socket) {
     account_.begin_connection();
     open_ = true;
     provider_ = socket.provider();
-    owner_.on_source_connected(*this);
+    owner_.on_connected(*this);
     user_.handler.on_connected(user_.subscriptions, source_, provider_);
 }
 
-void SourceConnection::on_subscribed(SubscribeSocket& socket, const FidRange& range) {
+void PublisherConnection::on_subscribed(SubscribeSocket& socket, const FidRange& range) {
     const std::uint64_t now = socket.publisher_instance();
-    if (std::exchange(met_, now) != now && !owner_.on_source_met(*this)) return;
+    if (std::exchange(reported_instance_, now) != now && !owner_.on_identified(*this)) return;
     user_.handler.on_subscribed(user_.subscriptions, source_, range);
 }
 
-void SourceConnection::on_unsubscribed(SubscribeSocket& socket, const FidRange& range) {
+void PublisherConnection::on_unsubscribed(SubscribeSocket& socket, const FidRange& range) {
     const std::weak_ptr<const bool> life = life_;
     user_.handler.on_unsubscribed(user_.subscriptions, source_, range);
-    // Behind the user, who may ask for the sums: until it returns the arrivals have these. If it
-    // has left the publisher, all of them have been taken.
+    // After the user, who may read the sums: until the handler returns, the arrivals contain these
+    // fids. If the handler has left the publisher, all arrivals were added already.
     if (life.expired() || !account_.is_connected()) return;
     account_.end_subscription(range, socket.arrivals());
 }
 
-void SourceConnection::on_subscription_refused(SubscribeSocket&, const FidRange& range) {
+void PublisherConnection::on_subscription_refused(SubscribeSocket&, const FidRange& range) {
     user_.handler.on_refused(user_.subscriptions, source_, range, Subscriptions::Refusal::no_room);
 }
 
-void SourceConnection::on_policy_refused(SubscribeSocket&, const FidRange& range) {
+void PublisherConnection::on_policy_refused(SubscribeSocket&, const FidRange& range) {
     user_.handler.on_refused(user_.subscriptions, source_, range, Subscriptions::Refusal::policy);
 }
 
-void SourceConnection::on_subscription_not_permitted(SubscribeSocket&, const FidRange& range) {
+void PublisherConnection::on_subscription_not_permitted(SubscribeSocket&, const FidRange& range) {
     user_.handler.on_refused(user_.subscriptions, source_, range,
                              Subscriptions::Refusal::not_permitted);
 }
 
-void SourceConnection::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
-                                  std::uint8_t status) {
+void PublisherConnection::on_message(SubscribeSocket&, Fid fid, std::span<const std::byte> message,
+                                     std::uint8_t status) {
     user_.handler.on_message(user_.subscriptions, source_, fid, message, status);
 }
 
-void SourceConnection::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
+void PublisherConnection::on_gap(SubscribeSocket&, Fid fid, std::uint64_t count) {
     user_.handler.on_gap(user_.subscriptions, source_, fid, count);
 }
 
-void SourceConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) {
+void PublisherConnection::on_missed(SubscribeSocket&, Fid fid, std::uint64_t count) {
     account_.add_missed(fid, count);
     user_.handler.on_missed(user_.subscriptions, source_, fid, count);
 }
 
-void SourceConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {
+void PublisherConnection::on_publisher_changed(SubscribeSocket&, const PublisherChange& change) {
     account_.add_change(change);
     process.change();
     user_.handler.on_publisher_changed(user_.subscriptions, source_, change);
 }
 
-void SourceConnection::on_nothing_published(SubscribeSocket&, const FidQuery::Near& near) {
+void PublisherConnection::on_nothing_published(SubscribeSocket&, const FidQuery::Near& near) {
     user_.handler.on_nothing_published(user_.subscriptions, source_, near);
 }
 
-void SourceConnection::on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) {
+void PublisherConnection::on_closed(SubscribeSocket& socket, const Closed& closed, bool retrying) {
     account_.end_connection(socket.arrivals());
     finished_ = !retrying;
     const bool reached = std::exchange(open_, false);
-    owner_.on_source_closed(
+    owner_.on_closed(
         *this, {.closed = closed, .retrying = retrying, .complete = socket.arrivals().complete()},
         reached);
 }

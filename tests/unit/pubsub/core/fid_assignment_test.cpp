@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pubsub/core/assignment.hpp"
+#include "pubsub/core/fid_assignment.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <random>
 #include <set>
+#include <vector>
 
 namespace netio::pubsub {
 namespace {
@@ -15,29 +17,29 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
-using Order = Assignment::Order;
+using Order = FidAssignment::Order;
 
-constexpr SourceId a{1};
-constexpr SourceId b{2};
+constexpr PublisherId a{1};
+constexpr PublisherId b{2};
 
 FidRange range(std::uint64_t first, std::uint64_t last) {
     return {.first = Fid{first}, .last = Fid{last}};
 }
-Order ask(SourceId source, const FidRange& fids, Assignment::Policy policy = {}) {
-    return {.source = source, .subscribe = true, .fids = fids, .policy = policy};
+Order ask(PublisherId publisher, const FidRange& fids, FidAssignment::Policy policy = {}) {
+    return {.publisher = publisher, .subscribe = true, .fids = fids, .policy = policy};
 }
-Order leave(SourceId source, const FidRange& fids) {
-    return {.source = source, .subscribe = false, .fids = fids, .policy = {}};
+Order leave(PublisherId publisher, const FidRange& fids) {
+    return {.publisher = publisher, .subscribe = false, .fids = fids, .policy = {}};
 }
 
 class AssignmentTest : public testing::Test {
   protected:
-    Assignment assignment;
-    std::vector<Order> want(const FidRange& fids, Assignment::Policy policy = {}) {
+    FidAssignment assignment;
+    std::vector<Order> want(const FidRange& fids, FidAssignment::Policy policy = {}) {
         return assignment.want({&fids, 1}, policy).orders;
     }
-    Assignment::Outcome claim(SourceId source, const FidRange& fids) {
-        return assignment.claim(source, {&fids, 1});
+    FidAssignment::Outcome claim(PublisherId publisher, const FidRange& fids) {
+        return assignment.claim(publisher, {&fids, 1});
     }
 };
 
@@ -51,7 +53,7 @@ TEST_F(AssignmentTest, WhoIsKnownByAddressIsAskedForAllThatIsWanted) {
 }
 
 TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
-    constexpr SourceId c{3};
+    constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
     EXPECT_THAT(assignment.yield(a, false).orders, IsEmpty()) << "nobody else has it";
@@ -68,7 +70,7 @@ TEST_F(AssignmentTest, WhoCannotBeReachedYieldsWhatOthersClaimToTheNextOfThem) {
 }
 
 TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
-    constexpr SourceId c{3};
+    constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
     EXPECT_FALSE(assignment.is_contested(a));
@@ -88,7 +90,7 @@ TEST_F(AssignmentTest, WhoHasProvedItselfHasWhatItClaimsBeforeThoseWhoHaveNot) {
 }
 
 TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere) {
-    constexpr SourceId c{3};
+    constexpr PublisherId c{3};
     want(range(0, 100));
     claim(a, range(0, 9));
     assignment.reach(a);
@@ -103,7 +105,7 @@ TEST_F(AssignmentTest, WhatOneOwnsInWhosePlaceAnotherAnswersIsTheirsWhoAreThere)
                 ElementsAre(leave(a, range(0, 1)), ask(b, range(0, 1))));
     assignment.reach(a);
     EXPECT_THAT(claim(c, range(2, 6)).orders, IsEmpty()) << "it is there again";
-    EXPECT_THAT(assignment.doubt(SourceId{9}).orders, IsEmpty());
+    EXPECT_THAT(assignment.doubt(PublisherId{9}).orders, IsEmpty());
 }
 
 TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
@@ -112,7 +114,7 @@ TEST_F(AssignmentTest, WhoCouldNotBeAskedIsAskedForWhatItOwnsByThen) {
     want(range(3, 100), SlowPolicy::drop);
     EXPECT_THAT(assignment.ask(a).orders, ElementsAre(ask(a, range(3, 9), SlowPolicy::drop)));
     EXPECT_THAT(assignment.ask(b).orders, ElementsAre(ask(b, range(10, 14), SlowPolicy::drop)));
-    EXPECT_THAT(assignment.ask(SourceId{9}).orders, IsEmpty());
+    EXPECT_THAT(assignment.ask(PublisherId{9}).orders, IsEmpty());
     assignment.unwant(range(0, 12));
     EXPECT_THAT(assignment.ask(a).orders, IsEmpty());
     EXPECT_THAT(assignment.ask(b).orders, ElementsAre(ask(b, range(13, 14), SlowPolicy::drop)));
@@ -123,11 +125,11 @@ TEST_F(AssignmentTest, WhoIsRefusedForGoodOwnsNothingUntilItClaimsAgain) {
     claim(a, range(0, 9));
     EXPECT_THAT(assignment.yield(a, true).orders, IsEmpty());
     EXPECT_THAT(want(range(0, 3), SlowPolicy::drop), IsEmpty());
-    const Assignment::Outcome outcome = claim(b, range(0, 9));
+    const FidAssignment::Outcome outcome = claim(b, range(0, 9));
     EXPECT_THAT(outcome.contests, IsEmpty());
-    EXPECT_EQ(outcome.orders.front().source, b);
+    EXPECT_EQ(outcome.orders.front().publisher, b);
     EXPECT_THAT(assignment.remove(b).orders, IsEmpty());
-    EXPECT_EQ(claim(a, range(0, 9)).orders.front().source, a);
+    EXPECT_EQ(claim(a, range(0, 9)).orders.front().publisher, a);
 }
 
 TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
@@ -143,9 +145,9 @@ TEST_F(AssignmentTest, WhoIsFoundIsAskedForWhatItHasOfWhatIsWanted) {
 TEST_F(AssignmentTest, OfTwoThatClaimAFidTheFirstHasItUntilItIsGone) {
     want(range(0, 100));
     claim(a, range(0, 9));
-    const Assignment::Outcome outcome = claim(b, range(5, 14));
+    const FidAssignment::Outcome outcome = claim(b, range(5, 14));
     EXPECT_THAT(outcome.orders, ElementsAre(ask(b, range(10, 14))));
-    EXPECT_THAT(outcome.contests, ElementsAre(Assignment::Contest{
+    EXPECT_THAT(outcome.contests, ElementsAre(FidAssignment::Contest{
                                       .owner = a, .other = b, .first = range(5, 9), .fids = 5}));
     EXPECT_THAT(assignment.remove(a).orders, ElementsAre(ask(b, range(5, 9))));
 }
@@ -176,32 +178,33 @@ TEST_F(AssignmentTest, ManyRangesOfTwoThatAreContestedAreToldOnceAndOfSoManyOwne
         single.push_back(range(i, i));
     assignment.claim(a, single);
     EXPECT_THAT(assignment.claim(b, single).contests,
-                ElementsAre(Assignment::Contest{
+                ElementsAre(FidAssignment::Contest{
                     .owner = a, .other = b, .first = range(0, 0), .fids = 500}));
     for (std::uint64_t i = 1; i < 1000; i += 2)
-        claim(SourceId{i + 2}, range(i, i));
-    EXPECT_THAT(claim(SourceId{2000}, range(0, 1000)).contests, SizeIs(Assignment::contest_limit));
+        claim(PublisherId{i + 2}, range(i, i));
+    EXPECT_THAT(claim(PublisherId{2000}, range(0, 1000)).contests,
+                SizeIs(FidAssignment::contest_limit));
 }
 
 // What is left of another one's claim is not done on the way, where nobody would be told of it.
 TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
-    constexpr SourceId c{3};
+    constexpr PublisherId c{3};
     const FidRange all = range(0, 100);
     const std::vector<FidRange> many{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
-    using Change = Assignment::Outcome (*)(Assignment&);
-    for (const Change change : {Change{[](Assignment& it) { return it.remove(c); }},
-                                Change{[](Assignment& it) { return it.claim(c, {}); }}}) {
-        Assignment assignment{2};
+    using Change = FidAssignment::Outcome (*)(FidAssignment&);
+    for (const Change change : {Change{[](FidAssignment& it) { return it.remove(c); }},
+                                Change{[](FidAssignment& it) { return it.claim(c, {}); }}}) {
+        FidAssignment assignment{2};
         assignment.want({&all, 1}, {});
         assignment.claim(a, {&many.front(), 1});
         const FidRange other = range(90, 90);
         assignment.claim(c, {&other, 1});
         ASSERT_THAT(assignment.claim(b, many).orders, SizeIs(1)) << "half of it";
         EXPECT_THAT(change(assignment).contests, IsEmpty());
-        std::vector<Assignment::Contest> contests;
+        std::vector<FidAssignment::Contest> contests;
         while (!assignment.is_settled())
             std::ranges::move(assignment.advance().contests, std::back_inserter(contests));
-        EXPECT_THAT(contests, ElementsAre(Assignment::Contest{
+        EXPECT_THAT(contests, ElementsAre(FidAssignment::Contest{
                                   .owner = a, .other = b, .first = range(0, 0), .fids = 1}));
     }
 }
@@ -211,7 +214,7 @@ TEST(AssignmentInSlices, WhoIsRemovedOrClaimsAnewTakesNoTurnOfAnother) {
 class LongAssignment : public testing::Test {
   protected:
     static constexpr std::size_t many = 65536;
-    static constexpr std::size_t slice = Assignment::usual_slice;
+    static constexpr std::size_t slice = FidAssignment::usual_slice;
     // Every fourth fid, from `first` on.
     static std::vector<FidRange> single_fids(std::uint64_t first) {
         std::vector<FidRange> fids;
@@ -224,7 +227,7 @@ class LongAssignment : public testing::Test {
         assignment.want({&all, 1}, {});
     }
     // Each call is bounded, and so is their sum.
-    std::size_t orders(Assignment::Outcome outcome) {
+    std::size_t orders(FidAssignment::Outcome outcome) {
         std::size_t all = outcome.orders.size();
         const std::size_t begin = steps_;
         note();
@@ -236,7 +239,7 @@ class LongAssignment : public testing::Test {
         EXPECT_LT(steps_ - begin, 60 * many);
         return all;
     }
-    Assignment assignment;
+    FidAssignment assignment;
 
   private:
     void note() {
@@ -258,7 +261,7 @@ TEST_F(LongAssignment, AChangeCostsWhatItIsLongAndEachTurnASlice) {
 TEST_F(LongAssignment, OneThatYieldsAllCostsWhatItHas) {
     orders(assignment.claim(a, single_fids(0)));
     for (std::uint64_t other = 3; other < 10; ++other)
-        orders(assignment.claim(SourceId{other}, single_fids(other % 3 + 1)));
+        orders(assignment.claim(PublisherId{other}, single_fids(other % 3 + 1)));
     orders(assignment.claim(b, single_fids(0)));
     const std::size_t before = assignment.steps();
     EXPECT_THAT(assignment.yield(a, false).orders, SizeIs(2 * many));
@@ -270,8 +273,8 @@ TEST_F(LongAssignment, ChangesTakeTurnsAndAreTrueBehindEachSlice) {
     assignment.claim(a, fids);
     ASSERT_FALSE(assignment.is_settled());
     const FidRange second = range(1, 1);
-    Assignment::Outcome outcome = assignment.claim(b, {&second, 1});
-    for (int turn = 0; turn < 2 && (outcome.orders.empty() || outcome.orders[0].source != b);
+    FidAssignment::Outcome outcome = assignment.claim(b, {&second, 1});
+    for (int turn = 0; turn < 2 && (outcome.orders.empty() || outcome.orders[0].publisher != b);
          ++turn)
         outcome = assignment.advance();
     EXPECT_THAT(outcome.orders, ElementsAre(ask(b, second))) << "a short one does not wait";
@@ -279,7 +282,7 @@ TEST_F(LongAssignment, ChangesTakeTurnsAndAreTrueBehindEachSlice) {
     std::size_t left = 0;
     outcome = assignment.yield(a, true);
     EXPECT_THAT(outcome.orders, IsEmpty());
-    const Assignment::Outcome next = assignment.claim(b, fids);
+    const FidAssignment::Outcome next = assignment.claim(b, fids);
     left = orders(next);
     EXPECT_EQ(left, many + 1) << "with the one that it does not claim any more";
 }
@@ -292,23 +295,23 @@ class Model {
     static constexpr std::uint64_t fids = 16;
     using Set = std::set<std::uint64_t>;
 
-    void claim(SourceId source, const Set& now) {
-        const Set before = std::exchange(claims_[source], now);
+    void claim(PublisherId publisher, const Set& now) {
+        const Set before = std::exchange(claims_[publisher], now);
         for (std::uint64_t fid = 0; fid < fids; ++fid) {
-            if (before.count(fid) > 0 && now.count(fid) == 0) release(source, fid);
-            if (before.count(fid) == 0 && now.count(fid) > 0) owners_.try_emplace(fid, source);
+            if (before.count(fid) > 0 && now.count(fid) == 0) release(publisher, fid);
+            if (before.count(fid) == 0 && now.count(fid) > 0) owners_.try_emplace(fid, publisher);
         }
     }
-    void remove(SourceId source) {
-        claims_.erase(source);
+    void remove(PublisherId publisher) {
+        claims_.erase(publisher);
         for (std::uint64_t fid = 0; fid < fids; ++fid)
-            release(source, fid);
+            release(publisher, fid);
     }
-    void yield(SourceId source, bool for_good) {
-        const auto own = claims_.find(source);
+    void yield(PublisherId publisher, bool for_good) {
+        const auto own = claims_.find(publisher);
         if (own == claims_.end()) return;
         for (std::uint64_t fid = 0; fid < fids; ++fid) {
-            if (owners_.count(fid) == 0 || owners_.at(fid) != source) continue;
+            if (owners_.count(fid) == 0 || owners_.at(fid) != publisher) continue;
             if (for_good) owners_.erase(fid);
             for (auto next = std::next(own);; ++next) {
                 if (next == claims_.end()) next = claims_.begin();
@@ -320,26 +323,26 @@ class Model {
         }
         if (for_good) claims_.erase(own);
     }
-    std::set<std::pair<SourceId, std::uint64_t>> asked(const Set& wanted) const {
-        std::set<std::pair<SourceId, std::uint64_t>> all;
+    std::set<std::pair<PublisherId, std::uint64_t>> asked(const Set& wanted) const {
+        std::set<std::pair<PublisherId, std::uint64_t>> all;
         for (const auto& [fid, owner] : owners_)
             if (wanted.count(fid) > 0) all.emplace(owner, fid);
         return all;
     }
 
   private:
-    void release(SourceId source, std::uint64_t fid) {
+    void release(PublisherId publisher, std::uint64_t fid) {
         const auto owned = owners_.find(fid);
-        if (owned == owners_.end() || owned->second != source) return;
+        if (owned == owners_.end() || owned->second != publisher) return;
         owners_.erase(owned);
         for (const auto& [other, claimed] : claims_) {
-            if (other == source || claimed.count(fid) == 0) continue;
+            if (other == publisher || claimed.count(fid) == 0) continue;
             owners_.emplace(fid, other);
             return;
         }
     }
-    std::map<SourceId, Set> claims_;
-    std::map<std::uint64_t, SourceId> owners_;
+    std::map<PublisherId, Set> claims_;
+    std::map<std::uint64_t, PublisherId> owners_;
 };
 
 class AgainstAModel {
@@ -347,21 +350,21 @@ class AgainstAModel {
     explicit AgainstAModel(std::uint64_t seed) : random_{seed}, assignment_{1 + seed % 3} {}
 
     void step() {
-        const SourceId source{1 + random_() % 4};
+        const PublisherId publisher{1 + random_() % 4};
         const std::uint64_t kind = random_() % 10;
         if (kind < 5) {
             const Model::Set now = any_set();
-            model_.claim(source, now);
-            carry_out(assignment_.claim(source, ranges_of(now)));
+            model_.claim(publisher, now);
+            carry_out(assignment_.claim(publisher, ranges_of(now)));
         } else if (kind < 7) {
             const bool for_good = kind == 6;
-            model_.yield(source, for_good);
-            carry_out(assignment_.yield(source, for_good));
-            if (for_good) leave_all(source); // its connection has ended
+            model_.yield(publisher, for_good);
+            carry_out(assignment_.yield(publisher, for_good));
+            if (for_good) leave_all(publisher); // its connection has ended
         } else if (kind == 7) {
-            model_.remove(source);
-            leave_all(source);
-            carry_out(assignment_.remove(source));
+            model_.remove(publisher);
+            leave_all(publisher);
+            carry_out(assignment_.remove(publisher));
         } else if (kind == 8) {
             const Model::Set now = any_set();
             wanted_.insert(now.begin(), now.end());
@@ -375,8 +378,8 @@ class AgainstAModel {
     }
 
   private:
-    void leave_all(SourceId source) {
-        std::erase_if(asked_, [&](const auto& each) { return each.first == source; });
+    void leave_all(PublisherId publisher) {
+        std::erase_if(asked_, [&](const auto& each) { return each.first == publisher; });
     }
     Model::Set any_set() {
         Model::Set set;
@@ -390,15 +393,15 @@ class AgainstAModel {
             ranges.push_back(range(fid, fid));
         return ranges;
     }
-    void carry_out(Assignment::Outcome outcome) {
+    void carry_out(FidAssignment::Outcome outcome) {
         for (;;) {
             for (const Order& each : outcome.orders) {
                 for (auto fid = to_integer(each.fids.first); fid <= to_integer(each.fids.last);
                      ++fid) {
                     if (each.subscribe) {
-                        asked_.emplace(each.source, fid);
+                        asked_.emplace(each.publisher, fid);
                     } else {
-                        EXPECT_EQ(asked_.erase({each.source, fid}), 1U);
+                        EXPECT_EQ(asked_.erase({each.publisher, fid}), 1U);
                     }
                 }
             }
@@ -408,10 +411,10 @@ class AgainstAModel {
     }
 
     std::mt19937_64 random_;
-    Assignment assignment_;
+    FidAssignment assignment_;
     Model model_;
     Model::Set wanted_;
-    std::set<std::pair<SourceId, std::uint64_t>> asked_;
+    std::set<std::pair<PublisherId, std::uint64_t>> asked_;
 };
 
 TEST(AssignmentModel, AFidIsAskedOfWhomTheRuleSaysWhateverHappens) {
@@ -421,6 +424,211 @@ TEST(AssignmentModel, AFidIsAskedOfWhomTheRuleSaysWhateverHappens) {
         for (int i = 0; i < 100 && !testing::Test::HasFailure(); ++i)
             run.step();
         if (testing::Test::HasFailure()) return;
+    }
+}
+
+using Contest = FidAssignment::Contest;
+
+constexpr PublisherId c{3};
+
+// Those of its calls that take several ranges, with one; and what it comes to when all changes have
+// ended.
+class Desk : public FidAssignment {
+  public:
+    explicit Desk(std::size_t slice = usual_slice) : FidAssignment{slice} {}
+    using FidAssignment::claim;
+
+    Outcome want(const FidRange& fids) { return FidAssignment::want({&fids, 1}, {}); }
+    Outcome claim(PublisherId publisher, const FidRange& fids) {
+        return FidAssignment::claim(publisher, {&fids, 1});
+    }
+    Outcome settle(Outcome outcome = {}) {
+        while (!is_settled()) {
+            const Outcome more = advance();
+            outcome.orders.insert(outcome.orders.end(), more.orders.begin(), more.orders.end());
+            outcome.contests.insert(outcome.contests.end(), more.contests.begin(),
+                                    more.contests.end());
+        }
+        return outcome;
+    }
+};
+
+TEST(AssignmentRules, WhoIsRemovedIsAskedForNothingMore) {
+    Desk desk;
+    desk.add(a);
+    desk.claim(b, range(0, 9));
+    desk.remove(a);
+    desk.remove(b);
+    EXPECT_FALSE(desk.is_claimant(b));
+    EXPECT_THAT(desk.want(range(0, 9)).orders, IsEmpty());
+    EXPECT_THAT(desk.unwant(range(0, 9)).orders, IsEmpty());
+    EXPECT_THAT(desk.advance().orders, IsEmpty()) << "nothing is left to be done";
+}
+
+TEST(AssignmentRules, WhoComesBackHasToProveItselfAnew) {
+    Desk desk;
+    desk.want(range(0, 9));
+    desk.claim(a, range(0, 9));
+    desk.reach(a);
+    desk.claim(b, range(0, 9));
+    ASSERT_TRUE(desk.is_contested(a));
+    EXPECT_THAT(desk.remove(a).orders, ElementsAre(ask(b, range(0, 9))));
+    EXPECT_FALSE(desk.is_contested(a)) << "that was of its former life";
+    EXPECT_THAT(desk.claim(a, range(0, 9)).orders, IsEmpty());
+}
+
+TEST(AssignmentRules, WhoIsRefusedForGoodIsNotContestedAnyMore) {
+    Desk desk;
+    desk.want(range(0, 9));
+    desk.claim(a, range(0, 9));
+    desk.claim(b, range(0, 9));
+    ASSERT_TRUE(desk.is_contested(b));
+    ASSERT_TRUE(desk.is_claimant(b));
+    desk.yield(b, true);
+    EXPECT_FALSE(desk.is_contested(b));
+    EXPECT_FALSE(desk.is_claimant(b));
+}
+
+TEST(AssignmentRules, WhoClaimsNothingProvesNothing) {
+    Desk desk;
+    desk.want(range(0, 9));
+    desk.claim(a, range(0, 9));
+    EXPECT_THAT(desk.reach(b).orders, IsEmpty());
+    EXPECT_THAT(desk.claim(b, range(0, 9)).orders, IsEmpty()) << "it has to say so again";
+}
+
+TEST(AssignmentRules, WhatAllFidsAreCountedAsIsTheLargestNumber) {
+    Desk desk;
+    const FidRange all = range(0, UINT64_MAX);
+    desk.want(all);
+    desk.claim(a, all);
+    EXPECT_THAT(desk.claim(b, all).contests,
+                ElementsAre(Contest{.owner = a, .other = b, .first = all, .fids = UINT64_MAX}));
+}
+
+TEST(AssignmentRules, AContestIsToldWithTheChangeThatBringsItAndNotWithTheNext) {
+    Desk desk;
+    desk.want(range(0, 100));
+    desk.claim(a, range(0, 9));
+    EXPECT_THAT(desk.claim(b, range(0, 9)).contests, testing::SizeIs(1));
+    EXPECT_THAT(desk.claim(b, std::vector{range(0, 9), range(20, 29)}).contests, IsEmpty());
+}
+
+// --- between two slices ---------------------------------------------------------------------
+
+const std::vector<FidRange> several{range(0, 0), range(2, 2), range(4, 4), range(6, 6)};
+
+TEST(AssignmentBetweenSlices, WhatOneClaimsIsWhatItHasSaidLast) {
+    Desk desk{1};
+    desk.want(range(0, 100));
+    EXPECT_THAT(desk.claimed(a), IsEmpty());
+    desk.claim(a, several);
+    ASSERT_FALSE(desk.is_settled());
+    EXPECT_EQ(desk.claimed(a), several);
+    desk.settle();
+    EXPECT_EQ(desk.claimed(a), several);
+    desk.settle(desk.claim(a, range(9, 9)));
+    EXPECT_THAT(desk.claimed(a), ElementsAre(range(9, 9)));
+}
+
+TEST(AssignmentBetweenSlices, WhoClaimsAnewBeginsAtTheLowestFidAgain) {
+    Desk desk{1};
+    desk.want(range(0, 100));
+    ASSERT_THAT(desk.claim(a, several).orders, ElementsAre(ask(a, range(0, 0))));
+    EXPECT_THAT(desk.settle(desk.claim(a, range(1, 1))).orders,
+                UnorderedElementsAre(leave(a, range(0, 0)), ask(a, range(1, 1))));
+}
+
+TEST(AssignmentBetweenSlices, WhoIsRemovedBeforeItsClaimIsCarriedOutKeepsNoneOfIt) {
+    Desk desk{1};
+    desk.want(range(0, 100));
+    desk.claim(a, several);
+    ASSERT_FALSE(desk.is_settled());
+    EXPECT_THAT(desk.settle(desk.remove(a)).orders, IsEmpty());
+    EXPECT_THAT(desk.settle(desk.claim(b, several)).orders,
+                ElementsAre(ask(b, range(0, 0)), ask(b, range(2, 2)), ask(b, range(4, 4)),
+                            ask(b, range(6, 6))));
+}
+
+// The one has given up what it does not claim any more as far as its change goes; beyond that it
+// claims what it did before. The border lies inside what it had, or where that ends.
+TEST(AssignmentBetweenSlices, OneClaimsTheNewUpToTheBorderAndTheOldBeyond) {
+    const std::vector<std::vector<FidRange>> before{{range(0, 50)}, {range(0, 19), range(30, 50)}};
+    for (const std::vector<FidRange>& old : before) {
+        Desk desk{1};
+        desk.want(range(0, 100));
+        desk.settle(desk.claim(b, old));
+        desk.settle(desk.claim(a, range(0, 60)));
+        EXPECT_THAT(desk.claim(b, std::vector{range(5, 9), range(20, 29)}).orders,
+                    UnorderedElementsAre(leave(b, range(0, 4)), leave(b, range(10, 19)),
+                                         ask(a, range(0, 4)), ask(a, range(10, 19))));
+        ASSERT_FALSE(desk.is_settled());
+        const FidRange rest = old.back();
+        EXPECT_THAT(desk.ask(b).orders,
+                    ElementsAre(ask(b, range(5, 9)),
+                                ask(b, range(std::max<std::uint64_t>(20, to_integer(rest.first)),
+                                             to_integer(rest.last)))));
+        EXPECT_THAT(desk.yield(a, false).orders, IsEmpty())
+            << "of what it has the other one claims nothing now";
+    }
+}
+
+// `a` has said that it leaves, and has released the first of its fids only.
+class AssignmentOfOneThatLeaves : public testing::Test {
+  protected:
+    AssignmentOfOneThatLeaves() {
+        desk.want(range(0, 100));
+        desk.claim(c, range(8, 8));
+        desk.reach(c);
+        desk.settle(desk.claim(a, std::vector{range(0, 0), range(2, 2), range(4, 4), range(8, 8)}));
+        desk.reach(a);
+        desk.settle(desk.claim(b, std::vector{range(2, 2), range(8, 8)}));
+        desk.reach(b);
+        desk.remove(a);
+        EXPECT_FALSE(desk.is_settled());
+    }
+    Desk desk{1};
+};
+
+TEST_F(AssignmentOfOneThatLeaves, WhatAnotherGivesUpIsNotItsAnyMore) {
+    desk.lose(b); // else it would come first anyhow
+    EXPECT_THAT(desk.yield(c, false).orders,
+                ElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8))));
+}
+
+TEST_F(AssignmentOfOneThatLeaves, WhatItProvesDoesNotCount) {
+    desk.lose(c);
+    EXPECT_THAT(desk.reach(a).orders, IsEmpty());
+}
+
+TEST_F(AssignmentOfOneThatLeaves, WhatItHasGoesWithItsChangeAndOnce) {
+    EXPECT_THAT(desk.doubt(a).orders, IsEmpty());
+    EXPECT_THAT(desk.yield(a, false).orders, IsEmpty());
+    EXPECT_THAT(desk.yield(a, true).orders, IsEmpty());
+    EXPECT_THAT(desk.settle().orders, ElementsAre(ask(b, range(2, 2))));
+    EXPECT_FALSE(desk.is_claimant(a));
+    EXPECT_THAT(
+        desk.claim(c, range(4, 4)).orders,
+        UnorderedElementsAre(leave(c, range(8, 8)), ask(b, range(8, 8)), ask(c, range(4, 4))))
+        << "nobody has that one any more";
+}
+
+TEST_F(AssignmentOfOneThatLeaves, ItContestsNothing) {
+    constexpr PublisherId d{4};
+    EXPECT_THAT(desk.claim(d, range(4, 4)).contests, IsEmpty());
+    EXPECT_FALSE(desk.is_contested(d));
+}
+
+TEST(AssignmentBetweenSlices, OfAContestWithOneThatHasGoneMeanwhileNothingIsTold) {
+    using End = FidAssignment::Outcome (*)(Desk&);
+    for (const End end : {End{[](Desk& it) { return it.remove(a); }},
+                          End{[](Desk& it) { return it.yield(a, true); }}}) {
+        Desk desk{1};
+        desk.want(range(0, 100));
+        desk.settle(desk.claim(a, several));
+        EXPECT_THAT(desk.claim(b, several).contests, IsEmpty()) << "at the end of the change";
+        ASSERT_TRUE(desk.is_contested(b));
+        EXPECT_THAT(desk.settle(end(desk)).contests, IsEmpty());
     }
 }
 

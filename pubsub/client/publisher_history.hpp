@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The figures of all publishers of a Subscriptions: of the current ones, and of those that are gone
+// from the bus. A publisher that returns under its name continues its figures. Bounded; of
+// forgotten publishers the sums remain.
+
+#include "pubsub/client/publisher_connection.hpp"
+#include "pubsub/core/shown_fids.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netio::pubsub::inline v0_2 {
+
+class PublisherHistory {
+  public:
+    struct Limits {
+        std::size_t publishers = 0;     // that are gone
+        std::size_t fids = 0;           // of all that are gone
+        std::size_t forgotten_fids = 0; // of all that were summed up
+    };
+    // `current` must outlive it.
+    PublisherHistory(const PublisherConnections& current, const Limits& limits) noexcept
+        : current_{current}, limits_{limits} {}
+
+    // The publisher is gone. May forget the oldest publishers, and this one.
+    void keep(std::unique_ptr<PublisherConnection> connection);
+    // The publisher of that name is back; nullptr: none is known.
+    std::unique_ptr<PublisherConnection> take(const std::string& name);
+    // The user unsubscribed from these.
+    void forget(const FidRange& range);
+
+    std::vector<Subscriptions::Told> told() const;
+    Subscriptions::Sums sums() const;
+    SubscriptionsSnapshot snapshot(std::size_t fids);
+
+  private:
+    void forget_oldest();
+
+    const PublisherConnections& current_;
+    Limits limits_;
+    std::vector<std::unique_ptr<PublisherConnection>> departed_; // in the order of keep()
+    std::size_t fids_ = 0;                                       // of those
+    Subscriptions::Told forgotten_;                              // together
+    SourceFigures forgotten_figures_;
+    ShownFids<ArrivedFigures> shown_;
+};
+
+} // namespace netio::pubsub::inline v0_2
